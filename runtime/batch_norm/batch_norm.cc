@@ -1,0 +1,244 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "batch_norm/kernels.h"
+#include "core/channels.h"
+#include "core/element.h"
+
+/// All arithmetic is in double: the kernels wait for memory, so it is free, and a mean that is
+/// large beside the deviation does no harm.
+namespace gradsmith::batch_norm {
+namespace {
+
+using internal::MapChannels;
+using internal::SumChannels;
+using internal::Sums;
+using internal::VisitDataType;
+
+template <int kCount>
+using Values = std::array<double, kCount>;
+
+template <typename Ref>
+bool IsPresent(const Ref* tensor) {
+  return tensor != nullptr && tensor->present;
+}
+
+/// One number for each channel.
+using PerChannel = std::vector<double>;
+
+PerChannel Load(const ConstTensorRef& tensor) {
+  PerChannel values(tensor.dims[0]);
+  VisitDataType(tensor.type, [&]<typename T>(std::type_identity<T>) {
+    const T* data = static_cast<const T*>(tensor.data);
+    for (std::int64_t c = 0; c < tensor.dims[0]; ++c) {
+      values[c] = internal::Convert<double>(data[c * tensor.strides[0]]);
+    }
+  });
+  return values;
+}
+
+void StoreIfPresent(const PerChannel& values, const TensorRef* tensor) {
+  if (!IsPresent(tensor)) {
+    return;
+  }
+  VisitDataType(tensor->type, [&]<typename T>(std::type_identity<T>) {
+    T* data = static_cast<T*>(tensor->data);
+    for (std::int64_t c = 0; c < tensor->dims[0]; ++c) {
+      data[c * tensor->strides[0]] = internal::Convert<T>(values[c]);
+    }
+  });
+}
+
+/// m: how many values each channel has.
+double SamplesPerChannel(const Dims& dims) {
+  double samples = 1;
+  for (int i = 0; i < dims.size(); ++i) {
+    samples *= i == 1 ? 1.0 : static_cast<double>(dims[i]);
+  }
+  return samples;
+}
+
+struct Statistics {
+  PerChannel mean;
+  /// Sums of the squared deviations from the mean.
+  PerChannel deviation;
+};
+
+/// Two passes, so that squares of large values do not cancel.
+template <typename T>
+Statistics BatchStatistics(const Context& context, const ConstTensorRef& X) {
+  const double m = SamplesPerChannel(X.dims);
+  Statistics statistics{.mean = PerChannel(X.dims[1]), .deviation = PerChannel(X.dims[1])};
+  if (m == 0) {
+    return statistics;
+  }
+  const auto value = [](std::int64_t, const Values<1>& x) { return Sums{x[0], 0}; };
+  const std::vector<Sums> sums = SumChannels<T, 1>(context, {X}, value);
+  for (std::int64_t c = 0; c < X.dims[1]; ++c) {
+    statistics.mean[c] = sums[c][0] / m;
+  }
+  const auto squared = [&mean = statistics.mean](std::int64_t c, const Values<1>& x) {
+    const double d = x[0] - mean[c];
+    return Sums{d * d, d};
+  };
+  const std::vector<Sums> deviations = SumChannels<T, 1>(context, {X}, squared);
+  for (std::int64_t c = 0; c < X.dims[1]; ++c) {
+    // The deviations would sum to zero but for the rounding of the mean.
+    const auto [squares, sum] = deviations[c];
+    statistics.deviation[c] = squares - (sum * sum / m);
+  }
+  return statistics;
+}
+
+/// momentum * old + (1 - momentum) * batch, or the old ones where there is no batch.
+PerChannel
+UpdateRunning(const PerChannel& old, const PerChannel& batch, double momentum, double m) {
+  PerChannel updated = old;
+  if (m > 0) {
+    for (std::size_t c = 0; c < old.size(); ++c) {
+      updated[c] = (momentum * old[c]) + ((1 - momentum) * batch[c]);
+    }
+  }
+  return updated;
+}
+
+PerChannel Divided(PerChannel values, double divisor) {
+  for (double& value : values) {
+    value /= divisor;
+  }
+  return values;
+}
+
+PerChannel InverseStd(const PerChannel& variance, double epsilon) {
+  PerChannel inv_std(variance.size());
+  for (std::size_t c = 0; c < variance.size(); ++c) {
+    inv_std[c] = 1 / std::sqrt(variance[c] + epsilon);
+  }
+  return inv_std;
+}
+
+template <typename T>
+void Train(
+    const Context& context,
+    const Attributes& attributes,
+    const BatchNormalization::Inputs& inputs,
+    const BatchNormalization::Outputs& outputs) {
+  const double m = SamplesPerChannel(inputs.X->dims);
+  const Statistics batch = BatchStatistics<T>(context, *inputs.X);
+  // One value, or none, has no variance.
+  const PerChannel variance = Divided(batch.deviation, std::max(m, 1.0));
+  const PerChannel unbiased_variance = Divided(batch.deviation, std::max(m - 1, 1.0));
+  const PerChannel inv_std = InverseStd(variance, attributes.epsilon);
+  if (IsPresent(outputs.Y)) {
+    const PerChannel scale = Load(*inputs.scale);
+    const PerChannel bias = Load(*inputs.B);
+    const auto normalize = [&](std::int64_t c, const Values<1>& x) {
+      return (scale[c] * ((x[0] - batch.mean[c]) * inv_std[c])) + bias[c];
+    };
+    MapChannels<T, 1>(context, {*inputs.X}, *outputs.Y, normalize);
+  }
+  // These may stand in their inputs' memory: both are read before either is written.
+  const PerChannel running_mean =
+      UpdateRunning(Load(*inputs.running_mean), batch.mean, attributes.momentum, m);
+  const PerChannel running_var =
+      UpdateRunning(Load(*inputs.running_var), unbiased_variance, attributes.momentum, m);
+  StoreIfPresent(running_mean, outputs.running_mean);
+  StoreIfPresent(running_var, outputs.running_var);
+  StoreIfPresent(batch.mean, outputs.saved_mean);
+  StoreIfPresent(inv_std, outputs.saved_inv_std);
+}
+
+/// Per channel, what a gradient is made of.
+struct GradientSums {
+  PerChannel dBias;
+  PerChannel dScale;
+};
+
+template <typename T>
+PerChannel SumOfGradient(const Context& context, const ConstTensorRef& dY) {
+  const auto gradient = [](std::int64_t, const Values<1>& dy) { return Sums{dy[0], 0}; };
+  const std::vector<Sums> sums = SumChannels<T, 1>(context, {dY}, gradient);
+  PerChannel dBias;
+  for (const Sums& sum : sums) {
+    dBias.push_back(sum[0]);
+  }
+  return dBias;
+}
+
+template <typename T>
+GradientSums SumGradients(
+    const Context& context,
+    const ConstTensorRef& dY,
+    const ConstTensorRef& X,
+    const PerChannel& mean,
+    const PerChannel& inv_std) {
+  const auto products = [&](std::int64_t c, const Values<2>& values) {
+    const auto [dy, x] = values;
+    return Sums{dy, dy * (x - mean[c])};
+  };
+  GradientSums result;
+  for (const Sums& sum : SumChannels<T, 2>(context, {dY, X}, products)) {
+    result.dBias.push_back(sum[0]);
+    result.dScale.push_back(sum[1] * inv_std[result.dScale.size()]);
+  }
+  return result;
+}
+
+template <typename T>
+void Backward(
+    const Context& context,
+    const BatchNormalizationGrad::Inputs& inputs,
+    const BatchNormalizationGrad::Outputs& outputs) {
+  if (!IsPresent(outputs.dX) && !IsPresent(outputs.dScale)) {
+    if (IsPresent(outputs.dBias)) {
+      StoreIfPresent(SumOfGradient<T>(context, *inputs.dY), outputs.dBias);
+    }
+    return;
+  }
+  const PerChannel mean = Load(*inputs.saved_mean);
+  const PerChannel inv_std = Load(*inputs.saved_inv_std);
+  const GradientSums sums = SumGradients<T>(context, *inputs.dY, *inputs.X, mean, inv_std);
+  if (IsPresent(outputs.dX)) {
+    const PerChannel scale = Load(*inputs.scale);
+    const double m = SamplesPerChannel(inputs.X->dims);
+    // Divided by m last: its reciprocal would not be exact.
+    const auto input_gradient = [&](std::int64_t c, const Values<2>& values) {
+      const auto [dy, x] = values;
+      const double xhat = (x - mean[c]) * inv_std[c];
+      return scale[c] * inv_std[c] * ((m * dy) - sums.dBias[c] - (xhat * sums.dScale[c])) / m;
+    };
+    MapChannels<T, 2>(context, {*inputs.dY, *inputs.X}, *outputs.dX, input_gradient);
+  }
+  StoreIfPresent(sums.dScale, outputs.dScale);
+  StoreIfPresent(sums.dBias, outputs.dBias);
+}
+
+}  // namespace
+
+Status BatchNormalization::RunCpu(
+    const Context& context,
+    const Attributes& attributes,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  VisitDataType(inputs.X->type, [&]<typename T>(std::type_identity<T>) {
+    Train<T>(context, attributes, inputs, outputs);
+  });
+  return {};
+}
+
+Status BatchNormalizationGrad::RunCpu(
+    const Context& context,
+    const Attributes& /*attributes*/,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  VisitDataType(inputs.dY->type, [&]<typename T>(std::type_identity<T>) {
+    Backward<T>(context, inputs, outputs);
+  });
+  return {};
+}
+
+}  // namespace gradsmith::batch_norm

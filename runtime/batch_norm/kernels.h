@@ -1,0 +1,74 @@
+#ifndef GRADSMITH_BATCH_NORM_KERNELS_H_
+#define GRADSMITH_BATCH_NORM_KERNELS_H_
+
+#include <span>
+
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
+
+/// The batch-normalization family, per channel (spatial mode). Kernels are bound by name as conv/kernels.h says.
+namespace gradsmith::batch_norm {
+
+struct Attributes {
+  /// Added to the variance before the square root. The gradient does not use it: its saved statistics hold it.
+  double epsilon = 1e-5;
+  /// running = momentum * running + (1 - momentum) * batch.
+  double momentum = 0.9;
+};
+
+/// Covers is true on the CPU for (T), (T, T1) and (T, T1, T2): every mix of the four types.
+constexpr bool CoversMix(Backend backend, std::span<const DataType> types) {
+  return backend == Backend::kCpu && !types.empty() && types.size() <= 3;
+}
+
+/// Training forward. X, Y (N, C, D...); all others (C). running_mean and running_var may be written in place.
+/// running_var takes in the unbiased variance, saved_inv_std is 1 / sqrt(biased variance + epsilon).
+struct BatchNormalization {
+  using Attributes = batch_norm::Attributes;
+  struct Inputs {
+    const ConstTensorRef* X = nullptr;
+    const ConstTensorRef* scale = nullptr;
+    const ConstTensorRef* B = nullptr;
+    const ConstTensorRef* running_mean = nullptr;
+    const ConstTensorRef* running_var = nullptr;
+  };
+  struct Outputs {
+    const TensorRef* Y = nullptr;
+    const TensorRef* running_mean = nullptr;
+    const TensorRef* running_var = nullptr;
+    const TensorRef* saved_mean = nullptr;
+    const TensorRef* saved_inv_std = nullptr;
+  };
+  static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
+    return CoversMix(backend, types);
+  }
+  static Status RunCpu(const Context& context, const Attributes& attributes, const Inputs& inputs,
+                       const Outputs& outputs);
+};
+
+/// Gradients of BatchNormalization. dY, X, dX (N, C, D...); all others (C).
+struct BatchNormalizationGrad {
+  using Attributes = batch_norm::Attributes;
+  struct Inputs {
+    const ConstTensorRef* dY = nullptr;
+    const ConstTensorRef* X = nullptr;
+    const ConstTensorRef* scale = nullptr;
+    const ConstTensorRef* saved_mean = nullptr;
+    const ConstTensorRef* saved_inv_std = nullptr;
+  };
+  struct Outputs {
+    const TensorRef* dX = nullptr;
+    const TensorRef* dScale = nullptr;
+    const TensorRef* dBias = nullptr;
+  };
+  static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
+    return CoversMix(backend, types);
+  }
+  static Status RunCpu(const Context& context, const Attributes& attributes, const Inputs& inputs,
+                       const Outputs& outputs);
+};
+
+}  // namespace gradsmith::batch_norm
+
+#endif  // GRADSMITH_BATCH_NORM_KERNELS_H_

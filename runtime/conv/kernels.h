@@ -1,0 +1,119 @@
+#ifndef GRADSMITH_CONV_KERNELS_H_
+#define GRADSMITH_CONV_KERNELS_H_
+
+#include <cstdint>
+#include <span>
+
+#include "gradsmith/attributes.h"
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
+
+/// The convolution family: four ops over three primitives (forward, backward-data,
+/// backward-filter). A kernel is a struct that the generated stubs bind by name: Attributes, Inputs
+/// and Outputs have the fields that an op may bind (a null pointer is an argument that the op does
+/// not have), Covers says which type combinations there are, and RunCpu does the work on arguments
+/// that have been validated against the op's schema.
+namespace gradsmith::conv {
+
+/// Attributes of every convolution op (ONNX Conv-22, ConvTranspose-22). Empty lists mean the
+/// defaults.
+struct Attributes {
+  IntList kernel_shape = {};  ///< default: W's spatial dims
+  IntList strides = {};       ///< default: 1s
+  IntList pads = {};          ///< begins, then ends; default: 0s
+  IntList dilations = {};     ///< default: 1s
+  std::int64_t group = 1;
+  AutoPad auto_pad = AutoPad::NOTSET;
+  IntList output_padding = {};  ///< transposed only; default: 0s
+  IntList output_shape = {};    ///< transposed only; sets the pads; default: none
+};
+
+/// OutputSpatial is the shape rule of Conv: D is X's spatial dims, K is W's.
+Result<Dims> OutputSpatial(const Attributes& attributes, const Dims& D, const Dims& K);
+
+/// TransposedOutputSpatial is the shape rule of ConvTranspose: D is X's spatial dims, K is W's.
+Result<Dims> TransposedOutputSpatial(const Attributes& attributes, const Dims& D, const Dims& K);
+
+/// CoversOneType is true where all tensors of a convolution have one of the four types.
+constexpr bool CoversOneType(std::span<const DataType> types) {
+  return types.size() == 1;
+}
+
+/// Y = X * W + B. X (N, C, D...), W (M, C / group, K...), B (M) or absent, Y (N, M, O...).
+struct Conv {
+  using Attributes = conv::Attributes;
+  struct Inputs {
+    const ConstTensorRef* X = nullptr;
+    const ConstTensorRef* W = nullptr;
+    const ConstTensorRef* B = nullptr;
+  };
+  struct Outputs {
+    const TensorRef* Y = nullptr;
+  };
+  static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
+    return backend == Backend::kCpu && CoversOneType(types);
+  }
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+/// Gradients of Conv. dY (N, M, O...); dX like X, dW like W, dB (M).
+struct ConvGrad {
+  using Attributes = conv::Attributes;
+  struct Inputs {
+    const ConstTensorRef* dY = nullptr;
+    const ConstTensorRef* X = nullptr;
+    const ConstTensorRef* W = nullptr;
+  };
+  struct Outputs {
+    const TensorRef* dX = nullptr;
+    const TensorRef* dW = nullptr;
+    const TensorRef* dB = nullptr;
+  };
+  static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
+    return backend == Backend::kCpu && CoversOneType(types);
+  }
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+/// The transpose of Conv. X (N, C, D...), W (C, M / group, K...), B (M) or absent, Y (N, M, O...).
+struct ConvTranspose {
+  using Attributes = conv::Attributes;
+  using Inputs = Conv::Inputs;
+  using Outputs = Conv::Outputs;
+  static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
+    return backend == Backend::kCpu && CoversOneType(types);
+  }
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+/// Gradients of ConvTranspose. dY (N, M, O...); dX like X, dW like W, dB (M).
+struct ConvTransposeGrad {
+  using Attributes = conv::Attributes;
+  using Inputs = ConvGrad::Inputs;
+  using Outputs = ConvGrad::Outputs;
+  static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
+    return backend == Backend::kCpu && CoversOneType(types);
+  }
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_KERNELS_H_

@@ -1,0 +1,45 @@
+#ifndef GRADSMITH_CONV_PRIMITIVES_H_
+#define GRADSMITH_CONV_PRIMITIVES_H_
+
+#include "conv/problem.h"
+#include "gradsmith/context.h"
+#include "gradsmith/tensor.h"
+
+/// The primitives on the CPU, which all four ops run. Each writes its whole result, also where
+/// there is nothing to sum. Pointers are elements of the problem's type, laid out as its strides
+/// say.
+namespace gradsmith::conv {
+
+/// y = x * w, plus the bias of each of y's channels unless it is null.
+void Forward(
+    const Context& context,
+    const Problem& problem,
+    const void* x,
+    const void* w,
+    const ConstTensorRef* bias,
+    void* y);
+
+/// x = the gradient of Forward with respect to x, given y's, plus the bias of each of x's channels
+/// unless it is null. Where no tap reads x it is zero, plus the bias.
+void BackwardData(
+    const Context& context,
+    const Problem& problem,
+    const void* y,
+    const void* w,
+    const ConstTensorRef* bias,
+    void* x);
+
+/// w = the gradient of Forward with respect to w, given y's.
+void BackwardFilter(
+    const Context& context,
+    const Problem& problem,
+    const void* x,
+    const void* y,
+    void* w);
+
+/// dB = the sums of dY (N, M, O...) over all but its channels.
+void BackwardBias(const Context& context, const ConstTensorRef& dY, const TensorRef& dB);
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_PRIMITIVES_H_

@@ -1,0 +1,420 @@
+#include "conv/problem.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gradsmith::conv {
+namespace {
+
+/// Wide enough for a sum of several products of two int64.
+__extension__ using Wide = __int128;
+
+/// Sizes and offsets along a padded axis stay below this, so that kernels add two of them without a
+/// thought.
+constexpr std::int64_t kMaxExtent = std::int64_t{1} << 62;
+
+/// What the attributes say of one axis.
+struct AxisAttributes {
+  std::int64_t stride;
+  std::int64_t dilation;
+  std::int64_t pad_begin;
+  std::int64_t pad_end;
+  std::int64_t output_padding;
+};
+
+/// An input axis of D positions meets a filter of K; both rules turn that into an Axis.
+struct AxisSizes {
+  std::int64_t D;
+  std::int64_t K;
+};
+
+Status AxisError(int axis, const std::string& what) {
+  return InvalidArgument("spatial axis " + std::to_string(axis) + ": " + what);
+}
+
+std::string Text(std::string_view name, std::int64_t value) {
+  return std::string(name) + " " + std::to_string(value);
+}
+
+Status TooLarge(int axis, std::string_view what) {
+  return AxisError(axis, std::string(what) + " passes 2^62 positions; expected at most 2^62");
+}
+
+Status CheckLength(std::string_view name, const IntList& list, int expected) {
+  if (list.empty() || (list.size() == expected && !list.too_long())) {
+    return {};
+  }
+  return InvalidArgument(
+      "attribute " + std::string(name) + " has " + std::to_string(list.size()) +
+      (list.too_long() ? " or more" : "") + " entries; expected " + std::to_string(expected));
+}
+
+Status CheckMinimum(std::string_view name, const IntList& list, std::int64_t minimum) {
+  for (int i = 0; i < list.size(); ++i) {
+    if (list[i] < minimum) {
+      return InvalidArgument(
+          "attribute " + std::string(name) + "[" + std::to_string(i) + "] is " +
+          std::to_string(list[i]) + "; expected " + std::to_string(minimum) + " or more");
+    }
+  }
+  return {};
+}
+
+bool AllZero(const IntList& list) {
+  return std::all_of(list.begin(), list.end(), [](std::int64_t value) { return value == 0; });
+}
+
+std::string_view Name(AutoPad auto_pad) {
+  switch (auto_pad) {
+    case AutoPad::NOTSET:
+      return "NOTSET";
+    case AutoPad::SAME_UPPER:
+      return "SAME_UPPER";
+    case AutoPad::SAME_LOWER:
+      return "SAME_LOWER";
+    case AutoPad::VALID:
+      return "VALID";
+  }
+  return "unknown";
+}
+
+bool IsSame(AutoPad auto_pad) {
+  return auto_pad == AutoPad::SAME_UPPER || auto_pad == AutoPad::SAME_LOWER;
+}
+
+Status CheckLists(const Attributes& attributes, int rank) {
+  struct Rule {
+    std::string_view name;
+    const IntList& list;
+    int factor;
+    std::int64_t minimum;
+  };
+  const Rule rules[] = {
+      {"kernel_shape", attributes.kernel_shape, 1, 1},
+      {"strides", attributes.strides, 1, 1},
+      {"pads", attributes.pads, 2, 0},
+      {"dilations", attributes.dilations, 1, 1},
+      {"output_padding", attributes.output_padding, 1, 0},
+      {"output_shape", attributes.output_shape, 1, 0}};
+  for (const Rule& rule : rules) {
+    if (Status status = CheckLength(rule.name, rule.list, rule.factor * rank); !status.ok()) {
+      return status;
+    }
+    if (Status status = CheckMinimum(rule.name, rule.list, rule.minimum); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+Status CheckPadSources(const Attributes& attributes) {
+  if (attributes.auto_pad != AutoPad::NOTSET && !AllZero(attributes.pads)) {
+    return InvalidArgument(
+        "attribute pads is " + ToString(attributes.pads) +
+        "; expected none, or zeros, where auto_pad is " + std::string(Name(attributes.auto_pad)));
+  }
+  if (attributes.output_shape.empty()) {
+    return {};
+  }
+  if (!AllZero(attributes.pads)) {
+    return InvalidArgument(
+        "attribute pads is " + ToString(attributes.pads) +
+        "; expected none, or zeros, where output_shape sets the pads");
+  }
+  if (attributes.auto_pad == AutoPad::VALID) {
+    return InvalidArgument(
+        "attribute output_shape is given; expected none where auto_pad is VALID, as both set the pads");
+  }
+  return {};
+}
+
+Status CheckFilter(const Attributes& attributes, const Dims& D, const Dims& K) {
+  if (D.size() < 1 || D.size() > kMaxSpatialRank || K.size() != D.size()) {
+    return InvalidArgument(
+        "X has " + std::to_string(D.size()) + " spatial axes and W has " +
+        std::to_string(K.size()) + "; expected the same number, from 1 to 3");
+  }
+  for (int axis = 0; axis < K.size(); ++axis) {
+    if (K[axis] < 1) {
+      return AxisError(axis, Text("the filter has size", K[axis]) + "; expected 1 or more");
+    }
+    if (D[axis] < 0 || std::max(D[axis], K[axis]) > kMaxExtent) {
+      return AxisError(
+          axis, "X has " + std::to_string(D[axis]) + " and W has " + std::to_string(K[axis]) +
+                    " positions; expected at most 2^62");
+    }
+  }
+  if (!attributes.kernel_shape.empty() && !(attributes.kernel_shape == K)) {
+    return InvalidArgument(
+        "attribute kernel_shape is " + ToString(attributes.kernel_shape) +
+        "; expected W's spatial dims " + ToString(K));
+  }
+  return {};
+}
+
+Status CheckArguments(const Attributes& attributes, const Dims& D, const Dims& K) {
+  if (Status status = CheckFilter(attributes, D, K); !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckLists(attributes, D.size()); !status.ok()) {
+    return status;
+  }
+  return CheckPadSources(attributes);
+}
+
+AxisAttributes AttributesOf(const Attributes& attributes, int axis, int rank) {
+  const auto entry = [](const IntList& list, int i, std::int64_t default_value) {
+    return list.empty() ? default_value : list[i];
+  };
+  return {
+      .stride = entry(attributes.strides, axis, 1),
+      .dilation = entry(attributes.dilations, axis, 1),
+      .pad_begin = entry(attributes.pads, axis, 0),
+      .pad_end = entry(attributes.pads, axis + rank, 0),
+      .output_padding = entry(attributes.output_padding, axis, 0)};
+}
+
+Wide DilatedFilter(std::int64_t dilation, std::int64_t K) {
+  return (Wide{dilation} * (K - 1)) + 1;
+}
+
+/// Halves the pads; an odd one goes to the end or to the beginning. Less than none is none: the
+/// surplus positions are then met by no tap.
+void SplitPads(Wide total, bool odd_at_end, Axis* axis) {
+  const auto pads = static_cast<std::int64_t>(std::max<Wide>(total, 0));
+  const std::int64_t half = pads / 2;
+  axis->pad_begin = odd_at_end ? half : pads - half;
+  axis->pad_end = pads - axis->pad_begin;
+}
+
+Status DoesNotReach(int axis, const Axis& resolved) {
+  return AxisError(
+      axis,
+      Text("the padded input has", resolved.x + resolved.pad_begin + resolved.pad_end) +
+          " positions (" + std::to_string(resolved.x) + " and " + Text("pads", resolved.pad_begin) +
+          ", " + std::to_string(resolved.pad_end) + "); expected at least the " +
+          std::to_string(static_cast<std::int64_t>(DilatedFilter(resolved.dilation, resolved.w))) +
+          " that the filter spans (" + Text("size", resolved.w) + ", " +
+          Text("dilation", resolved.dilation) + ")");
+}
+
+Result<Axis> ConvolutionAxis(const Attributes& attributes, int index, AxisSizes sizes, int rank) {
+  const AxisAttributes given = AttributesOf(attributes, index, rank);
+  Axis axis{
+      .x = sizes.D,
+      .w = sizes.K,
+      .y = 0,
+      .stride = given.stride,
+      .dilation = given.dilation,
+      .pad_begin = given.pad_begin,
+      .pad_end = given.pad_end};
+  const Wide filter = DilatedFilter(axis.dilation, axis.w);
+  if (filter > kMaxExtent) {
+    return TooLarge(index, "the filter, with dilations,");
+  }
+  if (IsSame(attributes.auto_pad)) {
+    axis.y = static_cast<std::int64_t>((Wide{axis.x} + axis.stride - 1) / axis.stride);
+    const Wide total = (Wide{axis.y - 1} * axis.stride) + filter - axis.x;
+    SplitPads(axis.y == 0 ? 0 : total, attributes.auto_pad == AutoPad::SAME_UPPER, &axis);
+    return axis;
+  }
+  const Wide padded = Wide{axis.x} + axis.pad_begin + axis.pad_end;
+  if (padded > kMaxExtent) {
+    return TooLarge(index, "the input, with pads,");
+  }
+  if (padded >= filter) {
+    axis.y = static_cast<std::int64_t>(((padded - filter) / axis.stride) + 1);
+  } else if (axis.x != 0) {
+    return DoesNotReach(index, axis);
+  }
+  return axis;
+}
+
+Status CheckOutputPadding(int index, const AxisAttributes& given) {
+  const std::int64_t limit = std::max(given.stride, given.dilation);
+  if (given.output_padding < limit) {
+    return {};
+  }
+  return AxisError(
+      index, Text("output_padding is", given.output_padding) + "; expected less than " +
+                 std::to_string(limit) + ", the larger of " + Text("stride", given.stride) +
+                 " and " + Text("dilation", given.dilation));
+}
+
+/// Sets the size of the transposed convolution's output, which is axis->x, and the pads. `full` is
+/// the size before pads take from it.
+Status SetTransposedOutput(const Attributes& attributes, int index, Wide full, Axis* axis) {
+  const bool has_output_shape = !attributes.output_shape.empty();
+  if (axis->y == 0) {
+    axis->x = has_output_shape ? attributes.output_shape[index] : 0;
+  } else if (has_output_shape || IsSame(attributes.auto_pad)) {
+    const Wide size =
+        has_output_shape ? attributes.output_shape[index] : Wide{axis->y} * axis->stride;
+    axis->x = static_cast<std::int64_t>(std::min<Wide>(size, kMaxExtent + Wide{1}));
+    SplitPads(full - size, attributes.auto_pad == AutoPad::SAME_UPPER, axis);
+  } else {
+    const Wide size = full - axis->pad_begin - axis->pad_end;
+    if (size < 0) {
+      return AxisError(
+          index, "pads " + std::to_string(axis->pad_begin) + ", " + std::to_string(axis->pad_end) +
+                     " are cut from an output of " +
+                     std::to_string(static_cast<std::int64_t>(full)) +
+                     " positions; expected no more than that");
+    }
+    axis->x = static_cast<std::int64_t>(size);
+  }
+  return axis->x > kMaxExtent ? TooLarge(index, "the output") : Status();
+}
+
+Result<Axis> TransposedAxis(const Attributes& attributes, int index, AxisSizes sizes, int rank) {
+  const AxisAttributes given = AttributesOf(attributes, index, rank);
+  if (Status status = CheckOutputPadding(index, given); !status.ok()) {
+    return status;
+  }
+  Axis axis{
+      .x = 0,
+      .w = sizes.K,
+      .y = sizes.D,
+      .stride = given.stride,
+      .dilation = given.dilation,
+      .pad_begin = given.pad_begin,
+      .pad_end = given.pad_end};
+  const Wide filter = DilatedFilter(axis.dilation, axis.w);
+  if (filter > kMaxExtent) {
+    return TooLarge(index, "the filter, with dilations,");
+  }
+  const Wide full = (Wide{axis.stride} * (axis.y - 1)) + given.output_padding + filter;
+  if (full > kMaxExtent) {
+    return TooLarge(index, "the output before pads");
+  }
+  if (Status status = SetTransposedOutput(attributes, index, full, &axis); !status.ok()) {
+    return status;
+  }
+  return axis;
+}
+
+using AxisRule = Result<Axis> (*)(const Attributes&, int, AxisSizes, int);
+
+Result<std::array<Axis, kMaxSpatialRank>>
+ResolveAxes(const Attributes& attributes, const Dims& D, const Dims& K, AxisRule rule) {
+  if (Status status = CheckArguments(attributes, D, K); !status.ok()) {
+    return status;
+  }
+  std::array<Axis, kMaxSpatialRank> axes;
+  for (int i = 0; i < D.size(); ++i) {
+    Result<Axis> axis = rule(attributes, i, {.D = D[i], .K = K[i]}, D.size());
+    if (!axis.ok()) {
+      return axis.status();
+    }
+    axes[i] = *axis;
+  }
+  return axes;
+}
+
+Dims SpatialDims(const Dims& dims) {
+  return Dims(std::span(dims.begin() + 2, dims.end()));
+}
+
+Status CheckGroup(std::string_view what, std::int64_t channels, std::int64_t group) {
+  if (group >= 1 && channels % group == 0) {
+    return {};
+  }
+  return InvalidArgument(
+      std::string(what) + " are " + std::to_string(channels) + "; expected a multiple of group " +
+      std::to_string(group));
+}
+
+Result<Problem> MakeProblem(
+    const Attributes& attributes,
+    const ConstTensorRef& X,
+    const ConstTensorRef& W,
+    AxisRule rule) {
+  Result<std::array<Axis, kMaxSpatialRank>> axes =
+      ResolveAxes(attributes, SpatialDims(X.dims), SpatialDims(W.dims), rule);
+  if (!axes.ok()) {
+    return axes.status();
+  }
+  Problem problem;
+  problem.type = X.type;
+  problem.batch = X.dims[0];
+  problem.group = attributes.group;
+  problem.spatial_rank = X.rank() - 2;
+  problem.axes = *axes;
+  return problem;
+}
+
+}  // namespace
+
+Result<Dims> OutputSpatial(const Attributes& attributes, const Dims& D, const Dims& K) {
+  Result<std::array<Axis, kMaxSpatialRank>> axes = ResolveAxes(attributes, D, K, ConvolutionAxis);
+  if (!axes.ok()) {
+    return axes.status();
+  }
+  Dims output;
+  for (int i = 0; i < D.size(); ++i) {
+    output.push_back((*axes)[i].y);
+  }
+  return output;
+}
+
+Result<Dims> TransposedOutputSpatial(const Attributes& attributes, const Dims& D, const Dims& K) {
+  Result<std::array<Axis, kMaxSpatialRank>> axes = ResolveAxes(attributes, D, K, TransposedAxis);
+  if (!axes.ok()) {
+    return axes.status();
+  }
+  Dims output;
+  for (int i = 0; i < D.size(); ++i) {
+    output.push_back((*axes)[i].x);
+  }
+  return output;
+}
+
+Result<Problem>
+ConvolutionProblem(const Attributes& attributes, const ConstTensorRef& X, const ConstTensorRef& W) {
+  if (Status status = CheckGroup("the output channels, W's dim 0,", W.dims[0], attributes.group);
+      !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckGroup("the input channels, X's dim 1,", X.dims[1], attributes.group);
+      !status.ok()) {
+    return status;
+  }
+  Result<Problem> problem = MakeProblem(attributes, X, W, ConvolutionAxis);
+  if (problem.ok()) {
+    problem->x_channels = X.dims[1];
+    problem->y_channels = W.dims[0];
+  }
+  return problem;
+}
+
+Result<Problem>
+TransposedProblem(const Attributes& attributes, const ConstTensorRef& X, const ConstTensorRef& W) {
+  if (Status status = CheckGroup("the input channels, X's dim 1,", X.dims[1], attributes.group);
+      !status.ok()) {
+    return status;
+  }
+  const Wide output_channels = Wide{W.dims[1]} * attributes.group;
+  if (output_channels > kMaxExtent) {
+    return InvalidArgument(
+        "W's dim 1, " + std::to_string(W.dims[1]) + ", times group " +
+        std::to_string(attributes.group) + "; expected at most 2^62 output channels");
+  }
+  Result<Problem> problem = MakeProblem(attributes, X, W, TransposedAxis);
+  if (problem.ok()) {
+    problem->x_channels = static_cast<std::int64_t>(output_channels);
+    problem->y_channels = X.dims[1];
+  }
+  return problem;
+}
+
+Problem WithStrides(Problem problem, const Strides& x, const Strides& w, const Strides& y) {
+  problem.x_strides = x;
+  problem.w_strides = w;
+  problem.y_strides = y;
+  return problem;
+}
+
+}  // namespace gradsmith::conv

@@ -1,0 +1,43 @@
+#ifndef GRADSMITH_CORE_ELEMENT_H_
+#define GRADSMITH_CORE_ELEMENT_H_
+
+#include <type_traits>
+#include <utility>
+
+#include "gradsmith/types.h"
+
+namespace gradsmith::internal {
+
+/// Accumulator is what products of T are summed in: double for double, float for all others.
+template <typename T>
+using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+/// Convert rounds once where one of the two types is float, and by way of float otherwise.
+template <typename To, typename From>
+To Convert(From value) {
+  if constexpr (std::is_floating_point_v<To> && std::is_floating_point_v<From>) {
+    return static_cast<To>(value);
+  } else {
+    return static_cast<To>(static_cast<float>(value));
+  }
+}
+
+/// VisitDataType calls visitor(std::type_identity<T>{}) with the C++ type T of `type`.
+template <typename Visitor>
+decltype(auto) VisitDataType(DataType type, Visitor&& visitor) {
+  switch (type) {
+    case DataType::kFloat:
+      return std::forward<Visitor>(visitor)(std::type_identity<float>{});
+    case DataType::kDouble:
+      return std::forward<Visitor>(visitor)(std::type_identity<double>{});
+    case DataType::kMLFloat16:
+      return std::forward<Visitor>(visitor)(std::type_identity<MLFloat16>{});
+    case DataType::kBFloat16:
+      break;
+  }
+  return std::forward<Visitor>(visitor)(std::type_identity<BFloat16>{});
+}
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_CORE_ELEMENT_H_

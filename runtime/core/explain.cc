@@ -1,0 +1,95 @@
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/text.h"
+#include "gradsmith/registry.h"
+
+namespace gradsmith {
+
+namespace {
+
+using internal::DidYouMean;
+using internal::Join;
+using internal::TypesText;
+
+constexpr std::size_t kNearestShown = 3;
+
+std::vector<std::string_view> OpNames(const std::vector<const Row*>& rows) {
+  std::vector<std::string_view> names;
+  for (const Row* row : rows) {
+    if (names.empty() || names.back() != row->op->name) {
+      names.push_back(row->op->name);
+    }
+  }
+  return names;
+}
+
+std::string Request(std::string_view op, std::span<const DataType> types, Backend backend) {
+  return std::string(op) + TypesText(types) + " on " + std::string(ToString(backend));
+}
+
+/// How many fields of the request the row has differently; a backend weighs more than any type.
+int Distance(const Row& row, std::span<const DataType> types, Backend backend) {
+  int distance = row.backend == backend ? 0 : 100;
+  for (std::size_t i = 0; i < row.types.size(); ++i) {
+    distance += row.types[i] == types[i] ? 0 : 1;
+  }
+  return distance;
+}
+
+std::string FirstDifference(const Row& row, std::span<const DataType> types, Backend backend) {
+  for (std::size_t i = 0; i < row.types.size(); ++i) {
+    if (row.types[i] != types[i]) {
+      return std::string(row.op->type_parameters[i]) + " is " +
+             std::string(ToString(row.types[i])) + ", not " + std::string(ToString(types[i]));
+    }
+  }
+  return row.backend == backend ? "nothing differs"
+                                : "the backend is " + std::string(ToString(row.backend)) +
+                                      ", not " + std::string(ToString(backend));
+}
+
+std::string NearestRows(std::vector<const Row*> rows, std::span<const DataType> types,
+                        Backend backend) {
+  std::stable_sort(rows.begin(), rows.end(), [&](const Row* a, const Row* b) {
+    return Distance(*a, types, backend) < Distance(*b, types, backend);
+  });
+  rows.resize(std::min(rows.size(), kNearestShown));
+  std::string text;
+  for (const Row* row : rows) {
+    text += "\n  nearest: " + ToString(*row) + " with " + TypesText(row->types) + ": " +
+            FirstDifference(*row, types, backend);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string Registry::Explain(std::string_view op, std::span<const DataType> types,
+                              Backend backend) const {
+  if (const Row* row = Find(op, types, backend)) {
+    return Request(op, types, backend) + " is there: " + ToString(*row) + ", kernel " +
+           std::string(row->op->kernel) + ".";
+  }
+  std::vector<const Row*> rows;
+  std::copy_if(rows_.begin(), rows_.end(), std::back_inserter(rows),
+               [op](const Row* row) { return row->op->name == op; });
+  if (rows.empty()) {
+    const std::vector<std::string_view> names = OpNames(rows_);
+    const std::string suggestion = DidYouMean(op, names);
+    return "There is no op '" + std::string(op) + "'" + (suggestion.empty() ? "." : suggestion) +
+           " The ops are: " + (names.empty() ? "none; call RegisterAll" : Join(names)) + ".";
+  }
+  const std::span<const std::string_view> parameters = rows.front()->op->type_parameters;
+  if (types.size() != parameters.size()) {
+    return std::string(op) + " has " + std::to_string(parameters.size()) + " type parameters (" +
+           Join(parameters) + "); " + std::to_string(types.size()) + " types were given.";
+  }
+  return "No row is " + Request(op, types, backend) + "." +
+         NearestRows(std::move(rows), types, backend);
+}
+
+}  // namespace gradsmith

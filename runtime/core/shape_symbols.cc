@@ -1,0 +1,261 @@
+#include "core/shape_symbols.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gradsmith::internal {
+
+namespace {
+
+std::string Quote(std::string_view name, const Dims& dims) {
+  return std::string(name) + " has shape " + ToString(dims);
+}
+
+bool IsList(const OpSchema& op, const DimSpec& spec) {
+  return spec.kind == DimSpec::Kind::kSymbol && op.symbols[spec.symbol].is_list;
+}
+
+std::string RangeText(int minimum, int maximum) {
+  return minimum == maximum ? std::to_string(minimum)
+                            : std::to_string(minimum) + " to " + std::to_string(maximum);
+}
+
+}  // namespace
+
+int ShapeSymbols::LengthRoot(int symbol) const {
+  while (op_.symbols[symbol].length_of >= 0) {
+    symbol = op_.symbols[symbol].length_of;
+  }
+  return symbol;
+}
+
+int ShapeSymbols::ExpectedListLength(int symbol) const {
+  const int root = LengthRoot(symbol);
+  for (int i = 0; i < static_cast<int>(op_.symbols.size()); ++i) {
+    if (bound_[i] && op_.symbols[i].is_list && LengthRoot(i) == root) {
+      return values_[i].size();
+    }
+  }
+  return -1;
+}
+
+ShapeSymbols::RankRange ShapeSymbols::Ranks(const TensorSpec& tensor) const {
+  RankRange range{0, 0};
+  for (const DimSpec& spec : tensor.shape) {
+    if (!IsList(op_, spec)) {
+      ++range.minimum;
+      ++range.maximum;
+      continue;
+    }
+    const int length = ExpectedListLength(spec.symbol);
+    const SymbolSpec& root = op_.symbols[LengthRoot(spec.symbol)];
+    range.minimum += length >= 0 ? length : root.min_length;
+    range.maximum += length >= 0 ? length : root.max_length;
+  }
+  return range;
+}
+
+Status ShapeSymbols::Bind(const TensorSpec& tensor, const Dims& dims) {
+  const RankRange ranks = Ranks(tensor);
+  if (dims.too_long() || dims.size() < ranks.minimum || dims.size() > ranks.maximum) {
+    return InvalidArgument(Quote(tensor.name, dims) + ", rank " +
+                           (dims.too_long() ? "over 8" : std::to_string(dims.size())) +
+                           "; expected rank " + RangeText(ranks.minimum, ranks.maximum) + ": " +
+                           std::string(tensor.shape_text));
+  }
+  const int list_length = dims.size() - static_cast<int>(std::count_if(
+                                            tensor.shape.begin(), tensor.shape.end(),
+                                            [this](const DimSpec& s) { return !IsList(op_, s); }));
+  int axis = 0;
+  for (const DimSpec& spec : tensor.shape) {
+    Status status;
+    if (IsList(op_, spec)) {
+      status = BindList(tensor, dims, axis, list_length, spec.symbol);
+      axis += list_length;
+    } else if (spec.kind == DimSpec::Kind::kQuotient) {
+      status = BindQuotient(tensor, dims, axis++, spec);
+    } else {
+      status = BindScalar(tensor, dims, axis++, spec);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+Status ShapeSymbols::BindList(const TensorSpec& tensor, const Dims& dims, int first, int length,
+                              int symbol) {
+  Dims value;
+  for (int i = 0; i < length; ++i) {
+    value.push_back(dims[first + i]);
+  }
+  if (!bound_[symbol]) {
+    Set(symbol, value, tensor.name);
+    return {};
+  }
+  for (int i = 0; i < length; ++i) {
+    if (value[i] != values_[symbol][i]) {
+      return Mismatch(tensor, dims, first + i,
+                      std::to_string(values_[symbol][i]) + " (" + Describe(symbol) + ")");
+    }
+  }
+  return {};
+}
+
+Status ShapeSymbols::BindScalar(const TensorSpec& tensor, const Dims& dims, int axis,
+                                const DimSpec& spec) {
+  if (spec.kind == DimSpec::Kind::kConstant) {
+    return dims[axis] == spec.constant
+               ? Status()
+               : Mismatch(tensor, dims, axis, std::to_string(spec.constant));
+  }
+  if (!bound_[spec.symbol]) {
+    Set(spec.symbol, Dims{dims[axis]}, tensor.name);
+    return {};
+  }
+  const std::int64_t expected = values_[spec.symbol][0];
+  return dims[axis] == expected
+             ? Status()
+             : Mismatch(tensor, dims, axis,
+                        std::to_string(expected) + " (" + Describe(spec.symbol) + ")");
+}
+
+Status ShapeSymbols::BindQuotient(const TensorSpec& tensor, const Dims& dims, int axis,
+                                  const DimSpec& spec) {
+  const std::int64_t divisor = Divisor(spec);
+  std::int64_t product = 0;
+  if (__builtin_mul_overflow(dims[axis], divisor, &product)) {
+    return Mismatch(tensor, dims, axis, "a dim whose product with " +
+                                            std::string(op_.attributes[spec.divisor].name) +
+                                            " fits 63 bits");
+  }
+  if (!bound_[spec.symbol]) {
+    Set(spec.symbol, Dims{product}, tensor.name);
+    return {};
+  }
+  const std::int64_t dividend = values_[spec.symbol][0];
+  if (product == dividend) {
+    return {};
+  }
+  const std::string why =
+      Describe(spec.symbol) + ", " + std::string(op_.attributes[spec.divisor].name) + " = " +
+      std::to_string(divisor);
+  return Mismatch(tensor, dims, axis,
+                  dividend % divisor == 0
+                      ? std::to_string(dividend / divisor) + " (" + why + ")"
+                      : std::string(op_.symbols[spec.symbol].name) + " to be a multiple of " +
+                            std::string(op_.attributes[spec.divisor].name) + " (" + why + ")");
+}
+
+Status ShapeSymbols::ApplyRules() {
+  for (std::size_t i = 0; i < op_.symbols.size(); ++i) {
+    const SymbolSpec& symbol = op_.symbols[i];
+    if (symbol.rule == nullptr) {
+      continue;
+    }
+    const Result<Dims> computed =
+        symbol.rule(attributes_, std::span(values_.data(), op_.symbols.size()));
+    if (!computed.ok()) {
+      return computed.status().WithPrefix(DescribeRule(static_cast<int>(i)) + ": ");
+    }
+    if (!bound_[i]) {
+      Set(static_cast<int>(i), *computed, symbol.rule_name);
+    } else if (values_[i] != *computed) {
+      return InvalidArgument(std::string(origin_[i]) + " has " + std::string(symbol.name) + " = " +
+                             ToString(values_[i]) + "; expected " + ToString(*computed) + " by " +
+                             RuleText(symbol));
+    }
+  }
+  return {};
+}
+
+std::string ShapeSymbols::RuleText(const SymbolSpec& symbol) const {
+  std::string text(symbol.rule_name);
+  for (std::size_t i = 0; i < op_.symbols.size(); ++i) {
+    if (bound_[i] && op_.symbols[i].is_list && op_.symbols[i].rule == nullptr) {
+      text += ", " + Describe(static_cast<int>(i));
+    }
+  }
+  return text;
+}
+
+Result<Dims> ShapeSymbols::Expand(const TensorSpec& tensor) const {
+  Dims dims;
+  for (const DimSpec& spec : tensor.shape) {
+    if (spec.kind == DimSpec::Kind::kConstant) {
+      dims.push_back(spec.constant);
+      continue;
+    }
+    if (!bound_[spec.symbol]) {
+      return InvalidArgument(std::string(tensor.name) + " has a shape that the inputs given do not "
+                             "set: nothing binds " + std::string(op_.symbols[spec.symbol].name));
+    }
+    const std::int64_t divisor = spec.kind == DimSpec::Kind::kQuotient ? Divisor(spec) : 1;
+    for (const std::int64_t dim : values_[spec.symbol]) {
+      dims.push_back(dim / divisor);
+    }
+  }
+  return dims;
+}
+
+Status ShapeSymbols::CheckAttributeLengths() const {
+  for (const AttributeSpec& spec : op_.attributes) {
+    if (spec.kind != AttributeKind::kInts || spec.length_of < 0) {
+      continue;
+    }
+    const IntList& list = AttributeAt<IntList>(spec, attributes_);
+    const int length = ExpectedListLength(spec.length_of);
+    if (list.empty() || length < 0 || list.size() == spec.length_factor * length) {
+      continue;
+    }
+    const std::string_view symbol = op_.symbols[spec.length_of].name;
+    return InvalidArgument(
+        "attribute " + std::string(spec.name) + " is " + ToString(list) + ", " +
+        std::to_string(list.size()) + " values; expected " +
+        std::to_string(spec.length_factor * length) + ": " +
+        (spec.length_factor == 1 ? "one" : std::to_string(spec.length_factor)) +
+        " for each dim of " + std::string(symbol) + " (" + Describe(spec.length_of) + ")");
+  }
+  return {};
+}
+
+void ShapeSymbols::Set(int symbol, const Dims& value, std::string_view origin) {
+  values_[symbol] = value;
+  bound_[symbol] = true;
+  origin_[symbol] = origin;
+}
+
+std::int64_t ShapeSymbols::Divisor(const DimSpec& spec) const {
+  return AttributeAt<std::int64_t>(op_.attributes[spec.divisor], attributes_);
+}
+
+std::string ShapeSymbols::Describe(int symbol) const {
+  const SymbolSpec& spec = op_.symbols[symbol];
+  return std::string(spec.name) + " = " +
+         (spec.is_list ? ToString(values_[symbol]) : std::to_string(values_[symbol][0])) +
+         " from " + std::string(origin_[symbol]);
+}
+
+std::string ShapeSymbols::DescribeRule(int symbol) const {
+  std::string text(op_.symbols[symbol].rule_name);
+  std::string_view separator = " with ";
+  for (int i = 0; i < static_cast<int>(op_.symbols.size()); ++i) {
+    if (i != symbol && bound_[i] && op_.symbols[i].is_list) {
+      text += std::string(separator) + Describe(i);
+      separator = ", ";
+    }
+  }
+  return text;
+}
+
+Status ShapeSymbols::Mismatch(const TensorSpec& tensor, const Dims& dims, int axis,
+                              const std::string& expected) const {
+  return InvalidArgument(Quote(tensor.name, dims) + ", " + std::to_string(dims[axis]) +
+                         " at dimension " + std::to_string(axis) + "; expected " + expected +
+                         ": " + std::string(tensor.shape_text));
+}
+
+}  // namespace gradsmith::internal

@@ -1,0 +1,32 @@
+#ifndef GRADSMITH_CORE_TEXT_H_
+#define GRADSMITH_CORE_TEXT_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gradsmith/types.h"
+
+/// Pieces of error sentences.
+namespace gradsmith::internal {
+
+/// EditDistance counts the insertions, deletions, changes and swaps of neighbours that turn `a` into `b`; case
+/// does not count.
+int EditDistance(std::string_view a, std::string_view b);
+
+/// Closest returns the candidate that `name` was most likely meant to be, or an empty view where none is near.
+std::string_view Closest(std::string_view name, std::span<const std::string_view> candidates);
+
+/// DidYouMean returns "; did you mean 'X'?" or nothing.
+std::string DidYouMean(std::string_view name, std::span<const std::string_view> candidates);
+
+/// Join returns the names separated by ", ".
+std::string Join(std::span<const std::string_view> names);
+
+/// TypesText returns "(float, MLFloat16)".
+std::string TypesText(std::span<const DataType> types);
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_CORE_TEXT_H_

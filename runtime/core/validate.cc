@@ -1,0 +1,319 @@
+#include "core/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/overlap.h"
+#include "core/shape_symbols.h"
+
+namespace gradsmith::internal {
+
+namespace {
+
+std::string NumberText(double value) {
+  std::string text = std::to_string(value);
+  if (std::nearbyint(value) == value && std::abs(value) < 1e15) {
+    return std::to_string(static_cast<std::int64_t>(value));
+  }
+  return text;
+}
+
+std::string BoundsText(const AttributeSpec& spec) {
+  const bool bounded = std::isfinite(spec.maximum);
+  if (!std::isfinite(spec.minimum)) {
+    return bounded ? "at most " + NumberText(spec.maximum) : "a finite number";
+  }
+  return bounded ? NumberText(spec.minimum) + " to " + NumberText(spec.maximum)
+                 : "at least " + NumberText(spec.minimum);
+}
+
+Status OutOfRange(const AttributeSpec& spec, const std::string& value) {
+  return InvalidArgument("attribute " + std::string(spec.name) + " is " + value + "; expected " +
+                         BoundsText(spec));
+}
+
+template <typename Number>
+bool InRange(const AttributeSpec& spec, Number value) {
+  return static_cast<double>(value) >= spec.minimum && static_cast<double>(value) <= spec.maximum;
+}
+
+Status CheckIntList(const AttributeSpec& spec, const IntList& list) {
+  if (list.too_long()) {
+    return InvalidArgument("attribute " + std::string(spec.name) + " is " + ToString(list) +
+                           "; expected at most " + std::to_string(IntList::kCapacity) + " values");
+  }
+  for (const std::int64_t value : list) {
+    if (!InRange(spec, value)) {
+      return InvalidArgument("attribute " + std::string(spec.name) + " is " + ToString(list) +
+                             ", with " + std::to_string(value) + "; expected each " +
+                             BoundsText(spec));
+    }
+  }
+  return {};
+}
+
+Status CheckAttribute(const AttributeSpec& spec, const void* attributes) {
+  switch (spec.kind) {
+    case AttributeKind::kInt: {
+      const auto value = AttributeAt<std::int64_t>(spec, attributes);
+      return InRange(spec, value) ? Status() : OutOfRange(spec, std::to_string(value));
+    }
+    case AttributeKind::kFloat: {
+      const auto value = AttributeAt<double>(spec, attributes);
+      return std::isfinite(value) && InRange(spec, value)
+                 ? Status()
+                 : OutOfRange(spec, std::to_string(value));
+    }
+    case AttributeKind::kInts:
+      return CheckIntList(spec, AttributeAt<IntList>(spec, attributes));
+    case AttributeKind::kEnum: {
+      const auto value = AttributeAt<std::uint8_t>(spec, attributes);
+      return value < spec.choices.size()
+                 ? Status()
+                 : InvalidArgument("attribute " + std::string(spec.name) + " is the enumerator " +
+                                   std::to_string(value) + "; expected one below " +
+                                   std::to_string(spec.choices.size()));
+    }
+  }
+  return Internal("attribute " + std::string(spec.name) + " has an unknown kind");
+}
+
+DataType ExpectedType(const Row& row, const TensorSpec& spec) {
+  return spec.type_parameter < 0 ? spec.fixed_type : row.types[spec.type_parameter];
+}
+
+std::string TypeText(const Row& row, const TensorSpec& spec) {
+  std::string text(ToString(ExpectedType(row, spec)));
+  if (spec.type_parameter >= 0) {
+    text += " (" + std::string(row.op->type_parameters[spec.type_parameter]) + ")";
+  }
+  return text;
+}
+
+Status CheckMemory(const TensorSpec& spec, const ConstTensorRef& tensor) {
+  const std::string name(spec.name);
+  if (tensor.strides.size() != tensor.dims.size() || tensor.strides.too_long()) {
+    return InvalidArgument(name + " has " + std::to_string(tensor.strides.size()) + " strides " +
+                           ToString(tensor.strides) + " for " + std::to_string(tensor.rank()) +
+                           " dims " + ToString(tensor.dims) + "; expected one for each");
+  }
+  for (int i = 0; i < tensor.rank(); ++i) {
+    if (tensor.dims[i] < 0 || tensor.strides[i] < 0) {
+      const bool dim = tensor.dims[i] < 0;
+      return InvalidArgument(name + " has " + (dim ? "dims " : "strides ") +
+                             ToString(dim ? tensor.dims : tensor.strides) + ", negative at dimension " +
+                             std::to_string(i) + "; expected 0 or more");
+    }
+  }
+  const std::int64_t count = NumElements(tensor.dims);
+  if (count < 0 || (count > 0 && LastOffset(tensor) < 0)) {
+    return InvalidArgument(name + " has dims " + ToString(tensor.dims) + " and strides " +
+                           ToString(tensor.strides) +
+                           ", which reach past 2^59 elements; expected fewer");
+  }
+  if (count > 0 && tensor.data == nullptr) {
+    return InvalidArgument(name + " has null data; expected " + std::to_string(count) +
+                           " elements, dims " + ToString(tensor.dims));
+  }
+  return {};
+}
+
+Status CheckTensor(const Row& row, const Context& context, const TensorSpec& spec,
+                   const ConstTensorRef& tensor) {
+  const std::string name(spec.name);
+  if (tensor.type != ExpectedType(row, spec)) {
+    return InvalidArgument(name + " has type " + std::string(ToString(tensor.type)) +
+                           "; expected " + TypeText(row, spec));
+  }
+  if (tensor.device != context.device()) {
+    return InvalidArgument(name + " is on " + std::string(ToString(tensor.device.backend)) + " " +
+                           std::to_string(tensor.device.index) + "; expected the context's device, " +
+                           std::string(ToString(context.backend())) + " " +
+                           std::to_string(context.device().index));
+  }
+  if (tensor.dims.too_long()) {
+    return InvalidArgument(name + " has more than 8 dims; expected " + std::string(spec.shape_text));
+  }
+  return CheckMemory(spec, tensor);
+}
+
+template <typename Ref>
+const Ref& ArgumentAt(std::span<const Ref> arguments, std::size_t i) {
+  static const Ref absent;
+  return i < arguments.size() ? arguments[i] : absent;
+}
+
+template <typename Ref>
+Status CheckTensors(const Row& row, const Context& context, std::string_view role,
+                    std::span<const TensorSpec> specs, std::span<const Ref> arguments) {
+  if (arguments.size() > specs.size()) {
+    return InvalidArgument(std::to_string(arguments.size()) + " " + std::string(role) +
+                           "s were given; expected at most " + std::to_string(specs.size()));
+  }
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const Ref& tensor = ArgumentAt(arguments, i);
+    if (!tensor.present) {
+      if (!specs[i].optional) {
+        return InvalidArgument(std::string(role) + " " + std::string(specs[i].name) +
+                               " is absent; it is required");
+      }
+      continue;
+    }
+    if (Status status = CheckTensor(row, context, specs[i], tensor); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+template <typename Ref>
+Status BindShapes(ShapeSymbols& symbols, std::span<const TensorSpec> specs,
+                  std::span<const Ref> arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].present) {
+      if (Status status = symbols.Bind(specs[i], arguments[i].dims); !status.ok()) {
+        return status;
+      }
+    }
+  }
+  return {};
+}
+
+Status CheckShapes(const OpSchema& op, const void* attributes,
+                   std::span<const ConstTensorRef> inputs, std::span<const TensorRef> outputs) {
+  ShapeSymbols symbols(op, attributes);
+  if (Status status = BindShapes(symbols, op.inputs, inputs); !status.ok()) {
+    return status;
+  }
+  if (Status status = symbols.CheckAttributeLengths(); !status.ok()) {
+    return status;
+  }
+  if (Status status = symbols.ApplyRules(); !status.ok()) {
+    return status;
+  }
+  return BindShapes(symbols, op.outputs, outputs);
+}
+
+bool SameMemory(const ConstTensorRef& a, const ConstTensorRef& b) {
+  return a.data == b.data && a.type == b.type && a.dims == b.dims && a.strides == b.strides;
+}
+
+Status OverlapError(std::string_view output, std::string_view other) {
+  return InvalidArgument("output " + std::string(output) + " overlaps " + std::string(other) +
+                         " in memory; expected memory of its own");
+}
+
+Status CheckOverlapsOf(const OpSchema& op, std::size_t i, std::span<const ConstTensorRef> inputs,
+                       std::span<const TensorRef> outputs) {
+  const TensorSpec& spec = op.outputs[i];
+  const ConstTensorRef output = outputs[i];
+  if (OverlapsItself(output)) {
+    return InvalidArgument("output " + std::string(spec.name) + " has dims " +
+                           ToString(output.dims) + " and strides " + ToString(output.strides) +
+                           ", in which elements share memory; expected strides that do not overlap");
+  }
+  for (std::size_t j = 0; j < inputs.size(); ++j) {
+    const bool in_place = spec.in_place_of == static_cast<int>(j) && SameMemory(output, inputs[j]);
+    if (!in_place && Overlap(output, inputs[j])) {
+      return OverlapError(spec.name, "input " + std::string(op.inputs[j].name));
+    }
+  }
+  for (std::size_t j = 0; j < i; ++j) {
+    if (Overlap(output, outputs[j])) {
+      return OverlapError(spec.name, "output " + std::string(op.outputs[j].name));
+    }
+  }
+  return {};
+}
+
+Status CheckOverlaps(const OpSchema& op, std::span<const ConstTensorRef> inputs,
+                     std::span<const TensorRef> outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (Status status = CheckOverlapsOf(op, i, inputs, outputs); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status ValidateAttributes(const OpSchema& op, const void* attributes) {
+  for (const AttributeSpec& spec : op.attributes) {
+    if (Status status = CheckAttribute(spec, attributes); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+Status ValidateCall(const Row& row, const Context& context, const void* attributes,
+                    std::span<const ConstTensorRef> inputs, std::span<const TensorRef> outputs) {
+  const OpSchema& op = *row.op;
+  if (context.backend() != row.backend) {
+    return InvalidArgument("the context is on " + std::string(ToString(context.backend())) +
+                           "; expected " + std::string(ToString(row.backend)));
+  }
+  if (Status status = ValidateAttributes(op, attributes); !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckTensors(row, context, "input", op.inputs, inputs); !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckTensors(row, context, "output", op.outputs, outputs); !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckShapes(op, attributes, inputs, outputs); !status.ok()) {
+    return status;
+  }
+  return CheckOverlaps(op, inputs, outputs);
+}
+
+Result<std::vector<Dims>> InferShapes(const OpSchema& op, const void* attributes,
+                                      std::span<const ConstTensorRef> inputs) {
+  if (Status status = ValidateAttributes(op, attributes); !status.ok()) {
+    return status;
+  }
+  if (inputs.size() > op.inputs.size()) {
+    return InvalidArgument(std::to_string(inputs.size()) + " inputs were given; expected at most " +
+                           std::to_string(op.inputs.size()));
+  }
+  ShapeSymbols symbols(op, attributes);
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const ConstTensorRef& input = ArgumentAt(inputs, i);
+    if (!input.present && !op.inputs[i].optional) {
+      return InvalidArgument("input " + std::string(op.inputs[i].name) +
+                             " is absent; it is required");
+    }
+    const bool negative = std::any_of(input.dims.begin(), input.dims.end(),
+                                      [](std::int64_t dim) { return dim < 0; });
+    if (negative) {
+      return InvalidArgument(std::string(op.inputs[i].name) + " has dims " + ToString(input.dims) +
+                             "; expected 0 or more");
+    }
+  }
+  if (Status status = BindShapes(symbols, op.inputs, inputs); !status.ok()) {
+    return status;
+  }
+  if (Status status = symbols.CheckAttributeLengths(); !status.ok()) {
+    return status;
+  }
+  if (Status status = symbols.ApplyRules(); !status.ok()) {
+    return status;
+  }
+  std::vector<Dims> shapes;
+  for (const TensorSpec& output : op.outputs) {
+    Result<Dims> dims = symbols.Expand(output);
+    if (!dims.ok()) {
+      return dims.status();
+    }
+    shapes.push_back(*dims);
+  }
+  return shapes;
+}
+
+}  // namespace gradsmith::internal

@@ -1,0 +1,28 @@
+#ifndef GRADSMITH_CORE_VALIDATE_H_
+#define GRADSMITH_CORE_VALIDATE_H_
+
+#include <span>
+#include <vector>
+
+#include "gradsmith/context.h"
+#include "gradsmith/schema.h"
+#include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
+
+namespace gradsmith::internal {
+
+/// ValidateCall checks everything that the schema says of a call: attributes, presence, types, devices, memory,
+/// shapes and overlap. Its sentences do not name the row; Call does.
+Status ValidateCall(const Row& row, const Context& context, const void* attributes,
+                    std::span<const ConstTensorRef> inputs, std::span<const TensorRef> outputs);
+
+/// ValidateAttributes checks ranges, and lengths of lists as far as they do not depend on shapes.
+Status ValidateAttributes(const OpSchema& op, const void* attributes);
+
+/// InferShapes returns the dims of every output. Only the inputs' presence and dims matter.
+Result<std::vector<Dims>> InferShapes(const OpSchema& op, const void* attributes,
+                                      std::span<const ConstTensorRef> inputs);
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_CORE_VALIDATE_H_

@@ -1,0 +1,15 @@
+#ifndef GRADSMITH_GRADSMITH_H_
+#define GRADSMITH_GRADSMITH_H_
+
+/// All of Gradsmith: the typed functions of every op, and the dynamic door.
+#include "gradsmith/attributes.h"
+#include "gradsmith/context.h"
+#include "gradsmith/kernel.h"
+#include "gradsmith/ops.h"
+#include "gradsmith/registry.h"
+#include "gradsmith/schema.h"
+#include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
+#include "gradsmith/types.h"
+
+#endif  // GRADSMITH_GRADSMITH_H_

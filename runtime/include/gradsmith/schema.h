@@ -1,0 +1,140 @@
+#ifndef GRADSMITH_SCHEMA_H_
+#define GRADSMITH_SCHEMA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
+#include "gradsmith/types.h"
+
+/// The tables that the generator writes from `ops.yaml`: what an op's arguments must be, and which rows
+/// (op x type combination x backend) there are. They are constants; nothing in them needs start-up code.
+
+namespace gradsmith {
+
+/// DimSpec is one entry of a tensor's shape: `N`, `*D` (a list of dims), `C / group`, or a number.
+struct DimSpec {
+  enum class Kind : std::uint8_t { kSymbol, kQuotient, kConstant };
+  Kind kind = Kind::kSymbol;
+  /// Index into OpSchema::symbols, for kSymbol and kQuotient.
+  std::int8_t symbol = -1;
+  /// Index into OpSchema::attributes of an int attribute, for kQuotient.
+  std::int8_t divisor = -1;
+  /// For kConstant.
+  std::int64_t constant = 0;
+};
+
+/// ShapeRule computes a list symbol from an op's attributes struct and the symbols bound so far, in the order
+/// of OpSchema::symbols.
+using ShapeRule = Result<Dims> (*)(const void* attributes, std::span<const Dims> symbols);
+
+/// SymbolSpec is a name that shapes share. A scalar symbol is one dim; a list symbol is several.
+struct SymbolSpec {
+  std::string_view name = {};
+  bool is_list = false;
+  /// For lists: how many dims there may be.
+  std::int8_t min_length = 0;
+  std::int8_t max_length = kMaxRank;
+  /// For lists: index of the symbol that has the same length, or -1.
+  std::int8_t length_of = -1;
+  /// What the symbol must be once the inputs are known, or null. `rule_name` is for messages.
+  ShapeRule rule = nullptr;
+  std::string_view rule_name = {};
+};
+
+/// TensorSpec is an input or an output.
+struct TensorSpec {
+  std::string_view name = {};
+  /// Index into OpSchema::type_parameters, or -1 where the type is `fixed_type` in every row.
+  std::int8_t type_parameter = -1;
+  DataType fixed_type = DataType::kFloat;
+  bool optional = false;
+  std::span<const DimSpec> shape = {};
+  /// The shape as `ops.yaml` writes it, for messages: "[N, M, *O]".
+  std::string_view shape_text = {};
+  /// For outputs: index of the input whose very memory may be written in place, or -1.
+  std::int8_t in_place_of = -1;
+  /// For a gradient: the forward's tensor that this is the gradient of, or empty.
+  std::string_view gradient_of = {};
+};
+
+enum class AttributeKind : std::uint8_t { kInt, kFloat, kInts, kEnum };
+
+/// AttributeSpec is an attribute: where it lies in the op's attributes struct and which values it may have.
+struct AttributeSpec {
+  std::string_view name = {};
+  AttributeKind kind = AttributeKind::kInt;
+  /// Byte offset of the field: std::int64_t, double, IntList, or an enum with one byte, by kind.
+  std::size_t offset = 0;
+  /// Inclusive bounds of a number or of each number of a list.
+  double minimum = 0;
+  double maximum = 0;
+  /// For enums: the names, in the order of the enumerators from 0.
+  std::span<const std::string_view> choices = {};
+  /// For lists: a list that is not empty has length_factor * (length of symbol length_of) entries; no rule
+  /// where length_of is -1.
+  std::int8_t length_factor = 1;
+  std::int8_t length_of = -1;
+};
+
+struct Row;
+
+/// OpSchema is all that `ops.yaml` says of an op.
+struct OpSchema {
+  std::string_view domain = {};
+  std::string_view name = {};
+  int since_version = 1;
+  /// The op whose gradient this is, or empty.
+  std::string_view gradient_of = {};
+  /// Name of the handwritten kernel, for example "conv::ConvGrad".
+  std::string_view kernel = {};
+  std::string_view source_file = {};
+  std::span<const std::string_view> type_parameters = {};
+  std::span<const SymbolSpec> symbols = {};
+  std::span<const TensorSpec> inputs = {};
+  std::span<const TensorSpec> outputs = {};
+  std::span<const AttributeSpec> attributes = {};
+  /// Makes the op's attributes struct with its defaults.
+  std::shared_ptr<void> (*make_attributes)() = nullptr;
+};
+
+/// RunFunction binds positional arguments to the handwritten kernel's names and runs it. The arguments have
+/// been validated.
+using RunFunction = Status (*)(const Context& context, const void* attributes,
+                               std::span<const ConstTensorRef> inputs,
+                               std::span<const TensorRef> outputs);
+
+/// Row is one line of the dispatch table: an op with one type combination on one backend.
+struct Row {
+  const OpSchema* op = nullptr;
+  /// The combination's name in `ops.yaml`, for example "half_float_stats".
+  std::string_view name = {};
+  /// One type for each of the op's type parameters.
+  std::span<const DataType> types = {};
+  Backend backend = Backend::kCpu;
+  RunFunction run = nullptr;
+  /// Where `ops.yaml` has the row: the line of the entry that holds it, and how many lines further down. Entry
+  /// lines are kept in the dispatch table's file alone, so that an edit of one entry recompiles no other.
+  const std::int32_t* entry_line = nullptr;
+  std::int32_t line_offset = 0;
+
+  /// The row's line in `ops.yaml`, counted from 1.
+  [[nodiscard]] std::int32_t source_line() const { return *entry_line + line_offset; }
+};
+
+/// ToString returns, for example, "ConvGrad[float] on cpu (ops.yaml:57)".
+std::string ToString(const Row& row);
+
+/// Call validates the arguments against the row's schema and runs its kernel. The typed functions and
+/// Kernel::Run both end here. Errors are prefixed by ToString(row).
+Status Call(const Row& row, const Context& context, const void* attributes,
+            std::span<const ConstTensorRef> inputs, std::span<const TensorRef> outputs);
+
+}  // namespace gradsmith
+
+#endif  // GRADSMITH_SCHEMA_H_

@@ -1,0 +1,162 @@
+#ifndef GRADSMITH_TENSOR_H_
+#define GRADSMITH_TENSOR_H_
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "gradsmith/types.h"
+
+namespace gradsmith {
+
+/// IntList holds up to eight integers in place: dims, strides, and attributes such as `pads`. It never
+/// allocates. A longer list keeps its first eight and remembers that it was too long, so that the call
+/// it is passed to can refuse it with a sentence.
+class IntList {
+ public:
+  static constexpr int kCapacity = 8;
+
+  constexpr IntList() = default;
+  constexpr IntList(std::initializer_list<std::int64_t> values) {
+    for (const std::int64_t value : values) {
+      push_back(value);
+    }
+  }
+  explicit constexpr IntList(std::span<const std::int64_t> values) {
+    for (const std::int64_t value : values) {
+      push_back(value);
+    }
+  }
+  /// Filled returns `count` copies of `value`.
+  static constexpr IntList Filled(int count, std::int64_t value) {
+    IntList result;
+    for (int i = 0; i < count; ++i) {
+      result.push_back(value);
+    }
+    return result;
+  }
+
+  constexpr void push_back(std::int64_t value) {
+    if (size_ == kCapacity) {
+      too_long_ = true;
+      return;
+    }
+    values_[size_++] = value;
+  }
+
+  [[nodiscard]] constexpr int size() const { return size_; }
+  [[nodiscard]] constexpr bool empty() const { return size_ == 0; }
+  [[nodiscard]] constexpr bool too_long() const { return too_long_; }
+  constexpr std::int64_t operator[](int i) const { return values_[i]; }
+  constexpr std::int64_t& operator[](int i) { return values_[i]; }
+  [[nodiscard]] constexpr const std::int64_t* begin() const { return values_.data(); }
+  [[nodiscard]] constexpr const std::int64_t* end() const { return values_.data() + size_; }
+
+  friend constexpr bool operator==(const IntList& a, const IntList& b) {
+    if (a.size_ != b.size_) {
+      return false;
+    }
+    for (int i = 0; i < a.size_; ++i) {
+      if (a.values_[i] != b.values_[i]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::array<std::int64_t, kCapacity> values_{};
+  std::uint8_t size_ = 0;
+  bool too_long_ = false;
+};
+
+/// Dims are a tensor's dimensions, outermost first: (N, C, D...) whatever the memory layout.
+using Dims = IntList;
+/// Strides are counted in elements, one for each dimension.
+using Strides = IntList;
+
+inline constexpr int kMaxRank = IntList::kCapacity;
+
+/// ToString returns, for example, "[2, 3, 9, 11]".
+std::string ToString(const IntList& list);
+
+/// ContiguousStrides returns the strides of a dense tensor, last dimension fastest (NCHW).
+Strides ContiguousStrides(const Dims& dims);
+
+/// ChannelsLastStrides returns the strides of dims (N, C, D...) stored as (N, D..., C) (NHWC).
+Strides ChannelsLastStrides(const Dims& dims);
+
+/// NumElements returns the product of dims, or -1 where it does not fit 63 bits or a dim is negative.
+std::int64_t NumElements(const Dims& dims);
+
+/// BasicTensorRef is a non-owning view of a tensor whose element type is known at run time. A
+/// default-constructed one is absent: an output that is not wanted, an optional input that is not given.
+template <typename Void>
+struct BasicTensorRef {
+  Void* data = nullptr;
+  Dims dims;
+  Strides strides;
+  Device device;
+  DataType type = DataType::kFloat;
+  bool present = false;
+
+  BasicTensorRef() = default;
+  /// A dense view, last dimension fastest.
+  BasicTensorRef(DataType type, Void* data, const Dims& dims, Device device = {})
+      : BasicTensorRef(type, data, dims, ContiguousStrides(dims), device) {}
+  BasicTensorRef(DataType type, Void* data, const Dims& dims, const Strides& strides,
+                 Device device = {})
+      : data(data), dims(dims), strides(strides), device(device), type(type), present(true) {}
+  /// A writable view serves as a read-only one.
+  template <typename Other>
+    requires(std::is_const_v<Void> && !std::is_const_v<Other>)
+  BasicTensorRef(const BasicTensorRef<Other>& other)  // NOLINT(google-explicit-constructor)
+      : data(other.data),
+        dims(other.dims),
+        strides(other.strides),
+        device(other.device),
+        type(other.type),
+        present(other.present) {}
+
+  [[nodiscard]] int rank() const { return dims.size(); }
+};
+
+/// TensorRef views a tensor that may be written.
+using TensorRef = BasicTensorRef<void>;
+/// ConstTensorRef views a tensor that is only read.
+using ConstTensorRef = BasicTensorRef<const void>;
+
+/// TensorView is a non-owning view whose element type is known at compile time: TensorView<float> may be
+/// written, TensorView<const float> is only read. A default-constructed one is absent.
+template <typename T>
+class TensorView {
+ public:
+  using Ref = std::conditional_t<std::is_const_v<T>, ConstTensorRef, TensorRef>;
+
+  TensorView() = default;
+  /// A dense view, last dimension fastest.
+  TensorView(T* data, const Dims& dims, Device device = {})
+      : ref_(kDataTypeOf<std::remove_const_t<T>>, data, dims, device) {}
+  TensorView(T* data, const Dims& dims, const Strides& strides, Device device = {})
+      : ref_(kDataTypeOf<std::remove_const_t<T>>, data, dims, strides, device) {}
+  /// A writable view serves as a read-only one.
+  template <typename U>
+    requires(std::is_const_v<T> && std::is_same_v<std::remove_const_t<T>, U>)
+  TensorView(const TensorView<U>& other) : ref_(other.ref()) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] T* data() const { return static_cast<T*>(ref_.data); }
+  [[nodiscard]] const Dims& dims() const { return ref_.dims; }
+  [[nodiscard]] const Strides& strides() const { return ref_.strides; }
+  [[nodiscard]] bool present() const { return ref_.present; }
+  [[nodiscard]] const Ref& ref() const { return ref_; }
+
+ private:
+  Ref ref_;
+};
+
+}  // namespace gradsmith
+
+#endif  // GRADSMITH_TENSOR_H_

@@ -1,0 +1,166 @@
+#ifndef GRADSMITH_TYPES_H_
+#define GRADSMITH_TYPES_H_
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace gradsmith {
+
+/// DataType is the element type of a tensor.
+enum class DataType : std::uint8_t { kFloat, kDouble, kMLFloat16, kBFloat16 };
+
+inline constexpr int kDataTypeCount = 4;
+
+/// MLFloat16 stores an IEEE 754 binary16 number. Layout-compatible with `__half`; arithmetic is done
+/// in float.
+struct MLFloat16 {
+  std::uint16_t bits = 0;
+
+  constexpr MLFloat16() = default;
+  /// Rounds to nearest, ties to even; overflow becomes infinity, NaN stays NaN.
+  explicit constexpr MLFloat16(float value) : bits(FromFloat(value)) {}
+  explicit constexpr operator float() const { return ToFloat(bits); }
+
+  static constexpr MLFloat16 FromBits(std::uint16_t bits) {
+    MLFloat16 result;
+    result.bits = bits;
+    return result;
+  }
+
+ private:
+  static constexpr std::uint16_t FromFloat(float value);
+  static constexpr float ToFloat(std::uint16_t bits);
+};
+
+/// BFloat16 stores the upper half of an IEEE 754 binary32 number. Layout-compatible with
+/// `__nv_bfloat16`; arithmetic is done in float.
+struct BFloat16 {
+  std::uint16_t bits = 0;
+
+  constexpr BFloat16() = default;
+  /// Rounds to nearest, ties to even; NaN stays NaN.
+  explicit constexpr BFloat16(float value) : bits(FromFloat(value)) {}
+  explicit constexpr operator float() const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
+  }
+
+  static constexpr BFloat16 FromBits(std::uint16_t bits) {
+    BFloat16 result;
+    result.bits = bits;
+    return result;
+  }
+
+ private:
+  static constexpr std::uint16_t FromFloat(float value);
+};
+
+static_assert(sizeof(MLFloat16) == 2 && sizeof(BFloat16) == 2);
+
+/// SizeOf returns the size in bytes of one element.
+constexpr std::size_t SizeOf(DataType type) {
+  switch (type) {
+    case DataType::kFloat:
+      return 4;
+    case DataType::kDouble:
+      return 8;
+    case DataType::kMLFloat16:
+    case DataType::kBFloat16:
+      return 2;
+  }
+  return 0;
+}
+
+/// ToString returns the type's name as `ops.yaml` spells it.
+constexpr std::string_view ToString(DataType type) {
+  switch (type) {
+    case DataType::kFloat:
+      return "float";
+    case DataType::kDouble:
+      return "double";
+    case DataType::kMLFloat16:
+      return "MLFloat16";
+    case DataType::kBFloat16:
+      return "BFloat16";
+  }
+  return "unknown type";
+}
+
+/// kDataTypeOf is the DataType of a C++ element type; other types do not compile.
+template <typename T>
+inline constexpr DataType kDataTypeOf = [] {
+  static_assert(sizeof(T) == 0, "gradsmith: a tensor holds float, double, MLFloat16 or BFloat16");
+  return DataType::kFloat;
+}();
+template <>
+inline constexpr DataType kDataTypeOf<float> = DataType::kFloat;
+template <>
+inline constexpr DataType kDataTypeOf<double> = DataType::kDouble;
+template <>
+inline constexpr DataType kDataTypeOf<MLFloat16> = DataType::kMLFloat16;
+template <>
+inline constexpr DataType kDataTypeOf<BFloat16> = DataType::kBFloat16;
+
+/// Backend names who computes: the host's processors or a CUDA device.
+enum class Backend : std::uint8_t { kCpu, kCuda };
+
+inline constexpr int kBackendCount = 2;
+
+/// ToString returns the backend's name as `ops.yaml` spells it.
+constexpr std::string_view ToString(Backend backend) {
+  return backend == Backend::kCpu ? "cpu" : "cuda";
+}
+
+/// Device says where a tensor's memory is: a backend and, for CUDA, the device's ordinal.
+struct Device {
+  Backend backend = Backend::kCpu;
+  int index = 0;
+
+  friend constexpr bool operator==(const Device&, const Device&) = default;
+};
+
+constexpr std::uint16_t MLFloat16::FromFloat(float value) {
+  const auto word = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint16_t>((word >> 16U) & 0x8000U);
+  const std::uint32_t magnitude = word & 0x7FFFFFFFU;
+  if (magnitude > 0x7F800000U) {
+    return sign | 0x7E00U;  // a quiet NaN
+  }
+  if (magnitude >= 0x477FF000U) {
+    return sign | 0x7C00U;  // rounds to 65536 or more
+  }
+  if (magnitude < 0x38800000U) {
+    // A subnormal half is a multiple of 2^-24: adding 0.5 leaves that multiple, rounded, in the low bits.
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
+    return sign | static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(shifted) - 0x3F000000U);
+  }
+  const std::uint32_t odd = (magnitude >> 13U) & 1U;
+  return sign | static_cast<std::uint16_t>((magnitude - 0x38000000U + 0x0FFFU + odd) >> 13U);
+}
+
+constexpr float MLFloat16::ToFloat(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16U;
+  const std::uint32_t exponent = (bits >> 10U) & 0x1FU;
+  const std::uint32_t mantissa = bits & 0x3FFU;
+  if (exponent == 0x1FU) {
+    return std::bit_cast<float>(sign | 0x7F800000U | (mantissa << 13U));
+  }
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(mantissa) * 0x1.0p-24F;
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  return std::bit_cast<float>(sign | ((exponent + 112U) << 23U) | (mantissa << 13U));
+}
+
+constexpr std::uint16_t BFloat16::FromFloat(float value) {
+  const auto word = std::bit_cast<std::uint32_t>(value);
+  if ((word & 0x7FFFFFFFU) > 0x7F800000U) {
+    return static_cast<std::uint16_t>((word >> 16U) | 0x0040U);
+  }
+  return static_cast<std::uint16_t>((word + 0x7FFFU + ((word >> 16U) & 1U)) >> 16U);
+}
+
+}  // namespace gradsmith
+
+#endif  // GRADSMITH_TYPES_H_
