@@ -1,0 +1,234 @@
+"""Works out the shapes of all tensors of a test case, as the runtime will: given shapes bind the symbols,
+shape rules compute the others, and every declared shape follows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from .grammar import MAX_RANK
+from .model import AttributeKind, AttributeValue, Case, Dim, DimKind, Op, Symbol, Tensor
+from .shape_rules import KERNEL_DEMANDS, SHAPE_RULES, Dims, ImpossibleShape, SymbolValue
+
+MAX_ELEMENTS = 2**31 - 1  # of a tensor in a test
+
+
+class Impossible(Enum):
+    """Why a case cannot be."""
+
+    RANK = auto()  # a shape has too few or too many dims
+    MISMATCH = auto()  # two shapes disagree
+    DIVISION = auto()  # channels that the divisor does not divide
+    ATTRIBUTE_LENGTH = auto()  # a list attribute does not fit the spatial dims
+    RULE = auto()  # a shape rule or the kernel refuses
+    INCOMPLETE = auto()  # a shape does not follow from what is given
+    SIZE = auto()  # a negative dim, or too many elements
+
+
+@dataclass(eq=False)
+class Problem(Exception):
+    """`key` is the entry of the case that is at fault, `other` one that disagrees with it; each may be
+    absent."""
+
+    reason: Impossible
+    message: str
+    key: str = ""
+    other: str = ""
+
+
+def all_shapes(op: Op, case: Case) -> tuple[tuple[str, Dims], ...]:
+    """Name and shape of every input, then of every output. Raises Problem."""
+    return _Evaluation(op, case).run()
+
+
+class _Evaluation:
+    def __init__(self, op: Op, case: Case) -> None:
+        self._op = op
+        self._case = case
+        self._given = dict(case.shapes)
+        self._attributes: dict[str, AttributeValue] = {a.name: a.default for a in op.attributes}
+        self._attributes.update(case.attributes)
+        self._symbols = {symbol.name: symbol for symbol in op.symbols}
+        self._values: dict[str, SymbolValue] = {}
+        self._origins: dict[str, str] = {}  # the tensor that bound a symbol
+
+    def run(self) -> tuple[tuple[str, Dims], ...]:
+        given, op = self._given, self._op
+        if given:
+            self._check_sizes(self._case.shapes)
+            for tensor in op.inputs + op.outputs:
+                if tensor.name in given:
+                    self._bind(tensor, given[tensor.name])
+        self._check_attribute_lengths()
+        for symbol in op.symbols:
+            if symbol.rule:
+                self._apply_rule(symbol)
+        known: dict[int, Dims] = {}
+        shapes = []
+        for tensor in op.inputs + op.outputs:
+            shape = known.get(id(tensor.shape))
+            if shape is None:
+                shape = known[id(tensor.shape)] = self._expand(tensor)
+            shapes.append((tensor.name, shape))
+        self._check_sizes(shapes)
+        self._check_kernel(dict(shapes))
+        return tuple(shapes)
+
+    # -- Symbols from shapes ---
+
+    def _bind(self, tensor: Tensor, shape: Dims) -> None:
+        """Matches a shape with the declared one: free symbols take its dims, bound ones must agree."""
+        axis = 0
+        list_length = len(shape) - sum(not dim.is_list for dim in tensor.shape)
+        self._check_rank(tensor, shape, list_length)
+        for dim in tensor.shape:
+            if dim.is_list:
+                self._set(tensor, dim.symbol, shape[axis : axis + list_length])
+                axis += list_length
+                continue
+            if dim.kind is DimKind.SYMBOL:
+                self._set(tensor, dim.symbol, shape[axis])
+            elif dim.kind is DimKind.QUOTIENT:
+                self._bind_quotient(tensor, dim, shape[axis])
+            elif dim.constant != shape[axis]:
+                message = f"dim {axis} of '{tensor.name}' must be {dim.constant}, not {shape[axis]}"
+                raise Problem(Impossible.MISMATCH, message, tensor.name)
+            axis += 1
+
+    def _check_rank(self, tensor: Tensor, shape: Dims, list_length: int) -> None:
+        minimum = maximum = 0
+        origin = ""
+        for dim in tensor.shape:
+            if dim.is_list:
+                symbol = self._symbols[dim.symbol]
+                minimum, maximum = symbol.min_length, symbol.max_length
+                bound = next((name for name in (symbol.name, symbol.length_of) if name in self._values), "")
+                if bound:
+                    minimum = maximum = len(self._dims(bound))
+                    origin = self._origins.get(bound, "")
+        fixed = len(shape) - list_length
+        maximum = min(maximum, MAX_RANK - fixed)
+        if not minimum <= list_length <= maximum:
+            ranks = str(fixed + minimum) if minimum == maximum else f"{fixed + minimum} to {fixed + maximum}"
+            message = f"'{tensor.name}' is {tensor.shape_text} and must have rank {ranks}, not {len(shape)}"
+            raise Problem(Impossible.RANK, message, tensor.name, origin)
+
+    def _bind_quotient(self, tensor: Tensor, dim: Dim, size: int) -> None:
+        divisor = self._integer(dim.divisor)
+        whole = self._values.get(dim.symbol)
+        if whole is None:
+            self._set(tensor, dim.symbol, size * divisor)
+        elif self._quotient(dim) != size:
+            message = f"'{tensor.name}' has {size} where {dim.text} is {self._quotient(dim)}"
+            raise Problem(Impossible.MISMATCH, message, tensor.name, self._origins.get(dim.symbol, ""))
+
+    def _set(self, tensor: Tensor, name: str, value: SymbolValue) -> None:
+        known = self._values.setdefault(name, value)
+        if known != value:
+            message = f"'{tensor.name}' makes {name} {_text(value)}, but it is {_text(known)}"
+            raise Problem(Impossible.MISMATCH, message, tensor.name, self._origins.get(name, ""))
+        self._origins.setdefault(name, tensor.name)
+
+    # -- Attributes and rules ---
+
+    def _check_attribute_lengths(self) -> None:
+        for attribute in self._op.attributes:
+            if attribute.kind is not AttributeKind.INTS or not attribute.length:
+                continue
+            value = self._attributes[attribute.name]
+            length = self._length(attribute.length.symbol)
+            if not value or length is None:
+                continue
+            count, expected = len(value) if isinstance(value, tuple) else 1, attribute.length.factor * length
+            if count != expected:
+                name, factor = attribute.length.symbol, attribute.length.factor
+                per = f"{factor} for each of the" if factor > 1 else "one for each of the"
+                entries = f"{expected} entries, {per} {length} dims of {name}"
+                message = f"'{attribute.name}' must have {entries}, not {count}"
+                raise Problem(Impossible.ATTRIBUTE_LENGTH, message, attribute.name)
+
+    def _length(self, name: str) -> int | None:
+        bound = next((n for n in (name, self._symbols[name].length_of) if n in self._values), "")
+        return len(self._dims(bound)) if bound else None
+
+    def _apply_rule(self, symbol: Symbol) -> None:
+        rule = symbol.rule
+        if rule is None or rule.function not in SHAPE_RULES:
+            return
+        if any(name not in self._values for name in rule.arguments):
+            return
+        try:
+            value = SHAPE_RULES[rule.function](self._attributes, *map(self._values.get, rule.arguments))
+        except ImpossibleShape as problem:
+            raise Problem(Impossible.RULE, str(problem), problem.attribute) from None
+        known = self._values.setdefault(symbol.name, value)
+        if known != value:
+            origin = self._origins.get(symbol.name, "")
+            message = f"'{origin}' makes {symbol.name} {_text(known)}, but {rule.text} is {_text(value)}"
+            raise Problem(Impossible.MISMATCH, message, origin)
+
+    def _check_kernel(self, shapes: dict[str, Dims]) -> None:
+        demand = KERNEL_DEMANDS.get(self._op.kernel)
+        if demand:
+            try:
+                demand(self._attributes, shapes)
+            except ImpossibleShape as problem:
+                raise Problem(Impossible.RULE, str(problem), problem.attribute) from None
+
+    # -- Shapes from symbols ---
+
+    def _expand(self, tensor: Tensor) -> Dims:
+        shape: list[int] = []
+        for dim in tensor.shape:
+            if dim.kind is DimKind.CONSTANT:
+                shape.append(dim.constant)
+                continue
+            value = self._values.get(dim.symbol)
+            if value is None:
+                raise self._incomplete(tensor, dim)
+            if dim.kind is DimKind.QUOTIENT:
+                shape.append(self._quotient(dim))
+            elif isinstance(value, tuple):
+                shape.extend(value)
+            else:
+                shape.append(value)
+        return tuple(shape)
+
+    def _incomplete(self, tensor: Tensor, dim: Dim) -> Problem:
+        rule = self._symbols[dim.symbol].rule
+        if rule and rule.function not in SHAPE_RULES:
+            why = f"the generator does not know {rule.text}; give a shape that has {dim.symbol}"
+        else:
+            why = f"nothing that is given sets {dim.symbol}"
+        return Problem(Impossible.INCOMPLETE, f"the shape of '{tensor.name}' cannot be worked out: {why}")
+
+    def _quotient(self, dim: Dim) -> int:
+        divisor, whole = self._integer(dim.divisor), self._values[dim.symbol]
+        if not isinstance(whole, int) or whole % divisor:
+            message = f"{dim.divisor} {divisor} does not divide {dim.symbol} = {_text(whole)}"
+            key = dim.divisor if dim.divisor in dict(self._case.attributes) else ""
+            raise Problem(Impossible.DIVISION, message, key, self._origins.get(dim.symbol, ""))
+        return whole // divisor
+
+    def _check_sizes(self, shapes: tuple[tuple[str, Dims], ...] | list[tuple[str, Dims]]) -> None:
+        for name, shape in shapes:
+            if shape and min(shape) < 0:
+                raise Problem(Impossible.SIZE, f"'{name}' has a negative dim: {list(shape)}", name)
+            if math.prod(shape) > MAX_ELEMENTS:
+                message = f"'{name}' of shape {list(shape)} has more than {MAX_ELEMENTS} elements"
+                raise Problem(Impossible.SIZE, message, name)
+
+    # -- Values ---
+
+    def _integer(self, attribute: str) -> int:
+        value = self._attributes[attribute]
+        return value if isinstance(value, int) else 1
+
+    def _dims(self, symbol: str) -> Dims:
+        value = self._values[symbol]
+        return value if isinstance(value, tuple) else (value,)
+
+
+def _text(value: SymbolValue) -> str:
+    return str(list(value)) if isinstance(value, tuple) else str(value)

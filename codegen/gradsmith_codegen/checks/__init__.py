@@ -1,0 +1,42 @@
+"""What must hold of a schema whose text is in order: one rule is one function with one id.
+
+Modules by theme. Checks run in the order of their ids, and a fault that one finds silences those after it
+that build on what is at fault.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+from ..diagnostics import Diagnostic
+from ..draft import Document
+from ..model import Schema
+from . import attributes, cases, gradients, names, shapes, types
+from .evaluation import CaseEvaluator
+from .registry import OP_RULES, SCHEMA_RULES, Scope
+
+MODULES = (names, types, shapes, attributes, gradients, cases)
+
+
+def check(document: Document) -> tuple[Schema, list[Diagnostic]]:
+    """Runs all checks. The schema's cases have the shapes of all tensors, where these could be worked out."""
+    diagnostics = [finding for rule in SCHEMA_RULES for finding in rule.run(document)]
+    evaluator = CaseEvaluator()
+    drafts_by_name = {draft.op.name: draft for draft in reversed(document.drafts)}
+    scopes = [
+        Scope(draft, document, drafts_by_name, last_line, evaluator)
+        for draft, last_line in zip(document.drafts, _last_lines(document), strict=True)
+    ]
+    for rule in sorted(OP_RULES, key=lambda rule: rule.rule.id):
+        for scope in scopes:
+            diagnostics += rule.run(scope)
+    ops = tuple(replace(scope.draft.op, cases=scope.evaluated_cases.cases) for scope in scopes)
+    schema = Schema(document.name, document.version, document.domain, document.since_version, ops)
+    return schema, diagnostics
+
+
+def _last_lines(document: Document) -> list[float]:
+    lines = [draft.op.line for draft in document.drafts]
+    return [following - 1 for _, following in pairwise([*lines, math.inf])]

@@ -1,0 +1,93 @@
+"""Attributes: defaults, ranges, choices, lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..diagnostics import Note
+from ..draft import Document
+from ..faults import did_you_mean
+from ..model import Attribute, Op
+from ..vocabulary import RUNTIME_ENUMS
+from .registry import SHAPES, Finding, Scope, op_rule, schema_rule
+from .values import choice_problem, range_problem
+
+
+@op_rule("G402", needs=("attributes",), blames=("attributes",))
+def empty_range(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An attribute's `min` is greater than its `max`."""
+    for attribute in op.attributes:
+        if (
+            attribute.minimum is not None
+            and attribute.maximum is not None
+            and attribute.minimum > attribute.maximum
+        ):
+            note = Note("the maximum", attribute.at("max"))
+            message = f"the minimum of attribute '{attribute.name}' is greater than its maximum"
+            yield Finding(message, attribute.at("min"), (note,))
+
+
+@op_rule("G403", needs=("attributes",))
+def default_out_of_range(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An attribute's default is out of its range, or a list of more than 8."""
+    for attribute in op.attributes:
+        problem = range_problem(attribute, attribute.default)
+        if problem:
+            yield Finding(f"the default of attribute '{attribute.name}' {problem}", attribute.at("default"))
+
+
+@op_rule("G404", needs=("attributes",), blames=("attributes",))
+def default_no_choice(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An enum attribute's default is none of its choices."""
+    for attribute in op.attributes:
+        problem = choice_problem(attribute, attribute.default)
+        if problem:
+            yield Finding(f"the default of attribute '{attribute.name}' {problem}", attribute.at("default"))
+
+
+@op_rule("G405", needs=("attributes", *SHAPES), blames=("attributes",))
+def unknown_attribute_length(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A list attribute has the length of something that is no list symbol of the operator's shapes."""
+    lists = [symbol.name for symbol in op.symbols if symbol.is_list]
+    for attribute in op.attributes:
+        if attribute.length and attribute.length.symbol not in lists:
+            symbol = attribute.length.symbol
+            hint = did_you_mean(symbol, lists)
+            message = (
+                f"attribute '{attribute.name}' has the length of '{symbol}', which is no list symbol{hint}"
+            )
+            yield Finding(message, attribute.at("length"))
+
+
+@op_rule("G406", needs=("attributes", *SHAPES))
+def default_of_wrong_length(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A list attribute's default does not fit every length that it may have to have."""
+    symbols = {symbol.name: symbol for symbol in op.symbols}
+    for attribute in op.attributes:
+        default = attribute.default
+        if isinstance(default, tuple) and default and attribute.length:
+            symbol, factor = symbols[attribute.length.symbol], attribute.length.factor
+            shortest, longest = factor * symbol.min_length, factor * symbol.max_length
+            if {shortest, longest} != {len(default)}:
+                has = f"the default of attribute '{attribute.name}' has length {len(default)}"
+                message = f"{has} and would have to fit {shortest} to {longest}; leave it empty"
+                yield Finding(message, attribute.at("default"))
+
+
+@schema_rule("G407")
+def different_choices(document: Document) -> Iterator[Finding]:
+    """Attributes of the same C++ enum differ in their choices, which must be its enumerators in order."""
+    first: dict[str, Attribute] = {}
+    for draft in document.drafts:
+        for attribute in draft.op.attributes:
+            if not attribute.enum or not attribute.choices:
+                continue
+            known = RUNTIME_ENUMS.get(attribute.enum)
+            other = first.setdefault(attribute.enum, attribute)
+            if known and attribute.choices != known:
+                message = f"the enumerators of {attribute.enum} are, in this order, {', '.join(known)}"
+                yield Finding(message, attribute.at("choices"))
+            elif not known and other.choices != attribute.choices:
+                note = Note("other choices here", other.at("choices"))
+                message = f"enum {attribute.enum} has other choices elsewhere, or in another order"
+                yield Finding(message, attribute.at("choices"), (note,))

@@ -1,0 +1,100 @@
+"""Test cases: values that attributes may have, and shapes that can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..cases import Impossible
+from ..diagnostics import Note
+from ..model import Attribute, AttributeValue, Case, Op
+from .registry import SHAPES, Finding, Scope, op_rule
+from .values import choice_problem, range_problem
+
+_SHAPES_AND_ATTRIBUTES = (*SHAPES, "attributes")
+
+
+@op_rule("G601")
+def duplicate_case(op: Op, scope: Scope) -> Iterator[Finding]:
+    """Two cases of an operator have the same name."""
+    first: dict[str, Case] = {}
+    for case in op.cases:
+        known = first.setdefault(case.name, case)
+        if known is not case:
+            yield Finding(
+                f"duplicate case '{case.name}'", case.span, (Note("first declared here", known.span),)
+            )
+
+
+@op_rule("G602", needs=("attributes",))
+def value_out_of_range(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A case gives an attribute a number out of its range, or a list of more than 8."""
+    yield from _value_problems(op, range_problem)
+
+
+@op_rule("G603", needs=("attributes",))
+def value_no_choice(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A case gives an enum attribute a value that is none of its choices."""
+    yield from _value_problems(op, choice_problem)
+
+
+def _value_problems(op: Op, find: Callable[[Attribute, AttributeValue], str]) -> Iterator[Finding]:
+    attributes = {attribute.name: attribute for attribute in op.attributes}
+    for case in op.cases:
+        for name, value in case.attributes:
+            problem = find(attributes[name], value)
+            if problem:
+                yield Finding(f"case '{case.name}': attribute '{name}' {problem}", case.at(name))
+
+
+def _impossible(scope: Scope, reason: Impossible) -> Iterator[Finding]:
+    for case, problem in scope.evaluated_cases.impossible:
+        if problem.reason is not reason:
+            continue
+        notes: tuple[Note, ...] = ()
+        if problem.other and problem.other in case.spans and problem.other != problem.key:
+            notes = (Note(f"because of '{problem.other}'", case.at(problem.other)),)
+        span = case.at(problem.key) if problem.key else case.span
+        yield Finding(f"case '{case.name}': {problem.message}", span, notes)
+
+
+@op_rule("G604", needs=_SHAPES_AND_ATTRIBUTES)
+def wrong_rank(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A case gives a shape of the wrong rank."""
+    yield from _impossible(scope, Impossible.RANK)
+
+
+@op_rule("G605", needs=_SHAPES_AND_ATTRIBUTES)
+def mismatch(op: Op, scope: Scope) -> Iterator[Finding]:
+    """The shapes of a case disagree about a symbol."""
+    yield from _impossible(scope, Impossible.MISMATCH)
+
+
+@op_rule("G606", needs=_SHAPES_AND_ATTRIBUTES)
+def indivisible(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A shape of a case divides by an attribute, such as channels by group, and there is a remainder."""
+    yield from _impossible(scope, Impossible.DIVISION)
+
+
+@op_rule("G607", needs=_SHAPES_AND_ATTRIBUTES)
+def wrong_length(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A case gives a list attribute that does not fit the spatial dims."""
+    yield from _impossible(scope, Impossible.ATTRIBUTE_LENGTH)
+
+
+@op_rule("G608", needs=_SHAPES_AND_ATTRIBUTES)
+def refused(op: Op, scope: Scope) -> Iterator[Finding]:
+    """The shape rule or the kernel refuses a case: the filter is larger than the padded input, pads are given
+    twice, group does not divide the filter's rows."""
+    yield from _impossible(scope, Impossible.RULE)
+
+
+@op_rule("G609", needs=_SHAPES_AND_ATTRIBUTES)
+def incomplete(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A case gives too little: a tensor's shape does not follow from it."""
+    yield from _impossible(scope, Impossible.INCOMPLETE)
+
+
+@op_rule("G610", needs=_SHAPES_AND_ATTRIBUTES)
+def wrong_size(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A tensor of a case has a negative dim, or more than 2^31 - 1 elements."""
+    yield from _impossible(scope, Impossible.SIZE)

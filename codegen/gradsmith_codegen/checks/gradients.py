@@ -1,0 +1,206 @@
+"""Gradient operators: what ties one to its forward operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..diagnostics import Note
+from ..faults import did_you_mean, listing
+from ..model import DimKind, Op, Tensor
+from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
+
+
+@op_rule("G501", needs=("gradient_of",))
+def unknown_forward(op: Op, scope: Scope) -> Iterator[Finding]:
+    """The operator that another is the gradient of does not exist."""
+    names = scope.drafts_by_name
+    if op.gradient_of and op.gradient_of not in names and all(d.op.name for d in scope.document.drafts):
+        hint = did_you_mean(op.gradient_of, set(names) - {op.name})
+        yield Finding(f"there is no operator '{op.gradient_of}'{hint}", op.at("gradient_of"))
+
+
+@op_rule("G502", needs=("gradient_of", "name"), blames=("gradient_of",))
+def circular_gradient(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An operator is its own gradient, directly or through others."""
+    path = [op.name]
+    while True:
+        draft = scope.drafts_by_name.get(path[-1])
+        forward = draft.op.gradient_of if draft else ""
+        if not forward or forward in path[1:]:
+            return
+        if forward == op.name:
+            break
+        path.append(forward)
+    if op.name == min(path):
+        circle = " -> ".join([*path, op.name])
+        yield Finding(f"operator '{op.name}' is the gradient of itself: {circle}", op.at("gradient_of"))
+
+
+@op_rule("G503", needs=(*TENSORS, "gradient_of"))
+def gradient_in_forward(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A tensor is a gradient, and its operator is not."""
+    for tensor in op.inputs + op.outputs if not op.gradient_of else ():
+        if tensor.gradient_of:
+            message = f"'{tensor.name}' is a gradient, but operator '{op.name}' lacks 'gradient_of'"
+            yield Finding(message, tensor.at("gradient_of"))
+            return
+
+
+@op_rule("G504", needs=(*TENSORS, "gradient_of"), blames=("gradient_of",))
+def unknown_gradient_of(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An input is the gradient of no output of the forward operator, or an output that of no input."""
+    forward = scope.forward_with(*TENSORS)
+    if not forward:
+        return
+    for tensors, candidates, role in (
+        (op.inputs, forward.outputs, "output"),
+        (op.outputs, forward.inputs, "input"),
+    ):
+        names = [candidate.name for candidate in candidates]
+        for tensor in tensors:
+            if tensor.gradient_of and tensor.gradient_of not in names:
+                hint = did_you_mean(tensor.gradient_of, names)
+                message = f"operator '{forward.name}' has no {role} '{tensor.gradient_of}'{hint}"
+                yield Finding(message, tensor.at("gradient_of"))
+
+
+@op_rule("G505", needs=(*TENSORS, "gradient_of"), blames=("gradient_of",))
+def foreign_input(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An input of a gradient operator is neither the gradient of a forward output nor a tensor of the forward
+    operator."""
+    forward = scope.forward_with(*TENSORS)
+    if not forward:
+        return
+    names = [tensor.name for tensor in forward.inputs + forward.outputs]
+    for tensor in op.inputs:
+        if not tensor.gradient_of and tensor.name not in names:
+            hint = did_you_mean(tensor.name, names)
+            message = (
+                f"input '{tensor.name}' is no input or output of operator '{forward.name}', "
+                f"nor has it 'gradient_of'{hint}"
+            )
+            yield Finding(message, tensor.span, (Note("the forward operator", forward.span),))
+
+
+@op_rule("G506", needs=("rows", "types", "gradient_of"))
+def row_without_forward(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A gradient operator has a row that its forward operator lacks."""
+    forward = scope.forward_with("rows", "types")
+    if not forward or forward.rows is op.rows:
+        return
+    for row in op.rows:
+        types = dict(row.types)
+        if not any(
+            all(types.get(name, bound) is bound for name, bound in known.types) for known in forward.rows
+        ):
+            combination = ", ".join(f"{name} = {bound.value}" for name, bound in row.types)
+            note = Note(f"the rows of '{forward.name}'", forward.rows[0].span)
+            message = f"operator '{forward.name}' has no row {combination}, whose gradient this would be"
+            yield Finding(message, row.span, (note,))
+
+
+@op_rule("G507", needs=(*SHAPES, "types", "gradient_of"))
+def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A gradient, or a tensor that is passed on, differs in type or shape from the forward operator's."""
+    forward = scope.forward_with(*SHAPES, "types")
+    if not forward:
+        return
+    inputs = {tensor.name: tensor for tensor in forward.inputs}
+    outputs = {tensor.name: tensor for tensor in forward.outputs}
+    renaming = _Renaming()
+    differing: set[str] = set()
+    pairs = [(t, outputs[t.gradient_of] if t.gradient_of else (inputs | outputs)[t.name]) for t in op.inputs]
+    pairs += [(t, inputs[t.gradient_of]) for t in op.outputs if t.gradient_of]
+    for tensor, original in pairs:
+        note = Note(
+            f"'{original.name}' of '{forward.name}' is {original.type} {original.shape_text}", original.span
+        )
+        whose = f"'{original.name}' of '{forward.name}'"
+        if tensor.type != original.type:
+            message = f"'{tensor.name}' has type {tensor.type}, unlike {whose}"
+            yield Finding(message, tensor.at("type"), (note,))
+        elif tensor.like not in differing and not renaming.matches(tensor, original):
+            differing.add(tensor.name)
+            message = f"'{tensor.name}' has shape {tensor.shape_text}, unlike {whose}"
+            yield Finding(message, tensor.at("like" if tensor.like else "shape"), (note,))
+
+
+class _Renaming:
+    """The gradient may call symbols otherwise than the forward, if it does so throughout."""
+
+    def __init__(self) -> None:
+        self._forward: dict[str, str] = {}
+        self._gradient: dict[str, str] = {}
+
+    def matches(self, gradient: Tensor, forward: Tensor) -> bool:
+        if len(gradient.shape) != len(forward.shape):
+            return False
+        for ours, theirs in zip(gradient.shape, forward.shape, strict=True):
+            if (ours.kind, ours.is_list, ours.constant, ours.divisor) != (
+                theirs.kind,
+                theirs.is_list,
+                theirs.constant,
+                theirs.divisor,
+            ):
+                return False
+            if ours.kind is not DimKind.CONSTANT and not self._same(ours.symbol, theirs.symbol):
+                return False
+        return True
+
+    def _same(self, gradient: str, forward: str) -> bool:
+        return (
+            self._forward.setdefault(gradient, forward) == forward
+            and self._gradient.setdefault(forward, gradient) == gradient
+        )
+
+
+@op_rule("G508", needs=("attributes", "gradient_of"))
+def different_attribute(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A gradient operator's attribute is not one of the forward operator, or has another type or default."""
+    forward = scope.forward_with("attributes")
+    if not forward or forward.attributes is op.attributes:
+        return
+    originals = {attribute.name: attribute for attribute in forward.attributes}
+    for attribute in op.attributes:
+        original = originals.get(attribute.name)
+        if not original:
+            hint = did_you_mean(attribute.name, originals)
+            message = f"operator '{forward.name}' has no attribute '{attribute.name}'{hint}"
+            yield Finding(message, attribute.span, (Note("the forward operator", forward.span),))
+        elif (original.kind, original.enum) != (attribute.kind, attribute.enum):
+            note = Note("the forward's attribute", original.span)
+            yield Finding(
+                f"attribute '{attribute.name}' has another type than that of '{forward.name}'",
+                attribute.at("type"),
+                (note,),
+            )
+        elif original.default != attribute.default:
+            note = Note("the forward's default", original.at("default"))
+            yield Finding(
+                f"attribute '{attribute.name}' has another default than that of '{forward.name}'",
+                attribute.at("default"),
+                (note,),
+            )
+
+
+@op_rule("G509", needs=(*TENSORS, "gradient_of"))
+def no_gradient(op: Op, scope: Scope) -> Iterator[Finding]:
+    """No input of a gradient operator is the gradient of an output, or no output that of an input."""
+    for tensors, role in ((op.inputs, "input"), (op.outputs, "output")):
+        if op.gradient_of and not any(tensor.gradient_of for tensor in tensors):
+            message = f"no {role} of operator '{op.name}' says with 'gradient_of' which gradient it is"
+            yield Finding(message, op.at(f"{role}s"))
+
+
+@op_rule("G510", needs=(*TENSORS, "gradient_of"))
+def duplicate_gradient(op: Op, scope: Scope) -> Iterator[Finding]:
+    """Two inputs, or two outputs, are the gradient of the same tensor."""
+    for tensors in (op.inputs, op.outputs):
+        first: dict[str, Tensor] = {}
+        for tensor in tensors:
+            known = first.setdefault(tensor.gradient_of, tensor)
+            if tensor.gradient_of and known is not tensor:
+                names = listing([known.name, tensor.name])
+                note = Note("the other", known.at("gradient_of"))
+                message = f"{names} are both the gradient of '{tensor.gradient_of}'"
+                yield Finding(message, tensor.at("gradient_of"), (note,))

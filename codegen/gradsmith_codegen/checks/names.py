@@ -1,0 +1,199 @@
+"""Names: what C++ can be generated from, and what would collide there."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+
+from .. import grammar
+from ..diagnostics import Note
+from ..draft import Document
+from ..model import Located, Op, Span
+from ..plan import snake_case
+from ..vocabulary import CASE, TYPES
+from .registry import SHAPES, TENSORS, Finding, Scope, op_rule, schema_rule
+
+MAX_NAME = 40
+
+_OP_NAME = re.compile(r"[A-Z][A-Za-z0-9]*\Z")
+_LOWER_NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*\Z")
+
+CPP_KEYWORDS = frozenset(
+    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t
+    class compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield
+    decltype default delete do double dynamic_cast else enum explicit export extern false float for friend
+    goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private
+    protected public register reinterpret_cast requires return short signed sizeof static static_assert
+    static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned
+    using virtual void volatile wchar_t while xor xor_eq""".split()
+)
+
+# Names that macros of the C and C++ libraries take, and that the generated structs spell in their fields.
+TAKEN_FIELD_NAMES = frozenset(
+    """assert errno stdin stdout stderr linux unix NULL EOF NAN INFINITY
+    BFloat16 Dims IntList MLFloat16 TensorView std""".split()
+)
+
+# What namespace gradsmith holds already.
+RUNTIME_NAMES = frozenset(
+    """AlignedSize Attribute AttributeKind AttributeSpec AttributeValue AutoPad BFloat16 Backend
+    BasicTensorRef BuiltinTable Call ConstTensorRef Context ContextOptions DataType Device DimSpec Dims
+    DispatchTable InferShapes IntList Kernel MLFloat16 OpSchema RegisterAll Registry Result Row RunFunction
+    ShapeRule Status StatusCode Strides SymbolSpec TensorRef TensorSpec TensorView ThreadPool
+    ToString""".split()
+)
+
+_DERIVED_SUFFIXES = ("Attributes", "Inputs", "Outputs", "InputDims", "OutputDims")
+
+
+@functools.lru_cache(maxsize=4096)  # most operators use the same names
+def _identifier_problem(name: str) -> str:
+    if not grammar.is_identifier(name):
+        return "expected a letter, then letters, digits and '_'"
+    if "__" in name or name.endswith("_"):
+        return "C++ keeps names with '__' to itself, and a '_' at the end means a member"
+    if name in CPP_KEYWORDS:
+        return "it is a keyword of C++"
+    if name in TAKEN_FIELD_NAMES:
+        return "the generated C++ uses it already"
+    return f"it has more than {MAX_NAME} characters" if len(name) > MAX_NAME else ""
+
+
+@op_rule("G101", needs=("name",))
+def op_name(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An operator's name is not CamelCase, or longer than 40 characters."""
+    if op.name and not _OP_NAME.match(op.name):
+        yield Finding(f"'{op.name}' is no operator name; expected CamelCase letters and digits", op.span)
+    elif len(op.name) > MAX_NAME:
+        yield Finding(f"operator name '{op.name}' has more than {MAX_NAME} characters", op.span)
+
+
+@op_rule("G102")
+def identifiers(op: Op, scope: Scope) -> Iterator[Finding]:
+    """The name of a tensor, an attribute, a symbol, a type parameter, an enum or a choice cannot be one in
+    C++."""
+    for kind, name, noun, key in _identifiers(op, scope):
+        problem = _identifier_problem(name)
+        if problem:
+            yield Finding(f"'{name}' cannot name {_a(kind)}: {problem}", noun.at(key))
+
+
+def _identifiers(op: Op, scope: Scope) -> Iterator[tuple[str, str, Located, str]]:
+    """What each is, its name, and the noun and the key in the noun's entry where it stands."""
+    for tensor in op.inputs:
+        yield "input", tensor.name, tensor, ""
+    for tensor in op.outputs:
+        yield "output", tensor.name, tensor, ""
+    for tensor in op.inputs + op.outputs:
+        if tensor.type and tensor.type not in TYPES:
+            yield "type parameter", tensor.type, tensor, "type"
+    for symbol in scope.draft.declared.values():
+        yield "symbol", symbol.name, symbol, ""
+    for attribute in op.attributes:
+        yield "attribute", attribute.name, attribute, ""
+        if attribute.enum:
+            yield "enum", attribute.enum, attribute, "enum"
+        for choice in attribute.choices:
+            yield "choice", choice, attribute, "choices"
+
+
+@op_rule("G103")
+def row_and_case_names(op: Op, scope: Scope) -> Iterator[Finding]:
+    """The name of a row or a case is not of the form `half_float_stats`, which names tests."""
+    named = [("row", row.name, row.span) for row in op.rows]
+    named += [("case", case.name, case.span) for case in op.cases]
+    for kind, name, span in named:
+        if not _LOWER_NAME.match(name):
+            yield Finding(f"'{name}' is no {kind} name; expected lower-case words joined by '_'", span)
+        elif len(name) > MAX_NAME:
+            yield Finding(f"{kind} name '{name}' has more than {MAX_NAME} characters", span)
+
+
+@schema_rule("G104")
+def duplicate_op(document: Document) -> Iterator[Finding]:
+    """Two operators have the same name."""
+    first: dict[str, Op] = {}
+    for draft in document.drafts:
+        op = draft.op
+        known = first.setdefault(op.name, op)
+        if op.name and known is not op:
+            note = Note("first declared here", known.span)
+            yield Finding(f"operator '{op.name}' is declared twice", op.span, (note,))
+
+
+@schema_rule("G105")
+def colliding_ops(document: Document) -> Iterator[Finding]:
+    """Two operators differ in name, and the names generated from theirs do not: a header's file name, a
+    struct."""
+    ops = {draft.op.name: draft.op for draft in reversed(document.drafts) if _OP_NAME.match(draft.op.name)}
+    headers: dict[str, Op] = {}
+    for op in reversed(ops.values()):
+        known = headers.setdefault(snake_case(op.name), op)
+        if known is not op:
+            note = Note("the other operator", known.span)
+            message = (
+                f"operators '{known.name}' and '{op.name}' would share the header {snake_case(op.name)}.h"
+            )
+            yield Finding(message, op.span, (note,))
+        for suffix in _DERIVED_SUFFIXES:
+            owner = ops.get(op.name.removesuffix(suffix)) if op.name.endswith(suffix) else None
+            if owner:
+                note = Note("which this operator has", owner.span)
+                yield Finding(
+                    f"'{op.name}' is the name of a struct of operator '{owner.name}'", op.span, (note,)
+                )
+
+
+@op_rule("G106", needs=(*SHAPES, "attributes"))
+def clashes(op: Op, scope: Scope) -> Iterator[Finding]:
+    """Two things of one operator have a name that the generated C++, or a test case, could not tell apart."""
+    tensors = {tensor.name: tensor for tensor in reversed(op.inputs + op.outputs)}
+    parameters = {tensor.type: tensor for tensor in tensors.values()}
+    symbols = {symbol.name: symbol for symbol in op.symbols}
+    enums = {attribute.enum: attribute for attribute in op.attributes if attribute.enum}
+    of_attributes: Rivals = (("tensor", tensors, ""), ("symbol", symbols, ""), ("enum", enums, "enum"))
+    of_tensors: Rivals = (("type parameter", parameters, "type"),)
+    for attribute in op.attributes:
+        yield from _clash("attribute", attribute.name, attribute.span, of_attributes)
+    for name, tensor in tensors.items():
+        yield from _clash("tensor", name, tensor.span, of_tensors)
+
+
+# Kinds of things whose names another thing may not have, and the key of their entry where the name stands.
+Rivals = tuple[tuple[str, Mapping[str, Located], str], ...]
+
+
+def _clash(kind: str, name: str, span: Span, rivals: Rivals) -> Iterator[Finding]:
+    if name in CASE.all:
+        yield Finding(f"no {kind} can be called '{name}', which is a key of every case", span)
+        return
+    for rival_kind, nouns, key in rivals:
+        if name in nouns:
+            note = Note(f"the {rival_kind}", nouns[name].at(key))
+            yield Finding(f"{kind} '{name}' has the name of {_a(rival_kind)}", span, (note,))
+            return
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeio" else f"a {kind}"
+
+
+@op_rule("G107", needs=TENSORS)
+def shared_tensor_name(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An input and an output have the same name, and the output is not written in place of the input."""
+    inputs = {tensor.name: tensor for tensor in op.inputs}
+    for tensor in op.outputs:
+        if tensor.name in inputs and tensor.in_place_of != tensor.name:
+            note = Note("the input", inputs[tensor.name].span)
+            message = (
+                f"output '{tensor.name}' has the name of an input, and lacks 'in_place_of: {tensor.name}'"
+            )
+            yield Finding(message, tensor.span, (note,))
+
+
+@op_rule("G108", needs=("name",))
+def runtime_name(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An operator has the name of something that the runtime's namespace holds already."""
+    if op.name in RUNTIME_NAMES:
+        yield Finding(f"operator '{op.name}' would collide with gradsmith::{op.name} of the runtime", op.span)

@@ -1,0 +1,119 @@
+"""How a check is stated: a generator function with an id and a docstring, run for every operator or for the
+schema.
+
+A check names the parts of an operator's entry that it needs; where one of them has a fault already, the check
+keeps quiet about that operator. A finding may in turn make parts faulty for the checks after it (`blames`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..diagnostics import Diagnostic, Note, Rule, Severity, register
+from ..draft import Document, Draft
+from ..model import Op, Span
+from .evaluation import CaseEvaluator, EvaluatedCases
+
+TENSORS = ("inputs", "outputs")
+SHAPES = (*TENSORS, "dims")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    message: str
+    span: Span
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a check of one operator may look at besides the operator."""
+
+    draft: Draft
+    document: Document
+    drafts_by_name: dict[str, Draft]
+    last_line: float  # of the operator's entry
+    evaluator: CaseEvaluator
+
+    @cached_property
+    def forward(self) -> Op | None:
+        """The operator whose gradient this one is."""
+        draft = self.drafts_by_name.get(self.draft.op.gradient_of)
+        return draft.op if draft and draft is not self.draft else None
+
+    def forward_with(self, *parts: str) -> Op | None:
+        """The forward operator if these parts of its entry are without faults."""
+        draft = self.drafts_by_name.get(self.draft.op.gradient_of)
+        return self.forward if draft and draft.broken.isdisjoint((*parts, "gradient_of")) else None
+
+    @cached_property
+    def evaluated_cases(self) -> EvaluatedCases:
+        """The operator's cases with the shapes of all tensors, if its entry allows to work them out."""
+        if self.draft.broken.isdisjoint((*SHAPES, "attributes")):
+            return self.evaluator.evaluate(self.draft.op)
+        return EvaluatedCases(self.draft.op.cases, ())
+
+
+OpCheck = Callable[[Op, Scope], Iterator[Finding]]
+SchemaCheck = Callable[[Document], Iterator[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class OpRule:
+    rule: Rule
+    function: OpCheck
+    needs: tuple[str, ...]
+    blames: tuple[str, ...]
+
+    def run(self, scope: Scope) -> Iterator[Diagnostic]:
+        draft = scope.draft
+        if not draft.broken.isdisjoint(self.needs):
+            return
+        for finding in self.function(draft.op, scope):
+            draft.broken.update(self.blames)
+            diagnostic = Diagnostic(
+                self.rule.id, self.rule.severity, finding.message, finding.span, finding.notes
+            )
+            if not draft.op.line <= finding.span.line <= scope.last_line:
+                diagnostic = diagnostic.noting(f"used by operator '{draft.op.name}'", draft.op.span)
+            yield diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRule:
+    rule: Rule
+    function: SchemaCheck
+
+    def run(self, document: Document) -> Iterator[Diagnostic]:
+        for finding in self.function(document):
+            yield Diagnostic(self.rule.id, self.rule.severity, finding.message, finding.span, finding.notes)
+
+
+OP_RULES: list[OpRule] = []
+SCHEMA_RULES: list[SchemaRule] = []
+
+
+def op_rule(
+    rule_id: str, needs: tuple[str, ...] = (), blames: tuple[str, ...] = ()
+) -> Callable[[OpCheck], OpCheck]:
+    """Registers a check that looks at one operator."""
+
+    def decorate(function: OpCheck) -> OpCheck:
+        rule = register(rule_id, Severity.ERROR, function.__doc__)
+        OP_RULES.append(OpRule(rule, function, needs, blames))
+        return function
+
+    return decorate
+
+
+def schema_rule(rule_id: str) -> Callable[[SchemaCheck], SchemaCheck]:
+    """Registers a check that looks at all operators together."""
+
+    def decorate(function: SchemaCheck) -> SchemaCheck:
+        rule = register(rule_id, Severity.ERROR, function.__doc__)
+        SCHEMA_RULES.append(SchemaRule(rule, function))
+        return function
+
+    return decorate

@@ -1,0 +1,292 @@
+"""Shapes: the symbols that tensors share, where each is bound, and what computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..diagnostics import Note
+from ..faults import did_you_mean
+from ..grammar import MAX_RANK, family
+from ..model import AttributeKind, Dim, Op, Tensor
+from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
+
+MAX_SYMBOLS = 16  # ShapeSymbols::kCapacity of the runtime
+
+
+def _dims(op: Op) -> Iterator[tuple[Tensor, Dim]]:
+    """Every entry of a shape that a tensor has for itself."""
+    for tensor in op.inputs + op.outputs:
+        if not tensor.like:
+            for dim in tensor.shape:
+                yield tensor, dim
+
+
+def _bound_by(op: Op, optional: bool) -> set[str]:
+    """Symbols in the shapes of inputs that must be there, or that may be absent."""
+    return {
+        dim.symbol
+        for tensor in op.inputs
+        if tensor.optional is optional
+        for dim in tensor.shape
+        if dim.symbol
+    }
+
+
+@op_rule("G301", needs=TENSORS, blames=("dims",))
+def unknown_like(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A tensor is `like` one that the operator does not have."""
+    names = [tensor.name for tensor in op.inputs + op.outputs]
+    for tensor in op.inputs + op.outputs:
+        if tensor.like and tensor.like not in names:
+            hint = did_you_mean(tensor.like, names)
+            yield Finding(
+                f"'{tensor.name}' is like '{tensor.like}', which does not exist{hint}", tensor.at("like")
+            )
+
+
+@op_rule("G302", needs=SHAPES, blames=("dims",))
+def circular_like(op: Op, scope: Scope) -> Iterator[Finding]:
+    """Tensors are `like` each other in a circle, or one is like itself."""
+    tensors = {tensor.name: tensor for tensor in reversed(op.inputs + op.outputs)}
+    reported: set[str] = set()
+    for tensor in op.inputs + op.outputs:
+        path = [tensor.name]
+        while tensors[path[-1]].like and tensors[path[-1]].like not in path:
+            path.append(tensors[path[-1]].like)
+        if (
+            tensors[path[-1]].like == tensor.name
+            and tensor is tensors[tensor.name]
+            and reported.isdisjoint(path)
+        ):
+            reported.update(path)
+            yield Finding(
+                f"'{tensor.name}' is like itself: {' -> '.join([*path, tensor.name])}", tensor.at("like")
+            )
+
+
+@op_rule("G303", needs=SHAPES)
+def like_optional(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A tensor is `like` an optional one, whose shape is unknown where it is absent."""
+    tensors = {tensor.name: tensor for tensor in reversed(op.inputs + op.outputs)}
+    for tensor in op.inputs + op.outputs:
+        if tensor.like and tensors[tensor.like].optional:
+            note = Note("which is optional", tensors[tensor.like].span)
+            message = f"'{tensor.name}' is like '{tensor.like}', which may be absent"
+            yield Finding(message, tensor.at("like"), (note,))
+
+
+@op_rule("G304", needs=SHAPES)
+def bad_in_place_of(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An output is in place of something that is no input, or an input of another type or shape."""
+    inputs = {tensor.name: tensor for tensor in op.inputs}
+    for tensor in op.outputs:
+        if not tensor.in_place_of:
+            continue
+        partner = inputs.get(tensor.in_place_of)
+        if not partner:
+            hint = did_you_mean(tensor.in_place_of, inputs)
+            message = f"output '{tensor.name}' is in place of '{tensor.in_place_of}', which is no input{hint}"
+            yield Finding(message, tensor.at("in_place_of"))
+        elif (partner.type, partner.shape_text) != (tensor.type, tensor.shape_text):
+            note = Note(f"the input is {partner.type} {partner.shape_text}", partner.span)
+            message = (
+                f"output '{tensor.name}' is {tensor.type} {tensor.shape_text}, unlike what it is in place of"
+            )
+            yield Finding(message, tensor.at("in_place_of"), (note,))
+
+
+@op_rule("G305", needs=TENSORS)
+def in_place_of_optional(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An output is in place of an optional input, which may be absent."""
+    optional = {tensor.name: tensor for tensor in op.inputs if tensor.optional}
+    for tensor in op.outputs:
+        if tensor.in_place_of in optional:
+            note = Note("which is optional", optional[tensor.in_place_of].span)
+            message = f"output '{tensor.name}' is in place of '{tensor.in_place_of}', which may be absent"
+            yield Finding(message, tensor.at("in_place_of"), (note,))
+
+
+@op_rule("G306", needs=SHAPES, blames=("dims",))
+def undeclared_list(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A list symbol, `*D`, has no entry with a `length` under `dims`."""
+    reported: set[str] = set()
+    for _, dim in _dims(op):
+        if dim.is_list and dim.symbol not in scope.draft.declared and dim.symbol not in reported:
+            reported.add(dim.symbol)
+            hint = did_you_mean(dim.symbol, scope.draft.declared) if len(dim.symbol) > 1 else ""
+            message = (
+                f"list symbol '*{dim.symbol}' has no entry under 'dims'{hint or ' that says its length'}"
+            )
+            yield Finding(message, dim.span)
+
+
+@op_rule("G307", needs=SHAPES, blames=("dims",))
+def list_and_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A symbol is a list in one place and a single dim in another."""
+    first: dict[str, tuple[bool, Note]] = {
+        symbol.name: (
+            symbol.is_list,
+            Note(f"{'with' if symbol.is_list else 'without'} a length here", symbol.span),
+        )
+        for symbol in scope.draft.declared.values()
+    }
+    for _, dim in _dims(op):
+        if not dim.symbol:
+            continue
+        kind = "a list" if dim.is_list else "a single dim"
+        is_list, note = first.setdefault(dim.symbol, (dim.is_list, Note(f"{kind} here", dim.span)))
+        if is_list is not dim.is_list:
+            remedy = (
+                f'write "*{dim.symbol}"'
+                if is_list
+                else f"write {dim.symbol}, or give it a length under 'dims'"
+            )
+            yield Finding(f"'{dim.symbol}' is {kind} here, and not elsewhere; {remedy}", dim.span, (note,))
+
+
+@op_rule("G308", needs=SHAPES)
+def unused_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An entry of `dims` is for a symbol that no shape has."""
+    used = [symbol.name for symbol in op.symbols]
+    for name, symbol in scope.draft.declared.items():
+        if name not in used:
+            yield Finding(f"symbol '{name}' is in no shape", symbol.span)
+
+
+@op_rule("G309", needs=("dims",), blames=("dims",))
+def unknown_length(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A symbol has the length of something that is no list symbol."""
+    lists = [symbol.name for symbol in scope.draft.declared.values() if symbol.is_list]
+    for symbol in scope.draft.declared.values():
+        if symbol.length_of and symbol.length_of not in lists:
+            hint = did_you_mean(symbol.length_of, lists)
+            message = f"'{symbol.name}' has the length of '{symbol.length_of}', which is no list symbol{hint}"
+            yield Finding(message, symbol.at("length"))
+
+
+@op_rule("G310", needs=("dims",), blames=("dims",))
+def circular_length(op: Op, scope: Scope) -> Iterator[Finding]:
+    """Symbols have each other's lengths in a circle."""
+    declared = scope.draft.declared
+    reported: set[str] = set()
+    for name in declared:
+        path = [name]
+        while declared[path[-1]].length_of and declared[path[-1]].length_of not in path:
+            path.append(declared[path[-1]].length_of)
+        if declared[path[-1]].length_of == name and reported.isdisjoint(path):
+            reported.update(path)
+            circle = " -> ".join([*path, name])
+            yield Finding(f"the length of '{name}' is its own: {circle}", declared[name].at("length"))
+
+
+@op_rule("G311", needs=("dims",), blames=("dims",))
+def rule_of_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A shape rule is given for a symbol without a length; rules compute lists of dims."""
+    for symbol in scope.draft.declared.values():
+        if symbol.rule and not symbol.is_list:
+            yield Finding(
+                f"symbol '{symbol.name}' has a shape rule, and so needs a 'length'", symbol.at("rule")
+            )
+
+
+@op_rule("G312", needs=SHAPES, blames=("dims",))
+def bad_rule_argument(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An argument of a shape rule is no symbol that the shape of a required input binds."""
+    bound = _bound_by(op, optional=False)
+    for symbol in op.symbols:
+        for argument in symbol.rule.arguments if symbol.rule else ():
+            if argument not in bound:
+                hint = did_you_mean(argument, bound - {symbol.name})
+                message = (
+                    f"'{argument}' is in the shape of no required input, so that no rule can use it{hint}"
+                )
+                yield Finding(message, symbol.at("rule"))
+            elif argument == symbol.name:
+                yield Finding(f"the rule of '{argument}' uses '{argument}' itself", symbol.at("rule"))
+
+
+@op_rule("G313", needs=("dims", "kernel"), blames=("dims",))
+def rule_of_other_family(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A shape rule is of another family than the kernel, and so takes other attributes."""
+    for symbol in scope.draft.declared.values():
+        if symbol.rule and op.kernel and family(symbol.rule.function) != family(op.kernel):
+            note = Note("the kernel", op.at("kernel"))
+            message = f"rule {symbol.rule.function} is not of the kernel's family, {family(op.kernel)}"
+            yield Finding(message, symbol.at("rule"), (note,))
+
+
+@op_rule("G314", needs=SHAPES, blames=("dims",))
+def unbound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An output's shape has a symbol that no input has and no rule computes."""
+    known = _bound_by(op, optional=False) | _bound_by(op, optional=True)
+    known |= {symbol.name for symbol in op.symbols if symbol.rule}
+    for tensor in op.outputs:
+        for dim in () if tensor.like else tensor.shape:
+            if dim.symbol and dim.symbol not in known:
+                hint = did_you_mean(dim.symbol, known) if len(dim.symbol) > 1 else ""
+                where = f"'{dim.symbol}' in the shape of output '{tensor.name}'"
+                message = f"{where} is bound by no input and no rule{hint}"
+                yield Finding(message, dim.span)
+
+
+@op_rule("G315", needs=SHAPES, blames=("dims",))
+def optionally_bound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An output's shape has a symbol that only an optional input binds, which may be absent."""
+    optional = _bound_by(op, optional=True) - _bound_by(op, optional=False)
+    optional -= {symbol.name for symbol in op.symbols if symbol.rule}
+    for tensor in op.outputs:
+        for dim in () if tensor.like else tensor.shape:
+            if dim.symbol in optional:
+                binder = next(t for t in op.inputs if any(d.symbol == dim.symbol for d in t.shape))
+                note = Note(f"input '{binder.name}' is optional", binder.span)
+                where = f"'{dim.symbol}' in the shape of output '{tensor.name}'"
+                message = f"{where} is bound only by '{binder.name}', which may be absent"
+                yield Finding(message, dim.span, (note,))
+
+
+@op_rule("G316", needs=TENSORS, blames=("dims",))
+def two_lists(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A shape has two list symbols, so that no rank says where one ends."""
+    for tensor in op.inputs + op.outputs:
+        lists = [dim for dim in tensor.shape if dim.is_list]
+        if len(lists) > 1 and not tensor.like:
+            yield Finding(f"the shape of '{tensor.name}' has more than one list symbol", lists[1].span)
+
+
+@op_rule("G317", needs=SHAPES, blames=("dims",))
+def rank_too_high(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A tensor may have more than 8 dims."""
+    longest = {symbol.name: symbol.max_length for symbol in op.symbols}
+    for tensor in op.inputs + op.outputs:
+        rank = sum(longest[dim.symbol] if dim.is_list else 1 for dim in tensor.shape)
+        if rank > MAX_RANK and not tensor.like:
+            yield Finding(f"'{tensor.name}' may have rank {rank}; the most is {MAX_RANK}", tensor.at("shape"))
+
+
+@op_rule("G318", needs=(*TENSORS, "attributes"), blames=("dims",))
+def bad_divisor(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A shape divides by something that is no int attribute with `min: 1` or more."""
+    attributes = {attribute.name: attribute for attribute in op.attributes}
+    for _, dim in _dims(op):
+        if not dim.divisor:
+            continue
+        attribute = attributes.get(dim.divisor)
+        if not attribute:
+            hint = did_you_mean(dim.divisor, attributes)
+            yield Finding(
+                f"the divisor '{dim.divisor}' is no attribute of operator '{op.name}'{hint}", dim.span
+            )
+        elif attribute.kind is not AttributeKind.INT or attribute.minimum is None or attribute.minimum < 1:
+            note = Note("the attribute", attribute.span)
+            message = f"the divisor '{dim.divisor}' must be an int attribute with a 'min' of at least 1"
+            yield Finding(message, dim.span, (note,))
+
+
+@op_rule("G319", needs=SHAPES)
+def too_many_symbols(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An operator's shapes have more than 16 symbols."""
+    if len(op.symbols) > MAX_SYMBOLS:
+        message = (
+            f"the shapes of operator '{op.name}' have {len(op.symbols)} symbols; the most is {MAX_SYMBOLS}"
+        )
+        yield Finding(message, op.span)

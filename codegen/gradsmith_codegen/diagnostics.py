@@ -1,0 +1,207 @@
+"""What is wrong with a schema, as values; and how such a value reads on a terminal or in JSON.
+
+A fault is found anywhere between the loader and the checks, becomes a `Diagnostic` and travels up in a list.
+Every kind of fault has a stable id, registered as a `Rule` together with the sentence that docs/schema.md
+shows for it.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from .model import Span
+
+
+class Severity(Enum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A kind of fault: its id for good, and what it means to someone who looks it up."""
+
+    id: str
+    severity: Severity
+    doc: str
+
+
+RULES: dict[str, Rule] = {}
+
+
+def register(rule_id: str, severity: Severity, doc: str | None) -> Rule:
+    """Adds a rule; its documentation is the docstring of the function that states it."""
+    if rule_id in RULES or not doc:
+        raise ValueError(f"rule {rule_id} is registered twice or has no docstring")
+    rule = RULES[rule_id] = Rule(rule_id, severity, " ".join(doc.split()))
+    return rule
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A second place that a diagnostic speaks of."""
+
+    message: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One fault. `span` is absent where the fault is the file's as a whole."""
+
+    id: str
+    severity: Severity
+    message: str
+    span: Span | None
+    notes: tuple[Note, ...] = ()
+
+    def noting(self, message: str, span: Span) -> Diagnostic:
+        return replace(self, notes=(*self.notes, Note(message, span)))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's text. `path` is as the user gave it; `lines` are split where YAML splits them."""
+
+    path: str
+    text: str
+    lines: Sequence[str] = field(default=(), repr=False)
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """By position; one for each kind of fault and place, as aliased text is met once for every use."""
+    unique: dict[object, Diagnostic] = {}
+    for diagnostic in diagnostics:
+        unique.setdefault((diagnostic.id, diagnostic.span or diagnostic.message), diagnostic)
+    return sorted(unique.values(), key=_position)
+
+
+def _position(diagnostic: Diagnostic) -> tuple[int, int, str, str]:
+    span = diagnostic.span or Span(0, 0)
+    return (span.line, span.column, diagnostic.id, diagnostic.message)
+
+
+def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
+    return any(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Text
+
+_COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;35m", "note": "\x1b[1;36m", "path": "\x1b[1m"}
+_RESET = "\x1b[0m"
+_TAB_WIDTH = 8
+_MAX_WIDTH = 160  # of a shown source line; longer ones are cropped around the caret
+
+
+def format_text(diagnostics: Sequence[Diagnostic], source: Source, colour: bool = False) -> str:
+    """All diagnostics with their source lines and carets, and a line that counts them; empty for none."""
+    if not diagnostics:
+        return ""
+    printer = _Printer(source, colour)
+    for diagnostic in diagnostics:
+        label = diagnostic.severity.value
+        printer.entry(diagnostic.span, label, f"{label}[{diagnostic.id}]", diagnostic.message)
+        for note in diagnostic.notes:
+            printer.entry(note.span, "note", "note", note.message)
+    return "\n".join([*printer.out, summary(diagnostics)]) + "\n"
+
+
+def summary(diagnostics: Sequence[Diagnostic]) -> str:
+    """For example "2 errors and 1 warning"."""
+    parts = []
+    for severity in Severity:
+        count = sum(diagnostic.severity is severity for diagnostic in diagnostics)
+        if count:
+            parts.append(f"{count} {severity.value}{'s' if count > 1 else ''}")
+    return " and ".join(parts)
+
+
+class _Printer:
+    def __init__(self, source: Source, colour: bool) -> None:
+        self.out: list[str] = []
+        self._source = source
+        self._colour = colour
+
+    def entry(self, span: Span | None, style: str, label: str, message: str) -> None:
+        place = f"{self._source.path}:{span.line}:{span.column}:" if span else f"{self._source.path}:"
+        self.out.append(f"{self._paint('path', place)} {self._paint(style, label + ':')} {message}")
+        if span and span.line <= len(self._source.lines):
+            shown, before, width = _excerpt(self._source.lines[span.line - 1], span)
+            self.out.append(f"{span.line:5} | {shown}".rstrip())
+            self.out.append(f"{'':5} | {' ' * before}{self._paint(style, '^' + '~' * (width - 1))}")
+
+    def _paint(self, style: str, text: str) -> str:
+        return f"{_COLOURS[style]}{text}{_RESET}" if self._colour else text
+
+
+def _excerpt(line: str, span: Span) -> tuple[str, int, int]:
+    """The line as terminals show it, how many cells stand before the caret, and how many it underlines."""
+    cells: list[str] = []  # one string for each character: what is shown of it
+    width = 0
+    for character in line:
+        cell = _cell(character, width)
+        cells.append(cell)
+        width += _width(cell)
+    start = min(span.column - 1, len(cells))
+    end = max(start, min(start + span.length, len(cells)))
+    crop = _crop_start(cells, start)
+    lead = "..." if crop else ""
+    before = len(lead) + sum(map(_width, cells[crop:start]))
+    shown, used = lead, len(lead)
+    for index in range(crop, len(cells)):
+        used += _width(cells[index])
+        if used > _MAX_WIDTH:
+            return shown + "...", before, max(1, sum(map(_width, cells[start : min(end, index)])))
+        shown += cells[index]
+    return shown, before, max(1, sum(map(_width, cells[start:end])))
+
+
+def _crop_start(cells: Sequence[str], start: int) -> int:
+    """The first character to show, so that what the caret points at is on a line of bearable length."""
+    if len(cells) <= _MAX_WIDTH or start <= _MAX_WIDTH // 2:
+        return 0
+    return start - _MAX_WIDTH // 2
+
+
+def _cell(character: str, column: int) -> str:
+    if character == "\t":
+        return " " * (_TAB_WIDTH - column % _TAB_WIDTH)
+    return character if character.isprintable() or unicodedata.combining(character) else "\ufffd"
+
+
+def _width(cell: str) -> int:
+    if cell.isascii():
+        return len(cell)
+    if unicodedata.combining(cell):
+        return 0
+    return 2 if unicodedata.east_asian_width(cell) in "WF" else 1
+
+
+# ----------------------------------------------------------------------------------------------------
+# JSON
+
+
+def format_json(diagnostics: Sequence[Diagnostic], source: Source) -> str:
+    """A list of objects; lines and columns count from 1, `end_column` is the first one after the span."""
+    return json.dumps([_json(diagnostic, source.path) for diagnostic in diagnostics], indent=2) + "\n"
+
+
+def _json(diagnostic: Diagnostic, path: str) -> dict[str, object]:
+    return {
+        **_json_place(diagnostic.span, path),
+        "id": diagnostic.id,
+        "severity": diagnostic.severity.value,
+        "message": diagnostic.message,
+        "notes": [{**_json_place(note.span, path), "message": note.message} for note in diagnostic.notes],
+    }
+
+
+def _json_place(span: Span | None, path: str) -> dict[str, object]:
+    if span is None:
+        return {"file": path, "line": None, "column": None, "end_column": None}
+    return {"file": path, "line": span.line, "column": span.column, "end_column": span.column + span.length}

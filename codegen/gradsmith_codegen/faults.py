@@ -1,0 +1,285 @@
+"""What the loader and the reader find fault with: for each id, the sentence and what it means.
+
+A fault function returns the sentence; the decorator makes it a function from the place and the same arguments
+to a `Diagnostic`. What holds between several parts of the schema is stated in `checks`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Callable, Iterable
+from typing import Concatenate, ParamSpec
+
+from .diagnostics import Diagnostic, Severity, register
+from .model import Span
+
+P = ParamSpec("P")
+
+
+def fault(
+    rule_id: str, severity: Severity = Severity.ERROR
+) -> Callable[[Callable[P, str]], Callable[Concatenate[Span | None, P], Diagnostic]]:
+    """Registers the decorated sentence as a rule."""
+
+    def decorate(sentence: Callable[P, str]) -> Callable[Concatenate[Span | None, P], Diagnostic]:
+        rule = register(rule_id, severity, sentence.__doc__)
+
+        @functools.wraps(sentence)
+        def diagnose(span: Span | None, /, *args: P.args, **kwargs: P.kwargs) -> Diagnostic:
+            return Diagnostic(rule.id, rule.severity, sentence(*args, **kwargs), span)
+
+        return diagnose
+
+    return decorate
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that is most like this one; empty where none is like it."""
+    by_lower = {candidate.lower(): candidate for candidate in sorted(known)}
+    near = difflib.get_close_matches(word.lower()[:80], by_lower, n=1, cutoff=0.6)
+    return by_lower[near[0]] if near else ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'half'?`, or nothing where no known word is near."""
+    near = nearest(word, known)
+    return f"; did you mean '{near}'?" if near else ""
+
+
+def instead(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'half'?`, or all that could be meant where no known word is near."""
+    known = list(known)
+    several = "one of " if len(known) > 1 else ""
+    expected = f"; expected {several}{', '.join(known)}" if known else ""
+    return did_you_mean(word, known) or expected
+
+
+def listing(words: Iterable[str]) -> str:
+    """`'a', 'b' and 'c'`."""
+    *head, last = [f"'{word}'" for word in words]
+    return f"{', '.join(head)} and {last}" if head else last
+
+
+def either(words: Iterable[str]) -> str:
+    """`int, float or ints`."""
+    *head, last = words
+    return f"{', '.join(head)} or {last}" if head else last
+
+
+# ----------------------------------------------------------------------------------------------------
+# The file
+
+
+@fault("G001")
+def unreadable(reason: str) -> str:
+    """The file cannot be read: it is missing, a folder, or forbidden."""
+    return f"cannot read the schema: {reason}"
+
+
+@fault("G002")
+def bad_text(problem: str) -> str:
+    """The file is not UTF-8 text, or holds a control character."""
+    return problem
+
+
+@fault("G003")
+def syntax(problem: str) -> str:
+    """The text is not YAML."""
+    return problem
+
+
+@fault("G004")
+def empty_document() -> str:
+    """The file holds no YAML document, or an empty one."""
+    return "the schema is empty"
+
+
+@fault("G005")
+def several_documents() -> str:
+    """The file holds more than one YAML document."""
+    return "a second YAML document starts here; a schema is one document"
+
+
+# ----------------------------------------------------------------------------------------------------
+# YAML
+
+
+@fault("G006")
+def recursive_alias(anchor: str) -> str:
+    """An alias stands inside the very node that it repeats."""
+    return f"alias '*{anchor}' stands inside what it repeats"
+
+
+@fault("G007")
+def duplicate_key(key: str) -> str:
+    """A key occurs twice in one mapping. (YAML loaders keep the last one and say nothing.)"""
+    return f"duplicate key '{key}'"
+
+
+@fault("G008")
+def unknown_key(key: str, owner: str, known: Iterable[str]) -> str:
+    """A key means nothing where it stands."""
+    return f"unknown key '{key}' in {owner}{instead(key, known)}"
+
+
+@fault("G009")
+def missing_key(keys: Iterable[str], owner: str) -> str:
+    """A key that must be there is not."""
+    keys = list(keys)
+    return f"{owner} lacks the key{'s' if len(keys) > 1 else ''} {listing(keys)}"
+
+
+@fault("G010")
+def wrong_kind(owner: str, expected: str, got: str) -> str:
+    """A mapping, a list or a plain value stands where another of these is meant, or nothing at all."""
+    return f"{owner} must be {expected}, not {got}"
+
+
+@fault("G011")
+def yaml_surprise(sentence: str) -> str:
+    """A plain word that YAML reads as something else than it looks like: `no` is false, `010` is 8, `1_000`
+    is 1000, `12:30` is 750, `1e3` is a string."""
+    return sentence
+
+
+@fault("G012")
+def bad_number(owner: str, expected: str, got: str) -> str:
+    """A number is meant, and this is none, or not of the right kind, or not representable."""
+    return f"{owner} must be {expected}, not {got}"
+
+
+@fault("G013")
+def unsupported_version(version: int, supported: int) -> str:
+    """The schema's version is not one that this generator reads."""
+    return f"schema_version {version} is not supported; this generator reads version {supported}"
+
+
+@fault("G014")
+def unknown_type(name: str, known: Iterable[str]) -> str:
+    """An element type that does not exist."""
+    return f"unknown type '{name}'{did_you_mean(name, known)}"
+
+
+@fault("G015")
+def unknown_backend(name: str, known: Iterable[str]) -> str:
+    """A backend that does not exist."""
+    return f"unknown backend '{name}'{instead(name, known)}"
+
+
+@fault("G016")
+def unknown_layout(name: str, known: Iterable[str]) -> str:
+    """A memory layout that no test can give its tensors."""
+    return f"unknown layout '{name}'{instead(name, known)}"
+
+
+@fault("G017")
+def undefined_alias(anchor: str) -> str:
+    """An alias has no anchor before it. A list symbol of a shape must be quoted: `"*D"`."""
+    return (
+        f"alias '*{anchor}' has no anchor '&{anchor}' before it; to mean a list symbol, write \"*{anchor}\""
+    )
+
+
+@fault("G018")
+def tag(text: str) -> str:
+    """A YAML tag (`!!str`, `!thing`); the schema knows none."""
+    return f"YAML tag '{text}' is not supported; remove it"
+
+
+@fault("G019")
+def too_deep(limit: int) -> str:
+    """Lists and mappings are nested deeper than any schema needs."""
+    return f"nested more than {limit} levels deep"
+
+
+@fault("G020")
+def bad_merge(got: str) -> str:
+    """The value of the merge key `<<` is no mapping or list of mappings."""
+    return f"'<<' merges a mapping or a list of mappings, not {got}"
+
+
+@fault("G021")
+def duplicate_anchor(anchor: str) -> str:
+    """Two nodes have the same anchor, so that it depends on the place what an alias repeats."""
+    return f"duplicate anchor '&{anchor}'"
+
+
+@fault("G022", Severity.WARNING)
+def unused_anchor(anchor: str) -> str:
+    """No alias uses the anchor."""
+    return f"anchor '&{anchor}' is not used"
+
+
+# ----------------------------------------------------------------------------------------------------
+# Values
+
+
+@fault("G023")
+def nothing_there(owner: str, member: str) -> str:
+    """A list or mapping is empty that needs an entry."""
+    return f"{owner} must have at least one {member}"
+
+
+@fault("G024")
+def bad_doc(problem: str) -> str:
+    """Documentation is empty, longer than a line, or ends in a backslash (which would continue a C++
+    comment)."""
+    return f"documentation {problem}"
+
+
+@fault("G025")
+def unknown_attribute_type(name: str, known: Iterable[str]) -> str:
+    """An attribute type that does not exist."""
+    return f"unknown attribute type '{name}'{instead(name, known)}"
+
+
+@fault("G026")
+def bad_dim(text: str) -> str:
+    """A shape's entry is not a symbol (`N`), a list symbol (`"*D"`), a quotient (`C / group`) or a number."""
+    forms = 'a symbol N, a list symbol "*D", a quotient C / group or a number'
+    return f"'{text}' is no shape entry; expected {forms}"
+
+
+@fault("G027")
+def bad_length(text: str, expected: str) -> str:
+    """A length does not read as one: a number, `[min, max]` or a list symbol for a symbol of `dims`; a list
+    symbol or a multiple of it, `2 * D`, for an attribute."""
+    return f"'{text}' is no length; expected {expected}"
+
+
+@fault("G028")
+def bad_rule(text: str) -> str:
+    """A shape rule does not read as `family::Function(D, K)`."""
+    return f"'{text}' is no shape rule; expected the form family::Function(D, K)"
+
+
+@fault("G029")
+def bad_kernel(text: str) -> str:
+    """A kernel's name does not read as `family::Name`."""
+    return f"'{text}' is no kernel name; expected the form family::Name, for example conv::ConvGrad"
+
+
+@fault("G030")
+def repeated_entry(text: str, owner: str) -> str:
+    """A list names the same thing twice."""
+    return f"'{text}' occurs twice in {owner}"
+
+
+@fault("G031")
+def key_not_for_kind(key: str, owner: str, remedy: str) -> str:
+    """A key that has a meaning elsewhere has none here: `min` of an enum, `length` of a number, `shape`
+    beside `like`."""
+    return f"'{key}' does not apply to {owner}; {remedy}"
+
+
+@fault("G032")
+def bad_domain(text: str) -> str:
+    """The domain is not a dotted name such as `com.microsoft`."""
+    return f"'{text}' is no domain; expected a dotted name such as com.microsoft"
+
+
+@fault("G401")
+def wrong_value_type(owner: str, expected: str, got: str) -> str:
+    """A default, or a case's value, is not of the attribute's type."""
+    return f"{owner} must be {expected}, not {got}"

@@ -1,0 +1,79 @@
+"""Files on disk: write only what changed, remove what is no longer generated, or compare."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MANIFEST = "manifest.txt"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What `write` did, as paths below the folder."""
+
+    written: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+
+def with_manifest(contents: dict[str, str]) -> dict[str, str]:
+    listing = "".join(f"{path}\n" for path in sorted([*contents, MANIFEST]))
+    return {**contents, MANIFEST: listing}
+
+
+def write(folder: Path, contents: dict[str, str]) -> Changes:
+    """Brings the folder to `contents`. Files that the last run wrote and this one does not are removed."""
+    contents = with_manifest(contents)
+    changes = Changes()
+    for path in _orphans(folder, contents):
+        (folder / path).unlink(missing_ok=True)
+        changes.removed.append(path)
+    for path, text in contents.items():
+        target = folder / path
+        if _read(target) == text:
+            changes.unchanged.append(path)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # A build that is interrupted here must not find half a file.
+        temporary = target.with_name(target.name + ".tmp")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(temporary, target)
+        changes.written.append(path)
+    return changes
+
+
+def compare(folder: Path, contents: dict[str, str]) -> str:
+    """A unified diff from what is on disk to what would be written; empty where they are equal."""
+    contents = with_manifest(contents)
+    diff: list[str] = []
+    for path in sorted([*contents, *_orphans(folder, contents)]):
+        old = _read(folder / path) or ""
+        new = contents.get(path, "")
+        if old != new:
+            diff += difflib.unified_diff(
+                old.splitlines(keepends=True),
+                new.splitlines(keepends=True),
+                f"{path} (on disk)",
+                f"{path} (generated)",
+            )
+    return "".join(line if line.endswith("\n") else line + "\n" for line in diff)
+
+
+def _orphans(folder: Path, contents: dict[str, str]) -> list[str]:
+    listed = (_read(folder / MANIFEST) or "").splitlines()
+    return [path for path in listed if path not in contents and _is_below(path)]
+
+
+def _is_below(path: str) -> bool:
+    """The manifest may have been edited; nothing outside the folder is removed on its word."""
+    return bool(path) and not Path(path).is_absolute() and ".." not in Path(path).parts
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,68 @@
+"""The small languages inside the values of `ops.yaml`: names, shape entries, lengths, shape rules.
+
+Each function returns None for a text that is not of its language.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .model import Dim, DimKind, LengthRule, ShapeRule, Span
+
+MAX_RANK = 8  # kMaxRank of the runtime
+
+_NAME = r"[A-Za-z][A-Za-z0-9_]*"
+_SYMBOL = re.compile(rf"(\*?)({_NAME})\Z")
+_QUOTIENT = re.compile(rf"({_NAME}) */ *({_NAME})\Z")
+_CONSTANT = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z")
+_MULTIPLE = re.compile(rf"(?:([1-9]) *\* *)?({_NAME})\Z")
+_FUNCTION = r"[a-z][a-z0-9_]*::[A-Z][A-Za-z0-9]*"
+_KERNEL = re.compile(rf"{_FUNCTION}\Z")
+_RULE = re.compile(rf"({_FUNCTION})\(([^()]*)\)\Z")
+_DOMAIN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\Z")
+_IDENTIFIER = re.compile(rf"{_NAME}\Z")
+
+
+def dim(text: str, span: Span) -> Dim | None:
+    """`N`, `*D`, `C / group` or `3`."""
+    match = _SYMBOL.match(text)
+    if match:
+        return Dim(DimKind.SYMBOL, text, span, symbol=match[2], is_list=bool(match[1]))
+    match = _QUOTIENT.match(text)
+    if match:
+        return Dim(DimKind.QUOTIENT, f"{match[1]} / {match[2]}", span, symbol=match[1], divisor=match[2])
+    if _CONSTANT.match(text):
+        return Dim(DimKind.CONSTANT, text, span, constant=int(text))
+    return None
+
+
+def length_rule(text: str) -> LengthRule | None:
+    """`D` or `2 * D`."""
+    match = _MULTIPLE.match(text)
+    return LengthRule(int(match[1] or 1), match[2]) if match else None
+
+
+def shape_rule(text: str, span: Span) -> ShapeRule | None:
+    """`conv::OutputSpatial(D, K)`."""
+    match = _RULE.match(text)
+    if not match:
+        return None
+    arguments = tuple(argument.strip() for argument in match[2].split(",")) if match[2].strip() else ()
+    return ShapeRule(match[1], arguments, span) if all(map(is_identifier, arguments)) else None
+
+
+def is_kernel(text: str) -> bool:
+    return bool(_KERNEL.match(text))
+
+
+def is_domain(text: str) -> bool:
+    return bool(_DOMAIN.match(text))
+
+
+def is_identifier(text: str) -> bool:
+    return bool(_IDENTIFIER.match(text))
+
+
+def family(function: str) -> str:
+    """`conv` of `conv::OutputSpatial`."""
+    return function.partition("::")[0]

@@ -1,0 +1,337 @@
+"""From a file to YAML nodes that know where they stand.
+
+PyYAML parses, we compose: its own composer recurses (deep nesting overflows the C stack), forgets where
+aliases stand, and decides what `no` or `010` mean. Here a scalar is its source text; what that means is for
+the reader to judge, who knows what is wanted. An aliased node is one object however often it is used, so
+identity tells what is shared.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gc
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from . import faults
+from .diagnostics import Diagnostic, Source
+from .model import Span
+
+PARSER: Any = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
+
+MAX_DEPTH = 64
+
+# What YAML itself takes for a line's end, and the characters that it forbids.
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_NODE_PROPERTIES = re.compile(r"(?:[&!]\S*[ \t]+)+")
+
+
+class Node:
+    """A piece of the document. `start` and `end` are PyYAML's marks, which count from 0."""
+
+    __slots__ = ("end", "source", "start")
+
+    kind = ""  # as in "must be a list, not a mapping"
+
+    def __init__(self, source: Source, start: Any, end: Any) -> None:
+        self.source = source
+        self.start = start
+        self.end = end
+
+    @property
+    def span(self) -> Span:
+        """What a caret underlines: the node, as far as it is on its first line, without anchor and tag."""
+        line, column = self.start.line, self.start.column
+        text = self.source.lines[line]
+        if text.startswith(("&", "!"), column):
+            properties = _NODE_PROPERTIES.match(text, column)
+            column = properties.end() if properties else column
+        end = self.end.column if self.end.line == line else len(text.rstrip())
+        return Span(line + 1, column + 1, max(1, end - column))
+
+
+class Scalar(Node):
+    __slots__ = ("plain", "value")
+
+    kind = "a value"
+
+    def __init__(self, source: Source, start: Any, end: Any, value: str, plain: bool) -> None:
+        self.source = source
+        self.start = start
+        self.end = end
+        self.value = value
+        self.plain = plain
+
+
+class Sequence(Node):
+    __slots__ = ("items",)
+
+    kind = "a list"
+
+    def __init__(self, source: Source, start: Any) -> None:
+        super().__init__(source, start, start)
+        self.items: list[Node] = []
+
+
+class Mapping(Node):
+    """`items` alternates between keys and values, as they stand in the text."""
+
+    __slots__ = ("items",)
+
+    kind = "a mapping"
+
+    def __init__(self, source: Source, start: Any) -> None:
+        super().__init__(source, start, start)
+        self.items: list[Node] = []
+
+
+class Invalid(Node):
+    """Stands where something was that has been reported already."""
+
+    __slots__ = ()
+
+
+def read_source(path: Path) -> tuple[Source, list[Diagnostic]]:
+    """Reads the file. The text is empty where there is a diagnostic."""
+    nothing = Source(os.fspath(path), "")
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return nothing, [faults.unreadable(None, reason)]
+    try:
+        text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError as error:
+        readable = data[: error.start].decode("utf-8")
+        source = source_of(nothing.path, data.decode("utf-8", "replace"))
+        problem = f"byte 0x{data[error.start]:02x} is not UTF-8"
+        return source, [faults.bad_text(_end_of(readable), problem)]
+    source = source_of(nothing.path, text)
+    forbidden = _FORBIDDEN.search(text)
+    if forbidden:
+        problem = f"character U+{ord(forbidden.group()):04X} is not allowed in YAML"
+        return source, [faults.bad_text(_end_of(text[: forbidden.start()]), problem)]
+    return source, []
+
+
+def source_of(path: str, text: str) -> Source:
+    """A text as if it had been read from a file."""
+    return Source(path, text, _LINE_BREAK.split(text))
+
+
+def _end_of(text: str) -> Span:
+    lines = _LINE_BREAK.split(text)
+    return Span(len(lines), len(lines[-1]) + 1)
+
+
+def compose(source: Source, parser: Any = PARSER) -> tuple[Node | None, list[Diagnostic]]:
+    """The document's root node; None where the text is no single YAML document."""
+    composer = _Composer(source)
+    try:
+        with paused_collector():
+            composer.run(parser(source.text))
+    except yaml.MarkedYAMLError as error:
+        composer.diagnostics.append(_syntax_error(error, source))
+        return None, composer.diagnostics
+    except _Abandoned:
+        return None, composer.diagnostics
+    return composer.root, [*composer.diagnostics, *composer.unused_anchors()]
+
+
+@contextmanager
+def paused_collector() -> Iterator[None]:
+    """Nodes and model make no cycles, and a hundred thousand new objects would have the collector look at all
+    of them again and again: two thirds of the loading time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class _Abandoned(Exception):
+    """The rest of the document is not worth reading; why has been reported."""
+
+
+@dataclass(slots=True)
+class _Anchor:
+    node: Node
+    span: Span
+    used: bool = False
+    open: bool = True  # its node is still being read
+
+
+class _Composer:
+    """Builds nodes from the parser's events, without recursion."""
+
+    def __init__(self, source: Source) -> None:
+        self.root: Node | None = None
+        self.diagnostics: list[Diagnostic] = []
+        self._source = source
+        self._anchors: dict[str, _Anchor] = {}
+        self._open_anchors: list[_Anchor | None] = []  # for each open collection
+
+    def run(self, parser: Any) -> None:
+        """`parser` is a PyYAML loader; only its events are used."""
+        try:
+            self._run(parser)
+        finally:
+            parser.dispose()
+
+    def _run(self, parser: Any) -> None:
+        source = self._source
+        top: list[Node] = []
+        current, outer = top, [top]
+        while True:
+            event = parser.get_event()
+            kind = type(event)
+            if kind is yaml.ScalarEvent:
+                scalar = Scalar(source, event.start_mark, event.end_mark, event.value, not event.style)
+                current.append(scalar)
+                if event.anchor is not None or event.tag is not None:
+                    self._properties(event, scalar, is_open=False)
+            elif kind is yaml.SequenceStartEvent or kind is yaml.MappingStartEvent:
+                node = self._open(event)
+                current.append(node)
+                outer.append(current)
+                current = node.items
+            elif kind is yaml.SequenceEndEvent or kind is yaml.MappingEndEvent:
+                current = outer.pop()
+                self._close(current[-1], event)
+            elif kind is yaml.AliasEvent:
+                current.append(self._alias(event))
+            elif kind is yaml.DocumentStartEvent and top:
+                self.diagnostics.append(faults.several_documents(_span(event)))
+                raise _Abandoned
+            elif kind is yaml.StreamEndEvent:
+                self.root = top[0] if top else None
+                return
+
+    def _open(self, event: Any) -> Sequence | Mapping:
+        kind = Sequence if type(event) is yaml.SequenceStartEvent else Mapping
+        node = kind(self._source, event.start_mark)
+        has_properties = event.anchor is not None or event.tag is not None
+        self._open_anchors.append(self._properties(event, node, is_open=True) if has_properties else None)
+        if len(self._open_anchors) > MAX_DEPTH:
+            self.diagnostics.append(faults.too_deep(_span(event), MAX_DEPTH))
+            raise _Abandoned
+        return node
+
+    def _close(self, node: Node, event: Any) -> None:
+        node.end = event.end_mark
+        anchor = self._open_anchors.pop()
+        if anchor:
+            anchor.open = False
+
+    def _properties(self, event: Any, node: Node, is_open: bool) -> _Anchor | None:
+        if event.tag is not None:
+            text = event.tag.replace("tag:yaml.org,2002:", "!!")
+            self.diagnostics.append(faults.tag(_span(event), text))
+        if event.anchor is None:
+            return None
+        span = Span(event.start_mark.line + 1, event.start_mark.column + 1, len(event.anchor) + 1)
+        first = self._anchors.get(event.anchor)
+        if first:
+            first.used = True  # which of the two an alias means is for the author to say
+            duplicate = faults.duplicate_anchor(span, event.anchor)
+            self.diagnostics.append(duplicate.noting("first declared here", first.span))
+            return None
+        anchor = self._anchors[event.anchor] = _Anchor(node, span, open=is_open)
+        return anchor
+
+    def _alias(self, event: Any) -> Node:
+        anchor = self._anchors.get(event.anchor)
+        if anchor and not anchor.open:
+            anchor.used = True
+            return anchor.node
+        if anchor:
+            anchor.used = True
+            recursive = faults.recursive_alias(_span(event), event.anchor)
+            self.diagnostics.append(recursive.noting("which starts here", anchor.span))
+        else:
+            self.diagnostics.append(faults.undefined_alias(_span(event), event.anchor))
+        return Invalid(self._source, event.start_mark, event.end_mark)
+
+    def unused_anchors(self) -> Iterator[Diagnostic]:
+        for name, anchor in self._anchors.items():
+            if not anchor.used:
+                yield faults.unused_anchor(anchor.span, name)
+
+
+def _span(event: Any) -> Span:
+    start, end = event.start_mark, event.end_mark
+    length = end.column - start.column if end.line == start.line else 1
+    return Span(start.line + 1, start.column + 1, max(1, length))
+
+
+@dataclass(frozen=True, slots=True)
+class _SyntaxProblem:
+    """What libyaml and PyYAML say, each in its own words (the pattern), and what we say."""
+
+    pattern: str
+    message: str
+    at_context: bool = False  # the fault is where the construct starts, not where the parser gave up
+    note: str = ""  # of where the construct starts
+
+
+_SYNTAX_PROBLEMS = (
+    _SyntaxProblem(r"found character '\\t'|tab character", "a tab stands here; indent with spaces"),
+    _SyntaxProblem(r"cannot start any token", "{character} cannot start a value; quote the text"),
+    _SyntaxProblem(r"simple key.*':'", "expected ':' after this key", at_context=True),
+    _SyntaxProblem(r"mapping values", "':' is not allowed here; check the indentation, or quote the text"),
+    _SyntaxProblem(r"sequence entries", "'- ' is not allowed here; check the indentation, or quote the text"),
+    _SyntaxProblem(r"mapping keys", "'? ' is not allowed here; quote the text"),
+    _SyntaxProblem(r"plain scalar.*unexpected ':'", "':' needs a space after it, or quotes around the text"),
+    _SyntaxProblem(r"flow mapping", "expected ',' or '}}'", note="in the mapping that starts here"),
+    _SyntaxProblem(r"flow sequence", "expected ',' or ']'", note="in the list that starts here"),
+    _SyntaxProblem(r"flow node|block node", "expected a value"),
+    _SyntaxProblem(r"block mapping", "this does not line up with the mapping", note="which starts here"),
+    _SyntaxProblem(r"block collection", "this does not line up with the list", note="which starts here"),
+    _SyntaxProblem(
+        r"quoted scalar.*(end of stream|indicator)", "this quoted text has no end", at_context=True
+    ),
+    _SyntaxProblem(r"escape", "unknown escape sequence in this quoted text", at_context=True),
+    _SyntaxProblem(r"scanning an anchor", "expected a name after '&'", at_context=True),
+    _SyntaxProblem(
+        r"scanning an alias", "expected a name after '*'; quote the text to mean an asterisk", at_context=True
+    ),
+    _SyntaxProblem(
+        r"block scalar", "'|' and '>' start a block of text on the next line; quote the text", at_context=True
+    ),
+    _SyntaxProblem(r"directive", "bad YAML directive", at_context=True),
+    _SyntaxProblem(r"scanning a tag|parsing a node", "bad YAML tag", at_context=True),
+    _SyntaxProblem(r"document start", "expected the end of the document"),
+)
+
+
+def _syntax_error(error: yaml.MarkedYAMLError, source: Source) -> Diagnostic:
+    words = f"{error.context}: {error.problem}"
+    known = next((entry for entry in _SYNTAX_PROBLEMS if re.search(entry.pattern, words)), None)
+    context = error.context_mark or error.problem_mark
+    if known is None:
+        return faults.syntax(_place(error.problem_mark or context, source), str(error.problem))
+    span = _place(context if known.at_context else error.problem_mark or context, source)
+    character = source.lines[span.line - 1][span.column - 1 : span.column]
+    diagnostic = faults.syntax(span, known.message.format(character=f"'{character}'"))
+    start = _place(context, source)
+    return diagnostic.noting(known.note, start) if known.note and start != span else diagnostic
+
+
+def _place(mark: Any, source: Source) -> Span:
+    """The mark's place; the two parsers differ on where the end of the text is, we take its last
+    character."""
+    line, column = mark.line, mark.column
+    if not any(text.strip() for text in (source.lines[line][column:], *source.lines[line + 1 :])):
+        line = max((i for i, text in enumerate(source.lines) if text.strip()), default=0)
+        column = len(source.lines[line].rstrip())
+    return Span(line + 1, column + 1)

@@ -1,0 +1,234 @@
+"""What `ops.yaml` says, as frozen dataclasses.
+
+The reader builds these from the YAML nodes, the checks look at them, the plan and the templates read them. Every
+noun keeps the span of the text it came from, so that any later finding can point at it. Nothing here parses, prints or
+knows of C++ beyond the spelling of the element types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of one line: 1-based line and column, and how many characters a caret underlines."""
+
+    line: int
+    column: int
+    length: int = 1
+
+
+class Located:
+    """A noun with a span of its own and spans of the values that its entry gives, by key."""
+
+    __slots__ = ()
+
+    span: Span
+    spans: Mapping[str, Span]
+
+    def at(self, key: str) -> Span:
+        """Where the value of `key` stands; the noun itself where the entry does not give it."""
+        return self.spans.get(key, self.span)
+
+
+def _spans() -> Mapping[str, Span]:
+    return field(default_factory=dict, compare=False, repr=False)
+
+
+class DataType(Enum):
+    """Element types. The value is the name in `ops.yaml` and of the C++ type."""
+
+    FLOAT = "float"
+    DOUBLE = "double"
+    MLFLOAT16 = "MLFloat16"
+    BFLOAT16 = "BFloat16"
+
+    @property
+    def cpp_enumerator(self) -> str:
+        return {
+            "float": "kFloat",
+            "double": "kDouble",
+            "MLFloat16": "kMLFloat16",
+            "BFloat16": "kBFloat16",
+        }[self.value]
+
+
+# Other spellings that `ops.yaml` may use.
+TYPE_ALIASES = {"half": DataType.MLFLOAT16, "bf16": DataType.BFLOAT16}
+
+_ELEMENT_TYPES = frozenset((*(data_type.value for data_type in DataType), *TYPE_ALIASES))
+
+
+class Backend(Enum):
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+class Layout(Enum):
+    """How a case lays its tensors out in memory."""
+
+    CONTIGUOUS = "contiguous"
+    CHANNELS_LAST = "channels_last"
+    STRIDED = "strided"  # gaps between the elements of every dimension
+    BROADCAST = "broadcast"  # the incoming gradient has zero strides
+
+
+class DimKind(Enum):
+    SYMBOL = "symbol"  # N, or *D: the symbol says whether it is a list
+    QUOTIENT = "quotient"  # C / group
+    CONSTANT = "constant"  # 3
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """One entry of a shape."""
+
+    kind: DimKind
+    text: str
+    span: Span
+    symbol: str = ""
+    is_list: bool = False
+    divisor: str = ""
+    constant: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor(Located):
+    """An input or an output. `shape` of one declared with `like` is that of the tensor it is like."""
+
+    name: str
+    type: str  # a type parameter, or the name of a DataType
+    shape: tuple[Dim, ...]
+    span: Span
+    doc: str = ""
+    optional: bool = False
+    like: str = ""
+    gradient_of: str = ""
+    in_place_of: str = ""
+    spans: Mapping[str, Span] = _spans()
+
+    @property
+    def shape_text(self) -> str:
+        return "[" + ", ".join(dim.text for dim in self.shape) + "]"
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeRule:
+    """`conv::OutputSpatial(D, K)`: a handwritten function of the attributes and of other symbols."""
+
+    function: str
+    arguments: tuple[str, ...]
+    span: Span
+
+    @property
+    def text(self) -> str:
+        return f"{self.function}({', '.join(self.arguments)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol(Located):
+    """A name that shapes share. Scalars need no entry under `dims`; lists do."""
+
+    name: str
+    is_list: bool
+    span: Span
+    min_length: int = 0
+    max_length: int = 8
+    length_of: str = ""  # the list symbol whose length this one has
+    rule: ShapeRule | None = None
+    doc: str = ""
+    spans: Mapping[str, Span] = _spans()
+
+
+class AttributeKind(Enum):
+    INT = "int"
+    FLOAT = "float"
+    INTS = "ints"
+    ENUM = "enum"
+
+
+@dataclass(frozen=True, slots=True)
+class LengthRule:
+    """`2 * D`: a list attribute that is not empty has `factor` entries for each dim of `symbol`."""
+
+    factor: int
+    symbol: str
+
+
+AttributeValue = int | float | str | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Located):
+    name: str
+    kind: AttributeKind
+    default: AttributeValue
+    span: Span
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    enum: str = ""  # the C++ enum, for kind ENUM
+    length: LengthRule | None = None
+    doc: str = ""
+    spans: Mapping[str, Span] = _spans()
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Located):
+    """A named type combination: one type for each type parameter, in the op's order."""
+
+    name: str
+    types: tuple[tuple[str, DataType], ...]
+    span: Span
+    spans: Mapping[str, Span] = _spans()
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Located):
+    """A test case: the shapes of some inputs and the attributes that differ from their defaults."""
+
+    name: str
+    shapes: tuple[tuple[str, tuple[int, ...]], ...]
+    attributes: tuple[tuple[str, AttributeValue], ...]
+    layout: Layout
+    span: Span
+    # Shapes of every input and output, worked out from the above; filled in by the checks' shape evaluation
+    # (cases.py), empty where that was not possible.
+    all_shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    spans: Mapping[str, Span] = _spans()
+
+
+@dataclass(frozen=True, slots=True)
+class Op(Located):
+    name: str
+    doc: str
+    span: Span  # of the op's name
+    line: int  # of the op's entry: where its `- ` stands
+    kernel: str  # "conv::ConvGrad"
+    backends: tuple[Backend, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    symbols: tuple[Symbol, ...]  # in order of first use in the shapes of inputs, then outputs
+    attributes: tuple[Attribute, ...]
+    rows: tuple[Row, ...]
+    cases: tuple[Case, ...]
+    gradient_of: str = ""
+    spans: Mapping[str, Span] = _spans()
+
+    @property
+    def type_parameters(self) -> tuple[str, ...]:
+        """In order of first use by inputs, then outputs."""
+        types = (tensor.type for tensor in self.inputs + self.outputs)
+        return tuple(dict.fromkeys(name for name in types if name not in _ELEMENT_TYPES))
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    path: str  # the file's name, without its folder: generated text must not depend on where it lies
+    version: int
+    domain: str
+    since_version: int
+    ops: tuple[Op, ...] = field(default=())

@@ -1,0 +1,184 @@
+"""From the schema to what is written: shards, and each op with the indices and names that C++ needs.
+
+The tables of the runtime (`gradsmith/schema.h`) refer to symbols, attributes and type parameters by index; the indices
+are worked out here, so that a template only prints them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+
+from . import model
+
+
+def snake_case(name: str) -> str:
+    """`BatchNormalizationGrad` -> `batch_normalization_grad`, `Conv2DGrad` -> `conv2_d_grad`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def shard_of(name: str, shards: int) -> int:
+    """The same for every run and machine, and independent of the other ops."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % shards
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the schema, told from the entry that holds it.
+
+    Entry-relative, so that an edit of one entry leaves the text generated for the others as it is.
+    """
+
+    file: str
+    entry: str
+    offset: int  # lines below the entry's first
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """One combination of an op; it has a row of the dispatch table for each backend."""
+
+    row: model.Row
+    place: Place
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+    @cached_property
+    def cpp_types(self) -> str:
+        return ", ".join(data_type.value for _, data_type in self.row.types)
+
+    @cached_property
+    def enumerators(self) -> list[str]:
+        return [f"DataType::{data_type.cpp_enumerator}" for _, data_type in self.row.types]
+
+    @cached_property
+    def sentence(self) -> str:
+        """`half (T = MLFloat16)`, for messages."""
+        bindings = ", ".join(f"{parameter} = {data_type.value}" for parameter, data_type in self.row.types)
+        return f"{self.name} ({bindings})"
+
+
+@dataclass(frozen=True)
+class OpPlan:
+    """An op with everything that its header, stub, tests and page say of it."""
+
+    op: model.Op
+    schema: model.Schema
+    shard: int
+    place: Place
+    rows: tuple[RowPlan, ...]
+    places: PlaceFinder
+
+    @property
+    def name(self) -> str:
+        return self.op.name
+
+    @cached_property
+    def snake(self) -> str:
+        return snake_case(self.op.name)
+
+    @cached_property
+    def guard(self) -> str:
+        return f"GRADSMITH_OPS_{self.snake.upper()}_H_"
+
+    @cached_property
+    def family(self) -> str:
+        return self.op.kernel.split("::")[0]
+
+    @cached_property
+    def type_parameters(self) -> tuple[str, ...]:
+        return self.op.type_parameters
+
+    @cached_property
+    def template_parameters(self) -> str:
+        return ", ".join(f"typename {name}" for name in self.type_parameters)
+
+    @cached_property
+    def template_arguments(self) -> str:
+        return ", ".join(self.type_parameters)
+
+    @cached_property
+    def required_inputs(self) -> list[model.Tensor]:
+        return [tensor for tensor in self.op.inputs if not tensor.optional]
+
+    @cached_property
+    def rules(self) -> list[model.Symbol]:
+        return [symbol for symbol in self.op.symbols if symbol.rule]
+
+    def symbol_index(self, name: str) -> int:
+        return self._symbol_indices[name]
+
+    def attribute_index(self, name: str) -> int:
+        return self._attribute_indices[name]
+
+    def rule_arguments(self, rule: model.ShapeRule) -> list[str]:
+        symbols = [f"symbols[{self.symbol_index(name)}]" for name in rule.arguments]
+        return ["KernelAttributes(attributes)", *symbols]
+
+    def input_index(self, name: str) -> int:
+        return next(i for i, tensor in enumerate(self.op.inputs) if tensor.name == name)
+
+    @cached_property
+    def _symbol_indices(self) -> dict[str, int]:
+        return {symbol.name: i for i, symbol in enumerate(self.op.symbols)}
+
+    @cached_property
+    def _attribute_indices(self) -> dict[str, int]:
+        return {attribute.name: i for i, attribute in enumerate(self.op.attributes)}
+
+
+class PlaceFinder(dict[model.Span, Place]):
+    """Tells which op's entry a span lies in; aliases point into entries other than their user's."""
+
+    def __init__(self, schema: model.Schema) -> None:
+        super().__init__()
+        self._file = schema.path
+        self._lines = [op.line for op in schema.ops]
+        self._names = [op.name for op in schema.ops]
+        self._by_line: dict[int, Place] = {}
+
+    def __missing__(self, span: model.Span) -> Place:
+        self[span] = place = self._by_line.get(span.line) or self._find(span.line)
+        return place
+
+    def _find(self, line: int) -> Place:
+        index = max(0, bisect_right(self._lines, line) - 1)
+        entry, offset = self._names[index], line - self._lines[index]
+        text = f"{self._file}: {entry}, line {offset + 1} of the entry"
+        self._by_line[line] = place = Place(self._file, entry, offset, text)
+        return place
+
+
+@dataclass(frozen=True)
+class Plan:
+    schema: model.Schema
+    shards: int
+    ops: tuple[OpPlan, ...]
+
+    def shard(self, index: int) -> list[OpPlan]:
+        return [op for op in self.ops if op.shard == index]
+
+
+def make_plan(schema: model.Schema, shards: int) -> Plan:
+    places = PlaceFinder(schema)
+    ops = tuple(
+        OpPlan(
+            op=op,
+            schema=schema,
+            shard=shard_of(op.name, shards),
+            place=places[model.Span(op.line, 1)],
+            rows=tuple(RowPlan(row, places[row.span]) for row in op.rows),
+            places=places,
+        )
+        for op in schema.ops
+    )
+    return Plan(schema, shards, ops)

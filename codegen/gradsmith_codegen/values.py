@@ -1,0 +1,254 @@
+"""Typed reading of YAML nodes: words, numbers, lists and mappings, and what is wrong where one of these is
+not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar, cast
+
+from . import faults, scalars
+from .diagnostics import Diagnostic
+from .loader import Invalid, Node, Scalar, Sequence
+from .loader import Mapping as MappingNode
+from .model import Span
+from .vocabulary import Keys
+
+T = TypeVar("T")
+NumberFault = Callable[[Span | None, str, str, str], Diagnostic]
+
+Entries = dict[str, tuple[Scalar, Node]]  # a mapping's: the key's node and the value's
+
+
+class NodeSpans(Mapping[str, Span]):
+    """The spans of a mapping's values, worked out when one is asked for."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+
+    def __getitem__(self, key: str) -> Span:
+        return self._entries[key][1].span
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def describe(node: Node) -> str:
+    """What stands there, as in "must be a list, not a mapping"."""
+    if not isinstance(node, Scalar):
+        return node.kind
+    if not node.value and node.plain:
+        return "nothing"
+    text = scalars.shortened(node.value)
+    if not node.plain:
+        return f"the text '{text}'"
+    return text if scalars.is_number(text) else f"'{text}'"
+
+
+class ValueReader:
+    """Reads values and keeps the faults. After a fault a reading function returns an empty or absent
+    value."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self.fault_count = 0  # also of nodes that the loader found fault with
+        self._results: dict[object, tuple[object, int]] = {}
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        self.fault_count += 1
+        self.diagnostics.append(diagnostic)
+
+    def report_kind(self, node: Node, owner: str, expected: str) -> None:
+        if isinstance(node, Invalid):
+            self.fault_count += 1
+        else:
+            self.report(faults.wrong_kind(node.span, owner, expected, describe(node)))
+
+    def once(self, key: object, read: Callable[[], T]) -> T:
+        """The result of `read`, kept under `key`. Its faults are reported once and count for each who
+        asks."""
+        known = self._results.get(key)
+        if known is None:
+            before = self.fault_count
+            result = read()
+            self._results[key] = (result, self.fault_count - before)
+            return result
+        self.fault_count += known[1]
+        return cast(T, known[0])
+
+    # -- Scalars ---
+
+    def text(self, node: Node, owner: str, expected: str = "text") -> str:
+        if type(node) is not Scalar or (node.plain and not node.value):
+            self.report_kind(node, owner, expected)
+            return ""
+        if not node.plain:
+            return node.value
+        try:
+            return scalars.word(node.value)
+        except scalars.Surprise as surprise:
+            self.report(faults.yaml_surprise(node.span, str(surprise)))
+            return ""
+
+    def sentence(self, node: Node) -> str:
+        """Documentation: a line of text."""
+        before = self.fault_count
+        text = self.text(node, "'doc'")
+        if self.fault_count == before:
+            problem = _sentence_problem(text)
+            if problem:
+                self.report(faults.bad_doc(node.span, problem))
+        return text
+
+    def boolean(self, node: Node, owner: str) -> bool:
+        if type(node) is Scalar and node.plain:
+            try:
+                return scalars.boolean(node.value)
+            except scalars.Surprise as surprise:
+                self.report(faults.yaml_surprise(node.span, str(surprise)))
+                return False
+            except scalars.NotABoolean:
+                pass
+        self.report_kind(node, owner, "true or false")
+        return False
+
+    def integer(self, node: Node, owner: str, fault: NumberFault = faults.bad_number) -> int | None:
+        return self._number(node, owner, scalars.integer, "an integer", fault)
+
+    def number(self, node: Node, owner: str, fault: NumberFault = faults.bad_number) -> float | None:
+        return self._number(node, owner, scalars.number, "a number", fault)
+
+    def _number(
+        self, node: Node, owner: str, read: Callable[[str], T], expected: str, fault: NumberFault
+    ) -> T | None:
+        if type(node) is Scalar and node.plain and node.value:
+            try:
+                return read(node.value)
+            except scalars.Surprise as surprise:
+                self.report(faults.yaml_surprise(node.span, str(surprise)))
+            except scalars.NotANumber as problem:
+                self.report(fault(node.span, owner, expected, str(problem)))
+        elif isinstance(node, Invalid):
+            self.fault_count += 1
+        else:
+            self.report(fault(node.span, owner, expected, describe(node)))
+        return None
+
+    # -- Lists ---
+
+    def items(self, node: Node, owner: str, expected: str = "a list") -> list[Node]:
+        if type(node) is Sequence:
+            return node.items
+        self.report_kind(node, owner, expected)
+        return []
+
+    def integers(
+        self, node: Node, owner: str, fault: NumberFault = faults.bad_number
+    ) -> tuple[int, ...] | None:
+        """A list of integers; None where the list or any of its entries is none."""
+        if type(node) is not Sequence:
+            if isinstance(node, Invalid):
+                self.fault_count += 1
+            else:
+                self.report(fault(node.span, owner, "a list of integers", describe(node)))
+            return None
+        values: list[int] = []
+        for item in node.items:
+            if type(item) is Scalar and item.plain and item.value in _DIGITS:  # the common case, quickly
+                values.append(_DIGITS[item.value])
+                continue
+            value = self.integer(item, f"an entry of {owner}", fault)
+            if value is None:
+                return None
+            values.append(value)
+        return tuple(values)
+
+    def words(self, node: Node, owner: str) -> list[tuple[str, Span]]:
+        """A list of words without repetition."""
+        seen: dict[str, Span] = {}
+        for item in self.items(node, owner, "a list of words"):
+            word = self.text(item, f"an entry of {owner}", "a word")
+            if word in seen:
+                repeated = faults.repeated_entry(item.span, word, owner)
+                self.report(repeated.noting("first given here", seen[word]))
+            elif word:
+                seen[word] = item.span
+        return list(seen.items())
+
+    # -- Mappings ---
+
+    def entries(self, node: Node, owner: str) -> Entries:
+        """A mapping's entries, those of `<<` included."""
+        if type(node) is not MappingNode:
+            self.report_kind(node, owner, "a mapping")
+            return {}
+        return self.once(("entries", id(node)), lambda: self._read_entries(node))
+
+    def _read_entries(self, node: MappingNode) -> Entries:
+        own: Entries = {}
+        merged: Entries = {}
+        merge_key: Scalar | None = None
+        pairs = iter(node.items)
+        for key, value in zip(pairs, pairs, strict=True):
+            if type(key) is not Scalar:
+                self.report_kind(key, "a key", "a word")
+            elif key.plain and key.value == "<<":
+                if merge_key:
+                    self._report_duplicate(key, merge_key)
+                else:
+                    merge_key = key
+                    merged = self._merged(value)
+            elif key.value in own:
+                self._report_duplicate(key, own[key.value][0])
+            elif not key.plain or self.text(key, "a key", "a word"):
+                own[key.value] = (key, value)
+        return {**merged, **own} if merged else own
+
+    def _report_duplicate(self, key: Scalar, first: Scalar) -> None:
+        duplicate = faults.duplicate_key(key.span, key.value)
+        self.report(duplicate.noting("first given here", first.span))
+
+    def _merged(self, node: Node) -> Entries:
+        """The entries that `<<` brings; where several mappings have a key, the first wins."""
+        merged: Entries = {}
+        for source in reversed(node.items if type(node) is Sequence else [node]):
+            if type(source) is MappingNode:
+                merged.update(self.entries(source, ""))
+            elif isinstance(source, Invalid):
+                self.fault_count += 1
+            else:
+                self.report(faults.bad_merge(source.span, describe(source)))
+        return merged
+
+    def known_keys(self, entries: Entries, owner: str, span: Span, keys: Keys) -> set[str]:
+        """Reports keys that are unknown or missing. Returns those that are absent and should not be: a
+        missing key, or one that an unknown key is likely meant to be."""
+        required, optional = keys.required, keys.optional
+        absent = {key for key in required if key not in entries}
+        misspelt: set[str] = set()
+        for key in entries:
+            if key not in required and key not in optional:
+                candidates = [known for known in keys.all if known not in entries]
+                self.report(faults.unknown_key(entries[key][0].span, key, owner, candidates))
+                misspelt.add(faults.nearest(key, candidates))
+        missing = [key for key in required if key in absent and key not in misspelt]
+        if missing:
+            self.report(faults.missing_key(span, missing, owner))
+        return absent | misspelt
+
+
+_DIGITS = {str(value): value for value in range(1000)}
+
+
+def _sentence_problem(text: str) -> str:
+    if not text.strip():
+        return "is empty"
+    if not text.isprintable():
+        return "must be one line of printable characters"
+    if text.endswith("\\"):
+        return "must not end in a backslash, which would continue a C++ comment"
+    return ""

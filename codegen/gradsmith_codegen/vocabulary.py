@@ -1,0 +1,49 @@
+"""The keys of `ops.yaml`, mapping by mapping. docs/schema.md explains each; a test keeps the two in step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .model import TYPE_ALIASES, AttributeKind, Backend, DataType, Layout
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What a mapping may hold. Both in the order in which one would write them."""
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return self.required + self.optional
+
+
+SCHEMA = Keys(("schema_version", "domain", "since_version", "ops"))
+OP = Keys(
+    ("name", "doc", "kernel", "backends", "inputs", "outputs", "rows", "cases"),
+    ("gradient_of", "dims", "attributes"),
+)
+INPUT = Keys(("type",), ("shape", "like", "optional", "gradient_of", "doc"))
+OUTPUT = Keys(INPUT.required, (*INPUT.optional, "in_place_of"))
+SYMBOL = Keys((), ("length", "rule", "doc"))
+ATTRIBUTE = Keys(("type", "default"), ("min", "max", "length", "enum", "choices", "doc"))
+CASE = Keys(("name",), ("layout",))  # besides the names of tensors and attributes
+
+# The keys that only some types of attributes have.
+ATTRIBUTE_KIND_KEYS = {
+    AttributeKind.INT: Keys((), ("min", "max")),
+    AttributeKind.FLOAT: Keys((), ("min", "max")),
+    AttributeKind.INTS: Keys((), ("min", "max", "length")),
+    AttributeKind.ENUM: Keys(("enum", "choices")),
+}
+
+ATTRIBUTE_KINDS = {kind.value: kind for kind in AttributeKind}
+BACKENDS = {backend.value: backend for backend in Backend}
+LAYOUTS = {layout.value: layout for layout in Layout}
+TYPES = {data_type.value: data_type for data_type in DataType} | TYPE_ALIASES
+
+# The enumerators of the runtime's enums (gradsmith/attributes.h), in order.
+RUNTIME_ENUMS = {"AutoPad": ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")}
