@@ -1,0 +1,133 @@
+include_guard(GLOBAL)
+
+set(GRADSMITH_CODEGEN_DIR "${CMAKE_CURRENT_LIST_DIR}/../codegen")
+set(GRADSMITH_TEMPLATES_DIR "${CMAKE_CURRENT_LIST_DIR}/../templates")
+cmake_path(NORMAL_PATH GRADSMITH_CODEGEN_DIR)
+cmake_path(NORMAL_PATH GRADSMITH_TEMPLATES_DIR)
+
+# gradsmith_generate(TARGET <name> SCHEMA <file> FOLDER <folder> SHARDS <number>
+#                    LIBRARY_SOURCES <variable> TEST_SOURCES <variable>)
+#
+# Generates the operators of a schema into a folder of the build tree.
+#
+# Arguments
+#   TARGET           name of the custom target that runs the generator; what compiles the sources depends on it
+#   SCHEMA           the operators, for example ops.yaml
+#   FOLDER           where the generated files go
+#   SHARDS           number of source files that the operators are spread over
+#   LIBRARY_SOURCES  variable that receives the sources of the library
+#   TEST_SOURCES     variable that receives the sources of the tests
+#
+# The command's one output is a stamp, and the generator leaves alone the files whose content is as it should be: so
+# an edit compiles what it changed, and a build after that runs nothing, with Ninja as with Make. The stamp lies in the
+# folder, so that a build after the folder was deleted makes it anew.
+function(gradsmith_generate)
+  cmake_parse_arguments(PARSE_ARGV 0 ARG "" "TARGET;SCHEMA;FOLDER;SHARDS;LIBRARY_SOURCES;TEST_SOURCES" "")
+  if(NOT ARG_SHARDS MATCHES "^[1-9][0-9]*$")
+    message(FATAL_ERROR "GRADSMITH_SHARDS is '${ARG_SHARDS}'; it must be a whole number, 1 or more.")
+  endif()
+  if(NOT EXISTS "${ARG_SCHEMA}")
+    message(FATAL_ERROR "GRADSMITH_OPS_YAML is '${ARG_SCHEMA}'; there is no such file.")
+  endif()
+  _gradsmith_find_python()
+
+  set(library_sources "${ARG_FOLDER}/src/dispatch_table.cc")
+  set(test_sources "")
+  math(EXPR last_shard "${ARG_SHARDS} - 1")
+  foreach(shard RANGE ${last_shard})
+    list(APPEND library_sources "${ARG_FOLDER}/src/ops_shard_${shard}.cc")
+    list(APPEND test_sources "${ARG_FOLDER}/tests/generated_tests_${shard}.cc")
+  endforeach()
+
+  file(GLOB_RECURSE generator_files CONFIGURE_DEPENDS "${GRADSMITH_CODEGEN_DIR}/gradsmith_codegen/*.py"
+       "${GRADSMITH_TEMPLATES_DIR}/*.jinja")
+
+  # Ninja must know which headers the generator writes, or it looks at their age before they are written anew. Their
+  # names depend on the schema and stand in the manifest, so the build files depend on that: Ninja brings it up to date
+  # before all else, and runs CMake again where it changed. CMake drops such a dependency on a file that does not exist,
+  # hence the empty manifest; and lets one be removed later, hence the generator's own files.
+  set(manifest "${ARG_FOLDER}/manifest.txt")
+  set(headers "")
+  if(CMAKE_GENERATOR MATCHES "Ninja")
+    if(NOT EXISTS "${manifest}")
+      file(WRITE "${manifest}" "")
+    endif()
+    _gradsmith_read_manifest("${ARG_FOLDER}" "^include/.*[.]h$" headers)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${manifest}" ${generator_files})
+  endif()
+
+  set(stamp "${ARG_FOLDER}/stamp")
+  set(depfile "${ARG_FOLDER}/depfile")
+  cmake_path(GET ARG_SCHEMA FILENAME schema_name)
+  add_custom_command(
+    OUTPUT "${stamp}"
+    BYPRODUCTS ${library_sources} ${test_sources} ${headers} "${manifest}"
+    COMMAND
+      "${CMAKE_COMMAND}" -E env --modify "PYTHONPATH=path_list_prepend:${GRADSMITH_CODEGEN_DIR}"
+      "PYTHONPYCACHEPREFIX=${CMAKE_CURRENT_BINARY_DIR}/pycache" -- "${Python3_EXECUTABLE}" -m gradsmith_codegen generate
+      --schema "${ARG_SCHEMA}" --out "${ARG_FOLDER}" --shards "${ARG_SHARDS}" --depfile "${depfile}" --stamp "${stamp}"
+    DEPENDS "${ARG_SCHEMA}" ${generator_files}
+    DEPFILE "${depfile}"
+    COMMENT "Generating the operators of ${schema_name}"
+    VERBATIM)
+  add_custom_target(${ARG_TARGET} DEPENDS "${stamp}")
+
+  set(${ARG_LIBRARY_SOURCES} "${library_sources}" PARENT_SCOPE)
+  set(${ARG_TEST_SOURCES} "${test_sources}" PARENT_SCOPE)
+endfunction()
+
+# gradsmith_use_snapshot(FOLDER <folder> LIBRARY_SOURCES <variable> TEST_SOURCES <variable>)
+#
+# Takes the generated files as they are in the folder and runs no generator. The variables are as for
+# gradsmith_generate.
+function(gradsmith_use_snapshot)
+  cmake_parse_arguments(PARSE_ARGV 0 ARG "" "FOLDER;LIBRARY_SOURCES;TEST_SOURCES" "")
+  cmake_path(GET ARG_FOLDER PARENT_PATH source_dir)
+  if(NOT GRADSMITH_OPS_YAML STREQUAL "${source_dir}/ops.yaml")
+    message(FATAL_ERROR "GRADSMITH_USE_SNAPSHOT builds the operators in '${ARG_FOLDER}', but GRADSMITH_OPS_YAML asks for "
+                        "those of '${GRADSMITH_OPS_YAML}'. Give one of the two.")
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${ARG_FOLDER}/manifest.txt")
+  _gradsmith_read_manifest("${ARG_FOLDER}" "^src/.*[.]cc$" library_sources)
+  _gradsmith_read_manifest("${ARG_FOLDER}" "^tests/.*[.]cc$" test_sources)
+  if(NOT library_sources)
+    message(FATAL_ERROR "GRADSMITH_USE_SNAPSHOT is on, but '${ARG_FOLDER}' holds no generated sources.")
+  endif()
+  set(${ARG_LIBRARY_SOURCES} "${library_sources}" PARENT_SCOPE)
+  set(${ARG_TEST_SOURCES} "${test_sources}" PARENT_SCOPE)
+endfunction()
+
+# The paths of the manifest that match; none where there is no manifest yet.
+function(_gradsmith_read_manifest folder regex result)
+  set(paths "")
+  if(EXISTS "${folder}/manifest.txt")
+    file(STRINGS "${folder}/manifest.txt" paths REGEX "${regex}")
+    list(TRANSFORM paths PREPEND "${folder}/")
+  endif()
+  set(${result} "${paths}" PARENT_SCOPE)
+endfunction()
+
+# Sets Python3_EXECUTABLE to an interpreter that can run the generator.
+function(_gradsmith_find_python)
+  set(alternative "or configure with -DGRADSMITH_USE_SNAPSHOT=ON, which builds the committed sources and needs no Python.")
+  find_package(Python3 3.11 QUIET COMPONENTS Interpreter)
+  if(NOT Python3_Interpreter_FOUND)
+    message(FATAL_ERROR "gradsmith generates its operators with Python 3.11 or later, which was not found. Install it "
+                        "(Debian, Ubuntu: python3), name it with -DPython3_EXECUTABLE=<path>, ${alternative}")
+  endif()
+  set(modules yaml jinja2)
+  set(packages PyYAML Jinja2)
+  foreach(module package IN ZIP_LISTS modules packages)
+    execute_process(
+      COMMAND "${Python3_EXECUTABLE}" -c "import ${module}"
+      RESULT_VARIABLE failed
+      OUTPUT_QUIET ERROR_QUIET)
+    if(failed)
+      message(FATAL_ERROR "gradsmith generates its operators with the Python package ${package}, which "
+                          "'${Python3_EXECUTABLE}' does not have. Install it (python3 -m pip install ${package}; Debian, "
+                          "Ubuntu: python3-${module}), name another interpreter with -DPython3_EXECUTABLE=<path>, "
+                          "${alternative}")
+    endif()
+  endforeach()
+  set(Python3_EXECUTABLE "${Python3_EXECUTABLE}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,36 @@
+# What `cmake --install` installs. The prefix may be moved afterwards: no installed file holds an absolute path.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(gradsmith_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/gradsmith")
+set(gradsmith_data_dir "${CMAKE_INSTALL_DATADIR}/gradsmith")
+
+install(TARGETS gradsmith EXPORT gradsmith-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/runtime/include/" "${GRADSMITH_GENERATED_DIR}/include/"
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+
+install(EXPORT gradsmith-targets NAMESPACE gradsmith:: DESTINATION "${gradsmith_package_dir}")
+configure_package_config_file(
+  "${CMAKE_CURRENT_LIST_DIR}/gradsmith-config.cmake.in" "${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config.cmake"
+  INSTALL_DESTINATION "${gradsmith_package_dir}"
+  NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config-version.cmake"
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config.cmake"
+              "${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config-version.cmake" DESTINATION "${gradsmith_package_dir}")
+
+# pkg-config finds the prefix from where the file lies.
+set(gradsmith_pkgconfig_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
+           OUTPUT_VARIABLE gradsmith_prefix_from_pkgconfig)
+configure_file("${CMAKE_CURRENT_LIST_DIR}/gradsmith.pc.in" "${CMAKE_CURRENT_BINARY_DIR}/gradsmith.pc" @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gradsmith.pc" DESTINATION "${gradsmith_pkgconfig_dir}")
+
+# The generator, its templates and the operators that this library was built from.
+install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/codegen/gradsmith_codegen" DESTINATION "${gradsmith_data_dir}/codegen"
+        FILES_MATCHING PATTERN "*.py" PATTERN "*cache*" EXCLUDE PATTERN "templates" EXCLUDE)
+install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/templates/"
+        DESTINATION "${gradsmith_data_dir}/codegen/gradsmith_codegen/templates" FILES_MATCHING PATTERN "*.jinja")
+install(FILES "${GRADSMITH_OPS_YAML}" DESTINATION "${gradsmith_data_dir}" RENAME ops.yaml)
+install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/LICENSE" DESTINATION "${gradsmith_data_dir}")
