@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""How long the generator takes on large schemas, start-up left out.
+
+    python3 bench/codegen_benchmark.py [--ops 200 1000] [--runs 5] [--json FILE]
+
+Each schema repeats the operators of ops.yaml under new names, with all their rows and cases. Times are the medians of
+warm runs in one process: reading and checking, planning and rendering, writing into an empty folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "codegen"))
+
+from gradsmith_codegen import files, plan, reader, render  # noqa: E402
+
+GOALS = {200: 0.3, 1000: 1.5}  # seconds
+
+
+def large_schema(count: int) -> str:
+    """ops.yaml's entries again and again, each copy's op names ending in its number."""
+    text = (ROOT / "ops.yaml").read_text(encoding="utf-8")
+    head, entries = text.split("\nops:\n", 1)
+    names = re.findall(r"^  - name: (\w+)", entries, re.MULTILINE)
+    copies = -(-count // len(names))
+    body = ""
+    for copy in range(copies):
+        renamed = re.sub(r"(name|gradient_of): (" + "|".join(names) + r")$", rf"\1: \g<2>V{copy}", entries,
+                         flags=re.MULTILINE)  # fmt: skip
+        body += re.sub(r"([&*])(\w+)(?=[\s,}])", rf"\1\2_{copy}", renamed) if copy else renamed
+    starts = [match.start() for match in re.finditer(r"^  - name: ", body, re.MULTILINE)]
+    end = starts[count] if count < len(starts) else len(body)
+    return f"{head}\nops:\n{body[:end]}"
+
+
+def time_once(path: Path) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as out:
+        times = [time.perf_counter()]
+        schema, diagnostics = reader.load_schema(path)
+        if schema is None:
+            sys.exit("\n".join(map(str, diagnostics)))
+        times.append(time.perf_counter())
+        contents = render.render(plan.make_plan(schema, shards=8))
+        times.append(time.perf_counter())
+        files.write(Path(out), contents)
+        times.append(time.perf_counter())
+    read, rendered, written = (b - a for a, b in zip(times, times[1:], strict=False))
+    return {"read": read, "render": rendered, "write": written, "total": times[-1] - times[0]}
+
+
+def measure(count: int, runs: int) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ops.yaml"
+        path.write_text(large_schema(count), encoding="utf-8")
+        time_once(path)
+        samples = [time_once(path) for _ in range(runs)]
+    return {key: statistics.median(sample[key] for sample in samples) for key in samples[0]}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ops", type=int, nargs="+", default=[200, 1000], help="sizes of the schemas")
+    parser.add_argument("--runs", type=int, default=5, help="warm runs, of which the median is shown")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    options = parser.parse_args()
+    results = {}
+    print(f"{'ops':>6} {'read':>9} {'render':>9} {'write':>9} {'total':>9}   goal")
+    for count in options.ops:
+        results[count] = result = measure(count, options.runs)
+        columns = " ".join(f"{result[key]:8.3f}s" for key in ("read", "render", "write", "total"))
+        goal = GOALS.get(count)
+        verdict = "" if goal is None else f"{goal:.1f}s {'met' if result['total'] < goal else 'MISSED'}"
+        print(f"{count:>6} {columns}   {verdict}")
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    missed = [count for count, goal in GOALS.items() if count in results and results[count]["total"] >= goal]
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""What an edit makes the build do, with Ninja and with Make."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from build_tree import SCRATCH, BuildTree
+
+
+@pytest.fixture(scope="module", params=["Ninja", "Unix Makefiles"])
+def prepared(request: pytest.FixtureRequest) -> BuildTree:
+    generator: str = request.param
+    return BuildTree(SCRATCH / "build-graph" / generator.replace(" ", "-"), generator)
+
+
+@pytest.fixture
+def tree(prepared: BuildTree) -> Iterator[BuildTree]:
+    """A build that is up to date; the next test finds it so whatever this one does to it."""
+    prepared.restore()
+    yield prepared
+
+
+def test_second_build_runs_nothing(tree: BuildTree) -> None:
+    archive = (tree.folder / "libgradsmith.a").stat()
+    log = tree.build()
+    assert log.succeeded
+    assert log.compiled == []
+    assert log.generator_runs == 0
+    assert (tree.folder / "libgradsmith.a").stat().st_mtime_ns == archive.st_mtime_ns
+    assert "Re-running CMake" not in log.output
+
+
+def test_touching_the_schema_compiles_nothing(tree: BuildTree) -> None:
+    (tree.source / "ops.yaml").touch()
+    log = tree.build()
+    assert log.compiled == []
+    assert log.generator_runs == 1
+    assert tree.build().generator_runs == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param('"backward-filter(X, dY)"', '"backward-filter(X, dY), of the shape of W"', id="doc"),
+        pytest.param("dX: {type: T, like: X, optional: true,", "dX: {type: T, like: X, optional: false,", id="signature"),
+    ],
+)
+def test_changed_op_compiles_its_shard_and_the_table(tree: BuildTree, old: str, new: str) -> None:
+    text = (tree.source / "ops.yaml").read_text()
+    entry = text.index("- name: ConvGrad\n")
+    place = text.index(old, entry)
+    assert place < text.index("- name: ConvTranspose\n")
+    (tree.source / "ops.yaml").write_text(text[:place] + new + text[place + len(old) :])
+    log = tree.build()
+    assert log.succeeded, log.output
+    assert log.compiled == ["dispatch_table.cc", tree.shard_of("ConvGrad")]
+    assert log.generator_runs == 1
+    assert tree.build().compiled == []
+
+
+def test_comment_that_moves_no_line_compiles_nothing(tree: BuildTree) -> None:
+    tree.edit("ops.yaml", "  - name: ConvGrad\n", "  - name: ConvGrad  # a comment\n")
+    log = tree.build()
+    assert log.compiled == []
+    assert log.generator_runs == 1
+
+
+def test_comment_that_moves_lines_compiles_the_table(tree: BuildTree) -> None:
+    """Where an entry stands is known to the table only."""
+    tree.edit("ops.yaml", "  - name: Conv\n", "  # a comment\n  - name: Conv\n")
+    assert tree.build().compiled == ["dispatch_table.cc"]
+
+
+def test_removed_op_leaves_nothing_behind(tree: BuildTree) -> None:
+    text = (tree.source / "ops.yaml").read_text()
+    shard = tree.shard_of("BatchNormalizationGrad")
+    entry = text.index("  - name: BatchNormalizationGrad\n")
+    following = text.find("\n  - name: ", entry)
+    (tree.source / "ops.yaml").write_text(text[:entry] + (text[following + 1 :] if following >= 0 else ""))
+    log = tree.build()
+    assert log.succeeded, log.output
+    assert log.compiled == ["dispatch_table.cc", shard]
+    left = [path for path in tree.generated.rglob("*") if path.is_file() and "BatchNormalizationGrad" in path.read_text()]
+    assert left == []
+    assert not (tree.generated / "include/gradsmith/ops/batch_normalization_grad.h").exists()
+    assert tree.build().generator_runs == 0
+
+
+def test_changed_template_regenerates(tree: BuildTree) -> None:
+    with (tree.source / "templates/op_page.md.jinja").open("a") as template:
+        template.write("A new last line.\n")
+    log = tree.build()
+    assert log.generator_runs >= 1
+    assert log.compiled == []
+    page = next((tree.generated / "docs").glob("Conv.md"))
+    assert page.read_text().endswith("A new last line.\n")
+
+
+def test_changed_generator_module_regenerates(tree: BuildTree) -> None:
+    (tree.source / "codegen/gradsmith_codegen/render.py").touch()
+    log = tree.build()
+    assert log.generator_runs >= 1
+    assert log.compiled == []
+
+
+def test_generator_modules_come_and_go(tree: BuildTree) -> None:
+    module = tree.source / "codegen/gradsmith_codegen/another.py"
+    module.write_text('"""Nothing imports this."""\n')
+    assert tree.build().generator_runs >= 1
+    module.unlink()
+    log = tree.build()
+    assert log.succeeded, log.output
+    assert log.compiled == []
+    assert tree.build().generator_runs == 0
+
+
+def test_deleted_folder_heals(tree: BuildTree) -> None:
+    before = {p: p.read_text() for p in tree.generated.rglob("*.cc")}
+    shutil.rmtree(tree.generated)
+    log = tree.build()
+    assert log.succeeded, log.output
+    assert {p: p.read_text() for p in tree.generated.rglob("*.cc")} == before
+    again = tree.build()
+    assert (again.compiled, again.generator_runs) == ([], 0)
+
+
+def test_broken_schema_stops_the_build_until_it_is_mended(tree: BuildTree) -> None:
+    tree.edit("ops.yaml", "  - name: ConvGrad\n", "  - nmae: ConvGrad\n")
+    log = tree.build()
+    assert not log.succeeded
+    assert log.compiled == []
+    line = (tree.source / "ops.yaml").read_text().splitlines().index("  - nmae: ConvGrad") + 1
+    assert f"ops.yaml:{line}:5: error[" in log.output
+    tree.edit("ops.yaml", "  - nmae: ConvGrad\n", "  - name: ConvGrad\n")
+    mended = tree.build()
+    assert mended.succeeded
+    assert mended.compiled == []

@@ -1,0 +1,61 @@
+"""What configuring says where something is missing or wrong."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from build_tree import REPOSITORY
+
+
+def configure_output(folder: Path, *options: str) -> tuple[int, str]:
+    command = ["cmake", "-S", str(REPOSITORY), "-B", str(folder), "-G", "Ninja", "-DGRADSMITH_BUILD_TESTS=OFF", *options]
+    result = subprocess.run(command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return result.returncode, " ".join(result.stdout.split())  # CMake breaks long lines
+
+
+@pytest.mark.parametrize(("module", "package"), [("yaml", "PyYAML"), ("jinja2", "Jinja2")])
+def test_missing_python_package_is_named(tmp_path: Path, module: str, package: str) -> None:
+    python = tmp_path / "python3"
+    python.write_text(
+        f'#!/bin/sh\ncase "$*" in *"import {module}") exit 1 ;; *"import "yaml|*"import "jinja2) exit 0 ;; esac\n'
+        'exec python3 "$@"\n'
+    )
+    python.chmod(0o755)
+    code, output = configure_output(tmp_path / "build", f"-DPython3_EXECUTABLE={python}")
+    assert code != 0
+    assert f"the Python package {package}" in output
+    assert "-DGRADSMITH_USE_SNAPSHOT=ON" in output
+
+
+def test_missing_python_is_named(tmp_path: Path) -> None:
+    code, output = configure_output(tmp_path / "build", "-DPython3_EXECUTABLE=/nowhere/python3")
+    assert code != 0
+    assert "Python 3.11 or later, which was not found" in output
+    assert "-DGRADSMITH_USE_SNAPSHOT=ON" in output
+
+
+@pytest.mark.parametrize("shards", ["0", "-1", "many"])
+def test_number_of_shards_is_checked(tmp_path: Path, shards: str) -> None:
+    code, output = configure_output(tmp_path / "build", f"-DGRADSMITH_SHARDS={shards}")
+    assert code != 0
+    assert f"GRADSMITH_SHARDS is '{shards}'" in output
+
+
+def test_missing_schema_is_named(tmp_path: Path) -> None:
+    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_OPS_YAML=/nowhere/ops.yaml")
+    assert code != 0
+    assert "'/nowhere/ops.yaml'; there is no such file" in output
+
+
+def test_backends_are_told_in_one_line(tmp_path: Path) -> None:
+    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_USE_SNAPSHOT=ON")
+    assert code == 0, output
+    assert output.count("backends:") == 1
+    assert "gradsmith: backends: cpu" in output
+
+
+def test_the_default_build_is_a_release(tmp_path: Path) -> None:
+    configure_output(tmp_path / "build", "-DGRADSMITH_USE_SNAPSHOT=ON")
+    assert "CMAKE_BUILD_TYPE:STRING=Release" in (tmp_path / "build/CMakeCache.txt").read_text()

@@ -1,0 +1,42 @@
+"""Every kind of fault: a minimal file that has it, and the full text that the generator answers.
+
+`pytest tests/codegen --refresh` writes the texts anew, to be read before they are committed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from gradsmith_codegen import reader  # noqa: F401 - registers all rules
+from gradsmith_codegen.diagnostics import RULES, format_text
+from gradsmith_codegen.loader import read_source
+from gradsmith_codegen.reader import load_source
+
+BAD = Path(__file__).parent / "bad"
+MISSING = "G001_missing.yaml"  # there is no such file
+NAMES = sorted({path.name for path in BAD.glob("*.yaml")} | {MISSING})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_text(name: str, refresh: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(BAD)
+    source, diagnostics = read_source(Path(name))
+    schema = None
+    if not diagnostics:
+        schema, diagnostics = load_source(source)
+    text = format_text(diagnostics, source)
+    expected = Path(name).with_suffix(".txt")
+    if refresh:
+        expected.write_text(text, encoding="utf-8")
+    assert text == expected.read_text(encoding="utf-8")
+    assert [diagnostic.id for diagnostic in diagnostics] == [name.partition("_")[0]]  # one fault, one diagnostic
+    assert (schema is None) == (diagnostics[0].severity.value == "error")
+
+
+def test_every_rule_has_a_file() -> None:
+    assert {name.partition("_")[0] for name in NAMES} == set(RULES)
+
+
+def test_every_text_has_its_file() -> None:
+    assert sorted(path.with_suffix(".yaml").name for path in BAD.glob("*.txt")) == NAMES

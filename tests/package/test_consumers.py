@@ -1,0 +1,92 @@
+"""Programs of others that link the library: with CMake from a prefix or from the sources, and with pkg-config.
+
+No linker flag but --gc-sections is used.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from build_tree import REPOSITORY, SCRATCH, build, declared_rows
+
+HERE = Path(__file__).resolve().parent
+
+
+def run(program: Path) -> str:
+    return subprocess.run([str(program)], check=True, text=True, capture_output=True).stdout
+
+
+@pytest.fixture(scope="session")
+def with_find_package(prefix: Path) -> Path:
+    return built_with_cmake("find_package", f"-DCMAKE_PREFIX_PATH={prefix}")
+
+
+@pytest.fixture(scope="session")
+def with_add_subdirectory() -> Path:
+    python = f"-DPython3_EXECUTABLE={sys.executable}"
+    return built_with_cmake("add_subdirectory", f"-DGRADSMITH_SOURCE_DIR={REPOSITORY}", python)
+
+
+@pytest.fixture(scope="session")
+def with_pkg_config(prefix: Path) -> Path:
+    (pkg_config_path,) = {path.parent for path in prefix.rglob("gradsmith.pc")}
+    folder = SCRATCH / "package/pkg_config"
+    folder.mkdir(parents=True, exist_ok=True)
+    command = ["make", "--always-make", "-f", str(HERE / "pkg_config/Makefile")]
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(pkg_config_path)}
+    subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+def built_with_cmake(consumer: str, *options: str) -> Path:
+    folder = SCRATCH / "package" / consumer
+    command = ["cmake", "-S", str(HERE / consumer), "-B", str(folder), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
+    subprocess.run([*command, *options], check=True, stdout=subprocess.DEVNULL)
+    build(folder)
+    return folder
+
+
+@pytest.fixture(params=["with_find_package", "with_add_subdirectory", "with_pkg_config"])
+def consumer(request: pytest.FixtureRequest) -> Path:
+    folder: Path = request.getfixturevalue(request.param)
+    return folder
+
+
+def test_typed_program_computes(consumer: Path) -> None:
+    assert run(consumer / "typed") == "ConvGrad is right\n"
+
+
+def test_typed_program_keeps_only_what_it_calls(consumer: Path) -> None:
+    command = ["nm", "--demangle", str(consumer / "typed")]
+    symbols = subprocess.run(command, check=True, text=True, capture_output=True).stdout
+    assert re.search(r"gradsmith::.*conv::ConvGrad::RunCpu\(", symbols)
+    others = r".*(?:batch_norm|BatchNormalization|ConvTranspose|kDispatchTable|BuiltinTable|Registry).*"
+    assert re.findall(others, symbols) == []
+    assert re.findall(r".*conv::Conv::RunCpu\(.*", symbols) == []
+
+
+def test_dynamic_program_sees_all_rows(consumer: Path) -> None:
+    declared = [f"{row['op']} {row['row']} {row['backend']}" for row in declared_rows()]
+    assert run(consumer / "dynamic").splitlines() == declared
+
+
+def test_subproject_brings_neither_tests_nor_install_rules(with_add_subdirectory: Path) -> None:
+    cache = (with_add_subdirectory / "CMakeCache.txt").read_text()
+    for option in ("GRADSMITH_BUILD_TESTS", "GRADSMITH_BUILD_BENCHMARKS", "GRADSMITH_INSTALL"):
+        assert f"{option}:BOOL=OFF" in cache
+    assert "gradsmith" not in (with_add_subdirectory / "gradsmith/cmake_install.cmake").read_text().split("\n", 1)[1]
+
+
+def test_other_versions_are_refused(prefix: Path, tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(consumer LANGUAGES CXX)\nfind_package(gradsmith 99 REQUIRED)\n"
+    )
+    command = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), f"-DCMAKE_PREFIX_PATH={prefix}"]
+    result = subprocess.run(command, check=False, text=True, capture_output=True)
+    assert result.returncode != 0
+    assert 'compatible with requested version "99"' in result.stderr

@@ -1,0 +1,200 @@
+#include "gradsmith/kernel.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gradsmith/gradsmith.h"
+
+namespace gradsmith {
+namespace {
+
+/// ConvGrad on float through the dynamic door, with tensors that fit together.
+class ConvGradKernel : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(RegisterAll(registry_).ok()); }
+
+  Result<Kernel> Create(std::initializer_list<Attribute> attributes) {
+    return Kernel::Create(registry_, "ConvGrad", {DataType::kFloat}, Backend::kCpu, attributes);
+  }
+
+  /// The message of the error that creating must give, without its prefix.
+  std::string CreateError(std::initializer_list<Attribute> attributes) {
+    const Result<Kernel> kernel = Create(attributes);
+    EXPECT_FALSE(kernel.ok());
+    EXPECT_EQ(kernel.status().code(), StatusCode::kInvalidArgument);
+    return WithoutPrefix(kernel.status().message());
+  }
+
+  /// The message of the error that running must give, without its prefix.
+  std::string RunError() {
+    const Result<Kernel> kernel = Create({});
+    EXPECT_TRUE(kernel.ok());
+    const Status status = kernel->Run(context_, {dy_, x_, w_}, {dx_});
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    return WithoutPrefix(status.message());
+  }
+
+  static std::string WithoutPrefix(const std::string& message) {
+    EXPECT_EQ(message.find("ConvGrad[float] on cpu (ops.yaml:"), 0U) << message;
+    const std::size_t end = message.find("): ");
+    return end == std::string::npos ? message : message.substr(end + 3);
+  }
+
+  Registry registry_;
+  Context context_{{.threads = 1}};
+  std::vector<float> dy_data_ = std::vector<float>(2 * 4 * 3 * 4, 1.0F);
+  std::vector<float> x_data_ = std::vector<float>(2 * 3 * 5 * 5, 1.0F);
+  std::vector<float> w_data_ = std::vector<float>(4 * 3 * 3 * 2, 1.0F);
+  std::vector<float> dx_data_ = std::vector<float>(2 * 3 * 5 * 5);
+  ConstTensorRef dy_{DataType::kFloat, dy_data_.data(), {2, 4, 3, 4}};
+  ConstTensorRef x_{DataType::kFloat, x_data_.data(), {2, 3, 5, 5}};
+  ConstTensorRef w_{DataType::kFloat, w_data_.data(), {4, 3, 3, 2}};
+  TensorRef dx_{DataType::kFloat, dx_data_.data(), {2, 3, 5, 5}};
+};
+
+TEST_F(ConvGradKernel, RunsAndMayBeRunAgain) {
+  const Result<Kernel> kernel = Create({{"strides", IntList{1, 1}}, {"auto_pad", "VALID"}});
+  ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+  for (int run = 0; run < 2; ++run) {
+    const Status status = kernel->Run(context_, {dy_, x_, w_}, {dx_});
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(dx_data_[0], 4.0F);             // one tap reads the corner, for each of four filters
+    EXPECT_EQ(dx_data_[2 * 5 + 2], 4.0F * 6);  // all six read the middle
+  }
+}
+
+TEST_F(ConvGradKernel, NamesWhatIsWrongWithAnAttribute) {
+  EXPECT_EQ(
+      CreateError({{"stride", IntList{1, 1}}}),
+      "there is no attribute 'stride'; expected one of kernel_shape, strides, pads, dilations, "
+      "group, auto_pad; did you mean 'strides'?");
+  EXPECT_EQ(
+      CreateError({{"group", 1}, {"group", 1}}), "attribute group is given twice; expected once");
+  EXPECT_EQ(
+      CreateError({{"group", "two"}}), "attribute group is 'two'; expected an integer");
+  EXPECT_EQ(CreateError({{"group", 0}}), "attribute group is 0; expected at least 1");
+  EXPECT_EQ(
+      CreateError({{"strides", IntList{1, 0}}}),
+      "attribute strides is [1, 0], with 0; expected each at least 1");
+  EXPECT_EQ(
+      CreateError({{"auto_pad", "SAME_UPER"}}),
+      "attribute auto_pad is 'SAME_UPER'; expected one of NOTSET, SAME_UPPER, SAME_LOWER, VALID; "
+      "did you mean 'SAME_UPPER'?");
+  EXPECT_EQ(
+      CreateError({{"pads", IntList{0, 0, 0, 0, 0, 0, 0, 0, 0}}}),
+      "attribute pads is [0, 0, 0, 0, 0, 0, 0, 0, ...]; expected at most 8 values");
+}
+
+TEST_F(ConvGradKernel, NamesWhatIsWrongWithATensor) {
+  x_.type = DataType::kDouble;
+  EXPECT_EQ(RunError(), "X has type double; expected float (T)");
+  x_.type = DataType::kFloat;
+  x_.dims = {2, 3, 5};
+  x_.strides = {15, 5, 1};
+  EXPECT_EQ(
+      RunError(), "X has shape [2, 3, 5], rank 3; expected rank 4: [N, C, *D]");
+  x_ = {DataType::kFloat, x_data_.data(), {2, 2, 5, 5}};
+  EXPECT_EQ(
+      RunError(),
+      "W has shape [4, 3, 3, 2], 3 at dimension 1; expected 2 (C = 2 from X, group = 1): "
+      "[M, C / group, *K]");
+  x_ = {DataType::kFloat, x_data_.data(), {2, 3, 4, 5}};
+  EXPECT_EQ(
+      RunError(), "dY has O = [3, 4]; expected [2, 4] by conv::OutputSpatial(D, K), D = [4, 5] from X, "
+      "K = [3, 2] from W");
+  x_ = {};
+  EXPECT_EQ(RunError(), "input X is absent; it is required");
+}
+
+TEST_F(ConvGradKernel, NamesWhatIsWrongWithMemory) {
+  x_.data = nullptr;
+  EXPECT_EQ(RunError(), "X has null data; expected 150 elements, dims [2, 3, 5, 5]");
+  x_.data = dx_data_.data() + 149;
+  EXPECT_EQ(RunError(), "output dX overlaps input X in memory; expected memory of its own");
+  x_.data = x_data_.data();
+  dx_.strides = {75, 25, 5, 0};
+  EXPECT_EQ(
+      RunError(),
+      "output dX has dims [2, 3, 5, 5] and strides [75, 25, 5, 0], in which elements share memory; "
+      "expected strides that do not overlap");
+  dx_.strides = {75, 25, -5, 1};
+  EXPECT_EQ(
+      RunError(),
+      "dX has strides [75, 25, -5, 1], negative at dimension 2; expected 0 or more");
+  dx_.strides = {75, 25, 5};
+  EXPECT_EQ(
+      RunError(), "dX has 3 strides [75, 25, 5] for 4 dims [2, 3, 5, 5]; expected one for each");
+}
+
+TEST_F(ConvGradKernel, NamesTheDevice) {
+  w_.device = {Backend::kCuda, 1};
+  EXPECT_EQ(RunError(), "W is on cuda 1; expected the context's device, cpu 0");
+}
+
+TEST_F(ConvGradKernel, RefusesTooManyArguments) {
+  const Result<Kernel> kernel = Create({});
+  ASSERT_TRUE(kernel.ok());
+  const Status status = kernel->Run(context_, {dy_, x_, w_, w_}, {dx_});
+  EXPECT_EQ(WithoutPrefix(status.message()), "4 inputs were given; expected at most 3");
+}
+
+TEST_F(ConvGradKernel, MissingRowsAreExplained) {
+  const Result<Kernel> kernel =
+      Kernel::Create(registry_, "ConvGrad", {DataType::kFloat}, Backend::kCuda);
+  EXPECT_EQ(kernel.status().code(), StatusCode::kUnsupported);
+  EXPECT_EQ(
+      kernel.status().message(),
+      registry_.Explain("ConvGrad", {DataType::kFloat}, Backend::kCuda));
+}
+
+TEST_F(ConvGradKernel, InfersShapes) {
+  const Result<Kernel> kernel = Create({{"strides", IntList{2, 1}}});
+  ASSERT_TRUE(kernel.ok());
+  const ConstTensorRef dy(DataType::kFloat, nullptr, {2, 4, 2, 4});
+  const Result<std::vector<Dims>> shapes = kernel->InferShapes({dy, x_, w_});
+  ASSERT_TRUE(shapes.ok()) << shapes.status().message();
+  EXPECT_EQ(*shapes, (std::vector<Dims>{{2, 3, 5, 5}, {4, 3, 3, 2}, {4}}));
+  EXPECT_FALSE(kernel->InferShapes({dy_, x_, w_}).ok());
+  EXPECT_FALSE(kernel->InferShapes({dy}).ok());
+}
+
+TEST_F(ConvGradKernel, TypedDoorInfersShapesAndRefusesOtherBackends) {
+  const Result<ConvOutputDims> dims =
+      InferShapes(ConvAttributes{.pads = {1, 1, 1, 1}}, {.X = {2, 3, 5, 5}, .W = {4, 3, 3, 2}});
+  ASSERT_TRUE(dims.ok()) << dims.status().message();
+  EXPECT_EQ(dims->Y, (Dims{2, 4, 5, 6}));
+  const Result<ConvOutputDims> bad =
+      InferShapes(ConvAttributes{}, {.X = {2, 3, 5, 5}, .W = {4, 3, 7, 2}});
+  EXPECT_EQ(bad.status().message().find("Conv: "), 0U) << bad.status().message();
+
+  const Context cuda({.device = {Backend::kCuda, 0}});
+  const Status status = ConvGrad<float>(cuda, {}, {}, {});
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_NE(status.message().find("the context is on cuda"), std::string::npos) << status.message();
+}
+
+TEST(FloatAttributes, MustBeFiniteAndInRange) {
+  Registry registry;
+  ASSERT_TRUE(RegisterAll(registry).ok());
+  const auto error = [&](double momentum) {
+    return Kernel::Create(
+               registry,
+               "BatchNormalization",
+               {DataType::kFloat, DataType::kFloat, DataType::kFloat},
+               Backend::kCpu,
+               {{"momentum", momentum}})
+        .status()
+        .message();
+  };
+  EXPECT_EQ(error(0.5), "");
+  EXPECT_EQ(error(1), "");
+  EXPECT_NE(error(1.5).find("attribute momentum is 1.500000; expected 0 to 1"), std::string::npos);
+  EXPECT_NE(error(std::numeric_limits<double>::quiet_NaN()).find("attribute momentum is nan"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gradsmith

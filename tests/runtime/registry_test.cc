@@ -1,0 +1,177 @@
+#include "gradsmith/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gradsmith/gradsmith.h"
+
+namespace {
+
+thread_local bool count_allocations = false;
+thread_local int allocations = 0;
+
+}  // namespace
+
+// Every allocation of this test program goes through here, so that a test can count its own. Not inlined: the
+// compiler would take the pair of new and free for a mistake.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  allocations += count_allocations ? 1 : 0;
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) {
+    return memory;
+  }
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
+
+namespace gradsmith {
+namespace {
+
+Status DoNothing(
+    const Context& /*context*/,
+    const void* /*attributes*/,
+    std::span<const ConstTensorRef> /*inputs*/,
+    std::span<const TensorRef> /*outputs*/) {
+  return {};
+}
+
+/// A table of one op with one row.
+struct OneRow {
+  OpSchema schema;
+  std::array<DataType, 1> types = {DataType::kFloat};
+  std::int32_t line;
+  std::array<Row, 1> rows;
+  std::array<std::span<const Row>, 1> table;
+
+  OneRow(std::string_view op, std::int32_t line) : line(line) {
+    schema.name = op;
+    schema.source_file = "my_ops.yaml";
+    rows[0] = {
+        .op = &schema,
+        .name = "float",
+        .types = types,
+        .run = &DoNothing,
+        .entry_line = &this->line,
+        .line_offset = 3};
+    table = {std::span<const Row>(rows)};
+  }
+  OneRow(const OneRow&) = delete;
+};
+
+Registry Builtin() {
+  Registry registry;
+  EXPECT_TRUE(RegisterAll(registry).ok());
+  return registry;
+}
+
+TEST(Registry, FindsEveryBuiltinRowAndNoOther) {
+  const Registry registry = Builtin();
+  EXPECT_GE(registry.rows().size(), 32U);
+  for (const Row* row : registry.rows()) {
+    EXPECT_EQ(registry.Find(row->op->name, row->types, row->backend), row) << ToString(*row);
+  }
+  EXPECT_EQ(registry.Find("ConvGrad", {DataType::kFloat, DataType::kFloat}, Backend::kCpu), nullptr);
+  EXPECT_EQ(registry.Find("ConvGrad", {}, Backend::kCpu), nullptr);
+  EXPECT_EQ(registry.Find("convgrad", {DataType::kFloat}, Backend::kCpu), nullptr);
+  EXPECT_EQ(Registry().Find("ConvGrad", {DataType::kFloat}, Backend::kCpu), nullptr);
+}
+
+TEST(Registry, FindsRowsOfManyTables) {
+  Registry registry;
+  std::vector<std::string> names(500);
+  std::vector<std::unique_ptr<OneRow>> tables;
+  for (int i = 0; i < 500; ++i) {
+    names[i] = "Op" + std::to_string(i);
+    tables.push_back(std::make_unique<OneRow>(names[i], i));
+    ASSERT_TRUE(registry.Add(tables.back()->table).ok());
+  }
+  for (int i = 0; i < 500; ++i) {
+    EXPECT_EQ(registry.Find(names[i], {DataType::kFloat}, Backend::kCpu), tables[i]->rows.data());
+    EXPECT_EQ(registry.Find(names[i], {DataType::kDouble}, Backend::kCpu), nullptr);
+  }
+}
+
+TEST(Registry, NamesBothPlacesOfADuplicateAndAddsNothing) {
+  const OneRow first("MyGrad", 10);
+  const OneRow second("MyGrad", 20);
+  Registry registry;
+  ASSERT_TRUE(registry.Add(first.table).ok());
+  const Status status = registry.Add(second.table);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      status.message(),
+      "MyGrad[float] on cpu (my_ops.yaml:23) is registered already: "
+      "MyGrad[float] on cpu (my_ops.yaml:13)");
+  EXPECT_EQ(registry.rows().size(), 1U);
+  EXPECT_EQ(registry.Find("MyGrad", {DataType::kFloat}, Backend::kCpu), first.rows.data());
+}
+
+TEST(Registry, LookingUpAndCallingAllocatesNothing) {
+  const Registry registry = Builtin();
+  const OneRow op("MyGrad", 10);
+  Registry with_mine = registry;
+  ASSERT_TRUE(with_mine.Add(op.table).ok());
+  const Context context({.threads = 1});
+  count_allocations = true;
+  const Row* row = with_mine.Find("MyGrad", {DataType::kFloat}, Backend::kCpu);
+  const bool ok = row != nullptr && row->run(context, nullptr, {}, {}).ok();
+  const int counted = allocations;
+  count_allocations = false;
+  EXPECT_TRUE(ok);
+  EXPECT_EQ(counted, 0);
+}
+
+TEST(Explain, SaysWhereARowIs) {
+  const std::string text = Builtin().Explain("ConvGrad", {DataType::kFloat}, Backend::kCpu);
+  EXPECT_NE(text.find("ConvGrad(float) on cpu is there: ConvGrad[float] on cpu (ops.yaml:"), text.npos)
+      << text;
+  EXPECT_NE(text.find("kernel conv::ConvGrad"), text.npos) << text;
+}
+
+TEST(Explain, NamesTheNearestRowsAndTheFirstDifference) {
+  const std::string text = Builtin().Explain(
+      "BatchNormalizationGrad",
+      {DataType::kMLFloat16, DataType::kFloat, DataType::kDouble},
+      Backend::kCpu);
+  EXPECT_EQ(
+      text.find("No row is BatchNormalizationGrad(MLFloat16, float, double) on cpu.\n"
+                "  nearest: BatchNormalizationGrad[half_float_params] on cpu (ops.yaml:"),
+      0U)
+      << text;
+  EXPECT_NE(text.find("with (MLFloat16, float, float): T2 is float, not double"), text.npos) << text;
+}
+
+TEST(Explain, NamesTheBackend) {
+  const std::string text = Builtin().Explain("ConvGrad", {DataType::kDouble}, Backend::kCuda);
+  EXPECT_NE(text.find("ConvGrad[double] on cpu"), text.npos) << text;
+  EXPECT_NE(text.find("the backend is cpu, not cuda"), text.npos) << text;
+}
+
+TEST(Explain, SuggestsTheOpThatWasMeant) {
+  const std::string text = Builtin().Explain("ConvGard", {DataType::kFloat}, Backend::kCpu);
+  EXPECT_EQ(text.find("There is no op 'ConvGard'; did you mean 'ConvGrad'? The ops are: "), 0U) << text;
+}
+
+TEST(Explain, CountsTypeParameters) {
+  EXPECT_EQ(
+      Builtin().Explain("BatchNormalizationGrad", {DataType::kFloat}, Backend::kCpu),
+      "BatchNormalizationGrad has 3 type parameters (T, T1, T2); 1 types were given.");
+}
+
+TEST(Explain, OfAnEmptyRegistrySaysWhatToDo) {
+  EXPECT_EQ(
+      Registry().Explain("ConvGrad", {DataType::kFloat}, Backend::kCpu),
+      "There is no op 'ConvGrad'. The ops are: none; call RegisterAll.");
+}
+
+}  // namespace
+}  // namespace gradsmith

@@ -1,0 +1,359 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/checks.h"
+#include "support/refusal.h"
+#include "support/run.h"
+
+namespace gradsmith::support {
+
+namespace {
+
+constexpr DataType kTypes[] = {DataType::kFloat, DataType::kDouble, DataType::kMLFloat16,
+                               DataType::kBFloat16};
+
+/// The arguments of one call.
+struct CallArguments {
+  std::vector<ConstTensorRef> inputs;
+  std::vector<TensorRef> outputs;
+};
+
+reference::Shape ToShape(const IntList& list) { return {list.begin(), list.end()}; }
+
+std::string Text(DataType type) { return std::string(ToString(type)); }
+
+std::int64_t ElementsIn(const ConstTensorRef& tensor) {
+  return reference::Count(ToShape(tensor.dims));
+}
+
+/// How many bytes lie before the tensor's last element.
+std::size_t BytesBeforeLast(const ConstTensorRef& tensor) {
+  std::int64_t last = 0;
+  for (int axis = 0; axis < tensor.rank(); ++axis) {
+    last += (tensor.dims[axis] - 1) * tensor.strides[axis];
+  }
+  return static_cast<std::size_t>(last) * SizeOf(tensor.type);
+}
+
+std::size_t BytesOf(const ConstTensorRef& tensor) {
+  return BytesBeforeLast(tensor) + SizeOf(tensor.type);
+}
+
+/// Calls a kernel with one argument wrong at a time. A wrong argument lies in memory of its own that is large enough,
+/// so that a call that is accepted by mistake fails the test and nothing else.
+class Refusals {
+ public:
+  Refusals(const Subject& subject, const Case& problem, Kernel kernel, Arguments arguments,
+           Report& report)
+      : subject_(subject),
+        problem_(problem),
+        kernel_(std::move(kernel)),
+        arguments_(std::move(arguments)),
+        good_{arguments_.InputRefs(), arguments_.OutputRefs()},
+        scratch_(Allocate(subject.device(), ScratchSize())),
+        report_(report) {}
+
+  void CheckAll() {
+    for (std::size_t i = 0; i < good_.inputs.size(); ++i) {
+      CheckTensor(&CallArguments::inputs, subject_.op().inputs[i], i);
+    }
+    for (std::size_t i = 0; i < good_.outputs.size(); ++i) {
+      CheckTensor(&CallArguments::outputs, subject_.op().outputs[i], i);
+      CheckSharedElements(i);
+      CheckOverlaps(i);
+    }
+    CheckCounts();
+    CheckContext();
+  }
+
+ private:
+  template <typename Ref>
+  using Role = std::vector<Ref> CallArguments::*;
+
+  [[nodiscard]] std::size_t ScratchSize() const {
+    std::size_t size = 64;
+    const auto include = [&size](const ConstTensorRef& tensor) {
+      std::size_t count = SizeOf(DataType::kDouble);
+      for (const std::int64_t dim : tensor.dims) {
+        count *= static_cast<std::size_t>(dim) + 1;
+      }
+      size = std::max(size, count);
+    };
+    std::for_each(good_.inputs.begin(), good_.inputs.end(), include);
+    std::for_each(good_.outputs.begin(), good_.outputs.end(), include);
+    return size;
+  }
+
+  void Expect(const std::string& what, const CallArguments& call,
+              const std::vector<std::string>& phrases) {
+    VerifyRefusal(subject_, what, Run(what, call), phrases, report_);
+  }
+
+  Status Run(const std::string& what, const CallArguments& call) {
+    const Context& context = SharedContext(subject_.row->backend, 1);
+    const Status status = subject_.run(kernel_, context, call.inputs, call.outputs);
+    arguments_.CheckSurroundings(Present(good_.outputs.size(), false), what, report_);
+    return status;
+  }
+
+  /// The good call with one argument on scratch memory, dense, and then changed.
+  template <typename Ref, typename Change>
+  CallArguments With(Role<Ref> role, std::size_t i, Change change) {
+    CallArguments call = good_;
+    Ref& tensor = (call.*role)[i];
+    tensor.data = scratch_->Address();
+    tensor.strides = ToIntList(StridesFor(Layout::kContiguous, ToShape(tensor.dims)));
+    change(tensor);
+    return call;
+  }
+
+  template <typename Ref>
+  void CheckTensor(Role<Ref> role, const TensorSpec& spec, std::size_t i) {
+    CheckTypes(role, spec, i);
+    CheckDevices(role, spec, i);
+    CheckMemory(role, spec, i);
+    CheckRanks(role, spec, i);
+    CheckDims(role, spec, i);
+    if (!spec.optional) {
+      Expect(std::string(spec.name) + " absent",
+             With(role, i, [](Ref& tensor) { tensor = Ref(); }),
+             {std::string(spec.name), "absent", "required"});
+    }
+  }
+
+  template <typename Ref>
+  void CheckTypes(Role<Ref> role, const TensorSpec& spec, std::size_t i) {
+    const DataType expected = subject_.TypeOf(spec);
+    for (const DataType type : kTypes) {
+      if (type != expected) {
+        Expect(std::string(spec.name) + " of type " + Text(type),
+               With(role, i, [&](Ref& tensor) { tensor.type = type; }),
+               {std::string(spec.name), Text(type), "expected " + Text(expected)});
+      }
+    }
+  }
+
+  template <typename Ref>
+  void CheckDevices(Role<Ref> role, const TensorSpec& spec, std::size_t i) {
+    const Backend backend = subject_.row->backend;
+    const Backend other = backend == Backend::kCpu ? Backend::kCuda : Backend::kCpu;
+    for (const Device device : {Device{backend, 1}, Device{other, 0}}) {
+      const std::string text =
+          std::string(ToString(device.backend)) + " " + std::to_string(device.index);
+      Expect(std::string(spec.name) + " on " + text,
+             With(role, i, [&](Ref& tensor) { tensor.device = device; }),
+             {std::string(spec.name), text, "expected", std::string(ToString(backend)) + " 0"});
+    }
+  }
+
+  template <typename Ref>
+  void CheckMemory(Role<Ref> role, const TensorSpec& spec, std::size_t i) {
+    const std::string name(spec.name);
+    const Ref& good = (good_.*role)[i];
+    if (ElementsIn(good) > 0) {
+      Expect(name + " with null data", With(role, i, [](Ref& tensor) { tensor.data = nullptr; }),
+             {name, "null", "expected"});
+    }
+    CallArguments fewer = With(role, i, [](Ref& tensor) {
+      tensor.strides = Strides(std::span(tensor.strides.begin(), tensor.strides.end() - 1));
+    });
+    Expect(name + " with a stride too few", fewer,
+           {name, "strides", gradsmith::ToString((fewer.*role)[i].strides), "expected"});
+    for (int axis = 0; axis < good.rank(); ++axis) {
+      CallArguments negative =
+          With(role, i, [&](Ref& tensor) { tensor.strides[axis] = -tensor.strides[axis]; });
+      Expect(name + " with a negative stride", negative,
+             {name, "strides", gradsmith::ToString((negative.*role)[i].strides), "expected"});
+      negative = With(role, i, [&](Ref& tensor) { tensor.dims[axis] = -1; });
+      Expect(name + " with a negative dim", negative,
+             {name, gradsmith::ToString((negative.*role)[i].dims), "expected"});
+    }
+  }
+
+  template <typename Ref>
+  void CheckRanks(Role<Ref> role, const TensorSpec& spec, std::size_t i) {
+    const reference::Shape dims = ToShape((good_.*role)[i].dims);
+    reference::Shape longer = dims;
+    longer.push_back(1);
+    CheckDimsAre(role, spec, i, longer);
+    CheckDimsAre(role, spec, i, reference::Shape(dims.begin(), dims.end() - 1));
+  }
+
+  template <typename Ref>
+  void CheckDims(Role<Ref> role, const TensorSpec& spec, std::size_t i) {
+    const reference::Shape dims = ToShape((good_.*role)[i].dims);
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      for (const int change : {-1, 1}) {
+        reference::Shape changed = dims;
+        changed[axis] += change;
+        if (changed[axis] >= 0) {
+          CheckDimsAre(role, spec, i, changed);
+        }
+      }
+    }
+  }
+
+  template <typename Ref>
+  void CheckDimsAre(Role<Ref> role, const TensorSpec& spec, std::size_t i,
+                    const reference::Shape& dims) {
+    const CallArguments call = With(role, i, [&](Ref& tensor) {
+      tensor.dims = ToIntList(dims);
+      tensor.strides = ToIntList(StridesFor(Layout::kContiguous, dims));
+    });
+    if (Fit(call)) {
+      return;
+    }
+    const std::string what = std::string(spec.name) + " of dims " + ToString(dims);
+    const Status status = Run(what, call);
+    VerifyRefusal(subject_, what, status, {}, report_);
+    if (!status.ok() && !NamesMismatch(status.message(), call)) {
+      report_.Fail(what + ": the error names no tensor with the dims that it came with: " +
+                   status.message());
+    }
+  }
+
+  /// Whether the oracle takes the call: a changed dim may make another good problem.
+  [[nodiscard]] bool Fit(const CallArguments& call) const {
+    reference::Shapes inputs;
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      inputs[problem_.inputs[i].name] = ToShape(call.inputs[i].dims);
+    }
+    const auto outputs = subject_.oracle().OutputShapes(
+        inputs, OracleAttributes(*subject_.tests, problem_.attributes));
+    if (!outputs) {
+      return false;
+    }
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+      if (outputs->at(problem_.outputs[i].name) != ToShape(call.outputs[i].dims)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Where dims disagree, each of two tensors may be the wrong one. The error names either with all its dims, or
+  /// with the shape rule that it does not satisfy.
+  [[nodiscard]] bool NamesMismatch(const std::string& message, const CallArguments& call) const {
+    const OpSchema& op = subject_.op();
+    const bool rule = std::any_of(op.symbols.begin(), op.symbols.end(), [&](const SymbolSpec& symbol) {
+      return !symbol.rule_name.empty() && Mentions(message, symbol.rule_name);
+    });
+    const auto names = [&](const TensorSpec& spec, const ConstTensorRef& tensor) {
+      return Mentions(message, spec.name) &&
+             (rule || (Mentions(message, gradsmith::ToString(tensor.dims)) &&
+                       Mentions(message, "expected")));
+    };
+    bool named = false;
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      named = named || names(op.inputs[i], call.inputs[i]);
+    }
+    for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+      named = named || names(op.outputs[i], call.outputs[i]);
+    }
+    return named;
+  }
+
+  /// Elements of an output that share memory.
+  void CheckSharedElements(std::size_t i) {
+    const std::string name(subject_.op().outputs[i].name);
+    for (int axis = 0; axis < good_.outputs[i].rank(); ++axis) {
+      if (good_.outputs[i].dims[axis] < 2 || ElementsIn(good_.outputs[i]) == 0) {
+        continue;
+      }
+      const CallArguments call = With(&CallArguments::outputs, i,
+                                      [&](TensorRef& tensor) { tensor.strides[axis] = 0; });
+      Expect("output " + name + " with a zero stride", call,
+             {name, "strides", gradsmith::ToString(call.outputs[i].strides), "expected"});
+    }
+  }
+
+  void CheckOverlaps(std::size_t i) {
+    const OpSchema& op = subject_.op();
+    for (std::size_t j = 0; j < good_.inputs.size(); ++j) {
+      const bool in_place = op.outputs[i].in_place_of == static_cast<int>(j);
+      CheckOverlapsOf(i, &CallArguments::inputs, j, std::string(op.inputs[j].name), in_place);
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      CheckOverlapsOf(i, &CallArguments::outputs, j, std::string(op.outputs[j].name), false);
+    }
+  }
+
+  /// Output i and another tensor in one block: from the same address, and with the first element of either on the
+  /// last of the other.
+  template <typename Ref>
+  void CheckOverlapsOf(std::size_t i, Role<Ref> role, std::size_t j, const std::string& other_name,
+                       bool may_coincide) {
+    const TensorRef& output = good_.outputs[i];
+    const ConstTensorRef other = (good_.*role)[j];
+    if (ElementsIn(output) == 0 || ElementsIn(other) == 0) {
+      return;
+    }
+    const std::string name(subject_.op().outputs[i].name);
+    const auto memory = Allocate(subject_.device(), BytesOf(output) + BytesOf(other));
+    const auto expect = [&](std::size_t output_at, std::size_t other_at, const std::string& how) {
+      if (output_at == other_at && may_coincide) {
+        return;
+      }
+      CallArguments call = good_;
+      (call.*role)[j].data = memory->Address() + other_at;
+      call.outputs[i].data = memory->Address() + output_at;
+      Expect("output " + name + " and " + other_name + how, call, {name, other_name, "overlaps"});
+    };
+    expect(0, 0, " at one address");
+    expect(BytesBeforeLast(other), 0, ", the one beginning where the other ends");
+    expect(0, BytesBeforeLast(output), ", the other beginning where the one ends");
+  }
+
+  void CheckCounts() {
+    CallArguments call = good_;
+    call.inputs.emplace_back(DataType::kFloat, scratch_->Address(), Dims{1}, subject_.device());
+    Expect("an input too many", call,
+           {std::to_string(call.inputs.size()), "inputs", std::to_string(good_.inputs.size())});
+    call = good_;
+    call.outputs.emplace_back(DataType::kFloat, scratch_->Address(), Dims{1}, subject_.device());
+    Expect("an output too many", call,
+           {std::to_string(call.outputs.size()), "outputs", std::to_string(good_.outputs.size())});
+    call = good_;
+    call.inputs.clear();
+    Expect("no inputs", call, {std::string(subject_.op().inputs[0].name), "absent", "required"});
+  }
+
+  void CheckContext() {
+    const Backend backend = subject_.row->backend;
+    const Backend other = backend == Backend::kCpu ? Backend::kCuda : Backend::kCpu;
+    const Status status =
+        subject_.run(kernel_, SharedContext(other, 1), good_.inputs, good_.outputs);
+    const std::string what = "a context on " + std::string(ToString(other));
+    arguments_.CheckSurroundings(Present(good_.outputs.size(), false), what, report_);
+    VerifyRefusal(subject_, what, status,
+                  {"context", std::string(ToString(other)), "expected " + std::string(ToString(backend))},
+                  report_);
+  }
+
+  const Subject& subject_;
+  const Case& problem_;
+  Kernel kernel_;
+  Arguments arguments_;
+  CallArguments good_;
+  std::unique_ptr<Memory> scratch_;
+  Report& report_;
+};
+
+}  // namespace
+
+Report CheckBadArguments(const Subject& subject, const Case& problem, const std::string& seed) {
+  Report report;
+  if (const std::optional<Kernel> kernel = MakeKernel(subject, problem.attributes, report)) {
+    Refusals(subject, problem, *kernel, MakeRandomArguments(subject, problem, seed), report)
+        .CheckAll();
+  }
+  return report;
+}
+
+}  // namespace gradsmith::support

@@ -1,0 +1,167 @@
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/checks.h"
+#include "support/run.h"
+
+/// Checks that compare runs with each other.
+namespace gradsmith::support {
+
+namespace {
+
+constexpr int kThreads = 2;
+
+/// A kernel, its arguments, and the outputs of one full run.
+struct Baseline {
+  Kernel kernel;
+  Arguments arguments;
+  OutputBytes bytes;
+};
+
+std::optional<Baseline> RunBaseline(const Subject& subject, const Case& problem,
+                                    const std::string& seed, Report& report) {
+  const std::optional<Kernel> kernel = MakeKernel(subject, problem.attributes, report);
+  if (!kernel) {
+    return std::nullopt;
+  }
+  Arguments arguments = MakeRandomArguments(subject, problem, seed);
+  const Context& context = SharedContext(subject.row->backend, kThreads);
+  if (!RunPoisoned(subject, *kernel, context, arguments, AllPresent(subject.op().outputs),
+                   "with all outputs", report)) {
+    return std::nullopt;
+  }
+  OutputBytes bytes = BytesOf(subject, arguments);
+  return Baseline{*kernel, std::move(arguments), std::move(bytes)};
+}
+
+/// Absent arguments at the end may also be left out.
+void CheckLeavingOut(const Subject& subject, Baseline& baseline, const Present& present,
+                     const std::string& doing, Report& report) {
+  baseline.arguments.PoisonOutputs();
+  report.FailIfNot(subject.run(baseline.kernel, SharedContext(subject.row->backend, kThreads),
+                               baseline.arguments.InputRefs(),
+                               Trimmed(baseline.arguments.OutputRefs(present))),
+                   doing);
+  baseline.arguments.CheckSurroundings(present, doing, report);
+  CompareBytes(subject, BytesOf(subject, baseline.arguments), baseline.bytes, present, doing,
+               report);
+}
+
+/// Runs with the outputs for which `in_place` is true written over their inputs.
+void RunInPlace(const Subject& subject, const Case& problem, const std::string& seed,
+                const Baseline& baseline, const Present& in_place, Report& report) {
+  const auto specs = subject.op().outputs;
+  const std::string doing = "with " + DescribePresent(specs, in_place) + " written in place";
+  Arguments arguments = MakeRandomArguments(subject, problem, seed);
+  std::vector<TensorRef> outputs = arguments.OutputRefs();
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (in_place[i]) {
+      outputs[i] = arguments.input(specs[i].in_place_of).Ref();
+    }
+  }
+  report.FailIfNot(subject.run(baseline.kernel, SharedContext(subject.row->backend, kThreads),
+                               arguments.InputRefs(), outputs),
+                   doing);
+  OutputBytes bytes = BytesOf(subject, arguments);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (in_place[i]) {
+      const TestTensor& input = arguments.input(specs[i].in_place_of);
+      bytes[i] = input.ElementBytes();
+      if (!input.SurroundingsIntact()) {
+        report.Fail(doing + ": memory around " + std::string(specs[i].name) + " was written to");
+      }
+    }
+  }
+  CompareBytes(subject, bytes, baseline.bytes, AllPresent(specs), doing, report);
+}
+
+}  // namespace
+
+Report CheckOutputSubsets(const Subject& subject, const Case& problem, const std::string& seed) {
+  Report report;
+  std::optional<Baseline> baseline = RunBaseline(subject, problem, seed, report);
+  if (!baseline) {
+    return report;
+  }
+  for (const Present& present : PresentSubsets(subject.op().outputs)) {
+    const std::string doing = "asking for " + DescribePresent(subject.op().outputs, present);
+    if (RunPoisoned(subject, baseline->kernel, SharedContext(subject.row->backend, kThreads),
+                    baseline->arguments, present, doing, report)) {
+      CompareBytes(subject, BytesOf(subject, baseline->arguments), baseline->bytes, present, doing,
+                   report);
+    }
+    CheckLeavingOut(subject, *baseline, present, doing + " in a shorter list", report);
+  }
+  return report;
+}
+
+Report CheckInPlace(const Subject& subject, const Case& problem, const std::string& seed) {
+  Report report;
+  const std::optional<Baseline> baseline = RunBaseline(subject, problem, seed, report);
+  if (!baseline) {
+    return report;
+  }
+  const auto specs = subject.op().outputs;
+  Present all(specs.size(), false);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].in_place_of < 0) {
+      continue;
+    }
+    all[i] = true;
+    Present one(specs.size(), false);
+    one[i] = true;
+    RunInPlace(subject, problem, seed, *baseline, one, report);
+  }
+  RunInPlace(subject, problem, seed, *baseline, all, report);
+  return report;
+}
+
+Report CheckRepeat(const Subject& subject, const Case& problem, const std::string& seed) {
+  Report report;
+  std::optional<Baseline> baseline = RunBaseline(subject, problem, seed, report);
+  if (!baseline) {
+    return report;
+  }
+  const Present all = AllPresent(subject.op().outputs);
+  for (const int threads : {kThreads, 1, 3}) {
+    const std::string doing = "run again on " + std::to_string(threads) + " threads";
+    if (RunPoisoned(subject, baseline->kernel, SharedContext(subject.row->backend, threads),
+                    baseline->arguments, all, doing, report)) {
+      CompareBytes(subject, BytesOf(subject, baseline->arguments), baseline->bytes, all, doing,
+                   report);
+    }
+  }
+  return report;
+}
+
+Report CheckDoors(const Subject& subject, const Case& problem, const std::string& seed) {
+  Report report;
+  std::optional<Baseline> baseline = RunBaseline(subject, problem, seed, report);
+  if (!baseline) {
+    return report;
+  }
+  const Context& context = SharedContext(subject.row->backend, kThreads);
+  Arguments& arguments = baseline->arguments;
+  arguments.PoisonOutputs();
+  std::vector<ConstTensorRef> inputs = arguments.InputRefs();
+  const std::vector<TensorRef> outputs = arguments.OutputRefs();
+  report.FailIfNot(subject.typed({context, problem.typed_attributes, inputs, outputs}),
+                   "the typed function");
+  const Present all = AllPresent(subject.op().outputs);
+  arguments.CheckSurroundings(all, "the typed function", report);
+  CompareBytes(subject, BytesOf(subject, arguments), baseline->bytes, all,
+               "the typed function against the dynamic door", report);
+
+  inputs[0].device.index = 1;
+  const Status typed = subject.typed({context, problem.typed_attributes, inputs, outputs});
+  const Status dynamic = baseline->kernel.Run(context, inputs, outputs);
+  if (typed.code() != dynamic.code() || typed.message() != dynamic.message()) {
+    report.Fail("the typed function's error is '" + typed.message() + "', the dynamic door's '" +
+                dynamic.message() + "'");
+  }
+  return report;
+}
+
+}  // namespace gradsmith::support

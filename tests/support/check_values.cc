@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "support/checks.h"
+#include "support/compare.h"
+#include "support/elements.h"
+#include "support/run.h"
+
+namespace gradsmith::support {
+
+namespace {
+
+/// Data, and what the oracle makes of it.
+struct Problem {
+  Arguments arguments;
+  reference::ExpectedOutputs expected;
+  std::map<std::string, std::string, std::less<>> inexact;
+};
+
+using Inexact = decltype(Problem::inexact);
+
+bool AllRepresentable(DataType type, const std::vector<double>& values) {
+  return values == RoundAll(type, values);
+}
+
+/// An exact output can be stored as it is, and no partial result needs more bits than the accumulator has.
+bool IsExact(const Subject& subject, const TensorSpec& spec, const reference::Expected& expected) {
+  const double largest = std::ldexp(1, Digits(subject.AccumulatorType()));
+  return AllRepresentable(subject.TypeOf(spec), expected.value.values) &&
+         std::all_of(expected.bound.begin(), expected.bound.end(),
+                     [&](double bound) { return bound <= largest; });
+}
+
+/// At least `part` of the elements that something is summed into are not zero. The bound of a sum of terms that are
+/// all zero is zero as well; `terms` still counts them.
+bool IsTelling(const reference::Expected& expected, double part) {
+  std::size_t reached = 0;
+  std::size_t nonzero = 0;
+  for (std::size_t i = 0; i < expected.terms.size(); ++i) {
+    reached += expected.terms[i] > 0 ? 1 : 0;
+    nonzero += expected.value.values[i] != 0 ? 1 : 0;
+  }
+  return static_cast<double>(nonzero) >= part * static_cast<double>(reached);
+}
+
+bool InputsAreTelling(const reference::Tensors& inputs) {
+  constexpr double kPart = 1. / 64;
+  return std::all_of(inputs.begin(), inputs.end(), [](const auto& input) {
+    const std::vector<double>& values = input.second.values;
+    const auto zeros = std::count(values.begin(), values.end(), 0.0);
+    const auto nonzero = static_cast<double>(values.size()) - static_cast<double>(zeros);
+    return values.empty() || (nonzero > 0 && nonzero >= kPart * static_cast<double>(values.size()));
+  });
+}
+
+bool InputsAreExact(const Subject& subject, const reference::Tensors& inputs) {
+  const auto specs = subject.op().inputs;
+  return std::all_of(specs.begin(), specs.end(), [&](const TensorSpec& spec) {
+    const auto input = inputs.find(spec.name);
+    return input == inputs.end() || AllRepresentable(subject.TypeOf(spec), input->second.values);
+  });
+}
+
+bool OutputsAreExactAndTelling(const Subject& subject, const reference::ExpectedOutputs& expected,
+                               const Inexact& inexact) {
+  constexpr double kPart = 1. / 8;
+  const auto specs = subject.op().outputs;
+  return std::all_of(specs.begin(), specs.end(), [&](const TensorSpec& spec) {
+    const reference::Expected& output = expected.find(spec.name)->second;
+    return inexact.contains(spec.name) ||
+           (IsExact(subject, spec, output) && IsTelling(output, kPart));
+  });
+}
+
+/// Takes the first level of the oracle's data that is exact in the row's types and not mostly zero.
+std::optional<Problem> FindExactProblem(const Subject& subject, const Case& problem,
+                                        const Present& present, const std::string& seed) {
+  const reference::Attributes attributes = OracleAttributes(*subject.tests, problem.attributes);
+  reference::Random random(seed);
+  for (int level = 0;; ++level) {
+    const std::optional<reference::ExactData> data = subject.oracle().MakeExactData(
+        InputShapes(problem, present), attributes, level, random);
+    if (!data) {
+      return std::nullopt;
+    }
+    if (!InputsAreExact(subject, data->inputs)) {
+      continue;
+    }
+    Arguments arguments(subject, problem, data->inputs);
+    const reference::Tensors inputs = arguments.InputValues();
+    reference::ExpectedOutputs expected = subject.oracle().Run(inputs, attributes);
+    if (InputsAreTelling(inputs) && OutputsAreExactAndTelling(subject, expected, data->inexact)) {
+      return Problem{std::move(arguments), std::move(expected), data->inexact};
+    }
+  }
+}
+
+Problem MakeRandomProblem(const Subject& subject, const Case& problem, const Present& present,
+                          const std::string& seed) {
+  const reference::Attributes attributes = OracleAttributes(*subject.tests, problem.attributes);
+  reference::Random random(seed);
+  Arguments arguments(subject, problem,
+                      subject.oracle().MakeRandomData(InputShapes(problem, present), attributes,
+                                                      random));
+  reference::ExpectedOutputs expected = subject.oracle().Run(arguments.InputValues(), attributes);
+  Inexact inexact;
+  for (const auto& [name, output] : expected) {
+    inexact[name] = "the data are real numbers";
+  }
+  return {std::move(arguments), std::move(expected), std::move(inexact)};
+}
+
+void RunAndCompare(const Subject& subject, const std::vector<Attribute>& attributes,
+                   Problem& problem, const std::string& doing, Report& report) {
+  const std::optional<Kernel> kernel = MakeKernel(subject, attributes, report);
+  const Present all = AllPresent(subject.op().outputs);
+  if (!kernel || !RunPoisoned(subject, *kernel, SharedContext(subject.row->backend, 2),
+                              problem.arguments, all, doing, report)) {
+    return;
+  }
+  for (std::size_t i = 0; i < subject.op().outputs.size(); ++i) {
+    const TensorSpec& spec = subject.op().outputs[i];
+    const TestTensor& actual = problem.arguments.output(i);
+    const reference::Expected& expected = problem.expected.find(spec.name)->second;
+    if (problem.inexact.contains(spec.name)) {
+      CompareWithin(subject, doing, spec, actual, expected, report);
+    } else {
+      CompareExactly(doing, spec, actual, expected, report);
+    }
+  }
+}
+
+std::string Doing(const Subject& subject, const Present& present) {
+  return "with inputs " + DescribePresent(subject.op().inputs, present);
+}
+
+/// The case with the attributes that make more outputs exact, where the case leaves them open.
+Case WithExactAttributes(const Subject& subject, Case problem) {
+  const auto listed = [](std::span<const Attribute> attributes, const std::string& name) {
+    return std::any_of(attributes.begin(), attributes.end(),
+                       [&](const Attribute& attribute) { return attribute.name == name; });
+  };
+  for (const Attribute& attribute : ToAttributes(subject.oracle().ExactAttributes())) {
+    if (listed(subject.tests->defaults, attribute.name) &&
+        !listed(problem.attributes, attribute.name)) {
+      problem.attributes.push_back(attribute);
+    }
+  }
+  return problem;
+}
+
+}  // namespace
+
+Report CheckExact(const Subject& subject, const Case& problem, const std::string& seed) {
+  Report report;
+  const Case adapted = WithExactAttributes(subject, problem);
+  for (const Present& present : PresentSubsets(subject.op().inputs)) {
+    std::optional<Problem> exact = FindExactProblem(subject, adapted, present, seed);
+    if (!exact) {
+      report.Fail(Doing(subject, present) +
+                  ": no integers were found whose results the row's types hold exactly");
+      continue;
+    }
+    RunAndCompare(subject, adapted.attributes, *exact, Doing(subject, present), report);
+    for (const auto& [output, reason] : exact->inexact) {
+      report.notes.push_back(output + " is compared within rounding: " + reason);
+    }
+  }
+  return report;
+}
+
+Report CheckRandom(const Subject& subject, const Case& problem, const std::string& seed) {
+  Report report;
+  for (const Present& present : PresentSubsets(subject.op().inputs)) {
+    Problem random = MakeRandomProblem(subject, problem, present, seed);
+    RunAndCompare(subject, problem.attributes, random, Doing(subject, present), report);
+  }
+  return report;
+}
+
+}  // namespace gradsmith::support

@@ -1,0 +1,116 @@
+#include "support/elements.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace gradsmith::support {
+
+namespace {
+
+/// A binary interchange format: sign, biased exponent, significand without its leading bit.
+struct Format {
+  int size;
+  int digits;
+  int max_exponent;
+
+  [[nodiscard]] int MinExponent() const { return 1 - max_exponent; }
+  [[nodiscard]] int StoredDigits() const { return digits - 1; }
+};
+
+Format FormatOf(DataType type) {
+  switch (type) {
+    case DataType::kFloat:
+      return {4, 24, 127};
+    case DataType::kDouble:
+      return {8, 53, 1023};
+    case DataType::kMLFloat16:
+      return {2, 11, 15};
+    case DataType::kBFloat16:
+      return {2, 8, 127};
+  }
+  return {};
+}
+
+/// The exponent of the last digit that the format keeps of `value`.
+int LastDigit(const Format& format, double value) {
+  return std::max(std::ilogb(value), format.MinExponent()) - format.StoredDigits();
+}
+
+std::uint64_t BitsOf(const Format& format, double value) {
+  const std::uint64_t sign = std::signbit(value) ? 1 : 0;
+  const std::uint64_t infinity = static_cast<std::uint64_t>(2 * format.max_exponent + 1)
+                                 << format.StoredDigits();
+  std::uint64_t magnitude = 0;
+  if (std::isnan(value)) {
+    magnitude = infinity | (std::uint64_t{1} << (format.StoredDigits() - 1));
+  } else if (std::isinf(value)) {
+    magnitude = infinity;
+  } else if (value != 0) {
+    const int last = LastDigit(format, value);
+    // The leading bit of a normal number adds one to the exponent field below it.
+    const auto significand = static_cast<std::uint64_t>(std::ldexp(std::abs(value), -last));
+    const int exponent = last + format.StoredDigits() - format.MinExponent();
+    magnitude = (static_cast<std::uint64_t>(exponent) << format.StoredDigits()) + significand;
+  }
+  return (sign << (8 * format.size - 1)) | magnitude;
+}
+
+}  // namespace
+
+int Digits(DataType type) { return FormatOf(type).digits; }
+
+double UnitRoundoff(DataType type) { return std::ldexp(1, -Digits(type)); }
+
+double SmallestPositive(DataType type) {
+  const Format format = FormatOf(type);
+  return std::ldexp(1, format.MinExponent() - format.StoredDigits());
+}
+
+double Round(DataType type, double value) {
+  if (value == 0 || !std::isfinite(value)) {
+    return value;
+  }
+  const Format format = FormatOf(type);
+  const int last = LastDigit(format, value);
+  const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -last)), last);
+  const bool overflow = rounded != 0 && std::ilogb(rounded) > format.max_exponent;
+  return overflow ? std::copysign(std::numeric_limits<double>::infinity(), value) : rounded;
+}
+
+void Encode(DataType type, double value, std::byte* element) {
+  const Format format = FormatOf(type);
+  const std::uint64_t bits = BitsOf(format, Round(type, value));
+  std::memcpy(element, &bits, format.size);  // little-endian, as every platform of the library is
+}
+
+double Decode(DataType type, const std::byte* element) {
+  const Format format = FormatOf(type);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, element, format.size);
+  const bool negative = (bits >> (8 * format.size - 1)) != 0;
+  const std::uint64_t stored = bits & ((std::uint64_t{1} << format.StoredDigits()) - 1);
+  const int field = static_cast<int>((bits >> format.StoredDigits()) &
+                                     static_cast<std::uint64_t>(2 * format.max_exponent + 1));
+  double magnitude = 0;
+  if (field == 2 * format.max_exponent + 1) {
+    magnitude = stored == 0 ? std::numeric_limits<double>::infinity()
+                            : std::numeric_limits<double>::quiet_NaN();
+  } else {
+    const double leading = field == 0 ? 0 : std::ldexp(1, format.StoredDigits());
+    const int exponent = std::max(field, 1) - format.max_exponent - format.StoredDigits();
+    magnitude = std::ldexp(leading + static_cast<double>(stored), exponent);
+  }
+  return negative ? -magnitude : magnitude;
+}
+
+std::vector<double> RoundAll(DataType type, std::vector<double> values) {
+  std::transform(values.begin(), values.end(), values.begin(),
+                 [&](double value) { return Round(type, value); });
+  return values;
+}
+
+}  // namespace gradsmith::support

@@ -1,0 +1,58 @@
+#include "support/run.h"
+
+#include <algorithm>
+
+namespace gradsmith::support {
+
+std::optional<Kernel> MakeKernel(const Subject& subject, const std::vector<Attribute>& attributes,
+                                 Report& report) {
+  const Result<Kernel> kernel = Kernel::Create(*subject.row, attributes);
+  report.FailIfNot(kernel.status(), "creating the kernel");
+  return kernel.ok() ? std::optional(*kernel) : std::nullopt;
+}
+
+Present AllPresent(std::span<const TensorSpec> tensors) { return Present(tensors.size(), true); }
+
+Arguments MakeRandomArguments(const Subject& subject, const Case& problem,
+                              const std::string& seed) {
+  reference::Random random(seed);
+  return {subject, problem,
+          subject.oracle().MakeRandomData(InputShapes(problem, AllPresent(subject.op().inputs)),
+                                          OracleAttributes(*subject.tests, problem.attributes),
+                                          random)};
+}
+
+bool RunPoisoned(const Subject& subject, const Kernel& kernel, const Context& context,
+                 Arguments& arguments, const Present& present, const std::string& doing,
+                 Report& report) {
+  arguments.PoisonOutputs();
+  const Status status =
+      subject.run(kernel, context, arguments.InputRefs(), arguments.OutputRefs(present));
+  report.FailIfNot(status, doing);
+  arguments.CheckSurroundings(present, doing, report);
+  return status.ok();
+}
+
+OutputBytes BytesOf(const Subject& subject, const Arguments& arguments) {
+  OutputBytes bytes;
+  for (std::size_t i = 0; i < subject.op().outputs.size(); ++i) {
+    bytes.push_back(arguments.output(i).ElementBytes());
+  }
+  return bytes;
+}
+
+void CompareBytes(const Subject& subject, const OutputBytes& actual, const OutputBytes& expected,
+                  const Present& present, const std::string& doing, Report& report) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (!present[i] || actual[i] == expected[i]) {
+      continue;
+    }
+    const TensorSpec& spec = subject.op().outputs[i];
+    const auto differing = std::mismatch(actual[i].begin(), actual[i].end(), expected[i].begin());
+    const auto byte = static_cast<std::size_t>(differing.first - actual[i].begin());
+    report.Fail(doing + ": output " + std::string(spec.name) + " has other bits, first in element " +
+                std::to_string(byte / SizeOf(subject.TypeOf(spec))));
+  }
+}
+
+}  // namespace gradsmith::support

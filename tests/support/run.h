@@ -1,0 +1,50 @@
+#ifndef GRADSMITH_TESTS_SUPPORT_RUN_H_
+#define GRADSMITH_TESTS_SUPPORT_RUN_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/subject.h"
+
+/// Steps that checks share.
+namespace gradsmith::support {
+
+/// The bytes of each output's elements.
+using OutputBytes = std::vector<std::vector<std::byte>>;
+
+/// MakeKernel creates the row's kernel, or fails.
+std::optional<Kernel> MakeKernel(const Subject& subject, const std::vector<Attribute>& attributes,
+                                 Report& report);
+
+/// AllPresent returns that every tensor is there.
+Present AllPresent(std::span<const TensorSpec> tensors);
+
+/// Trimmed returns the arguments without the absent ones at the end.
+template <typename Ref>
+std::vector<Ref> Trimmed(std::vector<Ref> arguments) {
+  while (!arguments.empty() && !arguments.back().present) {
+    arguments.pop_back();
+  }
+  return arguments;
+}
+
+/// MakeRandomArguments returns the case's arguments with the oracle's random data, every input present.
+Arguments MakeRandomArguments(const Subject& subject, const Case& problem, const std::string& seed);
+
+/// RunPoisoned poisons the outputs, runs, and checks the run's status and what lies around the arguments.
+bool RunPoisoned(const Subject& subject, const Kernel& kernel, const Context& context,
+                 Arguments& arguments, const Present& present, const std::string& doing,
+                 Report& report);
+
+/// BytesOf returns the outputs' elements.
+OutputBytes BytesOf(const Subject& subject, const Arguments& arguments);
+
+/// CompareBytes fails where an output that is present has other bits.
+void CompareBytes(const Subject& subject, const OutputBytes& actual, const OutputBytes& expected,
+                  const Present& present, const std::string& doing, Report& report);
+
+}  // namespace gradsmith::support
+
+#endif  // GRADSMITH_TESTS_SUPPORT_RUN_H_

@@ -1,0 +1,198 @@
+#include "support/subject.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+#include <variant>
+
+namespace gradsmith::support {
+
+namespace {
+
+reference::AttributeValue ToOracle(const AttributeValue& value) {
+  struct Visitor {
+    reference::AttributeValue operator()(std::int64_t v) const { return v; }
+    reference::AttributeValue operator()(double v) const { return v; }
+    reference::AttributeValue operator()(const std::string& v) const { return v; }
+    reference::AttributeValue operator()(const IntList& v) const {
+      return std::vector<std::int64_t>(v.begin(), v.end());
+    }
+  };
+  return std::visit(Visitor{}, value.variant());
+}
+
+AttributeValue FromOracle(const reference::AttributeValue& value) {
+  struct Visitor {
+    AttributeValue operator()(std::int64_t v) const { return v; }
+    AttributeValue operator()(double v) const { return v; }
+    AttributeValue operator()(const std::string& v) const { return v; }
+    AttributeValue operator()(const std::vector<std::int64_t>& v) const { return ToIntList(v); }
+  };
+  return std::visit(Visitor{}, value);
+}
+
+bool AllPoison(const std::vector<std::byte>& bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0xFF}; });
+}
+
+}  // namespace
+
+void Report::FailIfNot(const Status& status, const std::string& doing) {
+  if (!status.ok()) {
+    Fail(doing + ": " + std::string(ToString(status.code())) + ": " + status.message());
+  }
+}
+
+DataType Subject::TypeOf(const TensorSpec& tensor) const {
+  return tensor.type_parameter < 0 ? tensor.fixed_type : row->types[tensor.type_parameter];
+}
+
+DataType Subject::AccumulatorType() const {
+  const bool all_double = std::all_of(row->types.begin(), row->types.end(), [](DataType type) {
+    return type == DataType::kDouble;
+  });
+  return all_double ? DataType::kDouble : DataType::kFloat;
+}
+
+const Context& SharedContext(Backend backend, int threads) {
+  static std::map<std::pair<Backend, int>, Context> contexts;
+  const auto [entry, inserted] = contexts.try_emplace(
+      {backend, threads}, ContextOptions{.device = {backend, 0}, .threads = threads});
+  return entry->second;
+}
+
+std::vector<Present> PresentSubsets(std::span<const TensorSpec> tensors) {
+  std::vector<Present> subsets{Present(tensors.size(), true)};
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].optional) {
+      continue;
+    }
+    const std::size_t count = subsets.size();
+    for (std::size_t j = 0; j < count; ++j) {
+      subsets.push_back(subsets[j]);
+      subsets.back()[i] = false;
+    }
+  }
+  return subsets;
+}
+
+std::string DescribePresent(std::span<const TensorSpec> tensors, const Present& present) {
+  std::string text;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (present[i]) {
+      text += (text.empty() ? "" : ", ") + std::string(tensors[i].name);
+    }
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+reference::Attributes OracleAttributes(const OpTests& tests, const std::vector<Attribute>& given) {
+  reference::Attributes attributes;
+  for (const std::span<const Attribute> list : {tests.defaults, std::span<const Attribute>(given)}) {
+    for (const Attribute& attribute : list) {
+      attributes[attribute.name] = ToOracle(attribute.value);
+    }
+  }
+  return attributes;
+}
+
+std::vector<Attribute> ToAttributes(const reference::Attributes& attributes) {
+  std::vector<Attribute> result;
+  for (const auto& [name, value] : attributes) {
+    result.push_back({name, FromOracle(value)});
+  }
+  return result;
+}
+
+reference::Shapes InputShapes(const Case& problem, const Present& present) {
+  reference::Shapes shapes;
+  for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+    if (present[i]) {
+      shapes[problem.inputs[i].name] = problem.inputs[i].dims;
+    }
+  }
+  return shapes;
+}
+
+Arguments::Arguments(const Subject& subject, const Case& problem, const reference::Tensors& inputs)
+    : subject_(&subject) {
+  const OpSchema& op = subject.op();
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    inputs_.emplace_back();
+    input_bytes_.emplace_back();
+    const auto given = inputs.find(op.inputs[i].name);
+    if (given == inputs.end()) {
+      continue;
+    }
+    const bool broadcast = problem.layout == Layout::kBroadcast && !op.inputs[i].gradient_of.empty();
+    const Layout layout =
+        problem.layout == Layout::kBroadcast && !broadcast ? Layout::kContiguous : problem.layout;
+    TestTensor& tensor = inputs_.back().emplace(
+        subject.TypeOf(op.inputs[i]), given->second.dims, layout, subject.device());
+    tensor.Fill(given->second.values);
+    input_bytes_.back() = tensor.AllBytes();
+  }
+  const Layout layout =
+      problem.layout == Layout::kBroadcast ? Layout::kContiguous : problem.layout;
+  for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+    outputs_.emplace_back(
+        subject.TypeOf(op.outputs[i]), problem.outputs[i].dims, layout, subject.device());
+  }
+}
+
+std::vector<ConstTensorRef> Arguments::InputRefs() const {
+  std::vector<ConstTensorRef> refs;
+  for (const std::optional<TestTensor>& input : inputs_) {
+    refs.push_back(input ? ConstTensorRef(input->Ref()) : ConstTensorRef());
+  }
+  return refs;
+}
+
+std::vector<TensorRef> Arguments::OutputRefs(const Present& present) const {
+  std::vector<TensorRef> refs;
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    refs.push_back(present[i] ? outputs_[i].Ref() : TensorRef());
+  }
+  return refs;
+}
+
+std::vector<TensorRef> Arguments::OutputRefs() const {
+  return OutputRefs(Present(outputs_.size(), true));
+}
+
+reference::Tensors Arguments::InputValues() const {
+  reference::Tensors values;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i]) {
+      values[std::string(subject_->op().inputs[i].name)] = {inputs_[i]->dims(), inputs_[i]->Values()};
+    }
+  }
+  return values;
+}
+
+void Arguments::PoisonOutputs() {
+  for (TestTensor& output : outputs_) {
+    output.Poison();
+  }
+}
+
+void Arguments::CheckSurroundings(const Present& present, const std::string& doing,
+                                  Report& report) const {
+  const OpSchema& op = subject_->op();
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i] && inputs_[i]->AllBytes() != input_bytes_[i]) {
+      report.Fail(doing + ": input " + std::string(op.inputs[i].name) + " was written to");
+    }
+  }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const std::string name(op.outputs[i].name);
+    if (!outputs_[i].SurroundingsIntact()) {
+      report.Fail(doing + ": memory around output " + name + ", or between its elements, was written to");
+    } else if (!present[i] && !AllPoison(outputs_[i].AllBytes())) {
+      report.Fail(doing + ": output " + name + " was not asked for and was written to");
+    }
+  }
+}
+
+}  // namespace gradsmith::support
