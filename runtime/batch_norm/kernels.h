@@ -7,11 +7,13 @@
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
-/// The batch-normalization family, per channel (spatial mode). Kernels are bound by name as conv/kernels.h says.
+/// The batch-normalization family, per channel (spatial mode). Kernels are bound by name as
+/// conv/kernels.h says.
 namespace gradsmith::batch_norm {
 
 struct Attributes {
-  /// Added to the variance before the square root. The gradient does not use it: its saved statistics hold it.
+  /// Added to the variance before the square root. The gradient does not use it: its saved
+  /// statistics hold it.
   double epsilon = 1e-5;
   /// running = momentum * running + (1 - momentum) * batch.
   double momentum = 0.9;
@@ -22,8 +24,9 @@ constexpr bool CoversMix(Backend backend, std::span<const DataType> types) {
   return backend == Backend::kCpu && !types.empty() && types.size() <= 3;
 }
 
-/// Training forward. X, Y (N, C, D...); all others (C). running_mean and running_var may be written in place.
-/// running_var takes in the unbiased variance, saved_inv_std is 1 / sqrt(biased variance + epsilon).
+/// Training forward. X, Y (N, C, D...); all others (C). running_mean and running_var may be written
+/// in place. running_var takes in the unbiased variance, saved_inv_std is 1 / sqrt(biased variance
+/// + epsilon).
 struct BatchNormalization {
   using Attributes = batch_norm::Attributes;
   struct Inputs {
@@ -43,8 +46,11 @@ struct BatchNormalization {
   static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
     return CoversMix(backend, types);
   }
-  static Status RunCpu(const Context& context, const Attributes& attributes, const Inputs& inputs,
-                       const Outputs& outputs);
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
 };
 
 /// Gradients of BatchNormalization. dY, X, dX (N, C, D...); all others (C).
@@ -65,8 +71,11 @@ struct BatchNormalizationGrad {
   static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
     return CoversMix(backend, types);
   }
-  static Status RunCpu(const Context& context, const Attributes& attributes, const Inputs& inputs,
-                       const Outputs& outputs);
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
 };
 
 }  // namespace gradsmith::batch_norm

@@ -108,13 +108,9 @@ class Blocking {
 template <typename Real>
 struct Workspace {
   explicit Workspace(const Blocking& blocking)
-      : y(Allocate(blocking.largest_rows() * blocking.positions().largest())),
-        patches(Allocate(blocking.largest_cols() * blocking.positions().largest())),
-        product(Allocate(blocking.largest_block())) {}
-
-  static std::unique_ptr<Real[]> Allocate(std::int64_t count) {
-    return std::make_unique_for_overwrite<Real[]>(count);
-  }
+      : y(AllocateScratch<Real>(blocking.largest_rows() * blocking.positions().largest())),
+        patches(AllocateScratch<Real>(blocking.largest_cols() * blocking.positions().largest())),
+        product(AllocateScratch<Real>(blocking.largest_block())) {}
 
   std::unique_ptr<Real[]> y;
   std::unique_ptr<Real[]> patches;

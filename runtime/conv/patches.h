@@ -15,8 +15,7 @@ template <typename Value>
 using PerAxis = std::array<Value, kMaxSpatialRank>;
 
 /// AxisTaps says which source positions a position of the result reads along one axis: position p
-/// reads, with tap t, source[p * step + first + t * tap_step], and zero where that is outside [0,
-/// source).
+/// reads, with tap t, source[p * step + first + t * tap_step], or zero where there is none.
 struct AxisTaps {
   std::int64_t positions = 1;
   std::int64_t source = 1;
@@ -103,8 +102,8 @@ class PatchMatrix {
   }
   [[nodiscard]] std::vector<Run> RunsOf(Range cols) const;
   [[nodiscard]] Taps TapsOf(std::int64_t tap) const;
-  /// Offset of the source position that `position` reads with `taps` along an axis; false where it
-  /// is outside.
+  /// Adds to `offset` where the run's first position reads along an axis; false where that is
+  /// outside.
   [[nodiscard]] bool Reach(int axis, const Run& run, const Taps& taps, std::int64_t* offset) const;
 
   void PackChannelsFirst(Range rows, Range cols, Real* to) const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 
 #include "core/tiles.h"
 
@@ -19,6 +20,12 @@ inline constexpr std::int64_t kMinMultiplications = 1 << 16;
 
 using internal::CeilDivide;
 using internal::Tiles;
+
+/// AllocateScratch returns memory that holds anything.
+template <typename Real>
+std::unique_ptr<Real[]> AllocateScratch(std::int64_t count) {
+  return std::make_unique_for_overwrite<Real[]>(count);
+}
 
 /// PositionTiles cuts the positions of a batch of images: a tile is a part of one image, or several
 /// whole ones where an image is small.

@@ -17,8 +17,12 @@ std::string ToString(const Row& row) {
 
 namespace {
 
-Status ValidateAndRun(const Row& row, const Context& context, const void* attributes,
-                      std::span<const ConstTensorRef> inputs, std::span<const TensorRef> outputs) {
+Status ValidateAndRun(
+    const Row& row,
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
   Status status = internal::ValidateCall(row, context, attributes, inputs, outputs);
   if (!status.ok()) {
     return status;
@@ -35,27 +39,33 @@ Status ValidateAndRun(const Row& row, const Context& context, const void* attrib
 
 }  // namespace
 
-Status Call(const Row& row, const Context& context, const void* attributes,
-            std::span<const ConstTensorRef> inputs, std::span<const TensorRef> outputs) {
+Status Call(
+    const Row& row,
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
   Status status = ValidateAndRun(row, context, attributes, inputs, outputs);
   return status.ok() ? status : status.WithPrefix(ToString(row) + ": ");
 }
 
 namespace internal {
 
-Status CallOnBackend(std::span<const Row> combination, const Context& context,
-                     const void* attributes, std::span<const ConstTensorRef> inputs,
-                     std::span<const TensorRef> outputs) {
+Status CallOnBackend(
+    std::span<const Row> combination,
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
   for (const Row& row : combination) {
     if (row.backend == context.backend()) {
       return Call(row, context, attributes, inputs, outputs);
     }
   }
   const Row& declared = combination.front();
-  return Unsupported(ToString(declared) + ": the context is on " +
-                     std::string(ToString(context.backend())) +
-                     "; the combination is declared for " +
-                     std::string(ToString(declared.backend)) + " only");
+  return Unsupported(
+      ToString(declared) + ": the context is on " + std::string(ToString(context.backend())) +
+      "; the combination is declared for " + std::string(ToString(declared.backend)) + " only");
 }
 
 }  // namespace internal

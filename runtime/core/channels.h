@@ -112,7 +112,7 @@ class ChannelWalk {
 /// ChannelTasks cuts a walk into tasks: some channels, and some of their samples.
 class ChannelTasks {
  public:
-  /// The walk is not over nothing.
+  /// `walk` has channels and samples.
   template <int kCount>
   explicit ChannelTasks(const ChannelWalk<kCount>& walk)
       : channels_(walk.channels(), walk.along_channels() ? kChannelsAlong : 1),

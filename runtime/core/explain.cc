@@ -52,8 +52,8 @@ std::string FirstDifference(const Row& row, std::span<const DataType> types, Bac
                                       ", not " + std::string(ToString(backend));
 }
 
-std::string NearestRows(std::vector<const Row*> rows, std::span<const DataType> types,
-                        Backend backend) {
+std::string
+NearestRows(std::vector<const Row*> rows, std::span<const DataType> types, Backend backend) {
   std::stable_sort(rows.begin(), rows.end(), [&](const Row* a, const Row* b) {
     return Distance(*a, types, backend) < Distance(*b, types, backend);
   });
@@ -68,15 +68,16 @@ std::string NearestRows(std::vector<const Row*> rows, std::span<const DataType> 
 
 }  // namespace
 
-std::string Registry::Explain(std::string_view op, std::span<const DataType> types,
-                              Backend backend) const {
+std::string Registry::Explain(std::string_view op, std::span<const DataType> types, Backend backend)
+    const {
   if (const Row* row = Find(op, types, backend)) {
     return Request(op, types, backend) + " is there: " + ToString(*row) + ", kernel " +
            std::string(row->op->kernel) + ".";
   }
   std::vector<const Row*> rows;
-  std::copy_if(rows_.begin(), rows_.end(), std::back_inserter(rows),
-               [op](const Row* row) { return row->op->name == op; });
+  std::copy_if(rows_.begin(), rows_.end(), std::back_inserter(rows), [op](const Row* row) {
+    return row->op->name == op;
+  });
   if (rows.empty()) {
     const std::vector<std::string_view> names = OpNames(rows_);
     const std::string suggestion = DidYouMean(op, names);

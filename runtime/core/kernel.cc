@@ -41,16 +41,17 @@ std::string ValueText(const AttributeValue& value) {
 }
 
 Status WrongKind(const AttributeSpec& spec, const AttributeValue& value) {
-  return InvalidArgument("attribute " + std::string(spec.name) + " is " + ValueText(value) +
-                         "; expected " + std::string(KindName(spec.kind)));
+  return InvalidArgument(
+      "attribute " + std::string(spec.name) + " is " + ValueText(value) + "; expected " +
+      std::string(KindName(spec.kind)));
 }
 
 Status SetEnum(const AttributeSpec& spec, const std::string& name, std::byte* field) {
   const auto choice = std::find(spec.choices.begin(), spec.choices.end(), name);
   if (choice == spec.choices.end()) {
-    return InvalidArgument("attribute " + std::string(spec.name) + " is '" + name +
-                           "'; expected one of " + internal::Join(spec.choices) +
-                           internal::DidYouMean(name, spec.choices));
+    return InvalidArgument(
+        "attribute " + std::string(spec.name) + " is '" + name + "'; expected one of " +
+        internal::Join(spec.choices) + internal::DidYouMean(name, spec.choices));
   }
   *reinterpret_cast<std::uint8_t*>(field) =
       static_cast<std::uint8_t>(choice - spec.choices.begin());
@@ -89,20 +90,23 @@ Status UnknownAttribute(const OpSchema& op, std::string_view name) {
   for (const AttributeSpec& spec : op.attributes) {
     names.push_back(spec.name);
   }
-  return InvalidArgument("there is no attribute '" + std::string(name) + "'; expected one of " +
-                         internal::Join(names) + internal::DidYouMean(name, names));
+  return InvalidArgument(
+      "there is no attribute '" + std::string(name) + "'; expected one of " +
+      internal::Join(names) + internal::DidYouMean(name, names));
 }
 
 Status SetAttributes(const OpSchema& op, std::span<const Attribute> given, void* attributes) {
   for (std::size_t i = 0; i < given.size(); ++i) {
     const std::string& name = given[i].name;
-    const auto spec = std::find_if(op.attributes.begin(), op.attributes.end(),
-                                   [&](const AttributeSpec& s) { return s.name == name; });
+    const auto spec = std::find_if(
+        op.attributes.begin(), op.attributes.end(),
+        [&](const AttributeSpec& s) { return s.name == name; });
     if (spec == op.attributes.end()) {
       return UnknownAttribute(op, name);
     }
-    const bool twice = std::any_of(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(i),
-                                   [&](const Attribute& other) { return other.name == name; });
+    const bool twice = std::any_of(
+        given.begin(), given.begin() + static_cast<std::ptrdiff_t>(i),
+        [&](const Attribute& other) { return other.name == name; });
     if (twice) {
       return InvalidArgument("attribute " + name + " is given twice; expected once");
     }
@@ -123,9 +127,12 @@ Result<Kernel> Kernel::Create(const Row& row, std::span<const Attribute> attribu
   return Kernel(&row, std::move(storage));
 }
 
-Result<Kernel> Kernel::Create(const Registry& registry, std::string_view op,
-                              std::span<const DataType> types, Backend backend,
-                              std::span<const Attribute> attributes) {
+Result<Kernel> Kernel::Create(
+    const Registry& registry,
+    std::string_view op,
+    std::span<const DataType> types,
+    Backend backend,
+    std::span<const Attribute> attributes) {
   const Row* row = registry.Find(op, types, backend);
   if (row == nullptr) {
     return Unsupported(registry.Explain(op, types, backend));
@@ -133,14 +140,15 @@ Result<Kernel> Kernel::Create(const Registry& registry, std::string_view op,
   return Create(*row, attributes);
 }
 
-Status Kernel::Run(const Context& context, std::span<const ConstTensorRef> inputs,
-                   std::span<const TensorRef> outputs) const {
+Status Kernel::Run(
+    const Context& context,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) const {
   return Call(*row_, context, attributes_.get(), inputs, outputs);
 }
 
 Result<std::vector<Dims>> Kernel::InferShapes(std::span<const ConstTensorRef> inputs) const {
-  Result<std::vector<Dims>> shapes =
-      internal::InferShapes(*row_->op, attributes_.get(), inputs);
+  Result<std::vector<Dims>> shapes = internal::InferShapes(*row_->op, attributes_.get(), inputs);
   return shapes.ok() ? shapes : shapes.status().WithPrefix(ToString(*row_) + ": ");
 }
 

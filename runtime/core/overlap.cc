@@ -8,8 +8,9 @@ namespace gradsmith::internal {
 
 namespace {
 
-/// Searches for integers x_k in [low_k, high_k] whose sum of coefficient_k * x_k lies in [first, last]. Terms
-/// are tried from the largest coefficient down; what the smaller ones can still add prunes the search.
+/// Searches for integers x_k in [low_k, high_k] whose sum of coefficient_k * x_k lies in [first,
+/// last]. Terms are tried from the largest coefficient down; what the smaller ones can still add
+/// prunes the search.
 class BoundedSum {
  public:
   void Add(std::int64_t coefficient, std::int64_t low, std::int64_t high) {
@@ -24,8 +25,9 @@ class BoundedSum {
   }
 
   bool Reaches(std::int64_t first, std::int64_t last) {
-    std::sort(terms_.begin(), terms_.begin() + count_,
-              [](const Term& a, const Term& b) { return a.coefficient > b.coefficient; });
+    std::sort(terms_.begin(), terms_.begin() + count_, [](const Term& a, const Term& b) {
+      return a.coefficient > b.coefficient;
+    });
     minimum_[count_] = maximum_[count_] = 0;
     for (int k = count_ - 1; k >= 0; --k) {
       minimum_[k] = minimum_[k + 1] + static_cast<Wide>(terms_[k].coefficient) * terms_[k].low;
@@ -54,8 +56,8 @@ class BoundedSum {
       return true;
     }
     const Wide coefficient = terms_[k].coefficient;
-    const Wide low = std::max<Wide>(terms_[k].low,
-                                    -FloorDivide(-(first - maximum_[k + 1]), coefficient));
+    const Wide low =
+        std::max<Wide>(terms_[k].low, -FloorDivide(-(first - maximum_[k + 1]), coefficient));
     const Wide high =
         std::min<Wide>(terms_[k].high, FloorDivide(last - minimum_[k + 1], coefficient));
     for (Wide x = low; x <= high; ++x) {
@@ -80,8 +82,7 @@ struct ByteRange {
 
 ByteRange BytesOf(const ConstTensorRef& tensor) {
   const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data);
-  return {begin,
-          begin + static_cast<std::uintptr_t>(LastOffset(tensor) + 1) * SizeOf(tensor.type)};
+  return {begin, begin + static_cast<std::uintptr_t>(LastOffset(tensor) + 1) * SizeOf(tensor.type)};
 }
 
 bool HasElements(const ConstTensorRef& tensor) {
@@ -114,8 +115,8 @@ bool Overlap(const ConstTensorRef& a, const ConstTensorRef& b) {
   }
   const auto size_a = static_cast<std::int64_t>(SizeOf(a.type));
   const auto size_b = static_cast<std::int64_t>(SizeOf(b.type));
-  // Is there an element of a whose start, less that of an element of b, lies in (-size_a, size_b)? The terms of
-  // b are mirrored, so that equal strides of a and b fold into one term.
+  // Is there an element of a whose start, less that of an element of b, lies in (-size_a, size_b)?
+  // The terms of b are mirrored, so that equal strides of a and b fold into one term.
   BoundedSum difference;
   for (int i = 0; i < a.rank(); ++i) {
     if (a.strides[i] > 0) {
@@ -135,7 +136,8 @@ bool OverlapsItself(const ConstTensorRef& tensor) {
   if (!HasElements(tensor)) {
     return false;
   }
-  // Two different indices with one offset differ first in some dim i, by 1 or more; the dims before agree.
+  // Two different indices with one offset differ first in some dim i, by 1 or more; the dims before
+  // agree.
   for (int i = 0; i < tensor.rank(); ++i) {
     if (tensor.dims[i] == 1) {
       continue;

@@ -7,13 +7,13 @@
 
 namespace gradsmith::internal {
 
-/// LastOffset returns the offset of a tensor's last element from its first, in elements, or -1 where the
-/// offset in bytes does not fit 62 bits. The tensor has elements, and no negative stride.
+/// LastOffset returns the offset of a tensor's last element from its first, in elements, or -1
+/// where the offset in bytes does not fit 62 bits. The tensor has elements, and no negative stride.
 std::int64_t LastOffset(const ConstTensorRef& tensor);
 
-/// Overlap is true where the two tensors share a byte. Interleaved views that share none, such as two slices
-/// of one channels-last buffer, do not overlap. Exact but for views so contrived that the search would take
-/// more than some thousand steps: those count as overlapping.
+/// Overlap is true where the two tensors share a byte. Interleaved views that share none, such as
+/// two slices of one channels-last buffer, do not overlap. Exact but for views so contrived that
+/// the search would take more than some thousand steps: those count as overlapping.
 bool Overlap(const ConstTensorRef& a, const ConstTensorRef& b);
 
 /// OverlapsItself is true where two indices of the tensor name one element; exact as Overlap is.

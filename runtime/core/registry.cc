@@ -17,7 +17,8 @@ std::uint64_t WordAt(const char* bytes) {
   return word;
 }
 
-/// Looks at the length and at three words of the name: enough to spread real names, and its cost does not grow.
+/// Looks at the length and at three words of the name: enough to spread real names, and its cost
+/// does not grow.
 std::uint64_t HashName(std::string_view name) {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   if (name.size() < kWord) {
@@ -43,18 +44,23 @@ std::uint64_t Key(std::string_view op, std::span<const DataType> types, Backend 
   return hash ^ (hash >> 32U);
 }
 
-std::uint64_t Key(const Row& row) { return Key(row.op->name, row.types, row.backend); }
+std::uint64_t Key(const Row& row) {
+  return Key(row.op->name, row.types, row.backend);
+}
 
-bool Matches(const Row& row, std::string_view op, std::span<const DataType> types,
-             Backend backend) {
+bool Matches(
+    const Row& row,
+    std::string_view op,
+    std::span<const DataType> types,
+    Backend backend) {
   return row.backend == backend && row.op->name == op &&
          std::equal(row.types.begin(), row.types.end(), types.begin(), types.end());
 }
 
 }  // namespace
 
-const Row* Registry::Find(std::string_view op, std::span<const DataType> types,
-                          Backend backend) const {
+const Row* Registry::Find(std::string_view op, std::span<const DataType> types, Backend backend)
+    const {
   if (slots_.empty()) {
     return nullptr;
   }

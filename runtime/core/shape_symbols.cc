@@ -60,10 +60,10 @@ ShapeSymbols::RankRange ShapeSymbols::Ranks(const TensorSpec& tensor) const {
 Status ShapeSymbols::Bind(const TensorSpec& tensor, const Dims& dims) {
   const RankRange ranks = Ranks(tensor);
   if (dims.too_long() || dims.size() < ranks.minimum || dims.size() > ranks.maximum) {
-    return InvalidArgument(Quote(tensor.name, dims) + ", rank " +
-                           (dims.too_long() ? "over 8" : std::to_string(dims.size())) +
-                           "; expected rank " + RangeText(ranks.minimum, ranks.maximum) + ": " +
-                           std::string(tensor.shape_text));
+    return InvalidArgument(
+        Quote(tensor.name, dims) + ", rank " +
+        (dims.too_long() ? "over 8" : std::to_string(dims.size())) + "; expected rank " +
+        RangeText(ranks.minimum, ranks.maximum) + ": " + std::string(tensor.shape_text));
   }
   const int list_length = dims.size() - static_cast<int>(std::count_if(
                                             tensor.shape.begin(), tensor.shape.end(),
@@ -86,8 +86,12 @@ Status ShapeSymbols::Bind(const TensorSpec& tensor, const Dims& dims) {
   return {};
 }
 
-Status ShapeSymbols::BindList(const TensorSpec& tensor, const Dims& dims, int first, int length,
-                              int symbol) {
+Status ShapeSymbols::BindList(
+    const TensorSpec& tensor,
+    const Dims& dims,
+    int first,
+    int length,
+    int symbol) {
   Dims value;
   for (int i = 0; i < length; ++i) {
     value.push_back(dims[first + i]);
@@ -98,15 +102,19 @@ Status ShapeSymbols::BindList(const TensorSpec& tensor, const Dims& dims, int fi
   }
   for (int i = 0; i < length; ++i) {
     if (value[i] != values_[symbol][i]) {
-      return Mismatch(tensor, dims, first + i,
-                      std::to_string(values_[symbol][i]) + " (" + Describe(symbol) + ")");
+      return Mismatch(
+          tensor, dims, first + i,
+          std::to_string(values_[symbol][i]) + " (" + Describe(symbol) + ")");
     }
   }
   return {};
 }
 
-Status ShapeSymbols::BindScalar(const TensorSpec& tensor, const Dims& dims, int axis,
-                                const DimSpec& spec) {
+Status ShapeSymbols::BindScalar(
+    const TensorSpec& tensor,
+    const Dims& dims,
+    int axis,
+    const DimSpec& spec) {
   if (spec.kind == DimSpec::Kind::kConstant) {
     return dims[axis] == spec.constant
                ? Status()
@@ -119,18 +127,23 @@ Status ShapeSymbols::BindScalar(const TensorSpec& tensor, const Dims& dims, int 
   const std::int64_t expected = values_[spec.symbol][0];
   return dims[axis] == expected
              ? Status()
-             : Mismatch(tensor, dims, axis,
-                        std::to_string(expected) + " (" + Describe(spec.symbol) + ")");
+             : Mismatch(
+                   tensor, dims, axis,
+                   std::to_string(expected) + " (" + Describe(spec.symbol) + ")");
 }
 
-Status ShapeSymbols::BindQuotient(const TensorSpec& tensor, const Dims& dims, int axis,
-                                  const DimSpec& spec) {
+Status ShapeSymbols::BindQuotient(
+    const TensorSpec& tensor,
+    const Dims& dims,
+    int axis,
+    const DimSpec& spec) {
   const std::int64_t divisor = Divisor(spec);
   std::int64_t product = 0;
   if (__builtin_mul_overflow(dims[axis], divisor, &product)) {
-    return Mismatch(tensor, dims, axis, "a dim whose product with " +
-                                            std::string(op_.attributes[spec.divisor].name) +
-                                            " fits 63 bits");
+    return Mismatch(
+        tensor, dims, axis,
+        "a dim whose product with " + std::string(op_.attributes[spec.divisor].name) +
+            " fits 63 bits");
   }
   if (!bound_[spec.symbol]) {
     Set(spec.symbol, Dims{product}, tensor.name);
@@ -140,19 +153,38 @@ Status ShapeSymbols::BindQuotient(const TensorSpec& tensor, const Dims& dims, in
   if (product == dividend) {
     return {};
   }
-  const std::string why =
-      Describe(spec.symbol) + ", " + std::string(op_.attributes[spec.divisor].name) + " = " +
-      std::to_string(divisor);
-  return Mismatch(tensor, dims, axis,
-                  dividend % divisor == 0
-                      ? std::to_string(dividend / divisor) + " (" + why + ")"
-                      : std::string(op_.symbols[spec.symbol].name) + " to be a multiple of " +
-                            std::string(op_.attributes[spec.divisor].name) + " (" + why + ")");
+  const std::string why = Describe(spec.symbol) + ", " +
+                          std::string(op_.attributes[spec.divisor].name) + " = " +
+                          std::to_string(divisor);
+  return Mismatch(
+      tensor, dims, axis,
+      dividend % divisor == 0
+          ? std::to_string(dividend / divisor) + " (" + why + ")"
+          : std::string(op_.symbols[spec.symbol].name) + " to be a multiple of " +
+                std::string(op_.attributes[spec.divisor].name) + " (" + why + ")");
+}
+
+Status ShapeSymbols::CheckMultiple(int symbol) const {
+  const int attribute = op_.symbols[symbol].multiple_of;
+  if (attribute < 0 || !bound_[symbol]) {
+    return {};
+  }
+  const AttributeSpec& spec = op_.attributes[attribute];
+  const auto divisor = AttributeAt<std::int64_t>(spec, attributes_);
+  if (values_[symbol][0] % divisor == 0) {
+    return {};
+  }
+  return InvalidArgument(
+      Describe(symbol) + " does not fit; expected a multiple of " + std::string(spec.name) + " = " +
+      std::to_string(divisor));
 }
 
 Status ShapeSymbols::ApplyRules() {
   for (std::size_t i = 0; i < op_.symbols.size(); ++i) {
     const SymbolSpec& symbol = op_.symbols[i];
+    if (Status status = CheckMultiple(static_cast<int>(i)); !status.ok()) {
+      return status;
+    }
     if (symbol.rule == nullptr) {
       continue;
     }
@@ -164,9 +196,9 @@ Status ShapeSymbols::ApplyRules() {
     if (!bound_[i]) {
       Set(static_cast<int>(i), *computed, symbol.rule_name);
     } else if (values_[i] != *computed) {
-      return InvalidArgument(std::string(origin_[i]) + " has " + std::string(symbol.name) + " = " +
-                             ToString(values_[i]) + "; expected " + ToString(*computed) + " by " +
-                             RuleText(symbol));
+      return InvalidArgument(
+          std::string(origin_[i]) + " has " + std::string(symbol.name) + " = " +
+          ToString(values_[i]) + "; expected " + ToString(*computed) + " by " + RuleText(symbol));
     }
   }
   return {};
@@ -190,8 +222,11 @@ Result<Dims> ShapeSymbols::Expand(const TensorSpec& tensor) const {
       continue;
     }
     if (!bound_[spec.symbol]) {
-      return InvalidArgument(std::string(tensor.name) + " has a shape that the inputs given do not "
-                             "set: nothing binds " + std::string(op_.symbols[spec.symbol].name));
+      return InvalidArgument(
+          std::string(tensor.name) +
+          " has a shape that the inputs given do not "
+          "set: nothing binds " +
+          std::string(op_.symbols[spec.symbol].name));
     }
     const std::int64_t divisor = spec.kind == DimSpec::Kind::kQuotient ? Divisor(spec) : 1;
     for (const std::int64_t dim : values_[spec.symbol]) {
@@ -251,11 +286,14 @@ std::string ShapeSymbols::DescribeRule(int symbol) const {
   return text;
 }
 
-Status ShapeSymbols::Mismatch(const TensorSpec& tensor, const Dims& dims, int axis,
-                              const std::string& expected) const {
-  return InvalidArgument(Quote(tensor.name, dims) + ", " + std::to_string(dims[axis]) +
-                         " at dimension " + std::to_string(axis) + "; expected " + expected +
-                         ": " + std::string(tensor.shape_text));
+Status ShapeSymbols::Mismatch(
+    const TensorSpec& tensor,
+    const Dims& dims,
+    int axis,
+    const std::string& expected) const {
+  return InvalidArgument(
+      Quote(tensor.name, dims) + ", " + std::to_string(dims[axis]) + " at dimension " +
+      std::to_string(axis) + "; expected " + expected + ": " + std::string(tensor.shape_text));
 }
 
 }  // namespace gradsmith::internal

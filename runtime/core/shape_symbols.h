@@ -12,21 +12,25 @@
 
 namespace gradsmith::internal {
 
-/// ShapeSymbols binds the symbols of an op's shapes (`N`, `*D`, ...) to dims, tensor by tensor, and remembers
-/// which tensor bound each, for messages. One call's worth of state; allocates only to say what is wrong.
+/// ShapeSymbols binds the symbols of an op's shapes (`N`, `*D`, ...) to dims, tensor by tensor, and
+/// remembers which tensor bound each, for messages. One call's worth of state; allocates only to
+/// say what is wrong.
 class ShapeSymbols {
  public:
   static constexpr int kCapacity = 16;
 
   ShapeSymbols(const OpSchema& op, const void* attributes) : op_(op), attributes_(attributes) {}
 
-  /// Bind matches `dims` with the tensor's declared shape: free symbols take their dims, bound ones must agree.
+  /// Bind matches `dims` with the tensor's declared shape: free symbols take their dims, bound ones
+  /// must agree.
   Status Bind(const TensorSpec& tensor, const Dims& dims);
 
-  /// ApplyRules computes the symbols that have a shape rule; one that a tensor bound already must agree.
+  /// ApplyRules checks the scalars that must be multiples of an attribute, and computes the symbols
+  /// that have a shape rule; one that a tensor bound already must agree.
   Status ApplyRules();
 
-  /// Expand returns the tensor's dims by what is bound, or an error that names the symbol that is not.
+  /// Expand returns the tensor's dims by what is bound, or an error that names the symbol that is
+  /// not.
   [[nodiscard]] Result<Dims> Expand(const TensorSpec& tensor) const;
 
   /// CheckAttributeLengths compares list attributes with the list symbols that set their lengths.
@@ -46,16 +50,18 @@ class ShapeSymbols {
   Status BindList(const TensorSpec& tensor, const Dims& dims, int first, int length, int symbol);
   Status BindScalar(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
   Status BindQuotient(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
+  [[nodiscard]] Status CheckMultiple(int symbol) const;
   void Set(int symbol, const Dims& value, std::string_view origin);
   [[nodiscard]] std::int64_t Divisor(const DimSpec& spec) const;
   /// "N = 2 from X".
   [[nodiscard]] std::string Describe(int symbol) const;
   /// "conv::OutputSpatial(D, K), D = [5, 5] from X, K = [3, 3] from W".
   [[nodiscard]] std::string RuleText(const SymbolSpec& symbol) const;
-  /// What a symbol's shape rule worked on: "conv::OutputSpatial(D, K) with D = [5] from X, K = [3] from W".
+  /// What a symbol's shape rule worked on: "conv::OutputSpatial(D, K) with D = [5] from X, K = [3]
+  /// from W".
   [[nodiscard]] std::string DescribeRule(int symbol) const;
-  [[nodiscard]] Status Mismatch(const TensorSpec& tensor, const Dims& dims, int axis,
-                                const std::string& expected) const;
+  [[nodiscard]] Status
+  Mismatch(const TensorSpec& tensor, const Dims& dims, int axis, const std::string& expected) const;
 
   const OpSchema& op_;
   const void* attributes_;

@@ -34,8 +34,14 @@ Status Status::WithPrefix(std::string_view prefix) const {
 Status InvalidArgument(std::string message) {
   return {StatusCode::kInvalidArgument, std::move(message)};
 }
-Status Unsupported(std::string message) { return {StatusCode::kUnsupported, std::move(message)}; }
-Status OutOfMemory(std::string message) { return {StatusCode::kOutOfMemory, std::move(message)}; }
-Status Internal(std::string message) { return {StatusCode::kInternal, std::move(message)}; }
+Status Unsupported(std::string message) {
+  return {StatusCode::kUnsupported, std::move(message)};
+}
+Status OutOfMemory(std::string message) {
+  return {StatusCode::kOutOfMemory, std::move(message)};
+}
+Status Internal(std::string message) {
+  return {StatusCode::kInternal, std::move(message)};
+}
 
 }  // namespace gradsmith

@@ -20,9 +20,12 @@ const Ref* ArgumentAt(std::span<const Ref> arguments, std::size_t i) {
 }
 
 /// CallOnBackend calls the one of a combination's rows that is on the context's backend.
-Status CallOnBackend(std::span<const Row> combination, const Context& context,
-                     const void* attributes, std::span<const ConstTensorRef> inputs,
-                     std::span<const TensorRef> outputs);
+Status CallOnBackend(
+    std::span<const Row> combination,
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs);
 
 }  // namespace gradsmith::internal
 

@@ -19,7 +19,8 @@ std::string ToString(const IntList& list) {
 
 namespace {
 
-/// Saturating, so that absurd dims give a stride that validation refuses instead of one that wrapped.
+/// Saturating, so that absurd dims give a stride that validation refuses instead of one that
+/// wrapped.
 std::int64_t SaturatingProduct(std::int64_t a, std::int64_t b) {
   std::int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;

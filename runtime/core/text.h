@@ -11,11 +11,12 @@
 /// Pieces of error sentences.
 namespace gradsmith::internal {
 
-/// EditDistance counts the insertions, deletions, changes and swaps of neighbours that turn `a` into `b`; case
-/// does not count.
+/// EditDistance counts the insertions, deletions, changes and swaps of neighbours that turn `a`
+/// into `b`; case does not count.
 int EditDistance(std::string_view a, std::string_view b);
 
-/// Closest returns the candidate that `name` was most likely meant to be, or an empty view where none is near.
+/// Closest returns the candidate that `name` was most likely meant to be, or an empty view where
+/// none is near.
 std::string_view Closest(std::string_view name, std::span<const std::string_view> candidates);
 
 /// DidYouMean returns "; did you mean 'X'?" or nothing.

@@ -32,8 +32,8 @@ std::string BoundsText(const AttributeSpec& spec) {
 }
 
 Status OutOfRange(const AttributeSpec& spec, const std::string& value) {
-  return InvalidArgument("attribute " + std::string(spec.name) + " is " + value + "; expected " +
-                         BoundsText(spec));
+  return InvalidArgument(
+      "attribute " + std::string(spec.name) + " is " + value + "; expected " + BoundsText(spec));
 }
 
 template <typename Number>
@@ -43,14 +43,15 @@ bool InRange(const AttributeSpec& spec, Number value) {
 
 Status CheckIntList(const AttributeSpec& spec, const IntList& list) {
   if (list.too_long()) {
-    return InvalidArgument("attribute " + std::string(spec.name) + " is " + ToString(list) +
-                           "; expected at most " + std::to_string(IntList::kCapacity) + " values");
+    return InvalidArgument(
+        "attribute " + std::string(spec.name) + " is " + ToString(list) + "; expected at most " +
+        std::to_string(IntList::kCapacity) + " values");
   }
   for (const std::int64_t value : list) {
     if (!InRange(spec, value)) {
-      return InvalidArgument("attribute " + std::string(spec.name) + " is " + ToString(list) +
-                             ", with " + std::to_string(value) + "; expected each " +
-                             BoundsText(spec));
+      return InvalidArgument(
+          "attribute " + std::string(spec.name) + " is " + ToString(list) + ", with " +
+          std::to_string(value) + "; expected each " + BoundsText(spec));
     }
   }
   return {};
@@ -64,9 +65,8 @@ Status CheckAttribute(const AttributeSpec& spec, const void* attributes) {
     }
     case AttributeKind::kFloat: {
       const auto value = AttributeAt<double>(spec, attributes);
-      return std::isfinite(value) && InRange(spec, value)
-                 ? Status()
-                 : OutOfRange(spec, std::to_string(value));
+      return std::isfinite(value) && InRange(spec, value) ? Status()
+                                                          : OutOfRange(spec, std::to_string(value));
     }
     case AttributeKind::kInts:
       return CheckIntList(spec, AttributeAt<IntList>(spec, attributes));
@@ -74,9 +74,10 @@ Status CheckAttribute(const AttributeSpec& spec, const void* attributes) {
       const auto value = AttributeAt<std::uint8_t>(spec, attributes);
       return value < spec.choices.size()
                  ? Status()
-                 : InvalidArgument("attribute " + std::string(spec.name) + " is the enumerator " +
-                                   std::to_string(value) + "; expected one below " +
-                                   std::to_string(spec.choices.size()));
+                 : InvalidArgument(
+                       "attribute " + std::string(spec.name) + " is the enumerator " +
+                       std::to_string(value) + "; expected one below " +
+                       std::to_string(spec.choices.size()));
     }
   }
   return Internal("attribute " + std::string(spec.name) + " has an unknown kind");
@@ -97,46 +98,54 @@ std::string TypeText(const Row& row, const TensorSpec& spec) {
 Status CheckMemory(const TensorSpec& spec, const ConstTensorRef& tensor) {
   const std::string name(spec.name);
   if (tensor.strides.size() != tensor.dims.size() || tensor.strides.too_long()) {
-    return InvalidArgument(name + " has " + std::to_string(tensor.strides.size()) + " strides " +
-                           ToString(tensor.strides) + " for " + std::to_string(tensor.rank()) +
-                           " dims " + ToString(tensor.dims) + "; expected one for each");
+    return InvalidArgument(
+        name + " has " + std::to_string(tensor.strides.size()) + " strides " +
+        ToString(tensor.strides) + " for " + std::to_string(tensor.rank()) + " dims " +
+        ToString(tensor.dims) + "; expected one for each");
   }
   for (int i = 0; i < tensor.rank(); ++i) {
     if (tensor.dims[i] < 0 || tensor.strides[i] < 0) {
       const bool dim = tensor.dims[i] < 0;
-      return InvalidArgument(name + " has " + (dim ? "dims " : "strides ") +
-                             ToString(dim ? tensor.dims : tensor.strides) + ", negative at dimension " +
-                             std::to_string(i) + "; expected 0 or more");
+      return InvalidArgument(
+          name + " has " + (dim ? "dims " : "strides ") +
+          ToString(dim ? tensor.dims : tensor.strides) + ", negative at dimension " +
+          std::to_string(i) + "; expected 0 or more");
     }
   }
   const std::int64_t count = NumElements(tensor.dims);
   if (count < 0 || (count > 0 && LastOffset(tensor) < 0)) {
-    return InvalidArgument(name + " has dims " + ToString(tensor.dims) + " and strides " +
-                           ToString(tensor.strides) +
-                           ", which reach past 2^59 elements; expected fewer");
+    return InvalidArgument(
+        name + " has dims " + ToString(tensor.dims) + " and strides " + ToString(tensor.strides) +
+        ", which reach past 2^59 elements; expected fewer");
   }
   if (count > 0 && tensor.data == nullptr) {
-    return InvalidArgument(name + " has null data; expected " + std::to_string(count) +
-                           " elements, dims " + ToString(tensor.dims));
+    return InvalidArgument(
+        name + " has null data; expected " + std::to_string(count) + " elements, dims " +
+        ToString(tensor.dims));
   }
   return {};
 }
 
-Status CheckTensor(const Row& row, const Context& context, const TensorSpec& spec,
-                   const ConstTensorRef& tensor) {
+Status CheckTensor(
+    const Row& row,
+    const Context& context,
+    const TensorSpec& spec,
+    const ConstTensorRef& tensor) {
   const std::string name(spec.name);
   if (tensor.type != ExpectedType(row, spec)) {
-    return InvalidArgument(name + " has type " + std::string(ToString(tensor.type)) +
-                           "; expected " + TypeText(row, spec));
+    return InvalidArgument(
+        name + " has type " + std::string(ToString(tensor.type)) + "; expected " +
+        TypeText(row, spec));
   }
   if (tensor.device != context.device()) {
-    return InvalidArgument(name + " is on " + std::string(ToString(tensor.device.backend)) + " " +
-                           std::to_string(tensor.device.index) + "; expected the context's device, " +
-                           std::string(ToString(context.backend())) + " " +
-                           std::to_string(context.device().index));
+    return InvalidArgument(
+        name + " is on " + std::string(ToString(tensor.device.backend)) + " " +
+        std::to_string(tensor.device.index) + "; expected the context's device, " +
+        std::string(ToString(context.backend())) + " " + std::to_string(context.device().index));
   }
   if (tensor.dims.too_long()) {
-    return InvalidArgument(name + " has more than 8 dims; expected " + std::string(spec.shape_text));
+    return InvalidArgument(
+        name + " has more than 8 dims; expected " + std::string(spec.shape_text));
   }
   return CheckMemory(spec, tensor);
 }
@@ -148,18 +157,23 @@ const Ref& ArgumentAt(std::span<const Ref> arguments, std::size_t i) {
 }
 
 template <typename Ref>
-Status CheckTensors(const Row& row, const Context& context, std::string_view role,
-                    std::span<const TensorSpec> specs, std::span<const Ref> arguments) {
+Status CheckTensors(
+    const Row& row,
+    const Context& context,
+    std::string_view role,
+    std::span<const TensorSpec> specs,
+    std::span<const Ref> arguments) {
   if (arguments.size() > specs.size()) {
-    return InvalidArgument(std::to_string(arguments.size()) + " " + std::string(role) +
-                           "s were given; expected at most " + std::to_string(specs.size()));
+    return InvalidArgument(
+        std::to_string(arguments.size()) + " " + std::string(role) +
+        "s were given; expected at most " + std::to_string(specs.size()));
   }
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const Ref& tensor = ArgumentAt(arguments, i);
     if (!tensor.present) {
       if (!specs[i].optional) {
-        return InvalidArgument(std::string(role) + " " + std::string(specs[i].name) +
-                               " is absent; it is required");
+        return InvalidArgument(
+            std::string(role) + " " + std::string(specs[i].name) + " is absent; it is required");
       }
       continue;
     }
@@ -171,8 +185,10 @@ Status CheckTensors(const Row& row, const Context& context, std::string_view rol
 }
 
 template <typename Ref>
-Status BindShapes(ShapeSymbols& symbols, std::span<const TensorSpec> specs,
-                  std::span<const Ref> arguments) {
+Status BindShapes(
+    ShapeSymbols& symbols,
+    std::span<const TensorSpec> specs,
+    std::span<const Ref> arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].present) {
       if (Status status = symbols.Bind(specs[i], arguments[i].dims); !status.ok()) {
@@ -183,8 +199,11 @@ Status BindShapes(ShapeSymbols& symbols, std::span<const TensorSpec> specs,
   return {};
 }
 
-Status CheckShapes(const OpSchema& op, const void* attributes,
-                   std::span<const ConstTensorRef> inputs, std::span<const TensorRef> outputs) {
+Status CheckShapes(
+    const OpSchema& op,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
   ShapeSymbols symbols(op, attributes);
   if (Status status = BindShapes(symbols, op.inputs, inputs); !status.ok()) {
     return status;
@@ -203,18 +222,23 @@ bool SameMemory(const ConstTensorRef& a, const ConstTensorRef& b) {
 }
 
 Status OverlapError(std::string_view output, std::string_view other) {
-  return InvalidArgument("output " + std::string(output) + " overlaps " + std::string(other) +
-                         " in memory; expected memory of its own");
+  return InvalidArgument(
+      "output " + std::string(output) + " overlaps " + std::string(other) +
+      " in memory; expected memory of its own");
 }
 
-Status CheckOverlapsOf(const OpSchema& op, std::size_t i, std::span<const ConstTensorRef> inputs,
-                       std::span<const TensorRef> outputs) {
+Status CheckOverlapsOf(
+    const OpSchema& op,
+    std::size_t i,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
   const TensorSpec& spec = op.outputs[i];
   const ConstTensorRef output = outputs[i];
   if (OverlapsItself(output)) {
-    return InvalidArgument("output " + std::string(spec.name) + " has dims " +
-                           ToString(output.dims) + " and strides " + ToString(output.strides) +
-                           ", in which elements share memory; expected strides that do not overlap");
+    return InvalidArgument(
+        "output " + std::string(spec.name) + " has dims " + ToString(output.dims) +
+        " and strides " + ToString(output.strides) +
+        ", in which elements share memory; expected strides that do not overlap");
   }
   for (std::size_t j = 0; j < inputs.size(); ++j) {
     const bool in_place = spec.in_place_of == static_cast<int>(j) && SameMemory(output, inputs[j]);
@@ -230,8 +254,10 @@ Status CheckOverlapsOf(const OpSchema& op, std::size_t i, std::span<const ConstT
   return {};
 }
 
-Status CheckOverlaps(const OpSchema& op, std::span<const ConstTensorRef> inputs,
-                     std::span<const TensorRef> outputs) {
+Status CheckOverlaps(
+    const OpSchema& op,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (Status status = CheckOverlapsOf(op, i, inputs, outputs); !status.ok()) {
       return status;
@@ -251,12 +277,17 @@ Status ValidateAttributes(const OpSchema& op, const void* attributes) {
   return {};
 }
 
-Status ValidateCall(const Row& row, const Context& context, const void* attributes,
-                    std::span<const ConstTensorRef> inputs, std::span<const TensorRef> outputs) {
+Status ValidateCall(
+    const Row& row,
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
   const OpSchema& op = *row.op;
   if (context.backend() != row.backend) {
-    return InvalidArgument("the context is on " + std::string(ToString(context.backend())) +
-                           "; expected " + std::string(ToString(row.backend)));
+    return InvalidArgument(
+        "the context is on " + std::string(ToString(context.backend())) + "; expected " +
+        std::string(ToString(row.backend)));
   }
   if (Status status = ValidateAttributes(op, attributes); !status.ok()) {
     return status;
@@ -273,27 +304,29 @@ Status ValidateCall(const Row& row, const Context& context, const void* attribut
   return CheckOverlaps(op, inputs, outputs);
 }
 
-Result<std::vector<Dims>> InferShapes(const OpSchema& op, const void* attributes,
-                                      std::span<const ConstTensorRef> inputs) {
+Result<std::vector<Dims>>
+InferShapes(const OpSchema& op, const void* attributes, std::span<const ConstTensorRef> inputs) {
   if (Status status = ValidateAttributes(op, attributes); !status.ok()) {
     return status;
   }
   if (inputs.size() > op.inputs.size()) {
-    return InvalidArgument(std::to_string(inputs.size()) + " inputs were given; expected at most " +
-                           std::to_string(op.inputs.size()));
+    return InvalidArgument(
+        std::to_string(inputs.size()) + " inputs were given; expected at most " +
+        std::to_string(op.inputs.size()));
   }
   ShapeSymbols symbols(op, attributes);
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const ConstTensorRef& input = ArgumentAt(inputs, i);
     if (!input.present && !op.inputs[i].optional) {
-      return InvalidArgument("input " + std::string(op.inputs[i].name) +
-                             " is absent; it is required");
+      return InvalidArgument(
+          "input " + std::string(op.inputs[i].name) + " is absent; it is required");
     }
-    const bool negative = std::any_of(input.dims.begin(), input.dims.end(),
-                                      [](std::int64_t dim) { return dim < 0; });
+    const bool negative =
+        std::any_of(input.dims.begin(), input.dims.end(), [](std::int64_t dim) { return dim < 0; });
     if (negative) {
-      return InvalidArgument(std::string(op.inputs[i].name) + " has dims " + ToString(input.dims) +
-                             "; expected 0 or more");
+      return InvalidArgument(
+          std::string(op.inputs[i].name) + " has dims " + ToString(input.dims) +
+          "; expected 0 or more");
     }
   }
   if (Status status = BindShapes(symbols, op.inputs, inputs); !status.ok()) {

@@ -11,17 +11,21 @@
 
 namespace gradsmith::internal {
 
-/// ValidateCall checks everything that the schema says of a call: attributes, presence, types, devices, memory,
-/// shapes and overlap. Its sentences do not name the row; Call does.
-Status ValidateCall(const Row& row, const Context& context, const void* attributes,
-                    std::span<const ConstTensorRef> inputs, std::span<const TensorRef> outputs);
+/// ValidateCall checks everything that the schema says of a call: attributes, presence, types,
+/// devices, memory, shapes and overlap. Its sentences do not name the row; Call does.
+Status ValidateCall(
+    const Row& row,
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs);
 
 /// ValidateAttributes checks ranges, and lengths of lists as far as they do not depend on shapes.
 Status ValidateAttributes(const OpSchema& op, const void* attributes);
 
 /// InferShapes returns the dims of every output. Only the inputs' presence and dims matter.
-Result<std::vector<Dims>> InferShapes(const OpSchema& op, const void* attributes,
-                                      std::span<const ConstTensorRef> inputs);
+Result<std::vector<Dims>>
+InferShapes(const OpSchema& op, const void* attributes, std::span<const ConstTensorRef> inputs);
 
 }  // namespace gradsmith::internal
 

@@ -362,6 +362,17 @@ TEST(BatchNorm, LargeMeansDoNotCancel) {
   ExpectTraining(step, dims, {}, 1e-9);
 }
 
+TEST(BatchNorm, VarianceDoesNotTakeInTheRoundingOfTheMean) {
+  constexpr double kLarge = 0x1.0p50;
+  Step step({3, 1}, {DataType::kDouble, DataType::kDouble, DataType::kDouble}, Layout::kContiguous);
+  step.FillInputs([] { return 0.0; });
+  // The mean, 2/3 more than kLarge, can only be rounded to 3/4 more.
+  step.x.Fill({kLarge, kLarge + 1, kLarge + 1});
+  ASSERT_TRUE(step.Train(ContextWith(1), {.epsilon = 0, .momentum = 0}).ok());
+  EXPECT_EQ(step.saved_mean.Values(), (Values{kLarge + 0.75}));
+  EXPECT_NEAR(step.new_var.Values()[0], 1.0 / 3, 1e-15);
+}
+
 TEST(BatchNorm, OneValuePerChannel) {
   for (const Sizes& dims : {Sizes{1, 3}, Sizes{1, 3, 1, 1}}) {
     Step step(dims, {}, Layout::kContiguous);

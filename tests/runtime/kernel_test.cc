@@ -62,7 +62,7 @@ TEST_F(ConvGradKernel, RunsAndMayBeRunAgain) {
   for (int run = 0; run < 2; ++run) {
     const Status status = kernel->Run(context_, {dy_, x_, w_}, {dx_});
     ASSERT_TRUE(status.ok()) << status.message();
-    EXPECT_EQ(dx_data_[0], 4.0F);             // one tap reads the corner, for each of four filters
+    EXPECT_EQ(dx_data_[0], 4.0F);              // one tap reads the corner, for each of four filters
     EXPECT_EQ(dx_data_[2 * 5 + 2], 4.0F * 6);  // all six read the middle
   }
 }
@@ -74,8 +74,7 @@ TEST_F(ConvGradKernel, NamesWhatIsWrongWithAnAttribute) {
       "group, auto_pad; did you mean 'strides'?");
   EXPECT_EQ(
       CreateError({{"group", 1}, {"group", 1}}), "attribute group is given twice; expected once");
-  EXPECT_EQ(
-      CreateError({{"group", "two"}}), "attribute group is 'two'; expected an integer");
+  EXPECT_EQ(CreateError({{"group", "two"}}), "attribute group is 'two'; expected an integer");
   EXPECT_EQ(CreateError({{"group", 0}}), "attribute group is 0; expected at least 1");
   EXPECT_EQ(
       CreateError({{"strides", IntList{1, 0}}}),
@@ -95,8 +94,7 @@ TEST_F(ConvGradKernel, NamesWhatIsWrongWithATensor) {
   x_.type = DataType::kFloat;
   x_.dims = {2, 3, 5};
   x_.strides = {15, 5, 1};
-  EXPECT_EQ(
-      RunError(), "X has shape [2, 3, 5], rank 3; expected rank 4: [N, C, *D]");
+  EXPECT_EQ(RunError(), "X has shape [2, 3, 5], rank 3; expected rank 4: [N, C, *D]");
   x_ = {DataType::kFloat, x_data_.data(), {2, 2, 5, 5}};
   EXPECT_EQ(
       RunError(),
@@ -104,7 +102,8 @@ TEST_F(ConvGradKernel, NamesWhatIsWrongWithATensor) {
       "[M, C / group, *K]");
   x_ = {DataType::kFloat, x_data_.data(), {2, 3, 4, 5}};
   EXPECT_EQ(
-      RunError(), "dY has O = [3, 4]; expected [2, 4] by conv::OutputSpatial(D, K), D = [4, 5] from X, "
+      RunError(),
+      "dY has O = [3, 4]; expected [2, 4] by conv::OutputSpatial(D, K), D = [4, 5] from X, "
       "K = [3, 2] from W");
   x_ = {};
   EXPECT_EQ(RunError(), "input X is absent; it is required");
@@ -123,8 +122,7 @@ TEST_F(ConvGradKernel, NamesWhatIsWrongWithMemory) {
       "expected strides that do not overlap");
   dx_.strides = {75, 25, -5, 1};
   EXPECT_EQ(
-      RunError(),
-      "dX has strides [75, 25, -5, 1], negative at dimension 2; expected 0 or more");
+      RunError(), "dX has strides [75, 25, -5, 1], negative at dimension 2; expected 0 or more");
   dx_.strides = {75, 25, 5};
   EXPECT_EQ(
       RunError(), "dX has 3 strides [75, 25, 5] for 4 dims [2, 3, 5, 5]; expected one for each");
@@ -147,8 +145,7 @@ TEST_F(ConvGradKernel, MissingRowsAreExplained) {
       Kernel::Create(registry_, "ConvGrad", {DataType::kFloat}, Backend::kCuda);
   EXPECT_EQ(kernel.status().code(), StatusCode::kUnsupported);
   EXPECT_EQ(
-      kernel.status().message(),
-      registry_.Explain("ConvGrad", {DataType::kFloat}, Backend::kCuda));
+      kernel.status().message(), registry_.Explain("ConvGrad", {DataType::kFloat}, Backend::kCuda));
 }
 
 TEST_F(ConvGradKernel, InfersShapes) {
@@ -182,10 +179,8 @@ TEST(FloatAttributes, MustBeFiniteAndInRange) {
   ASSERT_TRUE(RegisterAll(registry).ok());
   const auto error = [&](double momentum) {
     return Kernel::Create(
-               registry,
-               "BatchNormalization",
-               {DataType::kFloat, DataType::kFloat, DataType::kFloat},
-               Backend::kCpu,
+               registry, "BatchNormalization",
+               {DataType::kFloat, DataType::kFloat, DataType::kFloat}, Backend::kCpu,
                {{"momentum", momentum}})
         .status()
         .message();
@@ -193,7 +188,9 @@ TEST(FloatAttributes, MustBeFiniteAndInRange) {
   EXPECT_EQ(error(0.5), "");
   EXPECT_EQ(error(1), "");
   EXPECT_NE(error(1.5).find("attribute momentum is 1.500000; expected 0 to 1"), std::string::npos);
-  EXPECT_NE(error(std::numeric_limits<double>::quiet_NaN()).find("attribute momentum is nan"), std::string::npos);
+  EXPECT_NE(
+      error(std::numeric_limits<double>::quiet_NaN()).find("attribute momentum is nan"),
+      std::string::npos);
 }
 
 }  // namespace

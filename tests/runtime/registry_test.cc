@@ -21,8 +21,8 @@ thread_local int allocations = 0;
 
 }  // namespace
 
-// Every allocation of this test program goes through here, so that a test can count its own. Not inlined: the
-// compiler would take the pair of new and free for a mistake.
+// Every allocation of this test program goes through here, so that a test can count its own. Not
+// inlined: the compiler would take the pair of new and free for a mistake.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   allocations += count_allocations ? 1 : 0;
   if (void* memory = std::malloc(size == 0 ? 1 : size)) {
@@ -30,8 +30,12 @@ thread_local int allocations = 0;
   }
   throw std::bad_alloc();
 }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
+  std::free(memory);
+}
 
 namespace gradsmith {
 namespace {
@@ -79,7 +83,8 @@ TEST(Registry, FindsEveryBuiltinRowAndNoOther) {
   for (const Row* row : registry.rows()) {
     EXPECT_EQ(registry.Find(row->op->name, row->types, row->backend), row) << ToString(*row);
   }
-  EXPECT_EQ(registry.Find("ConvGrad", {DataType::kFloat, DataType::kFloat}, Backend::kCpu), nullptr);
+  EXPECT_EQ(
+      registry.Find("ConvGrad", {DataType::kFloat, DataType::kFloat}, Backend::kCpu), nullptr);
   EXPECT_EQ(registry.Find("ConvGrad", {}, Backend::kCpu), nullptr);
   EXPECT_EQ(registry.Find("convgrad", {DataType::kFloat}, Backend::kCpu), nullptr);
   EXPECT_EQ(Registry().Find("ConvGrad", {DataType::kFloat}, Backend::kCpu), nullptr);
@@ -132,22 +137,23 @@ TEST(Registry, LookingUpAndCallingAllocatesNothing) {
 
 TEST(Explain, SaysWhereARowIs) {
   const std::string text = Builtin().Explain("ConvGrad", {DataType::kFloat}, Backend::kCpu);
-  EXPECT_NE(text.find("ConvGrad(float) on cpu is there: ConvGrad[float] on cpu (ops.yaml:"), text.npos)
+  EXPECT_NE(
+      text.find("ConvGrad(float) on cpu is there: ConvGrad[float] on cpu (ops.yaml:"), text.npos)
       << text;
   EXPECT_NE(text.find("kernel conv::ConvGrad"), text.npos) << text;
 }
 
 TEST(Explain, NamesTheNearestRowsAndTheFirstDifference) {
   const std::string text = Builtin().Explain(
-      "BatchNormalizationGrad",
-      {DataType::kMLFloat16, DataType::kFloat, DataType::kDouble},
+      "BatchNormalizationGrad", {DataType::kMLFloat16, DataType::kFloat, DataType::kDouble},
       Backend::kCpu);
   EXPECT_EQ(
       text.find("No row is BatchNormalizationGrad(MLFloat16, float, double) on cpu.\n"
                 "  nearest: BatchNormalizationGrad[half_float_params] on cpu (ops.yaml:"),
       0U)
       << text;
-  EXPECT_NE(text.find("with (MLFloat16, float, float): T2 is float, not double"), text.npos) << text;
+  EXPECT_NE(text.find("with (MLFloat16, float, float): T2 is float, not double"), text.npos)
+      << text;
 }
 
 TEST(Explain, NamesTheBackend) {
@@ -158,7 +164,8 @@ TEST(Explain, NamesTheBackend) {
 
 TEST(Explain, SuggestsTheOpThatWasMeant) {
   const std::string text = Builtin().Explain("ConvGard", {DataType::kFloat}, Backend::kCpu);
-  EXPECT_EQ(text.find("There is no op 'ConvGard'; did you mean 'ConvGrad'? The ops are: "), 0U) << text;
+  EXPECT_EQ(text.find("There is no op 'ConvGard'; did you mean 'ConvGrad'? The ops are: "), 0U)
+      << text;
 }
 
 TEST(Explain, CountsTypeParameters) {

@@ -18,8 +18,8 @@ double HalfByDefinition(std::uint32_t bits) {
   if (exponent == 31) {
     return mantissa == 0 ? sign * std::numeric_limits<double>::infinity() : std::nan("");
   }
-  return sign * (exponent == 0 ? std::ldexp(mantissa, -24)
-                               : std::ldexp(1024.0 + mantissa, exponent - 25));
+  return sign *
+         (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024.0 + mantissa, exponent - 25));
 }
 
 TEST(MLFloat16, EveryBitPatternHasItsValueAndComesBack) {

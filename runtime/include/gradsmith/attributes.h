@@ -11,24 +11,29 @@
 
 namespace gradsmith {
 
-/// AutoPad is how a convolution's pads come about (ONNX Conv, attribute `auto_pad`). NOTSET: from `pads`;
-/// VALID: none; SAME_UPPER and SAME_LOWER: so many that the output has ceil(input / stride) positions, an odd
-/// one at the end or at the beginning.
+/// AutoPad is how a convolution's pads come about (ONNX Conv, attribute `auto_pad`). NOTSET: from
+/// `pads`; VALID: none; SAME_UPPER and SAME_LOWER: so many that the output has ceil(input / stride)
+/// positions, an odd one at the end or at the beginning.
 enum class AutoPad : std::uint8_t { NOTSET, SAME_UPPER, SAME_LOWER, VALID };
 
-/// AttributeValue is the value of an attribute whose op is chosen at run time. An enum's value is its name.
+/// AttributeValue is the value of an attribute whose op is chosen at run time. An enum's value is
+/// its name.
 class AttributeValue {
  public:
   using Variant = std::variant<std::int64_t, double, std::string, IntList>;
 
   template <std::integral I>
     requires(!std::same_as<I, bool>)
-  AttributeValue(I value) : value_(static_cast<std::int64_t>(value)) {}  // NOLINT(google-explicit-constructor)
+  AttributeValue(I value)
+      : value_(static_cast<std::int64_t>(value)) {}  // NOLINT(google-explicit-constructor)
   template <std::floating_point F>
-  AttributeValue(F value) : value_(static_cast<double>(value)) {}  // NOLINT(google-explicit-constructor)
-  AttributeValue(std::string value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  AttributeValue(const char* value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
-  AttributeValue(const IntList& value) : value_(value) {}            // NOLINT(google-explicit-constructor)
+  AttributeValue(F value)
+      : value_(static_cast<double>(value)) {}  // NOLINT(google-explicit-constructor)
+  AttributeValue(std::string value)
+      : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  AttributeValue(const char* value)
+      : value_(std::string(value)) {}                      // NOLINT(google-explicit-constructor)
+  AttributeValue(const IntList& value) : value_(value) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] const Variant& variant() const { return value_; }
 

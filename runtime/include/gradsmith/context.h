@@ -14,13 +14,13 @@ class ThreadPool;
 /// ContextOptions are the policies of a Context.
 struct ContextOptions {
   Device device = {};
-  /// How many threads the CPU backend may use, the caller's among them; 0 means one for each processor.
-  /// Results have the same bits for any number.
+  /// How many threads the CPU backend may use, the caller's among them; 0 means one for each
+  /// processor. Results have the same bits for any number.
   int threads = 0;
 };
 
-/// Context says where calls run and under which policies. Make one and keep it: it owns the CPU backend's
-/// threads. Copies share them. Several host threads may call through one Context at once.
+/// Context says where calls run and under which policies. Make one and keep it: it owns the CPU
+/// backend's threads. Copies share them. Several host threads may call through one Context at once.
 class Context {
  public:
   Context() : Context(ContextOptions{}) {}

@@ -15,30 +15,31 @@ namespace gradsmith {
 /// DispatchTable is a constant list of rows, op by op, as the generator writes it.
 using DispatchTable = std::span<const std::span<const Row>>;
 
-/// Registry finds rows by op, types and backend. Fill it once; looking up is thread-safe and allocates nothing.
+/// Registry finds rows by op, types and backend. Fill it once; looking up is thread-safe and
+/// allocates nothing.
 ///
 ///     Registry registry;
 ///     Status status = RegisterAll(registry);
 class Registry {
  public:
-  /// Add takes in a table that outlives the Registry. A row that is there already is an error that names
-  /// both `ops.yaml` lines; nothing of the table is then added.
+  /// Add takes in a table that outlives the Registry. A row that is there already is an error that
+  /// names both `ops.yaml` lines; nothing of the table is then added.
   Status Add(DispatchTable table);
 
   /// Find returns the row, or null; Explain says why.
-  [[nodiscard]] const Row* Find(std::string_view op, std::span<const DataType> types,
-                                Backend backend) const;
-  [[nodiscard]] const Row* Find(std::string_view op, std::initializer_list<DataType> types,
-                                Backend backend) const {
+  [[nodiscard]] const Row*
+  Find(std::string_view op, std::span<const DataType> types, Backend backend) const;
+  [[nodiscard]] const Row*
+  Find(std::string_view op, std::initializer_list<DataType> types, Backend backend) const {
     return Find(op, std::span(types.begin(), types.size()), backend);
   }
 
-  /// Explain says in sentences whether the combination is there and, if not, the nearest rows and the first
-  /// field in which each differs.
-  [[nodiscard]] std::string Explain(std::string_view op, std::span<const DataType> types,
-                                    Backend backend) const;
-  [[nodiscard]] std::string Explain(std::string_view op, std::initializer_list<DataType> types,
-                                    Backend backend) const {
+  /// Explain says in sentences whether the combination is there and, if not, the nearest rows and
+  /// the first field in which each differs.
+  [[nodiscard]] std::string
+  Explain(std::string_view op, std::span<const DataType> types, Backend backend) const;
+  [[nodiscard]] std::string
+  Explain(std::string_view op, std::initializer_list<DataType> types, Backend backend) const {
     return Explain(op, std::span(types.begin(), types.size()), backend);
   }
 

@@ -12,8 +12,9 @@
 #include "gradsmith/tensor.h"
 #include "gradsmith/types.h"
 
-/// The tables that the generator writes from `ops.yaml`: what an op's arguments must be, and which rows
-/// (op x type combination x backend) there are. They are constants; nothing in them needs start-up code.
+/// The tables that the generator writes from `ops.yaml`: what an op's arguments must be, and which
+/// rows (op x type combination x backend) there are. They are constants; nothing in them needs
+/// start-up code.
 
 namespace gradsmith {
 
@@ -29,8 +30,8 @@ struct DimSpec {
   std::int64_t constant = 0;
 };
 
-/// ShapeRule computes a list symbol from an op's attributes struct and the symbols bound so far, in the order
-/// of OpSchema::symbols.
+/// ShapeRule computes a list symbol from an op's attributes struct and the symbols bound so far, in
+/// the order of OpSchema::symbols.
 using ShapeRule = Result<Dims> (*)(const void* attributes, std::span<const Dims> symbols);
 
 /// SymbolSpec is a name that shapes share. A scalar symbol is one dim; a list symbol is several.
@@ -42,6 +43,8 @@ struct SymbolSpec {
   std::int8_t max_length = kMaxRank;
   /// For lists: index of the symbol that has the same length, or -1.
   std::int8_t length_of = -1;
+  /// For scalars: index of an int attribute that the dim must be a multiple of, or -1.
+  std::int8_t multiple_of = -1;
   /// What the symbol must be once the inputs are known, or null. `rule_name` is for messages.
   ShapeRule rule = nullptr;
   std::string_view rule_name = {};
@@ -65,7 +68,8 @@ struct TensorSpec {
 
 enum class AttributeKind : std::uint8_t { kInt, kFloat, kInts, kEnum };
 
-/// AttributeSpec is an attribute: where it lies in the op's attributes struct and which values it may have.
+/// AttributeSpec is an attribute: where it lies in the op's attributes struct and which values it
+/// may have.
 struct AttributeSpec {
   std::string_view name = {};
   AttributeKind kind = AttributeKind::kInt;
@@ -76,8 +80,8 @@ struct AttributeSpec {
   double maximum = 0;
   /// For enums: the names, in the order of the enumerators from 0.
   std::span<const std::string_view> choices = {};
-  /// For lists: a list that is not empty has length_factor * (length of symbol length_of) entries; no rule
-  /// where length_of is -1.
+  /// For lists: a list that is not empty has length_factor * (length of symbol length_of) entries;
+  /// no rule where length_of is -1.
   std::int8_t length_factor = 1;
   std::int8_t length_of = -1;
 };
@@ -103,11 +107,13 @@ struct OpSchema {
   std::shared_ptr<void> (*make_attributes)() = nullptr;
 };
 
-/// RunFunction binds positional arguments to the handwritten kernel's names and runs it. The arguments have
-/// been validated.
-using RunFunction = Status (*)(const Context& context, const void* attributes,
-                               std::span<const ConstTensorRef> inputs,
-                               std::span<const TensorRef> outputs);
+/// RunFunction binds positional arguments to the handwritten kernel's names and runs it. The
+/// arguments have been validated.
+using RunFunction = Status (*)(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs);
 
 /// Row is one line of the dispatch table: an op with one type combination on one backend.
 struct Row {
@@ -118,8 +124,9 @@ struct Row {
   std::span<const DataType> types = {};
   Backend backend = Backend::kCpu;
   RunFunction run = nullptr;
-  /// Where `ops.yaml` has the row: the line of the entry that holds it, and how many lines further down. Entry
-  /// lines are kept in the dispatch table's file alone, so that an edit of one entry recompiles no other.
+  /// Where `ops.yaml` has the row: the line of the entry that holds it, and how many lines further
+  /// down. Entry lines are kept in the dispatch table's file alone, so that an edit of one entry
+  /// recompiles no other.
   const std::int32_t* entry_line = nullptr;
   std::int32_t line_offset = 0;
 
@@ -130,10 +137,14 @@ struct Row {
 /// ToString returns, for example, "ConvGrad[float] on cpu (ops.yaml:57)".
 std::string ToString(const Row& row);
 
-/// Call validates the arguments against the row's schema and runs its kernel. The typed functions and
-/// Kernel::Run both end here. Errors are prefixed by ToString(row).
-Status Call(const Row& row, const Context& context, const void* attributes,
-            std::span<const ConstTensorRef> inputs, std::span<const TensorRef> outputs);
+/// Call validates the arguments against the row's schema and runs its kernel. The typed functions
+/// and Kernel::Run both end here. Errors are prefixed by ToString(row).
+Status Call(
+    const Row& row,
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs);
 
 }  // namespace gradsmith
 

@@ -12,9 +12,9 @@
 
 namespace gradsmith {
 
-/// IntList holds up to eight integers in place: dims, strides, and attributes such as `pads`. It never
-/// allocates. A longer list keeps its first eight and remembers that it was too long, so that the call
-/// it is passed to can refuse it with a sentence.
+/// IntList holds up to eight integers in place: dims, strides, and attributes such as `pads`. It
+/// never allocates. A longer list keeps its first eight and remembers that it was too long, so that
+/// the call it is passed to can refuse it with a sentence.
 class IntList {
  public:
   static constexpr int kCapacity = 8;
@@ -89,11 +89,13 @@ Strides ContiguousStrides(const Dims& dims);
 /// ChannelsLastStrides returns the strides of dims (N, C, D...) stored as (N, D..., C) (NHWC).
 Strides ChannelsLastStrides(const Dims& dims);
 
-/// NumElements returns the product of dims, or -1 where it does not fit 63 bits or a dim is negative.
+/// NumElements returns the product of dims, or -1 where it does not fit 63 bits or a dim is
+/// negative.
 std::int64_t NumElements(const Dims& dims);
 
 /// BasicTensorRef is a non-owning view of a tensor whose element type is known at run time. A
-/// default-constructed one is absent: an output that is not wanted, an optional input that is not given.
+/// default-constructed one is absent: an output that is not wanted, an optional input that is not
+/// given.
 template <typename Void>
 struct BasicTensorRef {
   Void* data = nullptr;
@@ -107,8 +109,12 @@ struct BasicTensorRef {
   /// A dense view, last dimension fastest.
   BasicTensorRef(DataType type, Void* data, const Dims& dims, Device device = {})
       : BasicTensorRef(type, data, dims, ContiguousStrides(dims), device) {}
-  BasicTensorRef(DataType type, Void* data, const Dims& dims, const Strides& strides,
-                 Device device = {})
+  BasicTensorRef(
+      DataType type,
+      Void* data,
+      const Dims& dims,
+      const Strides& strides,
+      Device device = {})
       : data(data), dims(dims), strides(strides), device(device), type(type), present(true) {}
   /// A writable view serves as a read-only one.
   template <typename Other>
@@ -129,8 +135,8 @@ using TensorRef = BasicTensorRef<void>;
 /// ConstTensorRef views a tensor that is only read.
 using ConstTensorRef = BasicTensorRef<const void>;
 
-/// TensorView is a non-owning view whose element type is known at compile time: TensorView<float> may be
-/// written, TensorView<const float> is only read. A default-constructed one is absent.
+/// TensorView is a non-owning view whose element type is known at compile time: TensorView<float>
+/// may be written, TensorView<const float> is only read. A default-constructed one is absent.
 template <typename T>
 class TensorView {
  public:
@@ -145,7 +151,8 @@ class TensorView {
   /// A writable view serves as a read-only one.
   template <typename U>
     requires(std::is_const_v<T> && std::is_same_v<std::remove_const_t<T>, U>)
-  TensorView(const TensorView<U>& other) : ref_(other.ref()) {}  // NOLINT(google-explicit-constructor)
+  TensorView(const TensorView<U>& other)
+      : ref_(other.ref()) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] T* data() const { return static_cast<T*>(ref_.data); }
   [[nodiscard]] const Dims& dims() const { return ref_.dims; }

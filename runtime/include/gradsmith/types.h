@@ -13,8 +13,8 @@ enum class DataType : std::uint8_t { kFloat, kDouble, kMLFloat16, kBFloat16 };
 
 inline constexpr int kDataTypeCount = 4;
 
-/// MLFloat16 stores an IEEE 754 binary16 number. Layout-compatible with `__half`; arithmetic is done
-/// in float.
+/// MLFloat16 stores an IEEE 754 binary16 number. Layout-compatible with `__half`; arithmetic is
+/// done in float.
 struct MLFloat16 {
   std::uint16_t bits = 0;
 
@@ -131,7 +131,8 @@ constexpr std::uint16_t MLFloat16::FromFloat(float value) {
     return sign | 0x7C00U;  // rounds to 65536 or more
   }
   if (magnitude < 0x38800000U) {
-    // A subnormal half is a multiple of 2^-24: adding 0.5 leaves that multiple, rounded, in the low bits.
+    // A subnormal half is a multiple of 2^-24: adding 0.5 leaves that multiple, rounded, in the low
+    // bits.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
     return sign | static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(shifted) - 0x3F000000U);
   }

@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <type_traits>
+#include <vector>
+
+#include "conv/lowering.h"
+#include "conv/patch_product.h"
+#include "conv/patches.h"
+#include "conv/primitives.h"
+#include "core/element.h"
+
+/// Each position of x is a sum over the positions of y that read it, so that no two threads add to
+/// the same element. With a stride only some taps reach a position, which ones depends on its
+/// remainder by the stride: the positions of one remainder are a product of their own, a
+/// convolution of y without a stride.
+namespace gradsmith::conv {
+namespace {
+
+/// Strides between every `steps`-th element along each axis, of which there are `counts`.
+PerAxis<std::int64_t> Scaled(
+    const PerAxis<std::int64_t>& strides,
+    const PerAxis<std::int64_t>& steps,
+    const PerAxis<std::int64_t>& counts) {
+  PerAxis<std::int64_t> result{};
+  for (int i = 0; i < kMaxSpatialRank; ++i) {
+    // The step of a single element means nothing, and may be too large to multiply.
+    result[i] = counts[i] > 1 ? strides[i] * steps[i] : 0;
+  }
+  return result;
+}
+
+/// Phase is the positions of x along one axis that have one remainder by the stride, and the taps
+/// that reach them: first_tap, first_tap + tap_period, and so on.
+struct Phase {
+  std::int64_t remainder;
+  std::int64_t first_tap;
+  std::int64_t tap_period;
+  AxisTaps taps;
+};
+
+std::vector<Phase> PhasesOf(const Axis& axis) {
+  const std::int64_t divisor = std::gcd(axis.stride, axis.dilation);
+  const std::int64_t period = axis.stride / divisor;
+  std::vector<Phase> phases;
+  for (std::int64_t tap = 0; tap < std::min(axis.w, period); ++tap) {
+    const std::int64_t reached = (tap * axis.dilation) - axis.pad_begin;
+    const std::int64_t rest = reached % axis.stride;
+    const std::int64_t remainder = rest < 0 ? rest + axis.stride : rest;
+    if (remainder >= axis.x) {
+      continue;
+    }
+    phases.push_back(
+        {.remainder = remainder,
+         .first_tap = tap,
+         .tap_period = period,
+         .taps = {
+             .positions = ((axis.x - remainder - 1) / axis.stride) + 1,
+             .source = axis.y,
+             .taps = ((axis.w - tap - 1) / period) + 1,
+             .step = 1,
+             .first = (remainder - reached) / axis.stride,
+             .tap_step = -(axis.dilation / divisor)}});
+  }
+  return phases;
+}
+
+/// Phases of all axes: every combination of theirs.
+using PhaseLists = PerAxis<std::vector<Phase>>;
+
+/// Whether the phases together are all positions of x.
+bool CoverAll(const PhaseLists& phases, const LoweredProblem& lowered) {
+  for (int i = 0; i < kMaxSpatialRank; ++i) {
+    const auto count = static_cast<std::int64_t>(phases[i].size());
+    if (count < std::min(lowered.axes[i].stride, lowered.axes[i].x)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+template <typename T>
+struct BackwardDataArguments {
+  const T* y;
+  const T* w;
+  T* x;
+  const std::vector<internal::Accumulator<T>>* bias;
+};
+
+template <typename T>
+void RunPhase(
+    const Context& context,
+    const Problem& problem,
+    const LoweredProblem& lowered,
+    const BackwardDataArguments<T>& arguments,
+    const PerAxis<Phase>& phase) {
+  PerAxis<AxisTaps> taps;
+  PerAxis<std::int64_t> tap_counts{};
+  PerAxis<std::int64_t> tap_periods{};
+  PerAxis<std::int64_t> positions{};
+  PerAxis<std::int64_t> strides{};
+  const T* w = arguments.w;
+  T* x = arguments.x;
+  for (int i = 0; i < kMaxSpatialRank; ++i) {
+    taps[i] = phase[i].taps;
+    tap_counts[i] = taps[i].taps;
+    tap_periods[i] = phase[i].tap_period;
+    positions[i] = taps[i].positions;
+    strides[i] = lowered.axes[i].stride;
+    w += phase[i].first_tap * lowered.w.spatial[i];
+    x += phase[i].remainder * lowered.x.spatial[i];
+  }
+  TensorSteps x_steps = lowered.x;
+  x_steps.spatial = Scaled(lowered.x.spatial, strides, positions);
+  const std::int64_t x_channels = problem.x_channels / problem.group;
+  const std::int64_t y_channels = problem.y_channels / problem.group;
+  const PatchMatrix<T> patches(arguments.y, lowered.y, problem.batch, y_channels, taps);
+  RunPatchProduct<T>(
+      context, {.patches = patches,
+                .patches_group_step = y_channels * lowered.y.channel,
+                .filter = w,
+                .filter_row_stride = lowered.w.channel,
+                .filter_columns = patches.RowGrid(
+                    lowered.w.outer, Scaled(lowered.w.spatial, tap_periods, tap_counts)),
+                .filter_group_step = y_channels * lowered.w.outer,
+                .result = x,
+                .result_row_stride = lowered.x.channel,
+                .result_columns = ImageGrid(problem.batch, positions, x_steps),
+                .result_group_step = x_channels * lowered.x.channel,
+                .groups = problem.group,
+                .rows = x_channels,
+                .bias = arguments.bias});
+}
+
+template <typename T>
+void BackwardDataOf(
+    const Context& context,
+    const Problem& problem,
+    const T* y,
+    const T* w,
+    const ConstTensorRef* bias_tensor,
+    T* x) {
+  const LoweredProblem lowered = Lower(problem);
+  const Grid columns = ImageGrid(problem.batch, SizesOf(lowered, &Axis::x), lowered.x);
+  if (problem.x_channels == 0 || columns.size() == 0) {
+    return;
+  }
+  const std::vector<internal::Accumulator<T>> bias = LoadBias<T>(bias_tensor);
+  const bool y_is_empty = problem.y_channels == 0 || HasZero(SizesOf(lowered, &Axis::y));
+  PhaseLists phases;
+  for (int i = 0; i < kMaxSpatialRank && !y_is_empty; ++i) {
+    phases[i] = PhasesOf(lowered.axes[i]);
+  }
+  if (!CoverAll(phases, lowered)) {
+    FillWithBias(context, x, problem.x_channels, lowered.x.channel, columns, bias);
+  }
+  const BackwardDataArguments<T> arguments{.y = y, .w = w, .x = x, .bias = &bias};
+  for (const Phase& first : phases[0]) {
+    for (const Phase& second : phases[1]) {
+      for (const Phase& third : phases[2]) {
+        RunPhase(context, problem, lowered, arguments, {first, second, third});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void BackwardData(
+    const Context& context,
+    const Problem& problem,
+    const void* y,
+    const void* w,
+    const ConstTensorRef* bias,
+    void* x) {
+  internal::VisitDataType(problem.type, [&]<typename T>(std::type_identity<T>) {
+    BackwardDataOf(
+        context, problem, static_cast<const T*>(y), static_cast<const T*>(w), bias,
+        static_cast<T*>(x));
+  });
+}
+
+}  // namespace gradsmith::conv
