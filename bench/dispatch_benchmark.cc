@@ -1,5 +1,6 @@
-// What finding a row and calling through it costs, beside the bare indirect call. 64 ops x 4 combinations with
-// kernels that do nothing; every iteration picks an op and a combination pseudo-randomly, in all benchmarks alike.
+// What finding a row and calling through it costs, beside the bare indirect call. 64 ops x 4
+// combinations with kernels that do nothing; every iteration picks an op and a combination
+// pseudo-randomly, in all benchmarks alike.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -94,14 +95,15 @@ void FindAndCall(benchmark::State& state) {
   std::uint32_t random = 1;
   for (auto iteration : state) {
     const std::size_t i = NextRow(random);
-    const Row* row =
-        table.registry.Find(table.names[i / kTypes.size()], {kTypes[i % kTypes.size()]}, Backend::kCpu);
+    const Row* row = table.registry.Find(
+        table.names[i / kTypes.size()], {kTypes[i % kTypes.size()]}, Backend::kCpu);
     benchmark::DoNotOptimize(row->run(context, nullptr, {}, {}).ok());
   }
 }
 BENCHMARK(FindAndCall);
 
-/// Everything a call costs beside the kernel's work: ConvGrad on an empty batch, arguments validated.
+/// Everything a call costs beside the kernel's work: ConvGrad on an empty batch, arguments
+/// validated.
 void ValidatedCall(benchmark::State& state) {
   const Context context({.threads = 1});
   const ConvGradInputs<float> inputs = {

@@ -7,9 +7,10 @@ import math
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from . import shape_rules
 from .grammar import MAX_RANK
 from .model import AttributeKind, AttributeValue, Case, Dim, DimKind, Op, Symbol, Tensor
-from .shape_rules import KERNEL_DEMANDS, SHAPE_RULES, Dims, ImpossibleShape, SymbolValue
+from .shape_rules import Dims, ImpossibleShape, SymbolValue
 
 MAX_ELEMENTS = 2**31 - 1  # of a tensor in a test
 
@@ -62,6 +63,8 @@ class _Evaluation:
                     self._bind(tensor, given[tensor.name])
         self._check_attribute_lengths()
         for symbol in op.symbols:
+            if symbol.multiple_of:
+                self._check_multiple(symbol)
             if symbol.rule:
                 self._apply_rule(symbol)
         known: dict[int, Dims] = {}
@@ -72,7 +75,6 @@ class _Evaluation:
                 shape = known[id(tensor.shape)] = self._expand(tensor)
             shapes.append((tensor.name, shape))
         self._check_sizes(shapes)
-        self._check_kernel(dict(shapes))
         return tuple(shapes)
 
     # -- Symbols from shapes ---
@@ -152,14 +154,20 @@ class _Evaluation:
         bound = next((n for n in (name, self._symbols[name].length_of) if n in self._values), "")
         return len(self._dims(bound)) if bound else None
 
+    def _check_multiple(self, symbol: Symbol) -> None:
+        divisor, value = self._integer(symbol.multiple_of), self._values.get(symbol.name, 0)
+        if isinstance(value, int) and value % divisor:
+            raise self._indivisible(symbol.multiple_of, symbol.name)
+
     def _apply_rule(self, symbol: Symbol) -> None:
         rule = symbol.rule
-        if rule is None or rule.function not in SHAPE_RULES:
+        if rule is None or not shape_rules.knows(rule.function):
             return
-        if any(name not in self._values for name in rule.arguments):
+        arguments = [self._values[name] for name in rule.arguments if name in self._values]
+        if len(arguments) < len(rule.arguments):
             return
         try:
-            value = SHAPE_RULES[rule.function](self._attributes, *map(self._values.get, rule.arguments))
+            value = shape_rules.apply(rule.function, self._attributes, arguments)
         except ImpossibleShape as problem:
             raise Problem(Impossible.RULE, str(problem), problem.attribute) from None
         known = self._values.setdefault(symbol.name, value)
@@ -167,14 +175,6 @@ class _Evaluation:
             origin = self._origins.get(symbol.name, "")
             message = f"'{origin}' makes {symbol.name} {_text(known)}, but {rule.text} is {_text(value)}"
             raise Problem(Impossible.MISMATCH, message, origin)
-
-    def _check_kernel(self, shapes: dict[str, Dims]) -> None:
-        demand = KERNEL_DEMANDS.get(self._op.kernel)
-        if demand:
-            try:
-                demand(self._attributes, shapes)
-            except ImpossibleShape as problem:
-                raise Problem(Impossible.RULE, str(problem), problem.attribute) from None
 
     # -- Shapes from symbols ---
 
@@ -197,7 +197,7 @@ class _Evaluation:
 
     def _incomplete(self, tensor: Tensor, dim: Dim) -> Problem:
         rule = self._symbols[dim.symbol].rule
-        if rule and rule.function not in SHAPE_RULES:
+        if rule and not shape_rules.knows(rule.function):
             why = f"the generator does not know {rule.text}; give a shape that has {dim.symbol}"
         else:
             why = f"nothing that is given sets {dim.symbol}"
@@ -206,10 +206,14 @@ class _Evaluation:
     def _quotient(self, dim: Dim) -> int:
         divisor, whole = self._integer(dim.divisor), self._values[dim.symbol]
         if not isinstance(whole, int) or whole % divisor:
-            message = f"{dim.divisor} {divisor} does not divide {dim.symbol} = {_text(whole)}"
-            key = dim.divisor if dim.divisor in dict(self._case.attributes) else ""
-            raise Problem(Impossible.DIVISION, message, key, self._origins.get(dim.symbol, ""))
+            raise self._indivisible(dim.divisor, dim.symbol)
         return whole // divisor
+
+    def _indivisible(self, attribute: str, symbol: str) -> Problem:
+        divisor, whole = self._integer(attribute), self._values[symbol]
+        key = attribute if attribute in dict(self._case.attributes) else ""
+        message = f"{attribute} {divisor} does not divide {symbol} = {_text(whole)}"
+        return Problem(Impossible.DIVISION, message, key, self._origins.get(symbol, ""))
 
     def _check_sizes(self, shapes: tuple[tuple[str, Dims], ...] | list[tuple[str, Dims]]) -> None:
         for name, shape in shapes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Concatenate, ParamSpec
 
 from .diagnostics import Diagnostic, Severity, register
@@ -118,9 +118,9 @@ def duplicate_key(key: str) -> str:
 
 
 @fault("G008")
-def unknown_key(key: str, owner: str, known: Iterable[str]) -> str:
+def unknown_key(keys: Sequence[str], owner: str, known: Iterable[str]) -> str:
     """A key means nothing where it stands."""
-    return f"unknown key '{key}' in {owner}{instead(key, known)}"
+    return f"unknown key{'s' if len(keys) > 1 else ''} {listing(keys)} in {owner}{instead(keys[0], known)}"
 
 
 @fault("G009")

@@ -31,15 +31,18 @@ def write(folder: Path, contents: dict[str, str]) -> Changes:
     for path in _orphans(folder, contents):
         (folder / path).unlink(missing_ok=True)
         changes.removed.append(path)
+    for parent in sorted({os.path.dirname(path) for path in contents}):
+        (folder / parent).mkdir(parents=True, exist_ok=True)
     for path, text in contents.items():
-        target = folder / path
-        if _read(target) == text:
+        data = text.encode("utf-8")
+        target = os.path.join(folder, path)
+        if _read_bytes(target) == data:
             changes.unchanged.append(path)
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
         # A build that is interrupted here must not find half a file.
-        temporary = target.with_name(target.name + ".tmp")
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary = target + ".tmp"
+        with open(temporary, "wb") as file:
+            file.write(data)
         os.replace(temporary, target)
         changes.written.append(path)
     return changes
@@ -50,7 +53,7 @@ def compare(folder: Path, contents: dict[str, str]) -> str:
     contents = with_manifest(contents)
     diff: list[str] = []
     for path in sorted([*contents, *_orphans(folder, contents)]):
-        old = _read(folder / path) or ""
+        old = _read(folder / path)
         new = contents.get(path, "")
         if old != new:
             diff += difflib.unified_diff(
@@ -63,7 +66,7 @@ def compare(folder: Path, contents: dict[str, str]) -> str:
 
 
 def _orphans(folder: Path, contents: dict[str, str]) -> list[str]:
-    listed = (_read(folder / MANIFEST) or "").splitlines()
+    listed = _read(folder / MANIFEST).splitlines()
     return [path for path in listed if path not in contents and _is_below(path)]
 
 
@@ -72,8 +75,14 @@ def _is_below(path: str) -> bool:
     return bool(path) and not Path(path).is_absolute() and ".." not in Path(path).parts
 
 
-def _read(path: Path) -> str | None:
+def _read(path: Path) -> str:
+    """The file's text; empty where there is none."""
+    return (_read_bytes(path) or b"").decode("utf-8", "replace")
+
+
+def _read_bytes(path: str | Path) -> bytes | None:
     try:
-        return path.read_bytes().decode("utf-8")
-    except (FileNotFoundError, UnicodeDecodeError):
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
         return None

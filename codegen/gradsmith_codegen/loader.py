@@ -19,10 +19,21 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
 
 from . import faults
 from .diagnostics import Diagnostic, Source
 from .model import Span
+from .syntax import syntax_error
 
 PARSER: Any = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
 
@@ -114,12 +125,7 @@ def read_source(path: Path) -> tuple[Source, list[Diagnostic]]:
         source = source_of(nothing.path, data.decode("utf-8", "replace"))
         problem = f"byte 0x{data[error.start]:02x} is not UTF-8"
         return source, [faults.bad_text(_end_of(readable), problem)]
-    source = source_of(nothing.path, text)
-    forbidden = _FORBIDDEN.search(text)
-    if forbidden:
-        problem = f"character U+{ord(forbidden.group()):04X} is not allowed in YAML"
-        return source, [faults.bad_text(_end_of(text[: forbidden.start()]), problem)]
-    return source, []
+    return source_of(nothing.path, text), []
 
 
 def source_of(path: str, text: str) -> Source:
@@ -134,12 +140,16 @@ def _end_of(text: str) -> Span:
 
 def compose(source: Source, parser: Any = PARSER) -> tuple[Node | None, list[Diagnostic]]:
     """The document's root node; None where the text is no single YAML document."""
+    forbidden = _FORBIDDEN.search(source.text)
+    if forbidden:
+        problem = f"character U+{ord(forbidden.group()):04X} is not allowed in YAML"
+        return None, [faults.bad_text(_end_of(source.text[: forbidden.start()]), problem)]
     composer = _Composer(source)
     try:
         with paused_collector():
             composer.run(parser(source.text))
     except yaml.MarkedYAMLError as error:
-        composer.diagnostics.append(_syntax_error(error, source))
+        composer.diagnostics.append(syntax_error(error, source))
         return None, composer.diagnostics
     except _Abandoned:
         return None, composer.diagnostics
@@ -189,36 +199,36 @@ class _Composer:
             parser.dispose()
 
     def _run(self, parser: Any) -> None:
-        source = self._source
+        source, next_event = self._source, parser.get_event
         top: list[Node] = []
         current, outer = top, [top]
         while True:
-            event = parser.get_event()
+            event = next_event()
             kind = type(event)
-            if kind is yaml.ScalarEvent:
+            if kind is ScalarEvent:
                 scalar = Scalar(source, event.start_mark, event.end_mark, event.value, not event.style)
                 current.append(scalar)
                 if event.anchor is not None or event.tag is not None:
                     self._properties(event, scalar, is_open=False)
-            elif kind is yaml.SequenceStartEvent or kind is yaml.MappingStartEvent:
+            elif kind is SequenceStartEvent or kind is MappingStartEvent:
                 node = self._open(event)
                 current.append(node)
                 outer.append(current)
                 current = node.items
-            elif kind is yaml.SequenceEndEvent or kind is yaml.MappingEndEvent:
+            elif kind is SequenceEndEvent or kind is MappingEndEvent:
                 current = outer.pop()
                 self._close(current[-1], event)
-            elif kind is yaml.AliasEvent:
+            elif kind is AliasEvent:
                 current.append(self._alias(event))
-            elif kind is yaml.DocumentStartEvent and top:
+            elif kind is DocumentStartEvent and top:
                 self.diagnostics.append(faults.several_documents(_span(event)))
                 raise _Abandoned
-            elif kind is yaml.StreamEndEvent:
+            elif kind is StreamEndEvent:
                 self.root = top[0] if top else None
                 return
 
     def _open(self, event: Any) -> Sequence | Mapping:
-        kind = Sequence if type(event) is yaml.SequenceStartEvent else Mapping
+        kind = Sequence if type(event) is SequenceStartEvent else Mapping
         node = kind(self._source, event.start_mark)
         has_properties = event.anchor is not None or event.tag is not None
         self._open_anchors.append(self._properties(event, node, is_open=True) if has_properties else None)
@@ -272,66 +282,3 @@ def _span(event: Any) -> Span:
     start, end = event.start_mark, event.end_mark
     length = end.column - start.column if end.line == start.line else 1
     return Span(start.line + 1, start.column + 1, max(1, length))
-
-
-@dataclass(frozen=True, slots=True)
-class _SyntaxProblem:
-    """What libyaml and PyYAML say, each in its own words (the pattern), and what we say."""
-
-    pattern: str
-    message: str
-    at_context: bool = False  # the fault is where the construct starts, not where the parser gave up
-    note: str = ""  # of where the construct starts
-
-
-_SYNTAX_PROBLEMS = (
-    _SyntaxProblem(r"found character '\\t'|tab character", "a tab stands here; indent with spaces"),
-    _SyntaxProblem(r"cannot start any token", "{character} cannot start a value; quote the text"),
-    _SyntaxProblem(r"simple key.*':'", "expected ':' after this key", at_context=True),
-    _SyntaxProblem(r"mapping values", "':' is not allowed here; check the indentation, or quote the text"),
-    _SyntaxProblem(r"sequence entries", "'- ' is not allowed here; check the indentation, or quote the text"),
-    _SyntaxProblem(r"mapping keys", "'? ' is not allowed here; quote the text"),
-    _SyntaxProblem(r"plain scalar.*unexpected ':'", "':' needs a space after it, or quotes around the text"),
-    _SyntaxProblem(r"flow mapping", "expected ',' or '}}'", note="in the mapping that starts here"),
-    _SyntaxProblem(r"flow sequence", "expected ',' or ']'", note="in the list that starts here"),
-    _SyntaxProblem(r"flow node|block node", "expected a value"),
-    _SyntaxProblem(r"block mapping", "this does not line up with the mapping", note="which starts here"),
-    _SyntaxProblem(r"block collection", "this does not line up with the list", note="which starts here"),
-    _SyntaxProblem(
-        r"quoted scalar.*(end of stream|indicator)", "this quoted text has no end", at_context=True
-    ),
-    _SyntaxProblem(r"escape", "unknown escape sequence in this quoted text", at_context=True),
-    _SyntaxProblem(r"scanning an anchor", "expected a name after '&'", at_context=True),
-    _SyntaxProblem(
-        r"scanning an alias", "expected a name after '*'; quote the text to mean an asterisk", at_context=True
-    ),
-    _SyntaxProblem(
-        r"block scalar", "'|' and '>' start a block of text on the next line; quote the text", at_context=True
-    ),
-    _SyntaxProblem(r"directive", "bad YAML directive", at_context=True),
-    _SyntaxProblem(r"scanning a tag|parsing a node", "bad YAML tag", at_context=True),
-    _SyntaxProblem(r"document start", "expected the end of the document"),
-)
-
-
-def _syntax_error(error: yaml.MarkedYAMLError, source: Source) -> Diagnostic:
-    words = f"{error.context}: {error.problem}"
-    known = next((entry for entry in _SYNTAX_PROBLEMS if re.search(entry.pattern, words)), None)
-    context = error.context_mark or error.problem_mark
-    if known is None:
-        return faults.syntax(_place(error.problem_mark or context, source), str(error.problem))
-    span = _place(context if known.at_context else error.problem_mark or context, source)
-    character = source.lines[span.line - 1][span.column - 1 : span.column]
-    diagnostic = faults.syntax(span, known.message.format(character=f"'{character}'"))
-    start = _place(context, source)
-    return diagnostic.noting(known.note, start) if known.note and start != span else diagnostic
-
-
-def _place(mark: Any, source: Source) -> Span:
-    """The mark's place; the two parsers differ on where the end of the text is, we take its last
-    character."""
-    line, column = mark.line, mark.column
-    if not any(text.strip() for text in (source.lines[line][column:], *source.lines[line + 1 :])):
-        line = max((i for i, text in enumerate(source.lines) if text.strip()), default=0)
-        column = len(source.lines[line].rstrip())
-    return Span(line + 1, column + 1)

@@ -1,8 +1,8 @@
 """What `ops.yaml` says, as frozen dataclasses.
 
-The reader builds these from the YAML nodes, the checks look at them, the plan and the templates read them. Every
-noun keeps the span of the text it came from, so that any later finding can point at it. Nothing here parses, prints or
-knows of C++ beyond the spelling of the element types.
+The reader builds these from the YAML nodes, the checks look at them, the plan and the templates read them.
+Every noun keeps the span of the text it came from, so that any later finding can point at it. Nothing here
+parses, prints or knows of C++ beyond the spelling of the element types.
 """
 
 from __future__ import annotations
@@ -138,6 +138,7 @@ class Symbol(Located):
     min_length: int = 0
     max_length: int = 8
     length_of: str = ""  # the list symbol whose length this one has
+    multiple_of: str = ""  # the int attribute that a scalar must be a multiple of
     rule: ShapeRule | None = None
     doc: str = ""
     spans: Mapping[str, Span] = _spans()

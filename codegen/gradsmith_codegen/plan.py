@@ -1,7 +1,7 @@
 """From the schema to what is written: shards, and each op with the indices and names that C++ needs.
 
-The tables of the runtime (`gradsmith/schema.h`) refer to symbols, attributes and type parameters by index; the indices
-are worked out here, so that a template only prints them.
+The tables of the runtime (`gradsmith/schema.h`) refer to symbols, attributes and type parameters by index;
+the indices are worked out here, so that a template only prints them.
 """
 
 from __future__ import annotations
@@ -119,6 +119,19 @@ class OpPlan:
 
     def attribute_index(self, name: str) -> int:
         return self._attribute_indices[name]
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[model.Dim, ...]]:
+        """The different shapes that the tensors have, by their text."""
+        return {tensor.shape_text: tensor.shape for tensor in self.op.inputs + self.op.outputs}
+
+    def shape_index(self, tensor: model.Tensor) -> int:
+        return list(self.shapes).index(tensor.shape_text)
+
+    def attributes_of(self, case: model.Case) -> list[tuple[model.Attribute, model.AttributeValue]]:
+        """What the case sets, in the order of the attributes struct."""
+        given = dict(case.attributes)
+        return [(a, given[a.name]) for a in self.op.attributes if a.name in given] if given else []
 
     def rule_arguments(self, rule: model.ShapeRule) -> list[str]:
         symbols = [f"symbols[{self.symbol_index(name)}]" for name in rule.arguments]

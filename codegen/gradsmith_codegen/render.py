@@ -1,6 +1,7 @@
 """From the plan to text: one template for each kind of file, and the few filters that templates need.
 
-Output is in its final form: clang-format has nothing to change, so the filters know how it breaks what is too long.
+Output is in its final form: clang-format has nothing to change, so the filters know how it breaks what is too
+long.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import jinja2
 
 from . import model
-from .plan import Plan, snake_case
+from .plan import Plan
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 COLUMN_LIMIT = 100
@@ -47,10 +48,10 @@ def templates() -> list[Path]:
 
 
 class _StrictEnvironment(jinja2.Environment):
-    """`a.b` in a template is the attribute b and nothing else. Stricter than Jinja's own look-up, which tries items too,
-    and it takes a quarter of the time off rendering."""
+    """`a.b` in a template is the attribute b and nothing else. Stricter than Jinja's own look-up, which tries
+    items too, and it takes a quarter of the time off rendering."""
 
-    getattr = staticmethod(builtins.getattr)
+    getattr = staticmethod(builtins.getattr)  # type: ignore[assignment]
 
 
 @cache
@@ -67,18 +68,22 @@ def _environment() -> jinja2.Environment:
         attribute_range=_attribute_range,
         attribute_kind=lambda attribute: f"k{attribute.kind.value.capitalize()}",
         bound=_bound,
+        braces=_braces,
         camel=_camel,
         comment=_comment,
-        cpp_string=_cpp_string,
         dim_kind=lambda dim: f"k{dim.kind.value.capitalize()}",
         element_type=lambda name: _data_type(name).value if _is_data_type(name) else name,
         enumerator=lambda name: _data_type(name).cpp_enumerator,
-        field_default=_field_default,
         field_type=_field_type,
         md=_markdown_cell,
-        snake=snake_case,
     )
-    environment.globals.update(signature=_signature, call=_call, assignment=_assignment)
+    environment.globals.update(
+        assignment=_assignment,
+        call=_call,
+        dynamic_value=_dynamic_value,
+        field_value=_field_value,
+        signature=_signature,
+    )
     return environment
 
 
@@ -147,13 +152,29 @@ def _field_type(attribute: model.Attribute) -> str:
     }[attribute.kind]
 
 
-def _field_default(attribute: model.Attribute) -> str:
-    default = attribute.default
-    if isinstance(default, tuple):
-        return "".join(["{", ", ".join(map(str, default)), "}"]) if default else " = {}"
+@cache
+def _braces(values: tuple[int, ...]) -> str:
+    return f"{{{', '.join(map(str, values))}}}"
+
+
+def _field_value(attribute: model.Attribute, value: model.AttributeValue) -> str:
+    """The value as the attributes struct takes it."""
     if attribute.kind is model.AttributeKind.ENUM:
-        return f" = {attribute.enum}::{default}"
-    return f" = {default!r}"
+        return f"{attribute.enum}::{value}"
+    return _number(attribute, value)
+
+
+def _dynamic_value(attribute: model.Attribute, value: model.AttributeValue) -> str:
+    """The value as gradsmith::Attribute takes it."""
+    if attribute.kind is model.AttributeKind.ENUM:
+        return f'"{value}"'
+    return ("IntList" if isinstance(value, tuple) else "") + _number(attribute, value)
+
+
+def _number(attribute: model.Attribute, value: model.AttributeValue) -> str:
+    if isinstance(value, tuple):
+        return _braces(value)
+    return repr(float(value)) if attribute.kind is model.AttributeKind.FLOAT else str(value)
 
 
 def _is_data_type(name: str) -> bool:
@@ -162,11 +183,6 @@ def _is_data_type(name: str) -> bool:
 
 def _data_type(name: str) -> model.DataType:
     return model.TYPE_ALIASES.get(name) or model.DataType(name)
-
-
-def _cpp_string(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 @cache

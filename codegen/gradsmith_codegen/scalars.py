@@ -46,14 +46,14 @@ class NotABoolean(Exception):
 
 
 @functools.lru_cache(maxsize=4096)  # a schema says the same few words over and over
-def word(text: str) -> str:
-    """A plain scalar that is meant as text."""
-    if text.isidentifier() and not _BOOLEAN.match(text) and text not in _NULL:
-        return text
-    reading = _reading(text)
-    if reading:
-        raise Surprise(f"`{text}` is {reading}; quote it to mean the text")
-    return text
+def is_word(text: str) -> bool:
+    """YAML takes the plain scalar for the text that it looks like."""
+    return bool(text) and not _reading(text)
+
+
+def misread_word(text: str) -> str:
+    """Says what YAML takes a plain scalar for that is meant as text."""
+    return f"`{text}` is {_reading(text)}; quote it to mean the text"
 
 
 def boolean(text: str) -> bool:

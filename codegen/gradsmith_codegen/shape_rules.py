@@ -6,8 +6,7 @@ shapes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
 
 from .model import AttributeValue
 
@@ -48,7 +47,7 @@ def conv_transposed_output_spatial(attributes: Attributes, dims: Dims, kernel: D
     """conv::TransposedOutputSpatial: stride * (D - 1) + output_padding + eff - pad_begin - pad_end."""
     window = _Window(attributes, dims, kernel)
     pads = window.pads()
-    output_padding = _integers(attributes, "output_padding") or (0,) * len(dims)
+    output_padding = _integers(attributes, "output_padding", len(dims)) or (0,) * len(dims)
     for axis, extra in enumerate(output_padding):
         limit = max(window.strides[axis], window.dilations[axis])
         if extra >= limit:
@@ -56,7 +55,7 @@ def conv_transposed_output_spatial(attributes: Attributes, dims: Dims, kernel: D
                 f"output_padding {extra} of axis {axis} must be less than its stride or dilation, {limit}",
                 "output_padding",
             )
-    output_shape = _integers(attributes, "output_shape")
+    output_shape = _integers(attributes, "output_shape", len(dims))
     if output_shape:
         if window.auto_pad == "VALID":
             raise ImpossibleShape("output_shape sets the pads, auto_pad VALID allows none", "output_shape")
@@ -82,17 +81,19 @@ class _Window:
 
     def __init__(self, attributes: Attributes, dims: Dims, kernel: Dims) -> None:
         rank = len(dims)
-        given = _integers(attributes, "kernel_shape")
+        if len(kernel) != rank:
+            raise ImpossibleShape(f"the filter has {len(kernel)} spatial dims, the input {rank}")
+        given = _integers(attributes, "kernel_shape", rank)
         if given and given != kernel:
             raise ImpossibleShape(
                 f"kernel_shape is {list(given)}, the filter has {list(kernel)}", "kernel_shape"
             )
         if 0 in kernel:
             raise ImpossibleShape(f"the filter's spatial dims must be at least 1, not {list(kernel)}")
-        self.strides = _integers(attributes, "strides") or (1,) * rank
-        self.dilations = _integers(attributes, "dilations") or (1,) * rank
+        self.strides = _integers(attributes, "strides", rank, minimum=1) or (1,) * rank
+        self.dilations = _integers(attributes, "dilations", rank, minimum=1) or (1,) * rank
         self.auto_pad = str(attributes.get("auto_pad", "NOTSET"))
-        self._pads = _integers(attributes, "pads") or (0,) * (2 * rank)
+        self._pads = _integers(attributes, "pads", 2 * rank) or (0,) * (2 * rank)
         self._kernel = kernel
 
     def pads(self) -> Dims:
@@ -106,24 +107,32 @@ class _Window:
         return self.dilations[axis] * (self._kernel[axis] - 1) + 1
 
 
-def _integers(attributes: Attributes, name: str) -> Dims:
-    return cast(Dims, attributes.get(name, ()))
+def _integers(attributes: Attributes, name: str, length: int, minimum: int = 0) -> Dims:
+    """A list attribute's value. The schema mostly says how long it is and how small its numbers; rules rely
+    on it."""
+    value = attributes.get(name, ())
+    if not isinstance(value, tuple):
+        raise ImpossibleShape(f"the rule takes a list of integers as '{name}'", name)
+    if len(value) not in (0, length):
+        raise ImpossibleShape(f"'{name}' must have {length} entries, not {len(value)}", name)
+    if value and min(value) < minimum:
+        raise ImpossibleShape(f"'{name}' must be at least {minimum}, not {min(value)}", name)
+    return value
 
 
-def _group_divides_filter(attributes: Attributes, shapes: Mapping[str, Dims]) -> None:
-    """W is (M, C / group, K...) or, transposed, (C, M / group, K...): each group has the same share of its
-    rows."""
-    group = cast(int, attributes.get("group", 1))
-    if "W" in shapes and shapes["W"] and shapes["W"][0] % group:
-        raise ImpossibleShape(f"group {group} does not divide the {shapes['W'][0]} rows of 'W'", "group")
-
-
-SHAPE_RULES: dict[str, Callable[..., Dims]] = {
+_SHAPE_RULES: dict[str, Callable[[Attributes, Dims, Dims], Dims]] = {
     "conv::OutputSpatial": conv_output_spatial,
     "conv::TransposedOutputSpatial": conv_transposed_output_spatial,
 }
 
-# What kernels demand of their arguments beyond what a schema can say.
-KERNEL_DEMANDS: dict[str, Callable[[Attributes, Mapping[str, Dims]], None]] = dict.fromkeys(
-    ("conv::Conv", "conv::ConvGrad", "conv::ConvTranspose", "conv::ConvTransposeGrad"), _group_divides_filter
-)
+
+def knows(function: str) -> bool:
+    return function in _SHAPE_RULES
+
+
+def apply(function: str, attributes: Attributes, arguments: Sequence[SymbolValue]) -> Dims:
+    """What the shape rule computes from these symbols."""
+    dims = [argument for argument in arguments if isinstance(argument, tuple)]
+    if len(arguments) != 2 or len(dims) != 2:
+        raise ImpossibleShape(f"{function} takes two lists of dims: the input's and the filter's")
+    return _SHAPE_RULES[function](attributes, dims[0], dims[1])

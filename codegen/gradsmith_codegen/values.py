@@ -86,13 +86,10 @@ class ValueReader:
         if type(node) is not Scalar or (node.plain and not node.value):
             self.report_kind(node, owner, expected)
             return ""
-        if not node.plain:
-            return node.value
-        try:
-            return scalars.word(node.value)
-        except scalars.Surprise as surprise:
-            self.report(faults.yaml_surprise(node.span, str(surprise)))
+        if node.plain and not scalars.is_word(node.value):
+            self.report(faults.yaml_surprise(node.span, scalars.misread_word(node.value)))
             return ""
+        return node.value
 
     def sentence(self, node: Node) -> str:
         """Documentation: a line of text."""
@@ -192,20 +189,20 @@ class ValueReader:
         own: Entries = {}
         merged: Entries = {}
         merge_key: Scalar | None = None
-        pairs = iter(node.items)
-        for key, value in zip(pairs, pairs, strict=True):
+        for key, value in zip(node.items[::2], node.items[1::2], strict=True):
             if type(key) is not Scalar:
                 self.report_kind(key, "a key", "a word")
-            elif key.plain and key.value == "<<":
-                if merge_key:
-                    self._report_duplicate(key, merge_key)
-                else:
-                    merge_key = key
-                    merged = self._merged(value)
             elif key.value in own:
                 self._report_duplicate(key, own[key.value][0])
-            elif not key.plain or self.text(key, "a key", "a word"):
+            elif key.value == "<<" and key.plain:
+                if merge_key:
+                    self._report_duplicate(key, merge_key)
+                merge_key = merge_key or key
+                merged = merged or self._merged(value)
+            elif not key.plain or scalars.is_word(key.value):
                 own[key.value] = (key, value)
+            else:
+                self.text(key, "a key", "a word")  # which says why it is none
         return {**merged, **own} if merged else own
 
     def _report_duplicate(self, key: Scalar, first: Scalar) -> None:
@@ -227,18 +224,22 @@ class ValueReader:
     def known_keys(self, entries: Entries, owner: str, span: Span, keys: Keys) -> set[str]:
         """Reports keys that are unknown or missing. Returns those that are absent and should not be: a
         missing key, or one that an unknown key is likely meant to be."""
-        required, optional = keys.required, keys.optional
-        absent = {key for key in required if key not in entries}
-        misspelt: set[str] = set()
-        for key in entries:
-            if key not in required and key not in optional:
-                candidates = [known for known in keys.all if known not in entries]
-                self.report(faults.unknown_key(entries[key][0].span, key, owner, candidates))
-                misspelt.add(faults.nearest(key, candidates))
-        missing = [key for key in required if key in absent and key not in misspelt]
-        if missing:
+        if keys.fit(entries.keys()):
+            return set()
+        absent = {key for key in keys.required if key not in entries}
+        unknown = [key for key in entries if key not in keys]
+        candidates = [key for key in keys.all if key not in entries]
+        meant = {key: faults.nearest(key, candidates) for key in unknown}
+        strange = [key for key in unknown if not meant[key]]
+        for group in (*([key] for key in unknown if meant[key]), strange):
+            if group:
+                self.report(faults.unknown_key(entries[group[0]][0].span, group, owner, candidates))
+        missing = [key for key in keys.required if key in absent and key not in meant.values()]
+        if missing and (
+            len(strange) < len(entries) or not entries
+        ):  # where all are strange, something else is meant altogether
             self.report(faults.missing_key(span, missing, owner))
-        return absent | misspelt
+        return absent | {key for key in meant.values() if key}
 
 
 _DIGITS = {str(value): value for value in range(1000)}

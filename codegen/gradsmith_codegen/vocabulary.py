@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from .model import TYPE_ALIASES, AttributeKind, Backend, DataType, Layout
 
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Keys:
     """What a mapping may hold. Both in the order in which one would write them."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def all(self) -> tuple[str, ...]:
         return self.required + self.optional
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.all)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._known
+
+    def fit(self, given: Set[str]) -> bool:
+        """None is unknown and none that must be there is missing."""
+        return given <= self._known and given >= self._needed
+
+    @cached_property
+    def _needed(self) -> frozenset[str]:
+        return frozenset(self.required)
 
 
 SCHEMA = Keys(("schema_version", "domain", "since_version", "ops"))
@@ -28,8 +45,9 @@ OP = Keys(
 )
 INPUT = Keys(("type",), ("shape", "like", "optional", "gradient_of", "doc"))
 OUTPUT = Keys(INPUT.required, (*INPUT.optional, "in_place_of"))
-SYMBOL = Keys((), ("length", "rule", "doc"))
-ATTRIBUTE = Keys(("type", "default"), ("min", "max", "length", "enum", "choices", "doc"))
+SYMBOL = Keys((), ("length", "rule", "multiple_of", "doc"))
+ATTRIBUTE_OF_SOME_KINDS = ("min", "max", "length", "enum", "choices")
+ATTRIBUTE = Keys(("type", "default"), (*ATTRIBUTE_OF_SOME_KINDS, "doc"))
 CASE = Keys(("name",), ("layout",))  # besides the names of tensors and attributes
 
 # The keys that only some types of attributes have.

@@ -14,29 +14,29 @@ extern const std::int32_t kConvEntryLine;
 constinit const std::int32_t kConvEntryLine = 8;
 extern const std::array<Row, 4> kConvRows;
 
-// ops.yaml:54
+// ops.yaml:55
 extern const std::int32_t kConvGradEntryLine;
-constinit const std::int32_t kConvGradEntryLine = 54;
+constinit const std::int32_t kConvGradEntryLine = 55;
 extern const std::array<Row, 4> kConvGradRows;
 
-// ops.yaml:75
+// ops.yaml:77
 extern const std::int32_t kConvTransposeEntryLine;
-constinit const std::int32_t kConvTransposeEntryLine = 75;
+constinit const std::int32_t kConvTransposeEntryLine = 77;
 extern const std::array<Row, 4> kConvTransposeRows;
 
-// ops.yaml:116
+// ops.yaml:119
 extern const std::int32_t kConvTransposeGradEntryLine;
-constinit const std::int32_t kConvTransposeGradEntryLine = 116;
+constinit const std::int32_t kConvTransposeGradEntryLine = 119;
 extern const std::array<Row, 4> kConvTransposeGradRows;
 
-// ops.yaml:137
+// ops.yaml:141
 extern const std::int32_t kBatchNormalizationEntryLine;
-constinit const std::int32_t kBatchNormalizationEntryLine = 137;
+constinit const std::int32_t kBatchNormalizationEntryLine = 141;
 extern const std::array<Row, 8> kBatchNormalizationRows;
 
-// ops.yaml:182
+// ops.yaml:186
 extern const std::int32_t kBatchNormalizationGradEntryLine;
-constinit const std::int32_t kBatchNormalizationGradEntryLine = 182;
+constinit const std::int32_t kBatchNormalizationGradEntryLine = 186;
 extern const std::array<Row, 8> kBatchNormalizationGradRows;
 
 namespace {
@@ -44,15 +44,15 @@ namespace {
 constinit const std::array<std::span<const Row>, 6> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(kConvRows),
-    // ops.yaml:54
+    // ops.yaml:55
     std::span<const Row>(kConvGradRows),
-    // ops.yaml:75
+    // ops.yaml:77
     std::span<const Row>(kConvTransposeRows),
-    // ops.yaml:116
+    // ops.yaml:119
     std::span<const Row>(kConvTransposeGradRows),
-    // ops.yaml:137
+    // ops.yaml:141
     std::span<const Row>(kBatchNormalizationRows),
-    // ops.yaml:182
+    // ops.yaml:186
     std::span<const Row>(kBatchNormalizationGradRows),
 };
 

@@ -63,7 +63,8 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
     },
 };
 
-constexpr std::array<DimSpec, 3> kInput0Shape = {
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 0,
@@ -78,28 +79,8 @@ constexpr std::array<DimSpec, 3> kInput0Shape = {
     },
 };
 
-constexpr std::array<DimSpec, 1> kInput1Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kInput2Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kInput3Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kInput4Shape = {
+// [C]
+constexpr std::array<DimSpec, 1> kShape1 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 1,
@@ -111,79 +92,36 @@ constexpr std::array<TensorSpec, 5> kInputs = {
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
-        .shape = kInput0Shape,
+        .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
     // ops.yaml: BatchNormalization, line 7 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
-        .shape = kInput1Shape,
+        .shape = kShape1,
         .shape_text = "[C]",
     },
     // ops.yaml: BatchNormalization, line 8 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 1,
-        .shape = kInput2Shape,
+        .shape = kShape1,
         .shape_text = "[C]",
     },
     // ops.yaml: BatchNormalization, line 9 of the entry
     TensorSpec{
         .name = "running_mean",
         .type_parameter = 2,
-        .shape = kInput3Shape,
+        .shape = kShape1,
         .shape_text = "[C]",
     },
     // ops.yaml: BatchNormalization, line 10 of the entry
     TensorSpec{
         .name = "running_var",
         .type_parameter = 2,
-        .shape = kInput4Shape,
+        .shape = kShape1,
         .shape_text = "[C]",
-    },
-};
-
-constexpr std::array<DimSpec, 3> kOutput0Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 0,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 2,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kOutput1Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kOutput2Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kOutput3Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kOutput4Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
     },
 };
 
@@ -192,7 +130,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
-        .shape = kOutput0Shape,
+        .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
     // ops.yaml: BatchNormalization, line 13 of the entry
@@ -200,7 +138,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .name = "running_mean",
         .type_parameter = 2,
         .optional = true,
-        .shape = kOutput1Shape,
+        .shape = kShape1,
         .shape_text = "[C]",
         .in_place_of = 3,
     },
@@ -209,7 +147,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .name = "running_var",
         .type_parameter = 2,
         .optional = true,
-        .shape = kOutput2Shape,
+        .shape = kShape1,
         .shape_text = "[C]",
         .in_place_of = 4,
     },
@@ -218,7 +156,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .name = "saved_mean",
         .type_parameter = 2,
         .optional = true,
-        .shape = kOutput3Shape,
+        .shape = kShape1,
         .shape_text = "[C]",
     },
     // ops.yaml: BatchNormalization, line 16 of the entry
@@ -226,7 +164,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .name = "saved_inv_std",
         .type_parameter = 2,
         .optional = true,
-        .shape = kOutput4Shape,
+        .shape = kShape1,
         .shape_text = "[C]",
     },
 };
@@ -651,7 +589,8 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
     },
 };
 
-constexpr std::array<DimSpec, 3> kInput0Shape = {
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 0,
@@ -666,36 +605,8 @@ constexpr std::array<DimSpec, 3> kInput0Shape = {
     },
 };
 
-constexpr std::array<DimSpec, 3> kInput1Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 0,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 2,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kInput2Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kInput3Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kInput4Shape = {
+// [C]
+constexpr std::array<DimSpec, 1> kShape1 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 1,
@@ -707,7 +618,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
-        .shape = kInput0Shape,
+        .shape = kShape0,
         .shape_text = "[N, C, *D]",
         .gradient_of = "Y",
     },
@@ -715,58 +626,29 @@ constexpr std::array<TensorSpec, 5> kInputs = {
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
-        .shape = kInput1Shape,
+        .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
     // ops.yaml: BatchNormalizationGrad, line 9 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
-        .shape = kInput2Shape,
+        .shape = kShape1,
         .shape_text = "[C]",
     },
     // ops.yaml: BatchNormalizationGrad, line 10 of the entry
     TensorSpec{
         .name = "saved_mean",
         .type_parameter = 2,
-        .shape = kInput3Shape,
+        .shape = kShape1,
         .shape_text = "[C]",
     },
     // ops.yaml: BatchNormalizationGrad, line 11 of the entry
     TensorSpec{
         .name = "saved_inv_std",
         .type_parameter = 2,
-        .shape = kInput4Shape,
+        .shape = kShape1,
         .shape_text = "[C]",
-    },
-};
-
-constexpr std::array<DimSpec, 3> kOutput0Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 0,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 2,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kOutput1Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kOutput2Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
     },
 };
 
@@ -776,7 +658,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .name = "dX",
         .type_parameter = 0,
         .optional = true,
-        .shape = kOutput0Shape,
+        .shape = kShape0,
         .shape_text = "[N, C, *D]",
         .gradient_of = "X",
     },
@@ -785,7 +667,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .name = "dScale",
         .type_parameter = 1,
         .optional = true,
-        .shape = kOutput1Shape,
+        .shape = kShape1,
         .shape_text = "[C]",
         .gradient_of = "scale",
     },
@@ -794,7 +676,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .name = "dBias",
         .type_parameter = 1,
         .optional = true,
-        .shape = kOutput2Shape,
+        .shape = kShape1,
         .shape_text = "[C]",
         .gradient_of = "B",
     },

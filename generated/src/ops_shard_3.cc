@@ -46,7 +46,7 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: ConvTranspose, line 14 of the entry
+// ops.yaml: ConvTranspose, line 15 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return conv::TransposedOutputSpatial(KernelAttributes(attributes), symbols[2], symbols[4]);
 }
@@ -56,11 +56,12 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: ConvTranspose, line 6 of the entry
+    // ops.yaml: ConvTranspose, line 12 of the entry
     SymbolSpec{
         .name = "C",
+        .multiple_of = 4,
     },
-    // ops.yaml: ConvTranspose, line 12 of the entry
+    // ops.yaml: ConvTranspose, line 13 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -71,7 +72,7 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
     SymbolSpec{
         .name = "M",
     },
-    // ops.yaml: ConvTranspose, line 13 of the entry
+    // ops.yaml: ConvTranspose, line 14 of the entry
     SymbolSpec{
         .name = "K",
         .is_list = true,
@@ -79,7 +80,7 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
         .max_length = 3,
         .length_of = 2,
     },
-    // ops.yaml: ConvTranspose, line 14 of the entry
+    // ops.yaml: ConvTranspose, line 15 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -91,7 +92,8 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
     },
 };
 
-constexpr std::array<DimSpec, 3> kInput0Shape = {
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 0,
@@ -106,7 +108,8 @@ constexpr std::array<DimSpec, 3> kInput0Shape = {
     },
 };
 
-constexpr std::array<DimSpec, 3> kInput1Shape = {
+// [C, M / group, *K]
+constexpr std::array<DimSpec, 3> kShape1 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 1,
@@ -122,39 +125,16 @@ constexpr std::array<DimSpec, 3> kInput1Shape = {
     },
 };
 
-constexpr std::array<DimSpec, 1> kInput2Shape = {
+// [M]
+constexpr std::array<DimSpec, 1> kShape2 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 3,
     },
 };
 
-constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: ConvTranspose, line 6 of the entry
-    TensorSpec{
-        .name = "X",
-        .type_parameter = 0,
-        .shape = kInput0Shape,
-        .shape_text = "[N, C, *D]",
-    },
-    // ops.yaml: ConvTranspose, line 7 of the entry
-    TensorSpec{
-        .name = "W",
-        .type_parameter = 0,
-        .shape = kInput1Shape,
-        .shape_text = "[C, M / group, *K]",
-    },
-    // ops.yaml: ConvTranspose, line 8 of the entry
-    TensorSpec{
-        .name = "B",
-        .type_parameter = 0,
-        .optional = true,
-        .shape = kInput2Shape,
-        .shape_text = "[M]",
-    },
-};
-
-constexpr std::array<DimSpec, 3> kOutput0Shape = {
+// [N, M, *O]
+constexpr std::array<DimSpec, 3> kShape3 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 0,
@@ -169,12 +149,37 @@ constexpr std::array<DimSpec, 3> kOutput0Shape = {
     },
 };
 
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: ConvTranspose, line 6 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: ConvTranspose, line 7 of the entry
+    TensorSpec{
+        .name = "W",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[C, M / group, *K]",
+    },
+    // ops.yaml: ConvTranspose, line 8 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[M]",
+    },
+};
+
 constexpr std::array<TensorSpec, 1> kOutputs = {
     // ops.yaml: ConvTranspose, line 10 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
-        .shape = kOutput0Shape,
+        .shape = kShape3,
         .shape_text = "[N, M, *O]",
     },
 };
@@ -195,7 +200,7 @@ static_assert(static_cast<int>(AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 8> kAttributes = {
-    // ops.yaml: Conv, line 16 of the entry
+    // ops.yaml: Conv, line 17 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -205,7 +210,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 17 of the entry
+    // ops.yaml: Conv, line 18 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -215,7 +220,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 18 of the entry
+    // ops.yaml: Conv, line 19 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -225,7 +230,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 2,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 19 of the entry
+    // ops.yaml: Conv, line 20 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -235,7 +240,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 20 of the entry
+    // ops.yaml: Conv, line 21 of the entry
     AttributeSpec{
         .name = "group",
         .kind = AttributeKind::kInt,
@@ -243,7 +248,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: Conv, line 21 of the entry
+    // ops.yaml: Conv, line 22 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -252,7 +257,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .maximum = internal::kUnbounded,
         .choices = kAutoPadChoices,
     },
-    // ops.yaml: ConvTranspose, line 17 of the entry
+    // ops.yaml: ConvTranspose, line 18 of the entry
     AttributeSpec{
         .name = "output_padding",
         .kind = AttributeKind::kInts,
@@ -262,7 +267,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: ConvTranspose, line 18 of the entry
+    // ops.yaml: ConvTranspose, line 19 of the entry
     AttributeSpec{
         .name = "output_shape",
         .kind = AttributeKind::kInts,
@@ -326,61 +331,51 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 23 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: Conv, line 23 of the entry: kernel conv::ConvTranspose does not cover row float on cpu");
+    "ops.yaml: Conv, line 24 of the entry: kernel conv::ConvTranspose does not cover row float on cpu");
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: Conv, line 24 of the entry: kernel conv::ConvTranspose does not cover row double on cpu");
+    "ops.yaml: Conv, line 25 of the entry: kernel conv::ConvTranspose does not cover row double on cpu");
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: Conv, line 25 of the entry: kernel conv::ConvTranspose does not cover row half on cpu");
+    "ops.yaml: Conv, line 26 of the entry: kernel conv::ConvTranspose does not cover row half on cpu");
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: Conv, line 26 of the entry: kernel conv::ConvTranspose does not cover row bf16 on cpu");
+    "ops.yaml: Conv, line 27 of the entry: kernel conv::ConvTranspose does not cover row bf16 on cpu");
 
 }  // namespace
 }  // namespace conv_transpose_stub
 
 constinit const std::array<Row, 4> kConvTransposeRows = {
-    // ops.yaml: Conv, line 23 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &conv_transpose_stub::kSchema,
         .name = "float",
         .types = conv_transpose_stub::kTypes0,
-        .backend = Backend::kCpu,
-        .run = &conv_transpose_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: Conv, line 24 of the entry
-    Row{
-        .op = &conv_transpose_stub::kSchema,
-        .name = "double",
-        .types = conv_transpose_stub::kTypes1,
         .backend = Backend::kCpu,
         .run = &conv_transpose_stub::RunCpu,
         .entry_line = &kConvEntryLine,
@@ -389,8 +384,8 @@ constinit const std::array<Row, 4> kConvTransposeRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &conv_transpose_stub::kSchema,
-        .name = "half",
-        .types = conv_transpose_stub::kTypes2,
+        .name = "double",
+        .types = conv_transpose_stub::kTypes1,
         .backend = Backend::kCpu,
         .run = &conv_transpose_stub::RunCpu,
         .entry_line = &kConvEntryLine,
@@ -399,16 +394,26 @@ constinit const std::array<Row, 4> kConvTransposeRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &conv_transpose_stub::kSchema,
-        .name = "bf16",
-        .types = conv_transpose_stub::kTypes3,
+        .name = "half",
+        .types = conv_transpose_stub::kTypes2,
         .backend = Backend::kCpu,
         .run = &conv_transpose_stub::RunCpu,
         .entry_line = &kConvEntryLine,
         .line_offset = 25,
     },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &conv_transpose_stub::kSchema,
+        .name = "bf16",
+        .types = conv_transpose_stub::kTypes3,
+        .backend = Backend::kCpu,
+        .run = &conv_transpose_stub::RunCpu,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 26,
+    },
 };
 
-// ops.yaml: Conv, line 23 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status ConvTranspose<float>(
     const Context& context,
@@ -418,7 +423,7 @@ Status ConvTranspose<float>(
   return conv_transpose_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status ConvTranspose<double>(
     const Context& context,
@@ -428,7 +433,7 @@ Status ConvTranspose<double>(
   return conv_transpose_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status ConvTranspose<MLFloat16>(
     const Context& context,
@@ -438,7 +443,7 @@ Status ConvTranspose<MLFloat16>(
   return conv_transpose_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status ConvTranspose<BFloat16>(
     const Context& context,

@@ -44,7 +44,7 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: ConvGrad, line 17 of the entry
+// ops.yaml: ConvGrad, line 18 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return conv::OutputSpatial(KernelAttributes(attributes), symbols[4], symbols[5]);
 }
@@ -54,11 +54,12 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: ConvGrad, line 7 of the entry
+    // ops.yaml: ConvGrad, line 15 of the entry
     SymbolSpec{
         .name = "M",
+        .multiple_of = 4,
     },
-    // ops.yaml: ConvGrad, line 17 of the entry
+    // ops.yaml: ConvGrad, line 18 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -72,14 +73,14 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: ConvGrad, line 15 of the entry
+    // ops.yaml: ConvGrad, line 16 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: ConvGrad, line 16 of the entry
+    // ops.yaml: ConvGrad, line 17 of the entry
     SymbolSpec{
         .name = "K",
         .is_list = true,
@@ -89,7 +90,8 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
     },
 };
 
-constexpr std::array<DimSpec, 3> kInput0Shape = {
+// [N, M, *O]
+constexpr std::array<DimSpec, 3> kShape0 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 0,
@@ -104,7 +106,8 @@ constexpr std::array<DimSpec, 3> kInput0Shape = {
     },
 };
 
-constexpr std::array<DimSpec, 3> kInput1Shape = {
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape1 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 0,
@@ -119,7 +122,8 @@ constexpr std::array<DimSpec, 3> kInput1Shape = {
     },
 };
 
-constexpr std::array<DimSpec, 3> kInput2Shape = {
+// [M, C / group, *K]
+constexpr std::array<DimSpec, 3> kShape2 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 1,
@@ -132,6 +136,14 @@ constexpr std::array<DimSpec, 3> kInput2Shape = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 5,
+    },
+};
+
+// [M]
+constexpr std::array<DimSpec, 1> kShape3 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
     },
 };
 
@@ -140,7 +152,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
-        .shape = kInput0Shape,
+        .shape = kShape0,
         .shape_text = "[N, M, *O]",
         .gradient_of = "Y",
     },
@@ -148,53 +160,15 @@ constexpr std::array<TensorSpec, 3> kInputs = {
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
-        .shape = kInput1Shape,
+        .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
     // ops.yaml: ConvGrad, line 9 of the entry
     TensorSpec{
         .name = "W",
         .type_parameter = 0,
-        .shape = kInput2Shape,
+        .shape = kShape2,
         .shape_text = "[M, C / group, *K]",
-    },
-};
-
-constexpr std::array<DimSpec, 3> kOutput0Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 0,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 3,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 4,
-    },
-};
-
-constexpr std::array<DimSpec, 3> kOutput1Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kQuotient,
-        .symbol = 3,
-        .divisor = 4,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 5,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kOutput2Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
     },
 };
 
@@ -204,7 +178,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .name = "dX",
         .type_parameter = 0,
         .optional = true,
-        .shape = kOutput0Shape,
+        .shape = kShape1,
         .shape_text = "[N, C, *D]",
         .gradient_of = "X",
     },
@@ -213,7 +187,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .name = "dW",
         .type_parameter = 0,
         .optional = true,
-        .shape = kOutput1Shape,
+        .shape = kShape2,
         .shape_text = "[M, C / group, *K]",
         .gradient_of = "W",
     },
@@ -222,7 +196,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .name = "dB",
         .type_parameter = 0,
         .optional = true,
-        .shape = kOutput2Shape,
+        .shape = kShape3,
         .shape_text = "[M]",
         .gradient_of = "B",
     },
@@ -244,7 +218,7 @@ static_assert(static_cast<int>(AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 6> kAttributes = {
-    // ops.yaml: Conv, line 16 of the entry
+    // ops.yaml: Conv, line 17 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -254,7 +228,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 17 of the entry
+    // ops.yaml: Conv, line 18 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -264,7 +238,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 18 of the entry
+    // ops.yaml: Conv, line 19 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -274,7 +248,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 2,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 19 of the entry
+    // ops.yaml: Conv, line 20 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -284,7 +258,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 20 of the entry
+    // ops.yaml: Conv, line 21 of the entry
     AttributeSpec{
         .name = "group",
         .kind = AttributeKind::kInt,
@@ -292,7 +266,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: Conv, line 21 of the entry
+    // ops.yaml: Conv, line 22 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -359,61 +333,51 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 23 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: Conv, line 23 of the entry: kernel conv::ConvGrad does not cover row float on cpu");
+    "ops.yaml: Conv, line 24 of the entry: kernel conv::ConvGrad does not cover row float on cpu");
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: Conv, line 24 of the entry: kernel conv::ConvGrad does not cover row double on cpu");
+    "ops.yaml: Conv, line 25 of the entry: kernel conv::ConvGrad does not cover row double on cpu");
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: Conv, line 25 of the entry: kernel conv::ConvGrad does not cover row half on cpu");
+    "ops.yaml: Conv, line 26 of the entry: kernel conv::ConvGrad does not cover row half on cpu");
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: Conv, line 26 of the entry: kernel conv::ConvGrad does not cover row bf16 on cpu");
+    "ops.yaml: Conv, line 27 of the entry: kernel conv::ConvGrad does not cover row bf16 on cpu");
 
 }  // namespace
 }  // namespace conv_grad_stub
 
 constinit const std::array<Row, 4> kConvGradRows = {
-    // ops.yaml: Conv, line 23 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &conv_grad_stub::kSchema,
         .name = "float",
         .types = conv_grad_stub::kTypes0,
-        .backend = Backend::kCpu,
-        .run = &conv_grad_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: Conv, line 24 of the entry
-    Row{
-        .op = &conv_grad_stub::kSchema,
-        .name = "double",
-        .types = conv_grad_stub::kTypes1,
         .backend = Backend::kCpu,
         .run = &conv_grad_stub::RunCpu,
         .entry_line = &kConvEntryLine,
@@ -422,8 +386,8 @@ constinit const std::array<Row, 4> kConvGradRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &conv_grad_stub::kSchema,
-        .name = "half",
-        .types = conv_grad_stub::kTypes2,
+        .name = "double",
+        .types = conv_grad_stub::kTypes1,
         .backend = Backend::kCpu,
         .run = &conv_grad_stub::RunCpu,
         .entry_line = &kConvEntryLine,
@@ -432,16 +396,26 @@ constinit const std::array<Row, 4> kConvGradRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &conv_grad_stub::kSchema,
-        .name = "bf16",
-        .types = conv_grad_stub::kTypes3,
+        .name = "half",
+        .types = conv_grad_stub::kTypes2,
         .backend = Backend::kCpu,
         .run = &conv_grad_stub::RunCpu,
         .entry_line = &kConvEntryLine,
         .line_offset = 25,
     },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &conv_grad_stub::kSchema,
+        .name = "bf16",
+        .types = conv_grad_stub::kTypes3,
+        .backend = Backend::kCpu,
+        .run = &conv_grad_stub::RunCpu,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 26,
+    },
 };
 
-// ops.yaml: Conv, line 23 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status ConvGrad<float>(
     const Context& context,
@@ -451,7 +425,7 @@ Status ConvGrad<float>(
   return conv_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status ConvGrad<double>(
     const Context& context,
@@ -461,7 +435,7 @@ Status ConvGrad<double>(
   return conv_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status ConvGrad<MLFloat16>(
     const Context& context,
@@ -471,7 +445,7 @@ Status ConvGrad<MLFloat16>(
   return conv_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status ConvGrad<BFloat16>(
     const Context& context,

@@ -46,7 +46,7 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: ConvTransposeGrad, line 17 of the entry
+// ops.yaml: ConvTransposeGrad, line 18 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return conv::TransposedOutputSpatial(KernelAttributes(attributes), symbols[4], symbols[5]);
 }
@@ -60,7 +60,7 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
     SymbolSpec{
         .name = "M",
     },
-    // ops.yaml: ConvTransposeGrad, line 17 of the entry
+    // ops.yaml: ConvTransposeGrad, line 18 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -70,18 +70,19 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
         .rule = &ComputeO,
         .rule_name = "conv::TransposedOutputSpatial(D, K)",
     },
-    // ops.yaml: ConvTransposeGrad, line 8 of the entry
+    // ops.yaml: ConvTransposeGrad, line 15 of the entry
     SymbolSpec{
         .name = "C",
+        .multiple_of = 4,
     },
-    // ops.yaml: ConvTransposeGrad, line 15 of the entry
+    // ops.yaml: ConvTransposeGrad, line 16 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: ConvTransposeGrad, line 16 of the entry
+    // ops.yaml: ConvTransposeGrad, line 17 of the entry
     SymbolSpec{
         .name = "K",
         .is_list = true,
@@ -91,7 +92,8 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
     },
 };
 
-constexpr std::array<DimSpec, 3> kInput0Shape = {
+// [N, M, *O]
+constexpr std::array<DimSpec, 3> kShape0 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 0,
@@ -106,7 +108,8 @@ constexpr std::array<DimSpec, 3> kInput0Shape = {
     },
 };
 
-constexpr std::array<DimSpec, 3> kInput1Shape = {
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape1 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 0,
@@ -121,7 +124,8 @@ constexpr std::array<DimSpec, 3> kInput1Shape = {
     },
 };
 
-constexpr std::array<DimSpec, 3> kInput2Shape = {
+// [C, M / group, *K]
+constexpr std::array<DimSpec, 3> kShape2 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 3,
@@ -134,6 +138,14 @@ constexpr std::array<DimSpec, 3> kInput2Shape = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 5,
+    },
+};
+
+// [M]
+constexpr std::array<DimSpec, 1> kShape3 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
     },
 };
 
@@ -142,7 +154,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
-        .shape = kInput0Shape,
+        .shape = kShape0,
         .shape_text = "[N, M, *O]",
         .gradient_of = "Y",
     },
@@ -150,53 +162,15 @@ constexpr std::array<TensorSpec, 3> kInputs = {
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
-        .shape = kInput1Shape,
+        .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
     // ops.yaml: ConvTransposeGrad, line 9 of the entry
     TensorSpec{
         .name = "W",
         .type_parameter = 0,
-        .shape = kInput2Shape,
+        .shape = kShape2,
         .shape_text = "[C, M / group, *K]",
-    },
-};
-
-constexpr std::array<DimSpec, 3> kOutput0Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 0,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 3,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 4,
-    },
-};
-
-constexpr std::array<DimSpec, 3> kOutput1Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 3,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kQuotient,
-        .symbol = 1,
-        .divisor = 4,
-    },
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 5,
-    },
-};
-
-constexpr std::array<DimSpec, 1> kOutput2Shape = {
-    DimSpec{
-        .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
     },
 };
 
@@ -206,7 +180,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .name = "dX",
         .type_parameter = 0,
         .optional = true,
-        .shape = kOutput0Shape,
+        .shape = kShape1,
         .shape_text = "[N, C, *D]",
         .gradient_of = "X",
     },
@@ -215,7 +189,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .name = "dW",
         .type_parameter = 0,
         .optional = true,
-        .shape = kOutput1Shape,
+        .shape = kShape2,
         .shape_text = "[C, M / group, *K]",
         .gradient_of = "W",
     },
@@ -224,7 +198,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .name = "dB",
         .type_parameter = 0,
         .optional = true,
-        .shape = kOutput2Shape,
+        .shape = kShape3,
         .shape_text = "[M]",
         .gradient_of = "B",
     },
@@ -246,7 +220,7 @@ static_assert(static_cast<int>(AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 8> kAttributes = {
-    // ops.yaml: Conv, line 16 of the entry
+    // ops.yaml: Conv, line 17 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -256,7 +230,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 17 of the entry
+    // ops.yaml: Conv, line 18 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -266,7 +240,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 18 of the entry
+    // ops.yaml: Conv, line 19 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -276,7 +250,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 2,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 19 of the entry
+    // ops.yaml: Conv, line 20 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -286,7 +260,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 20 of the entry
+    // ops.yaml: Conv, line 21 of the entry
     AttributeSpec{
         .name = "group",
         .kind = AttributeKind::kInt,
@@ -294,7 +268,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: Conv, line 21 of the entry
+    // ops.yaml: Conv, line 22 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -303,7 +277,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .maximum = internal::kUnbounded,
         .choices = kAutoPadChoices,
     },
-    // ops.yaml: ConvTranspose, line 17 of the entry
+    // ops.yaml: ConvTranspose, line 18 of the entry
     AttributeSpec{
         .name = "output_padding",
         .kind = AttributeKind::kInts,
@@ -313,7 +287,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: ConvTranspose, line 18 of the entry
+    // ops.yaml: ConvTranspose, line 19 of the entry
     AttributeSpec{
         .name = "output_shape",
         .kind = AttributeKind::kInts,
@@ -381,61 +355,51 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 23 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: Conv, line 23 of the entry: kernel conv::ConvTransposeGrad does not cover row float on cpu");
+    "ops.yaml: Conv, line 24 of the entry: kernel conv::ConvTransposeGrad does not cover row float on cpu");
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: Conv, line 24 of the entry: kernel conv::ConvTransposeGrad does not cover row double on cpu");
+    "ops.yaml: Conv, line 25 of the entry: kernel conv::ConvTransposeGrad does not cover row double on cpu");
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: Conv, line 25 of the entry: kernel conv::ConvTransposeGrad does not cover row half on cpu");
+    "ops.yaml: Conv, line 26 of the entry: kernel conv::ConvTransposeGrad does not cover row half on cpu");
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: Conv, line 26 of the entry: kernel conv::ConvTransposeGrad does not cover row bf16 on cpu");
+    "ops.yaml: Conv, line 27 of the entry: kernel conv::ConvTransposeGrad does not cover row bf16 on cpu");
 
 }  // namespace
 }  // namespace conv_transpose_grad_stub
 
 constinit const std::array<Row, 4> kConvTransposeGradRows = {
-    // ops.yaml: Conv, line 23 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &conv_transpose_grad_stub::kSchema,
         .name = "float",
         .types = conv_transpose_grad_stub::kTypes0,
-        .backend = Backend::kCpu,
-        .run = &conv_transpose_grad_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: Conv, line 24 of the entry
-    Row{
-        .op = &conv_transpose_grad_stub::kSchema,
-        .name = "double",
-        .types = conv_transpose_grad_stub::kTypes1,
         .backend = Backend::kCpu,
         .run = &conv_transpose_grad_stub::RunCpu,
         .entry_line = &kConvEntryLine,
@@ -444,8 +408,8 @@ constinit const std::array<Row, 4> kConvTransposeGradRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &conv_transpose_grad_stub::kSchema,
-        .name = "half",
-        .types = conv_transpose_grad_stub::kTypes2,
+        .name = "double",
+        .types = conv_transpose_grad_stub::kTypes1,
         .backend = Backend::kCpu,
         .run = &conv_transpose_grad_stub::RunCpu,
         .entry_line = &kConvEntryLine,
@@ -454,16 +418,26 @@ constinit const std::array<Row, 4> kConvTransposeGradRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &conv_transpose_grad_stub::kSchema,
-        .name = "bf16",
-        .types = conv_transpose_grad_stub::kTypes3,
+        .name = "half",
+        .types = conv_transpose_grad_stub::kTypes2,
         .backend = Backend::kCpu,
         .run = &conv_transpose_grad_stub::RunCpu,
         .entry_line = &kConvEntryLine,
         .line_offset = 25,
     },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &conv_transpose_grad_stub::kSchema,
+        .name = "bf16",
+        .types = conv_transpose_grad_stub::kTypes3,
+        .backend = Backend::kCpu,
+        .run = &conv_transpose_grad_stub::RunCpu,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 26,
+    },
 };
 
-// ops.yaml: Conv, line 23 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status ConvTransposeGrad<float>(
     const Context& context,
@@ -473,7 +447,7 @@ Status ConvTransposeGrad<float>(
   return conv_transpose_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status ConvTransposeGrad<double>(
     const Context& context,
@@ -483,7 +457,7 @@ Status ConvTransposeGrad<double>(
   return conv_transpose_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status ConvTransposeGrad<MLFloat16>(
     const Context& context,
@@ -493,7 +467,7 @@ Status ConvTransposeGrad<MLFloat16>(
   return conv_transpose_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status ConvTransposeGrad<BFloat16>(
     const Context& context,

@@ -44,7 +44,7 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: Conv, line 14 of the entry
+// ops.yaml: Conv, line 15 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return conv::OutputSpatial(KernelAttributes(attributes), symbols[2], symbols[4]);
 }
@@ -58,18 +58,19 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: Conv, line 12 of the entry
+    // ops.yaml: Conv, line 13 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: Conv, line 7 of the entry
+    // ops.yaml: Conv, line 12 of the entry
     SymbolSpec{
         .name = "M",
+        .multiple_of = 4,
     },
-    // ops.yaml: Conv, line 13 of the entry
+    // ops.yaml: Conv, line 14 of the entry
     SymbolSpec{
         .name = "K",
         .is_list = true,
@@ -77,7 +78,7 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
         .max_length = 3,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 14 of the entry
+    // ops.yaml: Conv, line 15 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -89,7 +90,8 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
     },
 };
 
-constexpr std::array<DimSpec, 3> kInput0Shape = {
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 0,
@@ -104,7 +106,8 @@ constexpr std::array<DimSpec, 3> kInput0Shape = {
     },
 };
 
-constexpr std::array<DimSpec, 3> kInput1Shape = {
+// [M, C / group, *K]
+constexpr std::array<DimSpec, 3> kShape1 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 3,
@@ -120,39 +123,16 @@ constexpr std::array<DimSpec, 3> kInput1Shape = {
     },
 };
 
-constexpr std::array<DimSpec, 1> kInput2Shape = {
+// [M]
+constexpr std::array<DimSpec, 1> kShape2 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 3,
     },
 };
 
-constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: Conv, line 6 of the entry
-    TensorSpec{
-        .name = "X",
-        .type_parameter = 0,
-        .shape = kInput0Shape,
-        .shape_text = "[N, C, *D]",
-    },
-    // ops.yaml: Conv, line 7 of the entry
-    TensorSpec{
-        .name = "W",
-        .type_parameter = 0,
-        .shape = kInput1Shape,
-        .shape_text = "[M, C / group, *K]",
-    },
-    // ops.yaml: Conv, line 8 of the entry
-    TensorSpec{
-        .name = "B",
-        .type_parameter = 0,
-        .optional = true,
-        .shape = kInput2Shape,
-        .shape_text = "[M]",
-    },
-};
-
-constexpr std::array<DimSpec, 3> kOutput0Shape = {
+// [N, M, *O]
+constexpr std::array<DimSpec, 3> kShape3 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 0,
@@ -167,12 +147,37 @@ constexpr std::array<DimSpec, 3> kOutput0Shape = {
     },
 };
 
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: Conv, line 6 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: Conv, line 7 of the entry
+    TensorSpec{
+        .name = "W",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[M, C / group, *K]",
+    },
+    // ops.yaml: Conv, line 8 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[M]",
+    },
+};
+
 constexpr std::array<TensorSpec, 1> kOutputs = {
     // ops.yaml: Conv, line 10 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
-        .shape = kOutput0Shape,
+        .shape = kShape3,
         .shape_text = "[N, M, *O]",
     },
 };
@@ -193,7 +198,7 @@ static_assert(static_cast<int>(AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 6> kAttributes = {
-    // ops.yaml: Conv, line 16 of the entry
+    // ops.yaml: Conv, line 17 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -203,7 +208,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 17 of the entry
+    // ops.yaml: Conv, line 18 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -213,7 +218,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 18 of the entry
+    // ops.yaml: Conv, line 19 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -223,7 +228,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 2,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 19 of the entry
+    // ops.yaml: Conv, line 20 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -233,7 +238,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 20 of the entry
+    // ops.yaml: Conv, line 21 of the entry
     AttributeSpec{
         .name = "group",
         .kind = AttributeKind::kInt,
@@ -241,7 +246,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: Conv, line 21 of the entry
+    // ops.yaml: Conv, line 22 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -304,61 +309,51 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 23 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: Conv, line 23 of the entry: kernel conv::Conv does not cover row float on cpu");
+    "ops.yaml: Conv, line 24 of the entry: kernel conv::Conv does not cover row float on cpu");
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: Conv, line 24 of the entry: kernel conv::Conv does not cover row double on cpu");
+    "ops.yaml: Conv, line 25 of the entry: kernel conv::Conv does not cover row double on cpu");
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: Conv, line 25 of the entry: kernel conv::Conv does not cover row half on cpu");
+    "ops.yaml: Conv, line 26 of the entry: kernel conv::Conv does not cover row half on cpu");
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: Conv, line 26 of the entry: kernel conv::Conv does not cover row bf16 on cpu");
+    "ops.yaml: Conv, line 27 of the entry: kernel conv::Conv does not cover row bf16 on cpu");
 
 }  // namespace
 }  // namespace conv_stub
 
 constinit const std::array<Row, 4> kConvRows = {
-    // ops.yaml: Conv, line 23 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &conv_stub::kSchema,
         .name = "float",
         .types = conv_stub::kTypes0,
-        .backend = Backend::kCpu,
-        .run = &conv_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: Conv, line 24 of the entry
-    Row{
-        .op = &conv_stub::kSchema,
-        .name = "double",
-        .types = conv_stub::kTypes1,
         .backend = Backend::kCpu,
         .run = &conv_stub::RunCpu,
         .entry_line = &kConvEntryLine,
@@ -367,8 +362,8 @@ constinit const std::array<Row, 4> kConvRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &conv_stub::kSchema,
-        .name = "half",
-        .types = conv_stub::kTypes2,
+        .name = "double",
+        .types = conv_stub::kTypes1,
         .backend = Backend::kCpu,
         .run = &conv_stub::RunCpu,
         .entry_line = &kConvEntryLine,
@@ -377,16 +372,26 @@ constinit const std::array<Row, 4> kConvRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &conv_stub::kSchema,
-        .name = "bf16",
-        .types = conv_stub::kTypes3,
+        .name = "half",
+        .types = conv_stub::kTypes2,
         .backend = Backend::kCpu,
         .run = &conv_stub::RunCpu,
         .entry_line = &kConvEntryLine,
         .line_offset = 25,
     },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &conv_stub::kSchema,
+        .name = "bf16",
+        .types = conv_stub::kTypes3,
+        .backend = Backend::kCpu,
+        .run = &conv_stub::RunCpu,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 26,
+    },
 };
 
-// ops.yaml: Conv, line 23 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status Conv<float>(
     const Context& context,
@@ -396,7 +401,7 @@ Status Conv<float>(
   return conv_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status Conv<double>(
     const Context& context,
@@ -406,7 +411,7 @@ Status Conv<double>(
   return conv_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status Conv<MLFloat16>(
     const Context& context,
@@ -416,7 +421,7 @@ Status Conv<MLFloat16>(
   return conv_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status Conv<BFloat16>(
     const Context& context,

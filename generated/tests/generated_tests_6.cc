@@ -38,7 +38,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 29 of the entry
 const ConvAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "plain_2d",
@@ -56,7 +56,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: Conv, line 29 of the entry
+// ops.yaml: Conv, line 30 of the entry
 const ConvAttributes kAttributes1 = {
     .strides = {2},
     .pads = {2, 1},
@@ -84,7 +84,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: Conv, line 30 of the entry
+// ops.yaml: Conv, line 31 of the entry
 const ConvAttributes kAttributes2 = {
     .strides = {1, 2, 1},
     .pads = {1, 0, 0, 0, 2, 1},
@@ -112,7 +112,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: Conv, line 31 of the entry
+// ops.yaml: Conv, line 32 of the entry
 const ConvAttributes kAttributes3 = {
     .strides = {2, 3},
     .pads = {0, 2, 1, 1},
@@ -140,7 +140,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: Conv, line 32 of the entry
+// ops.yaml: Conv, line 33 of the entry
 const ConvAttributes kAttributes4 = {
     .strides = {1, 2},
     .pads = {1, 0, 0, 2},
@@ -168,7 +168,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: Conv, line 33 of the entry
+// ops.yaml: Conv, line 34 of the entry
 const ConvAttributes kAttributes5 = {
     .pads = {1, 1, 1, 1},
     .group = 4,
@@ -194,7 +194,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: Conv, line 34 of the entry
+// ops.yaml: Conv, line 35 of the entry
 const ConvAttributes kAttributes6 = {
     .kernel_shape = {1, 1},
 };
@@ -218,7 +218,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: Conv, line 35 of the entry
+// ops.yaml: Conv, line 36 of the entry
 const ConvAttributes kAttributes7 = {
     .strides = {2, 3},
     .auto_pad = AutoPad::SAME_UPPER,
@@ -244,7 +244,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: Conv, line 36 of the entry
+// ops.yaml: Conv, line 37 of the entry
 const ConvAttributes kAttributes8 = {
     .strides = {2, 3},
     .auto_pad = AutoPad::SAME_LOWER,
@@ -270,7 +270,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: Conv, line 37 of the entry
+// ops.yaml: Conv, line 38 of the entry
 const ConvAttributes kAttributes9 = {
     .dilations = {2, 1},
     .auto_pad = AutoPad::VALID,
@@ -296,7 +296,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: Conv, line 38 of the entry
+// ops.yaml: Conv, line 39 of the entry
 const ConvAttributes kAttributes10 = {
     .strides = {4, 3},
 };
@@ -320,7 +320,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: Conv, line 39 of the entry
+// ops.yaml: Conv, line 40 of the entry
 const ConvAttributes kAttributes11 = {
     .pads = {1, 1, 0, 1},
     .group = 2,
@@ -346,7 +346,7 @@ const Case kCase11 = {
     .typed_attributes = &kAttributes11,
 };
 
-// ops.yaml: Conv, line 40 of the entry
+// ops.yaml: Conv, line 41 of the entry
 const ConvAttributes kAttributes12 = {
     .pads = {1, 0, 1, 1},
 };
@@ -370,7 +370,7 @@ const Case kCase12 = {
     .typed_attributes = &kAttributes12,
 };
 
-// ops.yaml: Conv, line 41 of the entry
+// ops.yaml: Conv, line 42 of the entry
 const ConvAttributes kAttributes13 = {
     .pads = {1, 1, 1, 1},
 };
@@ -394,7 +394,7 @@ const Case kCase13 = {
     .typed_attributes = &kAttributes13,
 };
 
-// ops.yaml: Conv, line 42 of the entry
+// ops.yaml: Conv, line 43 of the entry
 const ConvAttributes kAttributes14 = {
     .pads = {1, 1, 1, 1},
 };
@@ -418,7 +418,7 @@ const Case kCase14 = {
     .typed_attributes = &kAttributes14,
 };
 
-// ops.yaml: Conv, line 43 of the entry
+// ops.yaml: Conv, line 44 of the entry
 const ConvAttributes kAttributes15 = {};
 const Case kCase15 = {
     .name = "empty_batch",
@@ -436,7 +436,7 @@ const Case kCase15 = {
     .typed_attributes = &kAttributes15,
 };
 
-// ops.yaml: Conv, line 44 of the entry
+// ops.yaml: Conv, line 45 of the entry
 const ConvAttributes kAttributes16 = {};
 const Case kCase16 = {
     .name = "empty_output_channels",
@@ -454,7 +454,7 @@ const Case kCase16 = {
     .typed_attributes = &kAttributes16,
 };
 
-// ops.yaml: Conv, line 45 of the entry
+// ops.yaml: Conv, line 46 of the entry
 const ConvAttributes kAttributes17 = {};
 const Case kCase17 = {
     .name = "empty_input_channels",
@@ -512,13 +512,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 23 of the entry
-    {"float", &Run<float>},
     // ops.yaml: Conv, line 24 of the entry
-    {"double", &Run<double>},
+    {"float", &Run<float>},
     // ops.yaml: Conv, line 25 of the entry
-    {"half", &Run<MLFloat16>},
+    {"double", &Run<double>},
     // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -528,17 +528,17 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: Conv, line 16 of the entry
-    {"kernel_shape", IntList{}},
     // ops.yaml: Conv, line 17 of the entry
-    {"strides", IntList{}},
+    {"kernel_shape", IntList{}},
     // ops.yaml: Conv, line 18 of the entry
-    {"pads", IntList{}},
+    {"strides", IntList{}},
     // ops.yaml: Conv, line 19 of the entry
-    {"dilations", IntList{}},
+    {"pads", IntList{}},
     // ops.yaml: Conv, line 20 of the entry
-    {"group", 1},
+    {"dilations", IntList{}},
     // ops.yaml: Conv, line 21 of the entry
+    {"group", 1},
+    // ops.yaml: Conv, line 22 of the entry
     {"auto_pad", "NOTSET"},
 };
 

@@ -24,9 +24,10 @@ def check(document: Document) -> tuple[Schema, list[Diagnostic]]:
     """Runs all checks. The schema's cases have the shapes of all tensors, where these could be worked out."""
     diagnostics = [finding for rule in SCHEMA_RULES for finding in rule.run(document)]
     evaluator = CaseEvaluator()
-    drafts_by_name = {draft.op.name: draft for draft in reversed(document.drafts)}
+    enums = {a.enum: a for draft in reversed(document.drafts) for a in reversed(draft.op.attributes)}
+    drafts_by_name = {draft.op.name: draft for draft in reversed(document.drafts) if draft.op.name}
     scopes = [
-        Scope(draft, document, drafts_by_name, last_line, evaluator)
+        Scope(draft, document, drafts_by_name, last_line, enums, evaluator)
         for draft, last_line in zip(document.drafts, _last_lines(document), strict=True)
     ]
     for rule in sorted(OP_RULES, key=lambda rule: rule.rule.id):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..diagnostics import Note
-from ..draft import Document
 from ..faults import did_you_mean
-from ..model import Attribute, Op
+from ..model import Op
 from ..vocabulary import RUNTIME_ENUMS
-from .registry import SHAPES, Finding, Scope, op_rule, schema_rule
+from .registry import SHAPES, Finding, Scope, op_rule
 from .values import choice_problem, range_problem
 
 
@@ -27,7 +26,23 @@ def empty_range(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(message, attribute.at("min"), (note,))
 
 
-@op_rule("G403", needs=("attributes",))
+@op_rule("G403", needs=("attributes",), blames=("attributes",))
+def different_choices(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An enum attribute's choices are not the C++ enum's enumerators in order, or differ from those of
+    another attribute of the same enum."""
+    for attribute in op.attributes:
+        known = RUNTIME_ENUMS.get(attribute.enum)
+        first = scope.enums.get(attribute.enum, attribute)
+        if known and attribute.choices != known:
+            message = f"the enumerators of {attribute.enum} are, in this order, {', '.join(known)}"
+            yield Finding(message, attribute.at("choices"))
+        elif not known and first.choices != attribute.choices:
+            note = Note("other choices here", first.at("choices"))
+            message = f"enum {attribute.enum} has other choices elsewhere, or in another order"
+            yield Finding(message, attribute.at("choices"), (note,))
+
+
+@op_rule("G404", needs=("attributes",), blames=("attributes",))
 def default_out_of_range(op: Op, scope: Scope) -> Iterator[Finding]:
     """An attribute's default is out of its range, or a list of more than 8."""
     for attribute in op.attributes:
@@ -36,7 +51,7 @@ def default_out_of_range(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(f"the default of attribute '{attribute.name}' {problem}", attribute.at("default"))
 
 
-@op_rule("G404", needs=("attributes",), blames=("attributes",))
+@op_rule("G405", needs=("attributes",), blames=("attributes",))
 def default_no_choice(op: Op, scope: Scope) -> Iterator[Finding]:
     """An enum attribute's default is none of its choices."""
     for attribute in op.attributes:
@@ -45,7 +60,7 @@ def default_no_choice(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(f"the default of attribute '{attribute.name}' {problem}", attribute.at("default"))
 
 
-@op_rule("G405", needs=("attributes", *SHAPES), blames=("attributes",))
+@op_rule("G406", needs=("attributes", *SHAPES), blames=("attributes",))
 def unknown_attribute_length(op: Op, scope: Scope) -> Iterator[Finding]:
     """A list attribute has the length of something that is no list symbol of the operator's shapes."""
     lists = [symbol.name for symbol in op.symbols if symbol.is_list]
@@ -59,7 +74,7 @@ def unknown_attribute_length(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(message, attribute.at("length"))
 
 
-@op_rule("G406", needs=("attributes", *SHAPES))
+@op_rule("G407", needs=("attributes", *SHAPES))
 def default_of_wrong_length(op: Op, scope: Scope) -> Iterator[Finding]:
     """A list attribute's default does not fit every length that it may have to have."""
     symbols = {symbol.name: symbol for symbol in op.symbols}
@@ -72,22 +87,3 @@ def default_of_wrong_length(op: Op, scope: Scope) -> Iterator[Finding]:
                 has = f"the default of attribute '{attribute.name}' has length {len(default)}"
                 message = f"{has} and would have to fit {shortest} to {longest}; leave it empty"
                 yield Finding(message, attribute.at("default"))
-
-
-@schema_rule("G407")
-def different_choices(document: Document) -> Iterator[Finding]:
-    """Attributes of the same C++ enum differ in their choices, which must be its enumerators in order."""
-    first: dict[str, Attribute] = {}
-    for draft in document.drafts:
-        for attribute in draft.op.attributes:
-            if not attribute.enum or not attribute.choices:
-                continue
-            known = RUNTIME_ENUMS.get(attribute.enum)
-            other = first.setdefault(attribute.enum, attribute)
-            if known and attribute.choices != known:
-                message = f"the enumerators of {attribute.enum} are, in this order, {', '.join(known)}"
-                yield Finding(message, attribute.at("choices"))
-            elif not known and other.choices != attribute.choices:
-                note = Note("other choices here", other.at("choices"))
-                message = f"enum {attribute.enum} has other choices elsewhere, or in another order"
-                yield Finding(message, attribute.at("choices"), (note,))

@@ -80,6 +80,9 @@ def _signature(op: Op) -> object:
     return (
         op.kernel,
         tuple((tensor.name, tuple(dim.text for dim in tensor.shape)) for tensor in op.inputs + op.outputs),
-        tuple((s.name, s.min_length, s.max_length, s.length_of, s.rule and s.rule.text) for s in op.symbols),
+        tuple(
+            (s.name, s.min_length, s.max_length, s.length_of, s.multiple_of, s.rule and s.rule.text)
+            for s in op.symbols
+        ),
         tuple((a.name, a.default, a.minimum, a.maximum, a.choices, a.length) for a in op.attributes),
     )

@@ -37,11 +37,12 @@ TAKEN_FIELD_NAMES = frozenset(
 
 # What namespace gradsmith holds already.
 RUNTIME_NAMES = frozenset(
-    """AlignedSize Attribute AttributeKind AttributeSpec AttributeValue AutoPad BFloat16 Backend
-    BasicTensorRef BuiltinTable Call ConstTensorRef Context ContextOptions DataType Device DimSpec Dims
-    DispatchTable InferShapes IntList Kernel MLFloat16 OpSchema RegisterAll Registry Result Row RunFunction
-    ShapeRule Status StatusCode Strides SymbolSpec TensorRef TensorSpec TensorView ThreadPool
-    ToString""".split()
+    """Attribute AttributeKind AttributeSpec AttributeValue AutoPad BFloat16 Backend BasicTensorRef
+    BuiltinTable Call ChannelsLastStrides ConstTensorRef Context ContextOptions ContiguousStrides
+    DataType Device DimSpec Dims DispatchTable InferShapes IntList Internal InvalidArgument Kernel
+    MLFloat16 NumElements OpSchema OutOfMemory RegisterAll Registry Result Row RunFunction ShapeRule
+    SizeOf Status StatusCode Strides SymbolSpec TensorRef TensorSpec TensorView ThreadPool ToString
+    Unsupported""".split()
 )
 
 _DERIVED_SUFFIXES = ("Attributes", "Inputs", "Outputs", "InputDims", "OutputDims")
@@ -165,7 +166,7 @@ Rivals = tuple[tuple[str, Mapping[str, Located], str], ...]
 
 
 def _clash(kind: str, name: str, span: Span, rivals: Rivals) -> Iterator[Finding]:
-    if name in CASE.all:
+    if name in CASE:
         yield Finding(f"no {kind} can be called '{name}', which is a key of every case", span)
         return
     for rival_kind, nouns, key in rivals:

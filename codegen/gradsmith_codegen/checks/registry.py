@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ..diagnostics import Diagnostic, Note, Rule, Severity, register
 from ..draft import Document, Draft
-from ..model import Op, Span
+from ..model import Attribute, Op, Span
 from .evaluation import CaseEvaluator, EvaluatedCases
 
 TENSORS = ("inputs", "outputs")
@@ -35,7 +35,12 @@ class Scope:
     document: Document
     drafts_by_name: dict[str, Draft]
     last_line: float  # of the operator's entry
+    enums: dict[str, Attribute]  # the first attribute of each C++ enum
     evaluator: CaseEvaluator
+
+    @cached_property
+    def type_parameters(self) -> tuple[str, ...]:
+        return self.draft.op.type_parameters
 
     @cached_property
     def forward(self) -> Op | None:

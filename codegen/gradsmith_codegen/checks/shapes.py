@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..diagnostics import Note
 from ..faults import did_you_mean
 from ..grammar import MAX_RANK, family
-from ..model import AttributeKind, Dim, Op, Tensor
+from ..model import AttributeKind, Dim, Op, Span, Tensor
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 MAX_SYMBOLS = 16  # ShapeSymbols::kCapacity of the runtime
@@ -144,7 +144,7 @@ def list_and_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(f"'{dim.symbol}' is {kind} here, and not elsewhere; {remedy}", dim.span, (note,))
 
 
-@op_rule("G308", needs=SHAPES)
+@op_rule("G308", needs=SHAPES, blames=("dims",))
 def unused_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
     """An entry of `dims` is for a symbol that no shape has."""
     used = [symbol.name for symbol in op.symbols]
@@ -266,20 +266,22 @@ def rank_too_high(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G318", needs=(*TENSORS, "attributes"), blames=("dims",))
 def bad_divisor(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape divides by something that is no int attribute with `min: 1` or more."""
-    attributes = {attribute.name: attribute for attribute in op.attributes}
     for _, dim in _dims(op):
-        if not dim.divisor:
-            continue
-        attribute = attributes.get(dim.divisor)
-        if not attribute:
-            hint = did_you_mean(dim.divisor, attributes)
-            yield Finding(
-                f"the divisor '{dim.divisor}' is no attribute of operator '{op.name}'{hint}", dim.span
-            )
-        elif attribute.kind is not AttributeKind.INT or attribute.minimum is None or attribute.minimum < 1:
-            note = Note("the attribute", attribute.span)
-            message = f"the divisor '{dim.divisor}' must be an int attribute with a 'min' of at least 1"
-            yield Finding(message, dim.span, (note,))
+        if dim.divisor:
+            yield from _divisor_problem(op, dim.divisor, dim.span)
+
+
+def _divisor_problem(op: Op, name: str, span: Span) -> Iterator[Finding]:
+    attributes = {attribute.name: attribute for attribute in op.attributes}
+    attribute = attributes.get(name)
+    if not attribute:
+        hint = did_you_mean(name, attributes)
+        yield Finding(f"the divisor '{name}' is no attribute of operator '{op.name}'{hint}", span)
+    elif attribute.kind is not AttributeKind.INT or attribute.minimum is None or attribute.minimum < 1:
+        note = Note("the attribute", attribute.span)
+        yield Finding(
+            f"the divisor '{name}' must be an int attribute with a 'min' of at least 1", span, (note,)
+        )
 
 
 @op_rule("G319", needs=SHAPES)
@@ -290,3 +292,14 @@ def too_many_symbols(op: Op, scope: Scope) -> Iterator[Finding]:
             f"the shapes of operator '{op.name}' have {len(op.symbols)} symbols; the most is {MAX_SYMBOLS}"
         )
         yield Finding(message, op.span)
+
+
+@op_rule("G320", needs=(*SHAPES, "attributes"), blames=("dims",))
+def bad_multiple_of(op: Op, scope: Scope) -> Iterator[Finding]:
+    """`multiple_of` is given for a list symbol, or names no int attribute with `min: 1` or more."""
+    for symbol in op.symbols:
+        if symbol.multiple_of and symbol.is_list:
+            message = f"symbol '{symbol.name}' is a list of dims, which is no multiple of anything"
+            yield Finding(message, symbol.at("multiple_of"))
+        elif symbol.multiple_of:
+            yield from _divisor_problem(op, symbol.multiple_of, symbol.at("multiple_of"))

@@ -16,13 +16,13 @@ _NEEDS = (*TENSORS, "types", "rows")
 def unbound_type_parameter(op: Op, scope: Scope) -> Iterator[Finding]:
     """A type parameter is unbound: a tensor has it, and a row gives it no element type."""
     bound = {name for row in op.rows for name, _ in row.types}
-    for parameter in op.type_parameters:
+    for parameter in scope.type_parameters:
         tensor = next(tensor for tensor in op.inputs + op.outputs if tensor.type == parameter)
         if parameter not in bound:
             yield Finding(f"type parameter '{parameter}' is bound by no row", tensor.at("type"))
     for row in op.rows:
         names = {name for name, _ in row.types}
-        lacking = [parameter for parameter in op.type_parameters if parameter in bound - names]
+        lacking = [parameter for parameter in scope.type_parameters if parameter in bound - names]
         if lacking:
             tensor = next(tensor for tensor in op.inputs + op.outputs if tensor.type == lacking[0])
             note = Note(f"'{tensor.name}' has type {tensor.type}", tensor.at("type"))
@@ -34,7 +34,7 @@ def unbound_type_parameter(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G202", needs=_NEEDS, blames=("rows",))
 def unused_type_parameter(op: Op, scope: Scope) -> Iterator[Finding]:
     """A row binds a type parameter that no tensor has."""
-    known = set(op.type_parameters)
+    known = set(scope.type_parameters)
     for row in op.rows:
         for name, _ in row.types:
             if name not in known:
@@ -57,7 +57,7 @@ def duplicate_row(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G204", needs=_NEEDS)
 def no_type_parameter(op: Op, scope: Scope) -> Iterator[Finding]:
     """All tensors of an operator have fixed types, so that rows have nothing to bind."""
-    if not op.type_parameters:
+    if not scope.type_parameters:
         yield Finding(
             f"operator '{op.name}' has no type parameter; give a tensor type T, and bind T in rows", op.span
         )

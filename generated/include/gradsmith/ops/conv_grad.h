@@ -15,22 +15,22 @@ namespace gradsmith {
 // ops.yaml: ConvGrad, line 1 of the entry
 struct ConvGradAttributes {
   /// spatial dims of W; default: W's own
-  // ops.yaml: Conv, line 16 of the entry
+  // ops.yaml: Conv, line 17 of the entry
   IntList kernel_shape = {};
   /// step between outputs, per spatial axis; default: 1s
-  // ops.yaml: Conv, line 17 of the entry
+  // ops.yaml: Conv, line 18 of the entry
   IntList strides = {};
   /// zeros added, begins then ends; default: 0s
-  // ops.yaml: Conv, line 18 of the entry
+  // ops.yaml: Conv, line 19 of the entry
   IntList pads = {};
   /// step between filter taps, per spatial axis; default: 1s
-  // ops.yaml: Conv, line 19 of the entry
+  // ops.yaml: Conv, line 20 of the entry
   IntList dilations = {};
   /// channels are split into so many groups, convolved apart
-  // ops.yaml: Conv, line 20 of the entry
+  // ops.yaml: Conv, line 21 of the entry
   std::int64_t group = 1;
   /// how the pads come about
-  // ops.yaml: Conv, line 21 of the entry
+  // ops.yaml: Conv, line 22 of the entry
   AutoPad auto_pad = AutoPad::NOTSET;
 };
 
@@ -65,16 +65,16 @@ struct ConvGradOutputs {
 /// True for the type combinations that ops.yaml declares for ConvGrad.
 template <typename T>
 inline constexpr bool kHasConvGrad = false;
-// ops.yaml: Conv, line 23 of the entry
-template <>
-inline constexpr bool kHasConvGrad<float> = true;
 // ops.yaml: Conv, line 24 of the entry
 template <>
-inline constexpr bool kHasConvGrad<double> = true;
+inline constexpr bool kHasConvGrad<float> = true;
 // ops.yaml: Conv, line 25 of the entry
 template <>
-inline constexpr bool kHasConvGrad<MLFloat16> = true;
+inline constexpr bool kHasConvGrad<double> = true;
 // ops.yaml: Conv, line 26 of the entry
+template <>
+inline constexpr bool kHasConvGrad<MLFloat16> = true;
+// ops.yaml: Conv, line 27 of the entry
 template <>
 inline constexpr bool kHasConvGrad<BFloat16> = true;
 

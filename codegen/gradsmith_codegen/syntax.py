@@ -1,0 +1,81 @@
+"""What is no YAML, said in one way: libyaml and PyYAML each have words of their own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from . import faults
+from .diagnostics import Diagnostic, Source
+from .model import Span
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxProblem:
+    """What libyaml and PyYAML say, each in its own words (the pattern), and what we say."""
+
+    pattern: str
+    message: str
+    at_context: bool = False  # the fault is where the construct starts, not where the parser gave up
+    note: str = ""  # of where the construct starts
+
+
+SYNTAX_PROBLEMS = (
+    SyntaxProblem(r"cannot start any token", "{character} cannot start a value; quote the text"),
+    SyntaxProblem(r"simple key.*':'", "expected ':' after this key", at_context=True),
+    SyntaxProblem(r"mapping values", "':' is not allowed here; check the indentation, or quote the text"),
+    SyntaxProblem(r"sequence entries", "'- ' is not allowed here; check the indentation, or quote the text"),
+    SyntaxProblem(r"mapping keys", "'? ' is not allowed here; quote the text"),
+    SyntaxProblem(r"plain scalar.*unexpected ':'", "':' needs a space after it, or quotes around the text"),
+    SyntaxProblem(r"flow mapping", "expected ',' or '}}'", note="in the mapping that starts here"),
+    SyntaxProblem(r"flow sequence", "expected ',' or ']'", note="in the list that starts here"),
+    SyntaxProblem(r"flow node|block node", "expected a value"),
+    SyntaxProblem(
+        r"block (mapping|collection)|document start",
+        "this does not line up with what is around it",
+        note="which starts here",
+    ),
+    SyntaxProblem(
+        r"quoted scalar.*(end of stream|indicator)", "this quoted text has no end", at_context=True
+    ),
+    SyntaxProblem(r"escape", "unknown escape sequence in this quoted text", at_context=True),
+    SyntaxProblem(r"scanning an anchor", "expected a name after '&'", at_context=True),
+    SyntaxProblem(
+        r"scanning an alias", "expected a name after '*'; quote the text to mean an asterisk", at_context=True
+    ),
+    SyntaxProblem(
+        r"block scalar", "'|' and '>' start a block of text on the next line; quote the text", at_context=True
+    ),
+    SyntaxProblem(r"directive", "bad YAML directive", at_context=True),
+    SyntaxProblem(r"(scanning|parsing) a tag|parsing a node", "bad YAML tag", at_context=True),
+)
+
+
+def syntax_error(error: yaml.MarkedYAMLError, source: Source) -> Diagnostic:
+    """What a parser found, in our words; in the parser's where we have none."""
+    context = error.context_mark or error.problem_mark
+    place, start = _place(error.problem_mark or context, source), _place(context, source)
+    character = source.lines[place.line - 1][place.column - 1 : place.column]
+    if character == "\t":
+        return faults.syntax(place, "a tab stands here; indent with spaces")
+    words = f"{error.context}: {error.problem}"
+    known = next((problem for problem in SYNTAX_PROBLEMS if re.search(problem.pattern, words)), None)
+    if known is None:
+        return faults.syntax(place, str(error.problem))
+    diagnostic = faults.syntax(
+        start if known.at_context else place, known.message.format(character=f"'{character}'")
+    )
+    return diagnostic.noting(known.note, start) if known.note and start != place else diagnostic
+
+
+def _place(mark: Any, source: Source) -> Span:
+    """The mark's place. The parsers differ on where the end of the text is; we take its last character."""
+    line, column = mark.line, mark.column
+    rest = (source.lines[line][column:], *source.lines[line + 1 :]) if line < len(source.lines) else ()
+    if not any(text.strip() for text in rest):
+        line = max((i for i, text in enumerate(source.lines) if text.strip()), default=0)
+        column = len(source.lines[line].rstrip())
+    return Span(line + 1, column + 1)

@@ -1,0 +1,223 @@
+"""Shapes of test cases, against values worked out by hand from the ONNX formulas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from gradsmith_codegen.model import AttributeValue
+from gradsmith_codegen.reader import load_schema
+from gradsmith_codegen.shape_rules import (
+    Dims,
+    ImpossibleShape,
+    conv_output_spatial,
+    conv_transposed_output_spatial,
+)
+from schemas import CONVOLVE, SCALE, edited, load
+
+Attributes = dict[str, AttributeValue]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "dims", "kernel", "output"),
+    [
+        ({}, (5, 6), (3, 2), (3, 5)),
+        ({"strides": (2, 3)}, (9, 8), (2, 1), (4, 3)),
+        # eff = (3 - 1) * 1 + 1 = 3 and (2 - 1) * 2 + 1 = 3; (9 + 0 + 1 - 3) / 2 + 1, (11 + 2 + 1 - 3) / 3 + 1
+        ({"pads": (0, 2, 1, 1), "strides": (2, 3), "dilations": (1, 2)}, (9, 11), (3, 2), (4, 4)),
+        ({"auto_pad": "SAME_UPPER", "strides": (2, 3)}, (7, 8), (4, 3), (4, 3)),
+        ({"auto_pad": "SAME_LOWER", "strides": (2, 3)}, (7, 8), (4, 3), (4, 3)),
+        ({"auto_pad": "VALID", "dilations": (2, 1)}, (7, 8), (4, 3), (1, 6)),
+        ({"auto_pad": "SAME_UPPER"}, (2,), (9,), (2,)),
+        ({}, (0,), (3,), (0,)),
+        ({"pads": (2, 1)}, (0,), (3,), (1,)),
+        ({"kernel_shape": (3, 2)}, (5, 6), (3, 2), (3, 5)),
+    ],
+)
+def test_conv(attributes: Attributes, dims: Dims, kernel: Dims, output: Dims) -> None:
+    assert conv_output_spatial(attributes, dims, kernel) == output
+
+
+@pytest.mark.parametrize(
+    ("attributes", "dims", "kernel", "message"),
+    [
+        ({}, (2,), (3,), "covers 3 positions"),
+        ({"dilations": (4,)}, (4,), (2,), "covers 5 positions"),
+        ({"kernel_shape": (2,)}, (4,), (3,), "kernel_shape"),
+        ({"auto_pad": "VALID", "pads": (1, 0)}, (4,), (3,), "auto_pad VALID sets the pads"),
+        ({}, (4,), (0,), "at least 1"),
+    ],
+)
+def test_impossible_conv(attributes: Attributes, dims: Dims, kernel: Dims, message: str) -> None:
+    with pytest.raises(ImpossibleShape, match=message):
+        conv_output_spatial(attributes, dims, kernel)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "dims", "kernel", "output"),
+    [
+        ({}, (4, 5), (3, 2), (6, 6)),
+        # 2 * 3 + 3 - 0 - 1 = 8; 3 * 4 + 3 - 2 - 1 = 12
+        ({"pads": (0, 2, 1, 1), "strides": (2, 3), "dilations": (1, 2)}, (4, 5), (3, 2), (8, 12)),
+        # 2 * 3 + 1 + 3 - 2 = 8; 3 * 4 + 2 + 3 - 1 = 16
+        ({"strides": (2, 3), "pads": (1, 0, 1, 1), "output_padding": (1, 2)}, (4, 5), (3, 3), (8, 16)),
+        ({"strides": (2, 2), "output_shape": (8, 10)}, (4, 5), (3, 3), (8, 10)),
+        ({"auto_pad": "SAME_UPPER", "strides": (2, 2)}, (4, 3), (4, 3), (8, 6)),
+        ({"auto_pad": "VALID", "strides": (2, 1)}, (4, 3), (3, 2), (9, 4)),
+        ({"strides": (4, 3)}, (3, 2), (2, 1), (10, 4)),
+        ({}, (0,), (3,), (0,)),
+        ({"output_shape": (4,)}, (0,), (3,), (4,)),
+    ],
+)
+def test_conv_transpose(attributes: Attributes, dims: Dims, kernel: Dims, output: Dims) -> None:
+    assert conv_transposed_output_spatial(attributes, dims, kernel) == output
+
+
+@pytest.mark.parametrize(
+    ("attributes", "dims", "kernel", "message"),
+    [
+        ({"output_padding": (1,)}, (4,), (3,), "output_padding 1 of axis 0 must be less than"),
+        ({"pads": (2, 2)}, (2,), (2,), "take away more than its 3 positions"),
+        ({"output_shape": (4,), "pads": (1, 0)}, (4,), (3,), "output_shape sets the pads"),
+        ({"output_shape": (4,), "auto_pad": "VALID"}, (4,), (3,), "auto_pad VALID"),
+        ({"auto_pad": "SAME_LOWER", "pads": (0, 1)}, (4,), (3,), "auto_pad SAME_LOWER sets the pads"),
+        ({}, (4,), (0,), "at least 1"),
+    ],
+)
+def test_impossible_conv_transpose(attributes: Attributes, dims: Dims, kernel: Dims, message: str) -> None:
+    with pytest.raises(ImpossibleShape, match=message):
+        conv_transposed_output_spatial(attributes, dims, kernel)
+
+
+def test_output_padding_may_be_less_than_the_dilation() -> None:
+    attributes: Attributes = {"output_padding": (2,), "dilations": (3,)}
+    assert conv_transposed_output_spatial(attributes, (4,), (2,)) == (9,)
+
+
+@pytest.mark.parametrize(
+    ("op", "case", "shapes"),
+    [
+        ("Conv", "grouped", {"X": (2, 6, 5, 7), "W": (4, 3, 2, 3), "B": (4,), "Y": (2, 4, 5, 4)}),
+        (
+            "ConvGrad",
+            "one_axis",
+            # dilation 2 of 3 taps covers 5; (11 + 3 - 5) / 2 + 1 = 5
+            {"dY": (3, 4, 5), "X": (3, 2, 11), "W": (4, 2, 3), "dX": (3, 2, 11), "dW": (4, 2, 3), "dB": (4,)},
+        ),
+        (
+            "ConvTransposeGrad",
+            "depthwise",
+            # M = 2 * group 4; 2 * 2 + 3 - 2 = 5, 4 + 3 - 2 = 5
+            {
+                "dY": (2, 8, 5, 5),
+                "X": (2, 4, 3, 5),
+                "W": (4, 2, 3, 3),
+                "dX": (2, 4, 3, 5),
+                "dW": (4, 2, 3, 3),
+                "dB": (8,),
+            },
+        ),
+        (
+            "BatchNormalizationGrad",
+            "no_axis",
+            {"dY": (8, 5), "X": (8, 5), "scale": (5,), "saved_mean": (5,), "saved_inv_std": (5,)}
+            | {"dX": (8, 5), "dScale": (5,), "dBias": (5,)},
+        ),
+    ],
+)
+def test_all_shapes_of_cases(ops_yaml: Path, op: str, case: str, shapes: dict[str, Dims]) -> None:
+    schema, _ = load_schema(ops_yaml)
+    assert schema
+    found = next(c for o in schema.ops if o.name == op for c in o.cases if c.name == case)
+    assert list(dict(found.all_shapes).items()) == list(shapes.items())
+
+
+def test_an_operator_that_reads_what_it_writes_lists_the_tensor_twice(ops_yaml: Path) -> None:
+    schema, _ = load_schema(ops_yaml)
+    assert schema
+    op = next(op for op in schema.ops if op.name == "BatchNormalization")
+    names = [name for name, _ in op.cases[0].all_shapes]
+    assert names == [tensor.name for tensor in op.inputs + op.outputs]
+
+
+def test_a_rule_that_python_does_not_know_needs_the_shapes_it_would_give() -> None:
+    text = edited(
+        SCALE,
+        ("Y: {type: T, like: X}", 'Y: {type: T, shape: [N, "*O"]}'),
+        (
+            "      D: {length: [0, 3]}",
+            '      D: {length: [0, 3]}\n      O: {length: D, rule: "scale::Larger(D)"}',
+        ),
+    )
+    schema, (fault,) = load(text)
+    assert schema is None
+    assert fault.id == "G609"
+    assert "scale::Larger(D)" in fault.message
+    schema, diagnostics = load(edited(text, ("X: [2, 3]}", "X: [2, 3], Y: [2, 6]}")))
+    assert diagnostics == []
+    assert schema
+    assert schema.ops[0].cases[0].all_shapes == (("X", (2, 3)), ("Y", (2, 6)))
+
+
+@pytest.mark.parametrize(
+    ("case", "rule"),
+    [
+        ("X: [2]", None),
+        ("X: []", "G604"),
+        ("X: [1, 2, 3, 4, 5]", "G604"),
+        ("X: [2, 3], Y: [2, 4]", "G605"),
+        ("X: [65536, 65536]", "G610"),
+        ("X: [2147483647]", None),
+        ("X: [9223372036854775807, 0]", None),
+        ("factor: 2.0", "G609"),
+    ],
+)
+def test_shapes_of_a_simple_case(case: str, rule: str | None) -> None:
+    faults = [fault.id for fault in load(edited(SCALE, ("X: [2, 3]", case)))[1]]
+    assert faults == ([rule] if rule else [])
+
+
+@pytest.mark.parametrize(
+    ("shape", "case", "rule"),
+    [
+        ("[N, 3]", "X: [2, 3]", None),
+        ("[N, 3]", "X: [2, 4]", "G605"),
+        ("[N, N]", "X: [3, 3]", None),
+        ("[N, N]", "X: [3, 4]", "G605"),
+    ],
+)
+def test_sizes_that_the_schema_fixes(shape: str, case: str, rule: str | None) -> None:
+    text = edited(
+        SCALE, ('[N, "*D"]', shape), ("    dims:\n      D: {length: [0, 3]}\n", ""), ("X: [2, 3]", case)
+    )
+    faults = [fault.id for fault in load(text)[1]]
+    assert faults == ([rule] if rule else [])
+
+
+@pytest.mark.parametrize(
+    ("edits", "words"),
+    [
+        ([("(D, K)", "(D)")], "takes two lists of dims"),
+        ([("(D, K)", "(D, N)")], "takes two lists of dims"),
+        (
+            [("K: {length: D}", "K: {length: 1}"), ("W: [6, 4, 3, 2]", "W: [6, 4, 3]")],
+            "has 1 spatial dims, the input 2",
+        ),
+        ([("min: 1, length: D", "min: 1"), ("3, 2]}", "3, 2], strides: [1]}")], "must have 2 entries, not 1"),
+        ([("min: 1, length: D", "length: D"), ("3, 2]}", "3, 2], strides: [1, 0]}")], "at least 1, not 0"),
+        (
+            [("strides: {type: ints, default: [], min: 1, length: D}", "strides: {type: int, default: 1}")],
+            "a list of",
+        ),
+    ],
+)
+def test_a_schema_that_gives_a_rule_what_it_cannot_take(edits: list[tuple[str, str]], words: str) -> None:
+    assert load(CONVOLVE)[1] == []
+    (fault,) = load(edited(CONVOLVE, *edits))[1]
+    assert fault.id == "G608"
+    assert words in fault.message
+
+
+def test_a_default_that_cannot_be_is_not_worked_with() -> None:
+    text = edited(CONVOLVE, ("group: {type: int, default: 1", "group: {type: int, default: 0"))
+    assert [fault.id for fault in load(text)[1]] == ["G404"]

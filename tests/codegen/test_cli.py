@@ -1,0 +1,353 @@
+"""The command line, as a user starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from gradsmith_codegen.cli import main
+from schemas import SCALE, edited
+
+BAD = edited(SCALE, ("{T: float}", "{T: flaot}"))
+
+
+PACKAGE = Path(__file__).resolve().parents[2] / "codegen"
+
+
+@dataclass(frozen=True)
+class Result:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Run(Protocol):
+    def __call__(self, *arguments: object, cwd: Path | None = None) -> Result: ...
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command line within this process."""
+
+    def run(*arguments: object, cwd: Path | None = None) -> Result:
+        with monkeypatch.context() as context:
+            if cwd:
+                context.chdir(cwd)
+            try:
+                status = main([str(argument) for argument in arguments])
+            except SystemExit as end:  # argparse's way out
+                status = int(str(end.code))
+        return Result(status, *capsys.readouterr())
+
+    return run
+
+
+def _start(*arguments: object, cwd: Path | None = None, environment: dict[str, str] | None = None) -> Result:
+    """Starts the command line as a program of its own."""
+    result = subprocess.run(
+        [sys.executable, "-m", "gradsmith_codegen", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
+    )
+    return Result(result.returncode, result.stdout, result.stderr)
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> Path:
+    path = tmp_path / "ops.yaml"
+    path.write_text(SCALE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    path = tmp_path / "bad.yaml"
+    path.write_text(BAD, encoding="utf-8")
+    return path
+
+
+def _tree(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+# -- check ---
+
+
+def test_check_of_a_schema_without_faults(run: Run, schema: Path) -> None:
+    result = run("check", "--schema", schema)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == f"{schema}: 1 operators, 1 rows, no errors\n"
+
+
+def test_the_default_schema_is_ops_yaml_here(run: Run, schema: Path) -> None:
+    assert run("check", cwd=schema.parent).stdout.startswith("ops.yaml: ")
+
+
+def test_check_shows_faults_and_the_path_as_given(run: Run, bad: Path) -> None:
+    result = run("check", "--schema", "bad.yaml", cwd=bad.parent)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        "bad.yaml:18:18: error[G014]: unknown type 'flaot'; did you mean 'float'?\n"
+        "   18 |       float: {T: flaot}\n"
+        "      |                  ^~~~~\n"
+        "1 error\n"
+    )
+
+
+def test_check_as_json(run: Run, schema: Path, bad: Path) -> None:
+    clean = run("check", "--schema", schema, "--format", "json")
+    assert (clean.returncode, json.loads(clean.stdout), clean.stderr) == (0, [], "")
+    result = run("check", "--schema", bad, "--format", "json")
+    assert (result.returncode, result.stderr) == (1, "")
+    (fault,) = json.loads(result.stdout)
+    assert (fault["id"], fault["line"], fault["column"], fault["end_column"]) == ("G014", 18, 18, 23)
+
+
+def test_a_warning_is_shown_and_does_not_fail(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "ops.yaml"
+    path.write_text(edited(SCALE, ("rows:", "rows: &unused")), encoding="utf-8")
+    result = run("check", "--schema", path)
+    assert result.returncode == 0
+    assert "warning[G022]" in result.stderr
+
+
+def test_a_missing_schema_is_a_fault(run: Run, tmp_path: Path) -> None:
+    result = run("check", "--schema", tmp_path / "none.yaml")
+    assert result.returncode == 1
+    assert "error[G001]: cannot read the schema: No such file or directory" in result.stderr
+
+
+def test_output_that_a_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
+    path = tmp_path / "ops.yaml"
+    path.write_text(edited(BAD, ("float: {", "'größe': {")), encoding="utf-8")
+    result = _start("check", "--schema", path, environment={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    assert result.returncode == 1
+    assert "gr\\xf6\\xdfe" in result.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+@pytest.mark.parametrize(("environment", "coloured"), [({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False)])
+def test_colour_on_a_terminal_only_and_not_against_the_users_will(
+    bad: Path, environment: dict[str, str], coloured: bool
+) -> None:
+    import pty
+
+    reader, writer = pty.openpty()
+    subprocess.run(
+        [sys.executable, "-m", "gradsmith_codegen", "check", "--schema", str(bad)],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), **environment},
+        stderr=writer,
+        check=False,
+    )
+    os.close(writer)
+    shown = os.read(reader, 10_000).decode()
+    os.close(reader)
+    assert ("\x1b[1;31merror[G014]" in shown) == coloured
+    assert "error[G014]" in shown
+
+
+# -- list ---
+
+
+def test_list_as_a_table(run: Run, schema: Path) -> None:
+    result = run("list", "--schema", schema)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == (
+        "OP     ROW    TYPES    BACKEND  KERNEL        LINE\n"
+        "Scale  float  T=float  cpu      scale::Scale  18\n"
+    )
+
+
+def test_list_as_json(run: Run, schema: Path) -> None:
+    result = run("list", "--schema", schema, "--format", "json")
+    row = {"op": "Scale", "row": "float", "types": {"T": "float"}, "backend": "cpu", "kernel": "scale::Scale"}
+    assert json.loads(result.stdout) == [row | {"line": 18}]
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_list_of_a_bad_schema(run: Run, bad: Path, output: str) -> None:
+    result = run("list", "--schema", bad, "--format", output)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "error[G014]" in result.stderr
+
+
+def test_list_names_each_row_of_ops_yaml(run: Run, ops_yaml: Path) -> None:
+    rows = json.loads(run("list", "--schema", ops_yaml, "--format", "json").stdout)
+    lines = ops_yaml.read_text(encoding="utf-8").splitlines()
+    assert {row["op"] for row in rows} >= {"Conv", "ConvGrad", "BatchNormalizationGrad"}
+    assert all(lines[row["line"] - 1].strip().startswith(f"{row['row']}: ") for row in rows)
+
+
+def test_a_reader_that_stops_reading_is_no_accident(ops_yaml: Path) -> None:
+    command = f"{sys.executable} -m gradsmith_codegen list --schema {ops_yaml} --format json | head -c 1"
+    result = subprocess.run(
+        ["sh", "-c", command],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.stdout, result.stderr) == ("[", "")
+
+
+# -- generate ---
+
+
+def test_generate_writes_then_leaves_alone(run: Run, schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = run("generate", "--schema", schema, "--out", out)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert re.fullmatch(rf"{re.escape(str(out))}: \d+ files written, 0 removed\n", first.stdout)
+    assert (out / "include/gradsmith/ops/scale.h").exists()
+    second = run("generate", "--schema", schema, "--out", out)
+    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
+
+
+def test_generate_makes_as_many_shards_as_asked_for(run: Run, schema: Path, tmp_path: Path) -> None:
+    run("generate", "--schema", schema, "--out", tmp_path / "out", "--shards", 3)
+    shards = sorted(path.name for path in (tmp_path / "out/src").glob("ops_shard_*.cc"))
+    assert shards == ["ops_shard_0.cc", "ops_shard_1.cc", "ops_shard_2.cc"]
+
+
+def test_generate_check_compares_and_writes_nothing(run: Run, schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    absent = run("generate", "--schema", schema, "--out", out, "--check")
+    assert absent.returncode == 1
+    assert not out.exists()
+    run("generate", "--schema", schema, "--out", out)
+    same = run("generate", "--schema", schema, "--out", out, "--check")
+    assert (same.returncode, same.stdout, same.stderr) == (0, "", "")
+    header = out / "include/gradsmith/ops/scale.h"
+    header.write_text(header.read_text(encoding="utf-8") + "// edited\n", encoding="utf-8")
+    before = _tree(out)
+    differs = run("generate", "--schema", schema, "--out", out, "--check")
+    assert differs.returncode == 1
+    assert "\n-// edited\n" in differs.stdout
+    assert _tree(out) == before
+
+
+def test_generate_of_a_bad_schema_writes_nothing(run: Run, bad: Path, tmp_path: Path) -> None:
+    stamp = tmp_path / "stamp"
+    result = run("generate", "--schema", bad, "--out", tmp_path / "out", "--stamp", stamp)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "error[G014]" in result.stderr
+    assert not (tmp_path / "out").exists()
+    assert not stamp.exists()
+
+
+def test_generate_as_json_has_nothing_but_faults_on_its_output(
+    run: Run, schema: Path, bad: Path, tmp_path: Path
+) -> None:
+    good = run("generate", "--schema", schema, "--out", tmp_path / "out", "--format", "json")
+    assert (good.returncode, json.loads(good.stdout)) == (0, [])
+    result = run("generate", "--schema", bad, "--out", tmp_path / "out", "--format", "json")
+    assert (result.returncode, json.loads(result.stdout)[0]["id"]) == (1, "G014")
+
+
+def test_the_depfile_lists_schema_modules_and_templates(run: Run, tmp_path: Path, repository: Path) -> None:
+    folder = tmp_path / "a folder $1"
+    folder.mkdir()
+    schema = folder / "ops.yaml"
+    schema.write_text(SCALE, encoding="utf-8")
+    stamp, depfile = folder / "stamp", folder / "depfile"
+    out = ("--out", folder / "out", "--stamp", stamp, "--depfile", depfile)
+    assert run("generate", "--schema", "ops.yaml", *out, cwd=folder).returncode == 0
+    assert stamp.exists()
+    target, *dependencies = _make_words(depfile.read_text(encoding="utf-8"))
+    assert target == f"{stamp}:"
+    package = repository / "codegen/gradsmith_codegen"
+    expected = [schema.resolve(), *package.rglob("*.py"), *(repository / "templates").glob("*")]
+    assert sorted(dependencies) == sorted(map(str, expected))
+
+
+def _make_words(text: str) -> list[str]:
+    """The words of a Make rule, read as Make reads them."""
+    words = re.findall(r"(?:\\[ #\\]|\$\$|[^\s\\])+", text.replace("\\\n", " "))
+    return [re.sub(r"\\([ #\\])", r"\1", word).replace("$$", "$") for word in words]
+
+
+def test_the_stamp_is_touched_though_nothing_changes(run: Run, schema: Path, tmp_path: Path) -> None:
+    arguments = (
+        "generate",
+        "--schema",
+        schema,
+        "--out",
+        tmp_path / "out",
+        "--stamp",
+        tmp_path / "deep/stamp",
+    )
+    run(*arguments)
+    os.utime(tmp_path / "deep/stamp", (1, 1))
+    run(*arguments)
+    assert (tmp_path / "deep/stamp").stat().st_mtime > 1
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_a_line(run: Run, schema: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    result = run("generate", "--schema", schema, "--out", tmp_path / "file")
+    assert result.returncode == 1
+    assert re.fullmatch(r"gradsmith-codegen: .*(Not a directory|File exists)\n", result.stderr)
+
+
+def test_output_depends_on_nothing_but_the_schemas_text(schema: Path, tmp_path: Path, ops_yaml: Path) -> None:
+    elsewhere = tmp_path / "else where"
+    elsewhere.mkdir()
+    copy = elsewhere / "ops.yaml"
+    copy.write_bytes(ops_yaml.read_bytes())
+    _start("generate", "--schema", ops_yaml, "--out", tmp_path / "one", environment={"PYTHONHASHSEED": "1"})
+    environment = {"PYTHONHASHSEED": "2", "LC_ALL": "tr_TR.UTF-8", "LANG": "C", "TZ": "Asia/Tokyo"}
+    _start("generate", "--schema", "ops.yaml", "--out", "two", cwd=elsewhere, environment=environment)
+    one = _tree(tmp_path / "one")
+    assert len(one) > 10
+    assert one == _tree(elsewhere / "two")
+
+
+# -- usage ---
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["make"],
+        ["check", "--format", "xml"],
+        ["list", "--format", "text"],
+        ["generate"],
+        ["generate", "--out", "out", "--shards", "0"],
+        ["generate", "--out", "out", "--shards", "1000"],
+        ["generate", "--out", "out", "--shards", "many"],
+        ["generate", "--out", "out", "--depfile", "d"],
+        ["generate", "--out", "out", "--check", "--stamp", "s"],
+    ],
+)
+def test_wrong_usage(run: Run, arguments: list[str], schema: Path) -> None:
+    result = run(*arguments, cwd=schema.parent)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("usage: gradsmith-codegen")
+    assert not (schema.parent / "out").exists()
+
+
+@pytest.mark.parametrize("command", [[], ["generate"], ["check"], ["list"]])
+def test_help_names_every_command_and_the_exit_status(run: Run, command: list[str]) -> None:
+    result = run(*command, "--help")
+    assert result.returncode == 0
+    assert "Exit status: 0" in result.stdout
+
+
+def test_version(run: Run) -> None:
+    assert re.fullmatch(r"gradsmith-codegen \d+\.\d+\.\d+\n", run("--version").stdout)
