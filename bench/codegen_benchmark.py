@@ -3,9 +3,9 @@
 
     python3 bench/codegen_benchmark.py [--ops 200 1000] [--runs 5] [--json FILE]
 
-The schemas are made from ops.yaml: its operators again and again under new names, each with a signature and four cases of
-its own, attributes and rows shared by alias as ops.yaml shares them. Times are medians of warm runs in one process:
-reading and checking, planning and rendering, writing into an empty folder.
+The schemas are made from ops.yaml: its operators again and again under new names, each with a signature and four
+cases of its own, attributes and rows shared by alias as ops.yaml shares them. Times are medians of warm runs in one
+process: reading and checking, planning and rendering, writing into an empty folder.
 """
 
 from __future__ import annotations

@@ -42,32 +42,41 @@ function(gradsmith_generate)
   file(GLOB_RECURSE generator_files CONFIGURE_DEPENDS "${GRADSMITH_CODEGEN_DIR}/gradsmith_codegen/*.py"
        "${GRADSMITH_TEMPLATES_DIR}/*.jinja")
 
-  # Ninja must know which headers the generator writes, or it looks at their age before they are written anew. Their
-  # names depend on the schema and stand in the manifest, so the build files depend on that: Ninja brings it up to date
-  # before all else, and runs CMake again where it changed. CMake drops such a dependency on a file that does not exist,
-  # hence the empty manifest; and lets one be removed later, hence the generator's own files.
   set(manifest "${ARG_FOLDER}/manifest.txt")
-  set(headers "")
-  if(CMAKE_GENERATOR MATCHES "Ninja")
-    if(NOT EXISTS "${manifest}")
-      file(WRITE "${manifest}" "")
-    endif()
-    _gradsmith_read_manifest("${ARG_FOLDER}" "^include/.*[.]h$" headers)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${manifest}" ${generator_files})
-  endif()
-
   set(stamp "${ARG_FOLDER}/stamp")
   set(depfile "${ARG_FOLDER}/depfile")
   cmake_path(GET ARG_SCHEMA FILENAME schema_name)
+  set(generate
+      "${CMAKE_COMMAND}" -E env --modify "PYTHONPATH=path_list_prepend:${GRADSMITH_CODEGEN_DIR}"
+      "PYTHONPYCACHEPREFIX=${CMAKE_CURRENT_BINARY_DIR}/pycache" -- "${Python3_EXECUTABLE}" -m gradsmith_codegen generate
+      --schema "${ARG_SCHEMA}" --out "${ARG_FOLDER}" --shards "${ARG_SHARDS}" --depfile "${depfile}" --stamp "${stamp}")
+
+  # Ninja must know which headers the generator writes, or it looks at their age before they are written anew. Their
+  # names depend on the schema and stand in the manifest, so the build files depend on that: Ninja brings it up to date
+  # before all else, and runs CMake again where it changed. They depend on the generator's own files too, or Ninja would
+  # not put up with the removal of one.
+  set(headers "")
+  set(depfile_option "")
+  if(CMAKE_GENERATOR MATCHES "Ninja")
+    if(NOT EXISTS "${manifest}")
+      execute_process(COMMAND ${generate} RESULT_VARIABLE failed OUTPUT_QUIET)
+      if(failed)
+        message(FATAL_ERROR "gradsmith could not generate the operators of '${ARG_SCHEMA}'.")
+      endif()
+    endif()
+    _gradsmith_read_manifest("${ARG_FOLDER}" "^include/.*[.]h$" headers)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${manifest}" ${generator_files})
+    # Not with Make: for that, CMake 3.25 adds each depfile to those before, and a file that is gone but once was a
+    # dependency would run the generator in every build. All that is read today is among DEPENDS.
+    set(depfile_option DEPFILE "${depfile}")
+  endif()
+
   add_custom_command(
     OUTPUT "${stamp}"
     BYPRODUCTS ${library_sources} ${test_sources} ${headers} "${manifest}"
-    COMMAND
-      "${CMAKE_COMMAND}" -E env --modify "PYTHONPATH=path_list_prepend:${GRADSMITH_CODEGEN_DIR}"
-      "PYTHONPYCACHEPREFIX=${CMAKE_CURRENT_BINARY_DIR}/pycache" -- "${Python3_EXECUTABLE}" -m gradsmith_codegen generate
-      --schema "${ARG_SCHEMA}" --out "${ARG_FOLDER}" --shards "${ARG_SHARDS}" --depfile "${depfile}" --stamp "${stamp}"
+    COMMAND ${generate}
     DEPENDS "${ARG_SCHEMA}" ${generator_files}
-    DEPFILE "${depfile}"
+    ${depfile_option}
     COMMENT "Generating the operators of ${schema_name}"
     VERBATIM)
   add_custom_target(${ARG_TARGET} DEPENDS "${stamp}")

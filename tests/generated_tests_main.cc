@@ -16,7 +16,8 @@ int main(int argc, char** argv) {
   }
   gradsmith::support::RegisterGeneratedTests(registry, argv[0]);
   const int result = RUN_ALL_TESTS();
-  if (!testing::GTEST_FLAG(list_tests) && testing::UnitTest::GetInstance()->test_to_run_count() == 0) {
+  if (!testing::GTEST_FLAG(list_tests) &&
+      testing::UnitTest::GetInstance()->test_to_run_count() == 0) {
     std::fprintf(stderr, "no test has a name that --gtest_filter matches\n");
     return 1;
   }

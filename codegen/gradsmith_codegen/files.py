@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,19 +30,18 @@ def write(folder: Path, contents: dict[str, str]) -> Changes:
     for path in _orphans(folder, contents):
         (folder / path).unlink(missing_ok=True)
         changes.removed.append(path)
-    for parent in sorted({os.path.dirname(path) for path in contents}):
-        (folder / parent).mkdir(parents=True, exist_ok=True)
+    for parent in {(folder / path).parent for path in contents}:
+        parent.mkdir(parents=True, exist_ok=True)
     for path, text in contents.items():
         data = text.encode("utf-8")
-        target = os.path.join(folder, path)
+        target = folder / path
         if _read_bytes(target) == data:
             changes.unchanged.append(path)
             continue
         # A build that is interrupted here must not find half a file.
-        temporary = target + ".tmp"
-        with open(temporary, "wb") as file:
-            file.write(data)
-        os.replace(temporary, target)
+        temporary = target.with_name(f"{target.name}.tmp")
+        temporary.write_bytes(data)
+        temporary.replace(target)
         changes.written.append(path)
     return changes
 
@@ -80,9 +78,8 @@ def _read(path: Path) -> str:
     return (_read_bytes(path) or b"").decode("utf-8", "replace")
 
 
-def _read_bytes(path: str | Path) -> bytes | None:
+def _read_bytes(path: Path) -> bytes | None:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return path.read_bytes()
     except FileNotFoundError:
         return None

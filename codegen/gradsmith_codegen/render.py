@@ -59,7 +59,7 @@ def _environment() -> jinja2.Environment:
     environment = _StrictEnvironment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701 - the output is C++ and Markdown
+        autoescape=False,  # the output is C++ and Markdown
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

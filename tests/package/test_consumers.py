@@ -28,8 +28,9 @@ def with_find_package(prefix: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def with_add_subdirectory() -> Path:
-    python = f"-DPython3_EXECUTABLE={sys.executable}"
-    return built_with_cmake("add_subdirectory", f"-DGRADSMITH_SOURCE_DIR={REPOSITORY}", python)
+    """Without optimization, which would only make the build slower here."""
+    options = [f"-DGRADSMITH_SOURCE_DIR={REPOSITORY}", f"-DPython3_EXECUTABLE={sys.executable}"]
+    return built_with_cmake("add_subdirectory", *options, "-DCMAKE_CXX_FLAGS_RELEASE=-O0")
 
 
 @pytest.fixture(scope="session")

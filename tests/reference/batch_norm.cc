@@ -92,9 +92,8 @@ Statistics StatisticsOf(const std::vector<double>& values, double epsilon) {
   statistics.mean = Sum(values, [](double x) { return x; }) / divisor;
   statistics.mean_magnitude = Sum(values, [](double x) { return std::abs(x); }) / divisor;
   statistics.square_sum = Sum(values, [](double x) { return x * x; });
-  const double squares = Sum(values, [&](double x) {
-    return (x - statistics.mean) * (x - statistics.mean);
-  });
+  const double squares =
+      Sum(values, [&](double x) { return (x - statistics.mean) * (x - statistics.mean); });
   statistics.variance = squares / divisor;
   statistics.unbiased_variance = squares / std::max(1.0, statistics.count - 1);
   statistics.inverse_std = 1 / std::sqrt(statistics.variance + epsilon);
@@ -140,7 +139,9 @@ bool Fits(const Shapes& inputs, const std::vector<std::string>& per_channel) {
          });
 }
 
-double Sign(Random& random) { return random.Chance(0.5) ? 1 : -1; }
+double Sign(Random& random) {
+  return random.Chance(0.5) ? 1 : -1;
+}
 
 /// X with channels of different means and spreads.
 Tensor MakeRandomX(const Shape& dims, Random& random) {
@@ -159,21 +160,23 @@ Tensor MakeRandomX(const Shape& dims, Random& random) {
 class Forward final : public Oracle {
  public:
   [[nodiscard]] std::optional<Shapes> OutputShapes(
-      const Shapes& inputs, const Attributes& /*attributes*/) const override {
+      const Shapes& inputs,
+      const Attributes& /*attributes*/) const override {
     if (!Fits(inputs, {"scale", "B", "running_mean", "running_var"})) {
       return std::nullopt;
     }
     const Shape& X = inputs.at("X");
     const Shape per_channel{X[1]};
-    return Shapes{{"Y", X},
-                  {"running_mean", per_channel},
-                  {"running_var", per_channel},
-                  {"saved_mean", per_channel},
-                  {"saved_inv_std", per_channel}};
+    return Shapes{
+        {"Y", X},
+        {"running_mean", per_channel},
+        {"running_var", per_channel},
+        {"saved_mean", per_channel},
+        {"saved_inv_std", per_channel}};
   }
 
-  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs,
-                                    const Attributes& attributes) const override {
+  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& attributes)
+      const override {
     const Tensor& X = inputs.at("X");
     const Channels channels(X.dims);
     ExpectedOutputs outputs{{"Y", MakeExpected(X.dims)}};
@@ -187,15 +190,18 @@ class Forward final : public Oracle {
       SetRunning(inputs, statistics, Momentum(attributes), c, outputs);
       for (const std::int64_t offset : channels.Offsets(c)) {
         Set(outputs["Y"], offset,
-            Normalize(X.values[offset], statistics, inputs.at("scale").values[c],
-                      inputs.at("B").values[c]));
+            Normalize(
+                X.values[offset], statistics, inputs.at("scale").values[c],
+                inputs.at("B").values[c]));
       }
     }
     return outputs;
   }
 
-  [[nodiscard]] Tensors MakeRandomData(const Shapes& inputs, const Attributes& /*attributes*/,
-                                       Random& random) const override {
+  [[nodiscard]] Tensors MakeRandomData(
+      const Shapes& inputs,
+      const Attributes& /*attributes*/,
+      Random& random) const override {
     Tensors data;
     for (const auto& [name, dims] : inputs) {
       data[name] = name == "X" ? MakeRandomX(dims, random)
@@ -204,11 +210,13 @@ class Forward final : public Oracle {
     return data;
   }
 
-  /// X is an integer mean and, for so many elements that variance + epsilon is a power of 4, that mean plus or
-  /// minus a deviation.
-  [[nodiscard]] std::optional<ExactData> MakeExactData(const Shapes& inputs,
-                                                       const Attributes& attributes, int level,
-                                                       Random& random) const override {
+  /// X is an integer mean and, for so many elements that variance + epsilon is a power of 4, that
+  /// mean plus or minus a deviation.
+  [[nodiscard]] std::optional<ExactData> MakeExactData(
+      const Shapes& inputs,
+      const Attributes& attributes,
+      int level,
+      Random& random) const override {
     constexpr int kLevels = 3;
     if (level >= kLevels) {
       return std::nullopt;
@@ -270,13 +278,18 @@ class Forward final : public Oracle {
     }
   }
 
-  static std::map<std::string, std::string, std::less<>> Inexact(const Shape& dims,
-                                                                 const Attributes& attributes) {
+  static std::map<std::string, std::string, std::less<>> Inexact(
+      const Shape& dims,
+      const Attributes& attributes) {
     const std::int64_t count = Channels(dims).ElementsInEach();
     if (count > 0 && !IsPowerOfTwo(static_cast<double>(count))) {
       const std::string why = "N * prod(D) is not a power of two";
-      return {{"Y", why}, {"saved_mean", why}, {"saved_inv_std", why}, {"running_mean", why},
-              {"running_var", why}};
+      return {
+          {"Y", why},
+          {"saved_mean", why},
+          {"saved_inv_std", why},
+          {"running_mean", why},
+          {"running_var", why}};
     }
     std::map<std::string, std::string, std::less<>> inexact;
     if (!PatternFor(dims, Epsilon(attributes)).exact) {
@@ -292,8 +305,8 @@ class Forward final : public Oracle {
     return inexact;
   }
 
-  static void SetStatistics(const Statistics& statistics, std::int64_t c,
-                            ExpectedOutputs& outputs) {
+  static void
+  SetStatistics(const Statistics& statistics, std::int64_t c, ExpectedOutputs& outputs) {
     const double count = statistics.count;
     Set(outputs["saved_mean"], c,
         {.value = statistics.mean,
@@ -307,8 +320,12 @@ class Forward final : public Oracle {
          .error = (count + kAFew) * statistics.inverse_std});
   }
 
-  static void SetRunning(const Tensors& inputs, const Statistics& statistics, double momentum,
-                         std::int64_t c, ExpectedOutputs& outputs) {
+  static void SetRunning(
+      const Tensors& inputs,
+      const Statistics& statistics,
+      double momentum,
+      std::int64_t c,
+      ExpectedOutputs& outputs) {
     const double count = statistics.count;
     struct Running {
       const char* name;
@@ -324,11 +341,15 @@ class Forward final : public Oracle {
       }
       const double kept = old->values[c];
       const double value = count == 0 ? kept : momentum * kept + (1 - momentum) * batch;
-      // A momentum rounded to the accumulator's type changes 1 - momentum by up to one unit, not by a part of it.
-      const double error = kAFew * (std::abs(kept) + magnitude) +
-                           (1 - momentum) * (count + kAFew) * magnitude;
+      // A momentum rounded to the accumulator's type changes 1 - momentum by up to one unit, not by
+      // a part of it.
+      const double error =
+          kAFew * (std::abs(kept) + magnitude) + (1 - momentum) * (count + kAFew) * magnitude;
       Set(outputs[name], c,
-          {.value = value, .terms = 1, .bound = Bound(statistics) + 4 * std::abs(kept), .error = error});
+          {.value = value,
+           .terms = count == 0 || momentum > 0 || batch != 0 ? 1. : 0.,
+           .bound = Bound(statistics) + 4 * std::abs(kept),
+           .error = error});
     }
   }
 
@@ -336,11 +357,12 @@ class Forward final : public Oracle {
     const double count = statistics.count;
     const double factor = std::abs(scale) * statistics.inverse_std;
     const double deviation = std::abs(x - statistics.mean);
-    return {.value = scale * (x - statistics.mean) * statistics.inverse_std + shift,
-            .terms = count,
-            .bound = Bound(statistics) + 4 * std::abs(shift),
-            .error = factor * ((count + 1) * statistics.mean_magnitude + (count + kAFew) * deviation) +
-                     2 * std::abs(shift)};
+    return {
+        .value = scale * (x - statistics.mean) * statistics.inverse_std + shift,
+        .terms = count,
+        .bound = Bound(statistics) + 4 * std::abs(shift),
+        .error = factor * ((count + 1) * statistics.mean_magnitude + (count + kAFew) * deviation) +
+                 2 * std::abs(shift)};
   }
 
   /// All that MakeExactData leads to are multiples of 1/4, and the sum of squares is the largest.
@@ -350,7 +372,8 @@ class Forward final : public Oracle {
 class Gradient final : public Oracle {
  public:
   [[nodiscard]] std::optional<Shapes> OutputShapes(
-      const Shapes& inputs, const Attributes& /*attributes*/) const override {
+      const Shapes& inputs,
+      const Attributes& /*attributes*/) const override {
     const Shape& X = inputs.at("X");
     if (!Fits(inputs, {"scale", "saved_mean", "saved_inv_std"}) || inputs.at("dY") != X) {
       return std::nullopt;
@@ -358,13 +381,14 @@ class Gradient final : public Oracle {
     return Shapes{{"dX", X}, {"dScale", {X[1]}}, {"dBias", {X[1]}}};
   }
 
-  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs,
-                                    const Attributes& /*attributes*/) const override {
+  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& /*attributes*/)
+      const override {
     const Tensor& X = inputs.at("X");
     const Channels channels(X.dims);
-    ExpectedOutputs outputs{{"dX", MakeExpected(X.dims)},
-                            {"dScale", MakeExpected({channels.Count()})},
-                            {"dBias", MakeExpected({channels.Count()})}};
+    ExpectedOutputs outputs{
+        {"dX", MakeExpected(X.dims)},
+        {"dScale", MakeExpected({channels.Count()})},
+        {"dBias", MakeExpected({channels.Count()})}};
     for (std::int64_t c = 0; c < channels.Count(); ++c) {
       RunChannel(inputs, channels.Offsets(c), c, outputs);
     }
@@ -372,8 +396,10 @@ class Gradient final : public Oracle {
   }
 
   /// The saved statistics are X's own, as the forward leaves them.
-  [[nodiscard]] Tensors MakeRandomData(const Shapes& inputs, const Attributes& attributes,
-                                       Random& random) const override {
+  [[nodiscard]] Tensors MakeRandomData(
+      const Shapes& inputs,
+      const Attributes& attributes,
+      Random& random) const override {
     Tensors data;
     for (const auto& [name, dims] : inputs) {
       data[name] = MakeTensor(dims, [&] { return Sign(random) * random.Real(0.1, 1.5); });
@@ -390,11 +416,14 @@ class Gradient final : public Oracle {
     return data;
   }
 
-  /// Integers, and statistics that are not X's. Where the number of elements is a power of two, each channel
-  /// repeats one block of eight pairs of dY and X, shuffled, so that dX needs no more bits than with eight.
-  [[nodiscard]] std::optional<ExactData> MakeExactData(const Shapes& inputs,
-                                                       const Attributes& /*attributes*/, int level,
-                                                       Random& random) const override {
+  /// Integers, and statistics that are not X's. Where the number of elements is a power of two,
+  /// each channel repeats one block of eight pairs of dY and X, shuffled, so that dX needs no more
+  /// bits than with eight.
+  [[nodiscard]] std::optional<ExactData> MakeExactData(
+      const Shapes& inputs,
+      const Attributes& /*attributes*/,
+      int level,
+      Random& random) const override {
     constexpr int kLevels = 8;
     if (level >= kLevels) {
       return std::nullopt;
@@ -434,8 +463,11 @@ class Gradient final : public Oracle {
     }
   }
 
-  static void RunChannel(const Tensors& inputs, const std::vector<std::int64_t>& offsets,
-                         std::int64_t c, ExpectedOutputs& outputs) {
+  static void RunChannel(
+      const Tensors& inputs,
+      const std::vector<std::int64_t>& offsets,
+      std::int64_t c,
+      ExpectedOutputs& outputs) {
     const Tensor& dY = inputs.at("dY");
     const Tensor& X = inputs.at("X");
     const double scale = inputs.at("scale").values[c];

@@ -16,11 +16,12 @@ using Values = std::vector<double>;
 const Tensor kX{{2, 2, 2}, {1, 3, 0, 0, 5, 7, 0, 4}};
 
 Tensors ForwardInputs() {
-  return {{"X", kX},
-          {"scale", {{2}, {3, 2}}},
-          {"B", {{2}, {1, 10}}},
-          {"running_mean", {{2}, {2, 3}}},
-          {"running_var", {{2}, {1, 5}}}};
+  return {
+      {"X", kX},
+      {"scale", {{2}, {3, 2}}},
+      {"B", {{2}, {1, 10}}},
+      {"running_mean", {{2}, {2, 3}}},
+      {"running_var", {{2}, {1, 5}}}};
 }
 
 TEST(OracleBatchNormTest, Forward) {
@@ -70,8 +71,7 @@ TEST(OracleBatchNormTest, Gradients) {
   // Channel 0: xhat = -1.5, -0.5, 0.5, 1.5. Channel 1: xhat = -2, -2, -2, 6, whose sum is 0.
   EXPECT_EQ(outputs.at("dBias").value.values, (Values{10, 4}));
   EXPECT_EQ(outputs.at("dScale").value.values, (Values{5, 0}));
-  EXPECT_EQ(
-      outputs.at("dX").value.values, (Values{0.375, 0.125, 0, 0, -0.125, -0.375, 0, 0}));
+  EXPECT_EQ(outputs.at("dX").value.values, (Values{0.375, 0.125, 0, 0, -0.125, -0.375, 0, 0}));
 }
 
 TEST(OracleBatchNormTest, GradientsOfAnEmptyBatch) {
@@ -95,8 +95,7 @@ TEST(OracleBatchNormTest, RefusesInputsThatDoNotFit) {
   inputs["B"] = {2};
   inputs["X"] = {2};
   EXPECT_FALSE(BatchNormalization().OutputShapes(inputs, {}));
-  EXPECT_FALSE(
-      BatchNormalizationGrad().OutputShapes({{"X", {2, 2}}, {"dY", {2, 2, 1}}}, {}));
+  EXPECT_FALSE(BatchNormalizationGrad().OutputShapes({{"X", {2, 2}}, {"dY", {2, 2, 1}}}, {}));
 }
 
 TEST(OracleBatchNormTest, ExactDataHasAnExactInverseStd) {
@@ -129,7 +128,11 @@ TEST(OracleBatchNormTest, SaysWhatCannotBeExact) {
 TEST(OracleBatchNormTest, RandomGradientsComeWithTheStatisticsOfX) {
   Random random("RandomGradientsComeWithTheStatisticsOfX");
   const Shapes shapes{
-      {"dY", {2, 3, 4}}, {"X", {2, 3, 4}}, {"scale", {3}}, {"saved_mean", {3}}, {"saved_inv_std", {3}}};
+      {"dY", {2, 3, 4}},
+      {"X", {2, 3, 4}},
+      {"scale", {3}},
+      {"saved_mean", {3}},
+      {"saved_inv_std", {3}}};
   const Tensors data = BatchNormalizationGrad().MakeRandomData(shapes, {{"epsilon", 0.5}}, random);
   const ExpectedOutputs forward = BatchNormalization().Run(
       {{"X", data.at("X")}, {"scale", data.at("scale")}, {"B", data.at("scale")}},

@@ -16,8 +16,8 @@ namespace {
 
 using List = std::vector<std::int64_t>;
 
-/// One spatial axis of a convolution that slides over an image of `image` positions and makes `result` ones. A
-/// transposed convolution reads `result` positions and writes `image` ones.
+/// One spatial axis of a convolution that slides over an image of `image` positions and makes
+/// `result` ones. A transposed convolution reads `result` positions and writes `image` ones.
 struct Axis {
   std::int64_t image = 1;
   std::int64_t result = 1;
@@ -29,8 +29,8 @@ struct Axis {
   [[nodiscard]] std::int64_t Reach() const { return dilation * (kernel - 1) + 1; }
 };
 
-/// A convolution padded to three axes, the additional ones of one position. The filter is (result_channels,
-/// image_channels / group, K...).
+/// A convolution padded to three axes, the additional ones of one position. The filter is
+/// (result_channels, image_channels / group, K...).
 struct Convolution {
   std::int64_t batch = 0;
   std::int64_t image_channels = 0;
@@ -99,8 +99,7 @@ bool ResolveTransposed(const AxisAttributes& given, Axis& axis) {
   if (given.output_padding >= std::max(axis.stride, axis.dilation)) {
     return false;
   }
-  const std::int64_t full =
-      axis.stride * (axis.result - 1) + given.output_padding + axis.Reach();
+  const std::int64_t full = axis.stride * (axis.result - 1) + given.output_padding + axis.Reach();
   if (!given.output_shape && !given.auto_pad.starts_with("SAME")) {
     axis.pad_begin = given.pad_begin;
     axis.image = axis.result == 0 ? 0 : full - given.pad_begin - given.pad_end;
@@ -130,8 +129,8 @@ bool AttributesFit(const Attributes& attributes, const Shape& X, const Shape& W)
          !(padded && PadsAreOverridden(attributes));
 }
 
-std::optional<Convolution> MakeConvolution(const Attributes& attributes, const Shape& X,
-                                           const Shape& W, bool transposed) {
+std::optional<Convolution>
+MakeConvolution(const Attributes& attributes, const Shape& X, const Shape& W, bool transposed) {
   if (!AttributesFit(attributes, X, W)) {
     return std::nullopt;
   }
@@ -159,7 +158,8 @@ std::optional<Convolution> MakeConvolution(const Attributes& attributes, const S
   return conv;
 }
 
-/// Calls visit(result, image, filter) for each position along one axis where the filter meets the image.
+/// Calls visit(result, image, filter) for each position along one axis where the filter meets the
+/// image.
 template <typename Visit>
 void ForEachTapOfAxis(const Axis& axis, Visit visit) {
   for (std::int64_t result = 0; result < axis.result; ++result) {
@@ -178,9 +178,10 @@ void ForEachSpatialTap(const std::array<Axis, 3>& axes, Visit visit) {
   ForEachTapOfAxis(axes[0], [&](auto r0, auto i0, auto k0) {
     ForEachTapOfAxis(axes[1], [&](auto r1, auto i1, auto k1) {
       ForEachTapOfAxis(axes[2], [&](auto r2, auto i2, auto k2) {
-        visit((r0 * axes[1].result + r1) * axes[2].result + r2,
-              (i0 * axes[1].image + i1) * axes[2].image + i2,
-              (k0 * axes[1].kernel + k1) * axes[2].kernel + k2);
+        visit(
+            (r0 * axes[1].result + r1) * axes[2].result + r2,
+            (i0 * axes[1].image + i1) * axes[2].image + i2,
+            (k0 * axes[1].kernel + k1) * axes[2].kernel + k2);
       });
     });
   });
@@ -194,8 +195,9 @@ std::int64_t Positions(const Convolution& conv, std::int64_t Axis::*length) {
   return count;
 }
 
-/// Calls visit(result, image, filter) with the offsets of the three elements that meet, for every product of a
-/// convolution: result[n, m, o] += image[n, c, o * stride + k * dilation - pad] * filter[m, c, k].
+/// Calls visit(result, image, filter) with the offsets of the three elements that meet, for every
+/// product of a convolution: result[n, m, o] += image[n, c, o * stride + k * dilation - pad] *
+/// filter[m, c, k].
 template <typename Visit>
 void ForEachProduct(const Convolution& conv, Visit visit) {
   const std::int64_t image_size = Positions(conv, &Axis::image);
@@ -261,8 +263,9 @@ class ConvolutionOracle final : public Oracle {
   ConvolutionOracle(bool transposed, bool gradient)
       : transposed_(transposed), gradient_(gradient) {}
 
-  [[nodiscard]] std::optional<Shapes> OutputShapes(const Shapes& inputs,
-                                                   const Attributes& attributes) const override {
+  [[nodiscard]] std::optional<Shapes> OutputShapes(
+      const Shapes& inputs,
+      const Attributes& attributes) const override {
     const auto conv = MakeConvolution(attributes, inputs.at("X"), inputs.at("W"), transposed_);
     if (!conv) {
       return std::nullopt;
@@ -271,7 +274,8 @@ class ConvolutionOracle final : public Oracle {
     const Shape bias{Y[1]};
     if (gradient_) {
       return inputs.at("dY") == Y
-                 ? std::optional(Shapes{{"dX", inputs.at("X")}, {"dW", inputs.at("W")}, {"dB", bias}})
+                 ? std::optional(
+                       Shapes{{"dX", inputs.at("X")}, {"dW", inputs.at("W")}, {"dB", bias}})
                  : std::nullopt;
     }
     const auto given = inputs.find("B");
@@ -279,8 +283,8 @@ class ConvolutionOracle final : public Oracle {
                                                           : std::nullopt;
   }
 
-  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs,
-                                    const Attributes& attributes) const override {
+  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& attributes)
+      const override {
     const Tensor& X = inputs.at("X");
     const Tensor& W = inputs.at("W");
     const Convolution conv = MakeConvolution(attributes, X.dims, W.dims, transposed_).value();
@@ -291,8 +295,10 @@ class ConvolutionOracle final : public Oracle {
     return RunForward(conv, X, W, B == inputs.end() ? nullptr : &B->second);
   }
 
-  [[nodiscard]] Tensors MakeRandomData(const Shapes& inputs, const Attributes& /*attributes*/,
-                                       Random& random) const override {
+  [[nodiscard]] Tensors MakeRandomData(
+      const Shapes& inputs,
+      const Attributes& /*attributes*/,
+      Random& random) const override {
     Tensors data;
     for (const auto& [name, dims] : inputs) {
       data[name] = MakeTensor(dims, [&] { return random.Real(-1, 1); });
@@ -301,16 +307,18 @@ class ConvolutionOracle final : public Oracle {
   }
 
   /// Small integers, then fewer of them that are not zero, so that sums need fewer bits.
-  [[nodiscard]] std::optional<ExactData> MakeExactData(const Shapes& inputs,
-                                                       const Attributes& /*attributes*/, int level,
-                                                       Random& random) const override {
+  [[nodiscard]] std::optional<ExactData> MakeExactData(
+      const Shapes& inputs,
+      const Attributes& /*attributes*/,
+      int level,
+      Random& random) const override {
     struct Integers {
       std::int64_t largest;
       double density;
     };
-    static const std::vector<Integers> kLevels = {{63, 1}, {15, 1},    {7, 1},     {3, 1},
-                                                  {2, 1},  {1, 1},     {1, 1. / 2}, {1, 1. / 4},
-                                                  {1, 1. / 8}, {1, 1. / 16}};
+    static const std::vector<Integers> kLevels = {
+        {63, 1}, {15, 1},     {7, 1},      {3, 1},      {2, 1},
+        {1, 1},  {1, 1. / 2}, {1, 1. / 4}, {1, 1. / 8}, {1, 1. / 16}};
     if (level >= static_cast<int>(kLevels.size())) {
       return std::nullopt;
     }
@@ -331,8 +339,8 @@ class ConvolutionOracle final : public Oracle {
                        : conv.Dims(conv.result_channels, &Axis::result);
   }
 
-  [[nodiscard]] ExpectedOutputs RunForward(const Convolution& conv, const Tensor& X,
-                                           const Tensor& W, const Tensor* B) const {
+  [[nodiscard]] ExpectedOutputs
+  RunForward(const Convolution& conv, const Tensor& X, const Tensor& W, const Tensor* B) const {
     Sums Y(OutputDims(conv));
     ForEachProduct(conv, [&](auto result, auto image, auto filter) {
       const auto from = transposed_ ? result : image;
@@ -340,14 +348,15 @@ class ConvolutionOracle final : public Oracle {
       Y.Add(to, X.values[from] * W.values[filter]);
     });
     if (B != nullptr) {
-      ForEachElement(OutputDims(conv),
-                     [&](auto element, auto channel) { Y.Add(element, B->values[channel]); });
+      ForEachElement(OutputDims(conv), [&](auto element, auto channel) {
+        Y.Add(element, B->values[channel]);
+      });
     }
     return {{"Y", Y.Finish()}};
   }
 
-  [[nodiscard]] ExpectedOutputs RunGradient(const Convolution& conv, const Tensor& dY,
-                                            const Tensor& X, const Tensor& W) const {
+  [[nodiscard]] ExpectedOutputs
+  RunGradient(const Convolution& conv, const Tensor& dY, const Tensor& X, const Tensor& W) const {
     Sums dX(X.dims);
     Sums dW(W.dims);
     Sums dB({dY.dims[1]});
@@ -357,8 +366,8 @@ class ConvolutionOracle final : public Oracle {
       dX.Add(x, dY.values[y] * W.values[filter]);
       dW.Add(filter, dY.values[y] * X.values[x]);
     });
-    ForEachElement(dY.dims,
-                   [&](auto element, auto channel) { dB.Add(channel, dY.values[element]); });
+    ForEachElement(
+        dY.dims, [&](auto element, auto channel) { dB.Add(channel, dY.values[element]); });
     return {{"dX", dX.Finish()}, {"dW", dW.Finish()}, {"dB", dB.Finish()}};
   }
 

@@ -9,8 +9,8 @@
 
 namespace gradsmith::reference {
 
-/// Random is a stream of numbers that depends on a name only: the same on every machine, whichever tests ran
-/// before. (SplitMix64 by Steele, Lea and Flood, seeded with FNV-1a.)
+/// Random is a stream of numbers that depends on a name only: the same on every machine, whichever
+/// tests ran before. (SplitMix64 by Steele, Lea and Flood, seeded with FNV-1a.)
 class Random {
  public:
   explicit Random(std::string_view name) {

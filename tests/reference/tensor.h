@@ -9,7 +9,8 @@
 #include <variant>
 #include <vector>
 
-/// The oracle's own values. They share nothing with the runtime's, so that a fault there cannot hide here.
+/// The oracle's own values. They share nothing with the runtime's, so that a fault there cannot
+/// hide here.
 namespace gradsmith::reference {
 
 /// Shape is a tensor's dims, outermost first.

@@ -15,8 +15,8 @@ namespace gradsmith::support {
 
 namespace {
 
-constexpr DataType kTypes[] = {DataType::kFloat, DataType::kDouble, DataType::kMLFloat16,
-                               DataType::kBFloat16};
+constexpr DataType kTypes[] = {
+    DataType::kFloat, DataType::kDouble, DataType::kMLFloat16, DataType::kBFloat16};
 
 /// The arguments of one call.
 struct CallArguments {
@@ -24,9 +24,13 @@ struct CallArguments {
   std::vector<TensorRef> outputs;
 };
 
-reference::Shape ToShape(const IntList& list) { return {list.begin(), list.end()}; }
+reference::Shape ToShape(const IntList& list) {
+  return {list.begin(), list.end()};
+}
 
-std::string Text(DataType type) { return std::string(ToString(type)); }
+std::string Text(DataType type) {
+  return std::string(ToString(type));
+}
 
 std::int64_t ElementsIn(const ConstTensorRef& tensor) {
   return reference::Count(ToShape(tensor.dims));
@@ -45,12 +49,17 @@ std::size_t BytesOf(const ConstTensorRef& tensor) {
   return BytesBeforeLast(tensor) + SizeOf(tensor.type);
 }
 
-/// Calls a kernel with one argument wrong at a time. A wrong argument lies in memory of its own that is large enough,
-/// so that a call that is accepted by mistake fails the test and nothing else.
+/// Calls a kernel with one argument wrong at a time. A wrong argument lies in memory of its own
+/// that is large enough, so that a call that is accepted by mistake fails the test and nothing
+/// else.
 class Refusals {
  public:
-  Refusals(const Subject& subject, const Case& problem, Kernel kernel, Arguments arguments,
-           Report& report)
+  Refusals(
+      const Subject& subject,
+      const Case& problem,
+      Kernel kernel,
+      Arguments arguments,
+      Report& report)
       : subject_(subject),
         problem_(problem),
         kernel_(std::move(kernel)),
@@ -90,8 +99,10 @@ class Refusals {
     return size;
   }
 
-  void Expect(const std::string& what, const CallArguments& call,
-              const std::vector<std::string>& phrases) {
+  void Expect(
+      const std::string& what,
+      const CallArguments& call,
+      const std::vector<std::string>& phrases) {
     VerifyRefusal(subject_, what, Run(what, call), phrases, report_);
   }
 
@@ -121,9 +132,9 @@ class Refusals {
     CheckRanks(role, spec, i);
     CheckDims(role, spec, i);
     if (!spec.optional) {
-      Expect(std::string(spec.name) + " absent",
-             With(role, i, [](Ref& tensor) { tensor = Ref(); }),
-             {std::string(spec.name), "absent", "required"});
+      Expect(
+          std::string(spec.name) + " absent", With(role, i, [](Ref& tensor) { tensor = Ref(); }),
+          {std::string(spec.name), "absent", "required"});
     }
   }
 
@@ -132,9 +143,10 @@ class Refusals {
     const DataType expected = subject_.TypeOf(spec);
     for (const DataType type : kTypes) {
       if (type != expected) {
-        Expect(std::string(spec.name) + " of type " + Text(type),
-               With(role, i, [&](Ref& tensor) { tensor.type = type; }),
-               {std::string(spec.name), Text(type), "expected " + Text(expected)});
+        Expect(
+            std::string(spec.name) + " of type " + Text(type),
+            With(role, i, [&](Ref& tensor) { tensor.type = type; }),
+            {std::string(spec.name), Text(type), "expected " + Text(expected)});
       }
     }
   }
@@ -146,9 +158,10 @@ class Refusals {
     for (const Device device : {Device{backend, 1}, Device{other, 0}}) {
       const std::string text =
           std::string(ToString(device.backend)) + " " + std::to_string(device.index);
-      Expect(std::string(spec.name) + " on " + text,
-             With(role, i, [&](Ref& tensor) { tensor.device = device; }),
-             {std::string(spec.name), text, "expected", std::string(ToString(backend)) + " 0"});
+      Expect(
+          std::string(spec.name) + " on " + text,
+          With(role, i, [&](Ref& tensor) { tensor.device = device; }),
+          {std::string(spec.name), text, "expected", std::string(ToString(backend)) + " 0"});
     }
   }
 
@@ -157,22 +170,26 @@ class Refusals {
     const std::string name(spec.name);
     const Ref& good = (good_.*role)[i];
     if (ElementsIn(good) > 0) {
-      Expect(name + " with null data", With(role, i, [](Ref& tensor) { tensor.data = nullptr; }),
-             {name, "null", "expected"});
+      Expect(
+          name + " with null data", With(role, i, [](Ref& tensor) { tensor.data = nullptr; }),
+          {name, "null", "expected"});
     }
     CallArguments fewer = With(role, i, [](Ref& tensor) {
       tensor.strides = Strides(std::span(tensor.strides.begin(), tensor.strides.end() - 1));
     });
-    Expect(name + " with a stride too few", fewer,
-           {name, "strides", gradsmith::ToString((fewer.*role)[i].strides), "expected"});
+    Expect(
+        name + " with a stride too few", fewer,
+        {name, "strides", gradsmith::ToString((fewer.*role)[i].strides), "expected"});
     for (int axis = 0; axis < good.rank(); ++axis) {
       CallArguments negative =
           With(role, i, [&](Ref& tensor) { tensor.strides[axis] = -tensor.strides[axis]; });
-      Expect(name + " with a negative stride", negative,
-             {name, "strides", gradsmith::ToString((negative.*role)[i].strides), "expected"});
+      Expect(
+          name + " with a negative stride", negative,
+          {name, "strides", gradsmith::ToString((negative.*role)[i].strides), "expected"});
       negative = With(role, i, [&](Ref& tensor) { tensor.dims[axis] = -1; });
-      Expect(name + " with a negative dim", negative,
-             {name, gradsmith::ToString((negative.*role)[i].dims), "expected"});
+      Expect(
+          name + " with a negative dim", negative,
+          {name, gradsmith::ToString((negative.*role)[i].dims), "expected"});
     }
   }
 
@@ -200,8 +217,11 @@ class Refusals {
   }
 
   template <typename Ref>
-  void CheckDimsAre(Role<Ref> role, const TensorSpec& spec, std::size_t i,
-                    const reference::Shape& dims) {
+  void CheckDimsAre(
+      Role<Ref> role,
+      const TensorSpec& spec,
+      std::size_t i,
+      const reference::Shape& dims) {
     const CallArguments call = With(role, i, [&](Ref& tensor) {
       tensor.dims = ToIntList(dims);
       tensor.strides = ToIntList(StridesFor(Layout::kContiguous, dims));
@@ -213,8 +233,9 @@ class Refusals {
     const Status status = Run(what, call);
     VerifyRefusal(subject_, what, status, {}, report_);
     if (!status.ok() && !NamesMismatch(status.message(), call)) {
-      report_.Fail(what + ": the error names no tensor with the dims that it came with: " +
-                   status.message());
+      report_.Fail(
+          what +
+          ": the error names no tensor with the dims that it came with: " + status.message());
     }
   }
 
@@ -237,26 +258,33 @@ class Refusals {
     return true;
   }
 
-  /// Where dims disagree, each of two tensors may be the wrong one. The error names either with all its dims, or
-  /// with the shape rule that it does not satisfy.
+  /// Where dims disagree, each of two tensors may be the wrong one. The error names either, with
+  /// all its dims or those of the list that disagrees.
   [[nodiscard]] bool NamesMismatch(const std::string& message, const CallArguments& call) const {
     const OpSchema& op = subject_.op();
-    const bool rule = std::any_of(op.symbols.begin(), op.symbols.end(), [&](const SymbolSpec& symbol) {
-      return !symbol.rule_name.empty() && Mentions(message, symbol.rule_name);
-    });
-    const auto names = [&](const TensorSpec& spec, const ConstTensorRef& tensor) {
-      return Mentions(message, spec.name) &&
-             (rule || (Mentions(message, gradsmith::ToString(tensor.dims)) &&
-                       Mentions(message, "expected")));
-    };
     bool named = false;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-      named = named || names(op.inputs[i], call.inputs[i]);
+      named = named || NamesDims(message, op.inputs[i], call.inputs[i].dims);
     }
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
-      named = named || names(op.outputs[i], call.outputs[i]);
+      named = named || NamesDims(message, op.outputs[i], call.outputs[i].dims);
     }
     return named;
+  }
+
+  [[nodiscard]] bool NamesDims(const std::string& message, const TensorSpec& spec, const Dims& dims)
+      const {
+    const auto list = std::find_if(spec.shape.begin(), spec.shape.end(), [&](const DimSpec& dim) {
+      return dim.kind == DimSpec::Kind::kSymbol && subject_.op().symbols[dim.symbol].is_list;
+    });
+    const auto before = list - spec.shape.begin();
+    const auto after = std::max<std::ptrdiff_t>(0, spec.shape.end() - list - 1);
+    const bool has_list = list != spec.shape.end() && dims.size() >= before + after;
+    return Mentions(message, spec.name) &&
+           (Mentions(message, gradsmith::ToString(dims)) ||
+            (has_list &&
+             Mentions(
+                 message, ToString(reference::Shape(dims.begin() + before, dims.end() - after)))));
   }
 
   /// Elements of an output that share memory.
@@ -266,10 +294,11 @@ class Refusals {
       if (good_.outputs[i].dims[axis] < 2 || ElementsIn(good_.outputs[i]) == 0) {
         continue;
       }
-      const CallArguments call = With(&CallArguments::outputs, i,
-                                      [&](TensorRef& tensor) { tensor.strides[axis] = 0; });
-      Expect("output " + name + " with a zero stride", call,
-             {name, "strides", gradsmith::ToString(call.outputs[i].strides), "expected"});
+      const CallArguments call =
+          With(&CallArguments::outputs, i, [&](TensorRef& tensor) { tensor.strides[axis] = 0; });
+      Expect(
+          "output " + name + " with a zero stride", call,
+          {name, "strides", gradsmith::ToString(call.outputs[i].strides), "expected"});
     }
   }
 
@@ -284,11 +313,15 @@ class Refusals {
     }
   }
 
-  /// Output i and another tensor in one block: from the same address, and with the first element of either on the
-  /// last of the other.
+  /// Output i and another tensor in one block: from the same address, and with the first element of
+  /// either on the last of the other.
   template <typename Ref>
-  void CheckOverlapsOf(std::size_t i, Role<Ref> role, std::size_t j, const std::string& other_name,
-                       bool may_coincide) {
+  void CheckOverlapsOf(
+      std::size_t i,
+      Role<Ref> role,
+      std::size_t j,
+      const std::string& other_name,
+      bool may_coincide) {
     const TensorRef& output = good_.outputs[i];
     const ConstTensorRef other = (good_.*role)[j];
     if (ElementsIn(output) == 0 || ElementsIn(other) == 0) {
@@ -313,12 +346,14 @@ class Refusals {
   void CheckCounts() {
     CallArguments call = good_;
     call.inputs.emplace_back(DataType::kFloat, scratch_->Address(), Dims{1}, subject_.device());
-    Expect("an input too many", call,
-           {std::to_string(call.inputs.size()), "inputs", std::to_string(good_.inputs.size())});
+    Expect(
+        "an input too many", call,
+        {std::to_string(call.inputs.size()), "inputs", std::to_string(good_.inputs.size())});
     call = good_;
     call.outputs.emplace_back(DataType::kFloat, scratch_->Address(), Dims{1}, subject_.device());
-    Expect("an output too many", call,
-           {std::to_string(call.outputs.size()), "outputs", std::to_string(good_.outputs.size())});
+    Expect(
+        "an output too many", call,
+        {std::to_string(call.outputs.size()), "outputs", std::to_string(good_.outputs.size())});
     call = good_;
     call.inputs.clear();
     Expect("no inputs", call, {std::string(subject_.op().inputs[0].name), "absent", "required"});
@@ -331,9 +366,10 @@ class Refusals {
         subject_.run(kernel_, SharedContext(other, 1), good_.inputs, good_.outputs);
     const std::string what = "a context on " + std::string(ToString(other));
     arguments_.CheckSurroundings(Present(good_.outputs.size(), false), what, report_);
-    VerifyRefusal(subject_, what, status,
-                  {"context", std::string(ToString(other)), "expected " + std::string(ToString(backend))},
-                  report_);
+    VerifyRefusal(
+        subject_, what, status,
+        {"context", std::string(ToString(other)), "expected " + std::string(ToString(backend))},
+        report_);
   }
 
   const Subject& subject_;
@@ -350,7 +386,9 @@ class Refusals {
 Report CheckBadArguments(const Subject& subject, const Case& problem, const std::string& seed) {
   Report report;
   if (const std::optional<Kernel> kernel = MakeKernel(subject, problem.attributes, report)) {
-    Refusals(subject, problem, *kernel, MakeRandomArguments(subject, problem, seed), report)
+    Refusals(
+        subject, problem, *kernel,
+        MakeRandomArguments(subject, problem, AllPresent(subject.op().inputs), seed), report)
         .CheckAll();
   }
   return report;

@@ -18,25 +18,35 @@ namespace {
 using Phrases = std::vector<std::string>;
 
 /// The case's attributes with one more, or in the place of its own.
-std::vector<Attribute> With(const Case& problem, const std::string& name,
-                            const AttributeValue& value) {
+std::vector<Attribute>
+With(const Case& problem, const std::string& name, const AttributeValue& value) {
   std::vector<Attribute> attributes = problem.attributes;
   std::erase_if(attributes, [&](const Attribute& attribute) { return attribute.name == name; });
   attributes.push_back({name, value});
   return attributes;
 }
 
-void ExpectRefused(const Subject& subject, const std::string& what,
-                   const std::vector<Attribute>& attributes, const Phrases& phrases,
-                   Report& report) {
+void ExpectRefused(
+    const Subject& subject,
+    const std::string& what,
+    const std::vector<Attribute>& attributes,
+    const Phrases& phrases,
+    Report& report) {
   VerifyRefusal(subject, what, Kernel::Create(*subject.row, attributes).status(), phrases, report);
 }
 
 /// The part of a number before its point.
-std::string NumberText(double value) { return std::to_string(static_cast<std::int64_t>(value)); }
+std::string NumberText(double value) {
+  return std::to_string(static_cast<std::int64_t>(value));
+}
 
-void CheckNumber(const Subject& subject, const Case& problem, const AttributeSpec& spec,
-                 double good, double bad, Report& report) {
+void CheckNumber(
+    const Subject& subject,
+    const Case& problem,
+    const AttributeSpec& spec,
+    double good,
+    double bad,
+    Report& report) {
   const std::string name(spec.name);
   const Phrases phrases{name, NumberText(bad), "expected", NumberText(good)};
   const std::string what = name + " = " + NumberText(bad);
@@ -59,8 +69,11 @@ void CheckNumber(const Subject& subject, const Case& problem, const AttributeSpe
   }
 }
 
-void CheckRange(const Subject& subject, const Case& problem, const AttributeSpec& spec,
-                Report& report) {
+void CheckRange(
+    const Subject& subject,
+    const Case& problem,
+    const AttributeSpec& spec,
+    Report& report) {
   if (std::isfinite(spec.minimum)) {
     CheckNumber(subject, problem, spec, spec.minimum, spec.minimum - 1, report);
   }
@@ -68,29 +81,38 @@ void CheckRange(const Subject& subject, const Case& problem, const AttributeSpec
     CheckNumber(subject, problem, spec, spec.maximum, spec.maximum + 1, report);
   }
   if (spec.kind == AttributeKind::kFloat) {
-    for (const double value : {std::numeric_limits<double>::quiet_NaN(),
-                               std::numeric_limits<double>::infinity()}) {
-      ExpectRefused(subject, std::string(spec.name) + " = " + std::to_string(value),
-                    With(problem, std::string(spec.name), value),
-                    {std::string(spec.name), std::to_string(value), "expected"}, report);
+    for (const double value :
+         {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+      ExpectRefused(
+          subject, std::string(spec.name) + " = " + std::to_string(value),
+          With(problem, std::string(spec.name), value),
+          {std::string(spec.name), std::to_string(value), "expected"}, report);
     }
   }
 }
 
-void CheckChoice(const Subject& subject, const Case& problem, const AttributeSpec& spec,
-                 Report& report) {
+void CheckChoice(
+    const Subject& subject,
+    const Case& problem,
+    const AttributeSpec& spec,
+    Report& report) {
   Phrases phrases{std::string(spec.name), "'NO_SUCH_CHOICE'", "expected"};
   phrases.insert(phrases.end(), spec.choices.begin(), spec.choices.end());
-  ExpectRefused(subject, std::string(spec.name) + " = NO_SUCH_CHOICE",
-                With(problem, std::string(spec.name), "NO_SUCH_CHOICE"), phrases, report);
+  ExpectRefused(
+      subject, std::string(spec.name) + " = NO_SUCH_CHOICE",
+      With(problem, std::string(spec.name), "NO_SUCH_CHOICE"), phrases, report);
 }
 
-void CheckKind(const Subject& subject, const Case& problem, const AttributeSpec& spec,
-               Report& report) {
+void CheckKind(
+    const Subject& subject,
+    const Case& problem,
+    const AttributeSpec& spec,
+    Report& report) {
   const auto expect_refused = [&](const AttributeValue& value, const std::string& text) {
-    ExpectRefused(subject, std::string(spec.name) + " = " + text + ", of another kind",
-                  With(problem, std::string(spec.name), value),
-                  {std::string(spec.name), text, "expected"}, report);
+    ExpectRefused(
+        subject, std::string(spec.name) + " = " + text + ", of another kind",
+        With(problem, std::string(spec.name), value), {std::string(spec.name), text, "expected"},
+        report);
   };
   if (spec.kind != AttributeKind::kEnum) {
     expect_refused("two", "'two'");
@@ -106,28 +128,18 @@ void CheckKind(const Subject& subject, const Case& problem, const AttributeSpec&
   }
 }
 
-/// The length of the list symbol in this case's inputs, or nothing where no input shows it.
-std::optional<int> LengthOfSymbol(const Subject& subject, const Case& problem, int symbol) {
-  for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
-    const auto shape = subject.op().inputs[i].shape;
-    const bool shows = std::any_of(shape.begin(), shape.end(), [&](const DimSpec& dim) {
-      return dim.kind == DimSpec::Kind::kSymbol && dim.symbol == symbol;
-    });
-    if (shows) {
-      return static_cast<int>(problem.inputs[i].dims.size() + 1 - shape.size());
-    }
-  }
-  return std::nullopt;
-}
-
 /// A list of the wrong length is found once shapes are known.
-void CheckLength(const Subject& subject, const Case& problem, const AttributeSpec& spec,
-                 const std::string& seed, Report& report) {
-  const std::optional<int> symbol_length = LengthOfSymbol(subject, problem, spec.length_of);
-  if (!symbol_length) {
+void CheckLength(
+    const Subject& subject,
+    const Case& problem,
+    const AttributeSpec& spec,
+    const std::string& seed,
+    Report& report) {
+  const std::optional<int> expected = ListLength(subject, problem, spec);
+  if (!expected) {
     return;
   }
-  const int length = spec.length_factor * *symbol_length;
+  const int length = *expected;
   const double fine = std::isfinite(spec.minimum) ? spec.minimum : 1;
   for (const int wrong : {length - 1, length + 1}) {
     if (wrong < 1 || wrong > IntList::kCapacity) {
@@ -140,34 +152,46 @@ void CheckLength(const Subject& subject, const Case& problem, const AttributeSpe
     if (!kernel) {
       continue;
     }
-    const Arguments arguments = MakeRandomArguments(subject, problem, seed);
-    VerifyRefusal(subject, what,
-                  subject.run(*kernel, SharedContext(subject.row->backend, 1),
-                              arguments.InputRefs(), arguments.OutputRefs()),
-                  {name, ToString(list), std::to_string(wrong), "expected " + std::to_string(length)},
-                  report);
+    const Arguments arguments =
+        MakeRandomArguments(subject, problem, AllPresent(subject.op().inputs), seed);
+    VerifyRefusal(
+        subject, what,
+        subject.run(
+            *kernel, SharedContext(subject.row->backend, 1), arguments.InputRefs(),
+            arguments.OutputRefs()),
+        {name, ToString(list), std::to_string(wrong), "expected " + std::to_string(length)},
+        report);
     arguments.CheckSurroundings(Present(problem.outputs.size(), false), what, report);
   }
 }
 
-void CheckList(const Subject& subject, const Case& problem, const AttributeSpec& spec,
-               const std::string& seed, Report& report) {
+void CheckList(
+    const Subject& subject,
+    const Case& problem,
+    const AttributeSpec& spec,
+    const std::string& seed,
+    Report& report) {
   const double fine = std::isfinite(spec.minimum) ? spec.minimum : 1;
   const IntList list = IntList::Filled(IntList::kCapacity + 1, static_cast<std::int64_t>(fine));
-  ExpectRefused(subject, std::string(spec.name) + " with nine values",
-                With(problem, std::string(spec.name), list),
-                {std::string(spec.name), ToString(list), "expected", "8"}, report);
+  ExpectRefused(
+      subject, std::string(spec.name) + " with nine values",
+      With(problem, std::string(spec.name), list),
+      {std::string(spec.name), ToString(list), "expected", "8"}, report);
   if (spec.length_of >= 0) {
     CheckLength(subject, problem, spec, seed, report);
   }
 }
 
-void CheckNames(const Subject& subject, const Case& problem, const AttributeSpec& spec,
-                Report& report) {
+void CheckNames(
+    const Subject& subject,
+    const Case& problem,
+    const AttributeSpec& spec,
+    Report& report) {
   const std::string name(spec.name);
   const std::string misspelt = name + "x";
-  ExpectRefused(subject, "attribute " + misspelt, With(problem, misspelt, 1),
-                {"'" + misspelt + "'", name, "did you mean"}, report);
+  ExpectRefused(
+      subject, "attribute " + misspelt, With(problem, misspelt, 1),
+      {"'" + misspelt + "'", name, "did you mean"}, report);
   for (const Attribute& attribute : subject.tests->defaults) {
     if (attribute.name == name) {
       std::vector<Attribute> twice = With(problem, name, attribute.value);
@@ -194,8 +218,8 @@ Report CheckBadAttributes(const Subject& subject, const Case& problem, const std
       CheckList(subject, problem, spec, seed, report);
     }
   }
-  ExpectRefused(subject, "attribute no_such_attribute", With(problem, "no_such_attribute", 1), names,
-                report);
+  ExpectRefused(
+      subject, "attribute no_such_attribute", With(problem, "no_such_attribute", 1), names, report);
   return report;
 }
 

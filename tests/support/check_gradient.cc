@@ -26,21 +26,24 @@ using reference::Shape;
 using reference::Tensor;
 using reference::Tensors;
 
-/// How many elements of a tensor are checked one by one, and along how many random directions all of them are.
-constexpr std::size_t kElements = 24;
+/// How many elements of a tensor are checked one by one, and along how many random directions all
+/// of them are.
+constexpr std::size_t kElements = 64;
 constexpr int kDirections = 3;
-/// Steps of the differences; an agreement at any of them is one. The first is exact for ops that are linear in each
-/// argument, the others serve where the forward curves sharply.
+/// Steps of the differences; an agreement at any of them is one. The first is exact for ops that
+/// are linear in each argument, the others serve where the forward curves sharply.
 constexpr double kSteps[] = {0x1p-6, 0x1p-9, 0x1p-12};
 /// How far differences of fourth order may be off, relative to the largest gradient.
 constexpr double kDifferenceError = 1e-6;
-/// Rounding of two losses in double that nearly cancel, relative to the sum of |dY| |Y|, before the step divides it.
+/// Rounding of two losses in double that nearly cancel, relative to the sum of |dY| |Y|, before the
+/// step divides it.
 constexpr double kLossRounding = 0x1p-47;
 
 const Row* ForwardRowOfDoubles(const Subject& subject) {
   for (const Row* row : subject.registry->rows()) {
-    const bool doubles = std::all_of(row->types.begin(), row->types.end(),
-                                     [](DataType type) { return type == DataType::kDouble; });
+    const bool doubles = std::all_of(row->types.begin(), row->types.end(), [](DataType type) {
+      return type == DataType::kDouble;
+    });
     if (row->op->name == subject.op().gradient_of && row->backend == Backend::kCpu && doubles) {
       return row;
     }
@@ -70,10 +73,11 @@ class Symbols {
   [[nodiscard]] Shape Expand(const TensorSpec& spec) const {
     Shape dims;
     for (const DimSpec& entry : spec.shape) {
-      const Shape value = entry.kind == DimSpec::Kind::kConstant ? Shape{entry.constant}
-                                                                 : values_.at(entry.symbol);
-      std::transform(value.begin(), value.end(), std::back_inserter(dims),
-                     [&](auto v) { return v / Divisor(entry); });
+      const Shape value =
+          entry.kind == DimSpec::Kind::kConstant ? Shape{entry.constant} : values_.at(entry.symbol);
+      std::transform(value.begin(), value.end(), std::back_inserter(dims), [&](auto v) {
+        return v / Divisor(entry);
+      });
     }
     return dims;
   }
@@ -84,7 +88,8 @@ class Symbols {
   }
   [[nodiscard]] std::int64_t Divisor(const DimSpec& entry) const {
     return entry.kind == DimSpec::Kind::kQuotient
-               ? std::get<std::int64_t>(attributes_.find(op_.attributes[entry.divisor].name)->second)
+               ? std::get<std::int64_t>(
+                     attributes_.find(op_.attributes[entry.divisor].name)->second)
                : 1;
   }
 
@@ -125,8 +130,9 @@ class Forward {
       const std::string name(spec.name);
       const auto known = known_dims_.find(name);
       if (!inputs.contains(name)) {
-        inputs[name] = MakeTensor(known != known_dims_.end() ? known->second : symbols.Expand(spec),
-                                  [&] { return random.Real(0.5, 1.5); });
+        inputs[name] = MakeTensor(
+            known != known_dims_.end() ? known->second : symbols.Expand(spec),
+            [&] { return random.Real(0.5, 1.5); });
       }
     }
   }
@@ -162,8 +168,8 @@ class Forward {
     double magnitude = 0;
   };
 
-  [[nodiscard]] LossValue Loss(const Tensors& inputs, const Tensors& incoming,
-                               Report& report) const {
+  [[nodiscard]] LossValue Loss(const Tensors& inputs, const Tensors& incoming, Report& report)
+      const {
     const std::optional<Tensors> outputs = Run(inputs, report);
     LossValue loss;
     for (const auto& [gradient, output] : output_of_gradient_) {
@@ -190,9 +196,14 @@ class Forward {
 using Direction = std::vector<std::pair<std::size_t, double>>;
 
 /// The derivative of the loss along the direction, by differences of fourth order.
-double Difference(const Forward& forward, Tensors inputs, const std::string& name,
-                  const Tensors& incoming, const Direction& direction, double step,
-                  Report& report) {
+double Difference(
+    const Forward& forward,
+    Tensors inputs,
+    const std::string& name,
+    const Tensors& incoming,
+    const Direction& direction,
+    double step,
+    Report& report) {
   const Tensor original = inputs.at(name);
   const auto loss_at = [&](double distance) {
     Tensor& moved = inputs.at(name);
@@ -236,9 +247,14 @@ struct Gradient {
   double largest = 0;
 };
 
-void CompareAlong(const Forward& forward, const Tensors& inputs, const Tensors& incoming,
-                  double loss_magnitude, const Gradient& gradient, const Direction& direction,
-                  Report& report) {
+void CompareAlong(
+    const Forward& forward,
+    const Tensors& inputs,
+    const Tensors& incoming,
+    double loss_magnitude,
+    const Gradient& gradient,
+    const Direction& direction,
+    Report& report) {
   double analytic = 0;
   double allowed = 0;
   for (const auto& [element, part] : direction) {
@@ -270,9 +286,13 @@ struct Sources {
 };
 
 /// Makes the data, what the gradient reads rounded to the row's types.
-std::optional<Sources> MakeSources(const Subject& subject, const Case& problem,
-                                   const Forward& forward, const Attributes& attributes,
-                                   reference::Random& random, Report& report) {
+std::optional<Sources> MakeSources(
+    const Subject& subject,
+    const Case& problem,
+    const Forward& forward,
+    const Attributes& attributes,
+    reference::Random& random,
+    Report& report) {
   const Tensors drawn = subject.oracle().MakeRandomData(
       InputShapes(problem, AllPresent(subject.op().inputs)), attributes, random);
   Sources sources;
@@ -280,8 +300,9 @@ std::optional<Sources> MakeSources(const Subject& subject, const Case& problem,
   std::vector<std::string> computed;
   for (const TensorSpec& spec : subject.op().inputs) {
     const std::string name(spec.name);
-    const bool read = std::any_of(forward.op().inputs.begin(), forward.op().inputs.end(),
-                                  [&](const TensorSpec& input) { return input.name == name; });
+    const bool read = std::any_of(
+        forward.op().inputs.begin(), forward.op().inputs.end(),
+        [&](const TensorSpec& input) { return input.name == name; });
     if (!spec.gradient_of.empty()) {
       sources.incoming[name] = sources.exact[name];
     } else if (read) {
@@ -298,8 +319,9 @@ std::optional<Sources> MakeSources(const Subject& subject, const Case& problem,
   for (const std::string& name : computed) {
     const auto output = outputs->find(name);
     if (output == outputs->end()) {
-      report.Fail("input " + name + " is neither an input nor an output of " +
-                  std::string(forward.op().name) + ", nor the gradient of one");
+      report.Fail(
+          "input " + name + " is neither an input nor an output of " +
+          std::string(forward.op().name) + ", nor the gradient of one");
       return std::nullopt;
     }
     sources.exact[name] = output->second;
@@ -307,16 +329,20 @@ std::optional<Sources> MakeSources(const Subject& subject, const Case& problem,
   return sources;
 }
 
-/// Runs the row, and says how far each gradient may be off: by the kernel's rounding, and by as much as rounding
-/// its inputs moves the oracle.
-std::vector<Gradient> ComputeGradients(const Subject& subject, const Case& problem,
-                                       const Tensors& exact_inputs, const Attributes& attributes,
-                                       Report& report) {
+/// Runs the row, and says how far each gradient may be off: by the kernel's rounding, and by as
+/// much as rounding its inputs moves the oracle.
+std::vector<Gradient> ComputeGradients(
+    const Subject& subject,
+    const Case& problem,
+    const Tensors& exact_inputs,
+    const Attributes& attributes,
+    Report& report) {
   std::vector<Gradient> gradients;
   const std::optional<Kernel> kernel = MakeKernel(subject, problem.attributes, report);
   Arguments arguments(subject, problem, exact_inputs);
-  if (!kernel || !RunPoisoned(subject, *kernel, SharedContext(subject.row->backend, 2), arguments,
-                              AllPresent(subject.op().outputs), "the gradient op", report)) {
+  if (!kernel || !RunPoisoned(
+                     subject, *kernel, SharedContext(subject.row->backend, 2), arguments,
+                     AllPresent(subject.op().outputs), "the gradient op", report)) {
     return gradients;
   }
   const auto rounded = subject.oracle().Run(arguments.InputValues(), attributes);
@@ -328,13 +354,18 @@ std::vector<Gradient> ComputeGradients(const Subject& subject, const Case& probl
     }
     const reference::Expected& expected = rounded.find(spec.name)->second;
     const std::vector<double>& unrounded = exact.find(spec.name)->second.value.values;
-    Gradient gradient{std::string(spec.name), std::string(spec.gradient_of),
-                      arguments.output(i).Values(), expected.value.dims, {}, 0};
+    Gradient gradient{
+        std::string(spec.name),
+        std::string(spec.gradient_of),
+        arguments.output(i).Values(),
+        expected.value.dims,
+        {},
+        0};
     for (std::size_t j = 0; j < unrounded.size(); ++j) {
       const double value = expected.value.values[j];
-      gradient.allowed.push_back(std::abs(value - unrounded[j]) +
-                                 AllowedError(subject.AccumulatorType(), subject.TypeOf(spec), value,
-                                              expected.error[j]));
+      gradient.allowed.push_back(
+          std::abs(value - unrounded[j]) +
+          AllowedError(subject.AccumulatorType(), subject.TypeOf(spec), value, expected.error[j]));
       gradient.largest = std::max(gradient.largest, std::abs(value));
     }
     gradients.push_back(std::move(gradient));
@@ -346,8 +377,9 @@ std::vector<Gradient> ComputeGradients(const Subject& subject, const Case& probl
 std::vector<Attribute> ForwardAttributes(const OpSchema& forward, const Attributes& attributes) {
   std::vector<Attribute> shared = ToAttributes(attributes);
   std::erase_if(shared, [&](const Attribute& attribute) {
-    return std::none_of(forward.attributes.begin(), forward.attributes.end(),
-                        [&](const AttributeSpec& spec) { return spec.name == attribute.name; });
+    return std::none_of(
+        forward.attributes.begin(), forward.attributes.end(),
+        [&](const AttributeSpec& spec) { return spec.name == attribute.name; });
   });
   return shared;
 }
@@ -374,12 +406,13 @@ Report CheckGradient(const Subject& subject, const Case& problem, const std::str
   if (!sources) {
     return report;
   }
-  const double loss_magnitude =
-      forward.Loss(sources->forward, sources->incoming, report).magnitude;
+  const double loss_magnitude = forward.Loss(sources->forward, sources->incoming, report).magnitude;
   for (const Gradient& gradient :
        ComputeGradients(subject, problem, sources->exact, attributes, report)) {
     for (const Direction& direction : Directions(gradient.values.size(), random)) {
-      CompareAlong(forward, sources->forward, sources->incoming, loss_magnitude, gradient, direction, report);
+      CompareAlong(
+          forward, sources->forward, sources->incoming, loss_magnitude, gradient, direction,
+          report);
     }
   }
   return report;

@@ -11,13 +11,15 @@ namespace gradsmith::support {
 
 namespace {
 
-constexpr DataType kTypes[] = {DataType::kFloat, DataType::kDouble, DataType::kMLFloat16,
-                               DataType::kBFloat16};
+constexpr DataType kTypes[] = {
+    DataType::kFloat, DataType::kDouble, DataType::kMLFloat16, DataType::kBFloat16};
 constexpr Backend kBackends[] = {Backend::kCpu, Backend::kCuda};
 
 using Types = std::vector<DataType>;
 
-std::string Text(DataType type) { return std::string(ToString(type)); }
+std::string Text(DataType type) {
+  return std::string(ToString(type));
+}
 
 std::string Describe(const Types& types) {
   std::string text;
@@ -27,16 +29,23 @@ std::string Describe(const Types& types) {
   return "(" + text + ")";
 }
 
-/// Looks a combination up by every way in, and returns how Kernel::Create refuses it. All ways must agree.
-Status LookUp(const Subject& subject, const std::string& what, std::string_view op,
-              const Types& types, Backend backend, Report& report) {
+/// Looks a combination up by every way in, and returns how Kernel::Create refuses it. All ways must
+/// agree.
+Status LookUp(
+    const Subject& subject,
+    const std::string& what,
+    std::string_view op,
+    const Types& types,
+    Backend backend,
+    Report& report) {
   if (subject.registry->Find(op, types, backend) != nullptr) {
     report.Fail(what + ": Registry::Find returns a row");
   }
   const Status status = Kernel::Create(*subject.registry, op, types, backend).status();
   if (status.message() != subject.registry->Explain(op, types, backend)) {
-    report.Fail(what + ": Kernel::Create says '" + status.message() + "', Registry::Explain '" +
-                subject.registry->Explain(op, types, backend) + "'");
+    report.Fail(
+        what + ": Kernel::Create says '" + status.message() + "', Registry::Explain '" +
+        subject.registry->Explain(op, types, backend) + "'");
   }
   return status;
 }
@@ -59,9 +68,13 @@ std::vector<const Row*> RowsOneTypeAway(const Subject& subject, const Types& typ
   return near;
 }
 
-/// The sentence names a nearest row, and the type parameter with what the row has and what was asked for.
-bool NamesNearest(const std::string& sentence, const Subject& subject, const Row& row,
-                  const Types& types) {
+/// The sentence names a nearest row, and the type parameter with what the row has and what was
+/// asked for.
+bool NamesNearest(
+    const std::string& sentence,
+    const Subject& subject,
+    const Row& row,
+    const Types& types) {
   std::size_t i = 0;
   while (row.types[i] == types[i]) {
     ++i;
@@ -75,15 +88,16 @@ void CheckTypes(const Subject& subject, const Types& types, Report& report) {
   const Backend backend = subject.row->backend;
   const std::string what = std::string(subject.op().name) + Describe(types);
   const Status status = LookUp(subject, what, subject.op().name, types, backend, report);
-  VerifyPhrases(what, status, StatusCode::kUnsupported,
-                {what, std::string(ToString(backend))}, report);
+  VerifyPhrases(
+      what, status, StatusCode::kUnsupported, {what, std::string(ToString(backend))}, report);
   const std::vector<const Row*> near = RowsOneTypeAway(subject, types);
   const bool named = std::any_of(near.begin(), near.end(), [&](const Row* row) {
     return NamesNearest(status.message(), subject, *row, types);
   });
   if (!named) {
-    report.Fail(what + ": the sentence names no nearest row with the type that differs: " +
-                status.message());
+    report.Fail(
+        what +
+        ": the sentence names no nearest row with the type that differs: " + status.message());
   }
 }
 
@@ -107,8 +121,9 @@ void CheckNumberOfTypes(const Subject& subject, Report& report) {
   const std::string what = std::string(subject.op().name) + Describe(types);
   const Status status =
       LookUp(subject, what, subject.op().name, types, subject.row->backend, report);
-  VerifyPhrases(what, status, StatusCode::kUnsupported,
-                {std::string(subject.op().name), expected, std::to_string(types.size())}, report);
+  VerifyPhrases(
+      what, status, StatusCode::kUnsupported,
+      {std::string(subject.op().name), expected, std::to_string(types.size())}, report);
 }
 
 void CheckBackends(const Subject& subject, Report& report) {
@@ -121,10 +136,11 @@ void CheckBackends(const Subject& subject, Report& report) {
     const std::string what =
         std::string(subject.op().name) + Describe(types) + " on " + std::string(ToString(backend));
     const Status status = LookUp(subject, what, subject.op().name, types, backend, report);
-    VerifyPhrases(what, status, StatusCode::kUnsupported,
-                  {what, std::string(subject.op().name) + "[" + std::string(subject.row->name) + "]",
-                   "backend", std::string(ToString(subject.row->backend))},
-                  report);
+    VerifyPhrases(
+        what, status, StatusCode::kUnsupported,
+        {what, std::string(subject.op().name) + "[" + std::string(subject.row->name) + "]",
+         "backend", std::string(ToString(subject.row->backend))},
+        report);
   }
 }
 
@@ -132,10 +148,10 @@ void CheckMisspeltOp(const Subject& subject, Report& report) {
   const Types types(subject.row->types.begin(), subject.row->types.end());
   const std::string name(subject.op().name);
   const std::string misspelt = name + "x";
-  const Status status =
-      LookUp(subject, misspelt, misspelt, types, subject.row->backend, report);
-  VerifyPhrases(misspelt, status, StatusCode::kUnsupported,
-                {"'" + misspelt + "'", name, "did you mean"}, report);
+  const Status status = LookUp(subject, misspelt, misspelt, types, subject.row->backend, report);
+  VerifyPhrases(
+      misspelt, status, StatusCode::kUnsupported, {"'" + misspelt + "'", name, "did you mean"},
+      report);
 }
 
 }  // namespace

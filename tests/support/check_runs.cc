@@ -20,16 +20,18 @@ struct Baseline {
   OutputBytes bytes;
 };
 
-std::optional<Baseline> RunBaseline(const Subject& subject, const Case& problem,
-                                    const std::string& seed, Report& report) {
+std::optional<Baseline>
+RunBaseline(const Subject& subject, const Case& problem, const std::string& seed, Report& report) {
   const std::optional<Kernel> kernel = MakeKernel(subject, problem.attributes, report);
   if (!kernel) {
     return std::nullopt;
   }
-  Arguments arguments = MakeRandomArguments(subject, problem, seed);
+  Arguments arguments =
+      MakeRandomArguments(subject, problem, AllPresent(subject.op().inputs), seed);
   const Context& context = SharedContext(subject.row->backend, kThreads);
-  if (!RunPoisoned(subject, *kernel, context, arguments, AllPresent(subject.op().outputs),
-                   "with all outputs", report)) {
+  if (!RunPoisoned(
+          subject, *kernel, context, arguments, AllPresent(subject.op().outputs),
+          "with all outputs", report)) {
     return std::nullopt;
   }
   OutputBytes bytes = BytesOf(subject, arguments);
@@ -37,33 +39,46 @@ std::optional<Baseline> RunBaseline(const Subject& subject, const Case& problem,
 }
 
 /// Absent arguments at the end may also be left out.
-void CheckLeavingOut(const Subject& subject, Baseline& baseline, const Present& present,
-                     const std::string& doing, Report& report) {
+void CheckLeavingOut(
+    const Subject& subject,
+    Baseline& baseline,
+    const Present& present,
+    const std::string& doing,
+    Report& report) {
   baseline.arguments.PoisonOutputs();
-  report.FailIfNot(subject.run(baseline.kernel, SharedContext(subject.row->backend, kThreads),
-                               baseline.arguments.InputRefs(),
-                               Trimmed(baseline.arguments.OutputRefs(present))),
-                   doing);
+  report.FailIfNot(
+      subject.run(
+          baseline.kernel, SharedContext(subject.row->backend, kThreads),
+          baseline.arguments.InputRefs(), Trimmed(baseline.arguments.OutputRefs(present))),
+      doing);
   baseline.arguments.CheckSurroundings(present, doing, report);
-  CompareBytes(subject, BytesOf(subject, baseline.arguments), baseline.bytes, present, doing,
-               report);
+  CompareBytes(
+      subject, BytesOf(subject, baseline.arguments), baseline.bytes, present, doing, report);
 }
 
 /// Runs with the outputs for which `in_place` is true written over their inputs.
-void RunInPlace(const Subject& subject, const Case& problem, const std::string& seed,
-                const Baseline& baseline, const Present& in_place, Report& report) {
+void RunInPlace(
+    const Subject& subject,
+    const Case& problem,
+    const std::string& seed,
+    const Baseline& baseline,
+    const Present& in_place,
+    Report& report) {
   const auto specs = subject.op().outputs;
   const std::string doing = "with " + DescribePresent(specs, in_place) + " written in place";
-  Arguments arguments = MakeRandomArguments(subject, problem, seed);
+  Arguments arguments =
+      MakeRandomArguments(subject, problem, AllPresent(subject.op().inputs), seed);
   std::vector<TensorRef> outputs = arguments.OutputRefs();
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (in_place[i]) {
       outputs[i] = arguments.input(specs[i].in_place_of).Ref();
     }
   }
-  report.FailIfNot(subject.run(baseline.kernel, SharedContext(subject.row->backend, kThreads),
-                               arguments.InputRefs(), outputs),
-                   doing);
+  report.FailIfNot(
+      subject.run(
+          baseline.kernel, SharedContext(subject.row->backend, kThreads), arguments.InputRefs(),
+          outputs),
+      doing);
   OutputBytes bytes = BytesOf(subject, arguments);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (in_place[i]) {
@@ -77,6 +92,58 @@ void RunInPlace(const Subject& subject, const Case& problem, const std::string& 
   CompareBytes(subject, bytes, baseline.bytes, AllPresent(specs), doing, report);
 }
 
+/// Runs the typed function and the dynamic door on the same arguments, for each subset of the
+/// outputs.
+void CompareDoors(
+    const Subject& subject,
+    const Case& problem,
+    const std::string& seed,
+    const Kernel& kernel,
+    const Present& inputs,
+    Report& report) {
+  const Context& context = SharedContext(subject.row->backend, kThreads);
+  Arguments arguments = MakeRandomArguments(subject, problem, inputs, seed);
+  for (const Present& outputs : PresentSubsets(subject.op().outputs)) {
+    const std::string doing = "with inputs " + DescribePresent(subject.op().inputs, inputs) +
+                              " and outputs " + DescribePresent(subject.op().outputs, outputs);
+    if (!RunPoisoned(subject, kernel, context, arguments, outputs, doing, report)) {
+      continue;
+    }
+    const OutputBytes expected = BytesOf(subject, arguments);
+    arguments.PoisonOutputs();
+    const std::string typed = "the typed function, " + doing;
+    report.FailIfNot(
+        subject.typed(
+            {context, problem.typed_attributes, arguments.InputRefs(),
+             arguments.OutputRefs(outputs)}),
+        typed);
+    arguments.CheckSurroundings(outputs, typed, report);
+    CompareBytes(subject, BytesOf(subject, arguments), expected, outputs, typed, report);
+  }
+}
+
+/// Both doors give the same error.
+void CompareErrors(
+    const Subject& subject,
+    const Case& problem,
+    const std::string& seed,
+    const Kernel& kernel,
+    Report& report) {
+  const Context& context = SharedContext(subject.row->backend, kThreads);
+  const Arguments arguments =
+      MakeRandomArguments(subject, problem, AllPresent(subject.op().inputs), seed);
+  std::vector<ConstTensorRef> inputs = arguments.InputRefs();
+  inputs[0].device.index = 1;
+  const std::vector<TensorRef> outputs = arguments.OutputRefs();
+  const Status typed = subject.typed({context, problem.typed_attributes, inputs, outputs});
+  const Status dynamic = kernel.Run(context, inputs, outputs);
+  if (typed.code() != dynamic.code() || typed.message() != dynamic.message()) {
+    report.Fail(
+        "the typed function's error is '" + typed.message() + "', the dynamic door's '" +
+        dynamic.message() + "'");
+  }
+}
+
 }  // namespace
 
 Report CheckOutputSubsets(const Subject& subject, const Case& problem, const std::string& seed) {
@@ -87,10 +154,11 @@ Report CheckOutputSubsets(const Subject& subject, const Case& problem, const std
   }
   for (const Present& present : PresentSubsets(subject.op().outputs)) {
     const std::string doing = "asking for " + DescribePresent(subject.op().outputs, present);
-    if (RunPoisoned(subject, baseline->kernel, SharedContext(subject.row->backend, kThreads),
-                    baseline->arguments, present, doing, report)) {
-      CompareBytes(subject, BytesOf(subject, baseline->arguments), baseline->bytes, present, doing,
-                   report);
+    if (RunPoisoned(
+            subject, baseline->kernel, SharedContext(subject.row->backend, kThreads),
+            baseline->arguments, present, doing, report)) {
+      CompareBytes(
+          subject, BytesOf(subject, baseline->arguments), baseline->bytes, present, doing, report);
     }
     CheckLeavingOut(subject, *baseline, present, doing + " in a shorter list", report);
   }
@@ -127,10 +195,11 @@ Report CheckRepeat(const Subject& subject, const Case& problem, const std::strin
   const Present all = AllPresent(subject.op().outputs);
   for (const int threads : {kThreads, 1, 3}) {
     const std::string doing = "run again on " + std::to_string(threads) + " threads";
-    if (RunPoisoned(subject, baseline->kernel, SharedContext(subject.row->backend, threads),
-                    baseline->arguments, all, doing, report)) {
-      CompareBytes(subject, BytesOf(subject, baseline->arguments), baseline->bytes, all, doing,
-                   report);
+    if (RunPoisoned(
+            subject, baseline->kernel, SharedContext(subject.row->backend, threads),
+            baseline->arguments, all, doing, report)) {
+      CompareBytes(
+          subject, BytesOf(subject, baseline->arguments), baseline->bytes, all, doing, report);
     }
   }
   return report;
@@ -138,29 +207,14 @@ Report CheckRepeat(const Subject& subject, const Case& problem, const std::strin
 
 Report CheckDoors(const Subject& subject, const Case& problem, const std::string& seed) {
   Report report;
-  std::optional<Baseline> baseline = RunBaseline(subject, problem, seed, report);
-  if (!baseline) {
+  const std::optional<Kernel> kernel = MakeKernel(subject, problem.attributes, report);
+  if (!kernel) {
     return report;
   }
-  const Context& context = SharedContext(subject.row->backend, kThreads);
-  Arguments& arguments = baseline->arguments;
-  arguments.PoisonOutputs();
-  std::vector<ConstTensorRef> inputs = arguments.InputRefs();
-  const std::vector<TensorRef> outputs = arguments.OutputRefs();
-  report.FailIfNot(subject.typed({context, problem.typed_attributes, inputs, outputs}),
-                   "the typed function");
-  const Present all = AllPresent(subject.op().outputs);
-  arguments.CheckSurroundings(all, "the typed function", report);
-  CompareBytes(subject, BytesOf(subject, arguments), baseline->bytes, all,
-               "the typed function against the dynamic door", report);
-
-  inputs[0].device.index = 1;
-  const Status typed = subject.typed({context, problem.typed_attributes, inputs, outputs});
-  const Status dynamic = baseline->kernel.Run(context, inputs, outputs);
-  if (typed.code() != dynamic.code() || typed.message() != dynamic.message()) {
-    report.Fail("the typed function's error is '" + typed.message() + "', the dynamic door's '" +
-                dynamic.message() + "'");
+  for (const Present& inputs : PresentSubsets(subject.op().inputs)) {
+    CompareDoors(subject, problem, seed, *kernel, inputs, report);
   }
+  CompareErrors(subject, problem, seed, *kernel, report);
   return report;
 }
 

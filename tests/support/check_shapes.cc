@@ -1,9 +1,13 @@
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/checks.h"
+#include "support/refusal.h"
 #include "support/run.h"
 
 namespace gradsmith::support {
@@ -18,24 +22,28 @@ std::vector<Dims> LiteralDims(const std::vector<NamedShape>& shapes) {
   return dims;
 }
 
-void CompareDims(const Subject& subject, const Case& problem,
-                 const Result<std::vector<Dims>>& actual, const std::string& source,
-                 Report& report) {
+void CompareDims(
+    const Subject& subject,
+    const Case& problem,
+    const Result<std::vector<Dims>>& actual,
+    const std::string& source,
+    Report& report) {
   report.FailIfNot(actual.status(), source);
   if (!actual.ok()) {
     return;
   }
   const std::vector<Dims> expected = LiteralDims(problem.outputs);
   if (actual->size() != expected.size()) {
-    report.Fail(source + " returned " + std::to_string(actual->size()) + " shapes; expected " +
-                std::to_string(expected.size()));
+    report.Fail(
+        source + " returned " + std::to_string(actual->size()) + " shapes; expected " +
+        std::to_string(expected.size()));
     return;
   }
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if ((*actual)[i] != expected[i]) {
-      report.Fail(source + ": " + std::string(subject.op().outputs[i].name) + " has dims " +
-                  gradsmith::ToString((*actual)[i]) + "; expected " +
-                  gradsmith::ToString(expected[i]));
+      report.Fail(
+          source + ": " + std::string(subject.op().outputs[i].name) + " has dims " +
+          gradsmith::ToString((*actual)[i]) + "; expected " + gradsmith::ToString(expected[i]));
     }
   }
 }
@@ -47,26 +55,44 @@ void CheckTypedDoor(const Subject& subject, const Case& problem, Report& report)
       required.push_back(ToIntList(problem.inputs[i].dims));
     }
   }
-  CompareDims(subject, problem, subject.tests->infer_shapes({problem.typed_attributes, required}),
-              "the typed InferShapes", report);
+  CompareDims(
+      subject, problem, subject.tests->infer_shapes({problem.typed_attributes, required}),
+      "the typed InferShapes", report);
 }
 
-void CheckDynamicDoor(const Subject& subject, const Case& problem, const Kernel& kernel,
-                      const Present& present, Report& report) {
+/// Views without data.
+std::vector<ConstTensorRef>
+ShapeRefs(const Subject& subject, const Case& problem, const Present& present) {
   std::vector<ConstTensorRef> inputs;
   for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
-    inputs.push_back(present[i] ? ConstTensorRef(subject.TypeOf(subject.op().inputs[i]), nullptr,
-                                                 ToIntList(problem.inputs[i].dims))
-                                : ConstTensorRef());
+    inputs.push_back(
+        present[i] ? ConstTensorRef(
+                         subject.TypeOf(subject.op().inputs[i]), nullptr,
+                         ToIntList(problem.inputs[i].dims))
+                   : ConstTensorRef());
   }
-  const std::string with = " with inputs " + DescribePresent(subject.op().inputs, present);
-  CompareDims(subject, problem, kernel.InferShapes(inputs), "Kernel::InferShapes" + with, report);
-  CompareDims(subject, problem, kernel.InferShapes(Trimmed(inputs)),
-              "Kernel::InferShapes" + with + " in a shorter list", report);
+  return inputs;
 }
 
-void CheckOracle(const Subject& subject, const Case& problem, const Present& present,
-                 Report& report) {
+void CheckDynamicDoor(
+    const Subject& subject,
+    const Case& problem,
+    const Kernel& kernel,
+    const Present& present,
+    Report& report) {
+  const std::vector<ConstTensorRef> inputs = ShapeRefs(subject, problem, present);
+  const std::string with = " with inputs " + DescribePresent(subject.op().inputs, present);
+  CompareDims(subject, problem, kernel.InferShapes(inputs), "Kernel::InferShapes" + with, report);
+  CompareDims(
+      subject, problem, kernel.InferShapes(Trimmed(inputs)),
+      "Kernel::InferShapes" + with + " in a shorter list", report);
+}
+
+void CheckOracle(
+    const Subject& subject,
+    const Case& problem,
+    const Present& present,
+    Report& report) {
   const std::optional<reference::Shapes> shapes = subject.oracle().OutputShapes(
       InputShapes(problem, present), OracleAttributes(*subject.tests, problem.attributes));
   if (!shapes) {
@@ -78,6 +104,91 @@ void CheckOracle(const Subject& subject, const Case& problem, const Present& pre
     dims.push_back(ToIntList(shapes->find(spec.name)->second));
   }
   CompareDims(subject, problem, dims, "the oracle", report);
+}
+
+/// Values of an attribute that the schema allows, near the least.
+std::vector<AttributeValue>
+VariedValues(const Subject& subject, const Case& problem, const AttributeSpec& spec) {
+  constexpr std::int64_t kMost = 3;
+  std::vector<AttributeValue> values;
+  if (spec.kind == AttributeKind::kEnum) {
+    for (const std::string_view choice : spec.choices) {
+      values.emplace_back(std::string(choice));
+    }
+    return values;
+  }
+  const auto least = static_cast<std::int64_t>(std::isfinite(spec.minimum) ? spec.minimum : 0);
+  for (std::int64_t value = least; value <= least + kMost && value <= spec.maximum; ++value) {
+    if (spec.kind == AttributeKind::kInt) {
+      values.emplace_back(value);
+    }
+    for (int i = 0; i < ListLength(subject, problem, spec).value_or(0); ++i) {
+      IntList list = IntList::Filled(*ListLength(subject, problem, spec), least);
+      list[i] = value;
+      values.emplace_back(list);
+    }
+  }
+  return values;
+}
+
+std::vector<Attribute> WithValue(std::vector<Attribute> attributes, const Attribute& changed) {
+  std::erase_if(attributes, [&](const Attribute& other) { return other.name == changed.name; });
+  attributes.push_back(changed);
+  return attributes;
+}
+
+/// Runs with outputs of these dims: what no shape rule can say, such as that group divides M, the
+/// kernel refuses.
+Status RunWithOutputs(
+    const Subject& subject,
+    Case problem,
+    const Kernel& kernel,
+    const std::vector<Dims>& dims) {
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    problem.outputs[i].dims.assign(dims[i].begin(), dims[i].end());
+  }
+  const Arguments arguments = MakeRandomArguments(
+      subject, problem, AllPresent(subject.op().inputs), std::string(subject.op().name));
+  return subject.run(
+      kernel, SharedContext(subject.row->backend, 1), arguments.InputRefs(),
+      arguments.OutputRefs());
+}
+
+/// The library takes and refuses the same attributes as the oracle, and works out the same dims.
+void CheckVariedAttribute(
+    const Subject& subject,
+    const Case& problem,
+    const Attribute& changed,
+    Report& report) {
+  const std::vector<Attribute> attributes = WithValue(problem.attributes, changed);
+  const std::optional<Kernel> kernel = MakeKernel(subject, attributes, report);
+  if (!kernel) {
+    return;
+  }
+  const Present all = AllPresent(subject.op().inputs);
+  const reference::Attributes given = OracleAttributes(*subject.tests, attributes);
+  const auto expected = subject.oracle().OutputShapes(InputShapes(problem, all), given);
+  const std::string source = "Kernel::InferShapes with another " + changed.name;
+  const Result<std::vector<Dims>> actual = kernel->InferShapes(ShapeRefs(subject, problem, all));
+  if (!expected) {
+    const Status status =
+        actual.ok() ? RunWithOutputs(subject, problem, *kernel, *actual) : actual.status();
+    VerifyRefusal(subject, source + ", which the oracle refuses,", status, {}, report);
+    return;
+  }
+  Case changed_problem = problem;
+  for (NamedShape& output : changed_problem.outputs) {
+    output.dims = expected->at(output.name);
+  }
+  CompareDims(subject, changed_problem, actual, source, report);
+}
+
+void CheckVariedAttributes(const Subject& subject, const Case& problem, Report& report) {
+  for (const AttributeSpec& spec : subject.op().attributes) {
+    for (const AttributeValue& value : VariedValues(subject, problem, spec)) {
+      CheckVariedAttribute(subject, problem, {std::string(spec.name), value}, report);
+    }
+  }
 }
 
 }  // namespace
@@ -92,6 +203,7 @@ Report CheckShapes(const Subject& subject, const Case& problem, const std::strin
     CheckOracle(subject, problem, present, report);
   }
   CheckTypedDoor(subject, problem, report);
+  CheckVariedAttributes(subject, problem, report);
   return report;
 }
 

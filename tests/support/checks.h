@@ -7,22 +7,25 @@
 #include "support/op_tests.h"
 #include "support/subject.h"
 
-/// What is checked of every row, on every case. Each check reports instead of asserting, so that it can itself be
-/// tested with kernels that lie. `seed` is the test's name: the data depends on nothing else.
+/// What is checked of every row, on every case. Each check reports instead of asserting, so that it
+/// can itself be tested with kernels that lie. `seed` is the test's name: the data depends on
+/// nothing else.
 namespace gradsmith::support {
 
-/// Small integers, so that every result is exactly representable: zero tolerance against the oracle. Outputs that
-/// no order of evaluation gets exactly are compared as CheckRandom does, with a note.
+/// Small integers, so that every result is exactly representable: zero tolerance against the
+/// oracle. Outputs that no order of evaluation gets exactly are compared as CheckRandom does, with
+/// a note.
 Report CheckExact(const Subject& subject, const Case& problem, const std::string& seed);
 
 /// Real numbers, rounded to the row's types first: AllowedError against the oracle.
 Report CheckRandom(const Subject& subject, const Case& problem, const std::string& seed);
 
-/// A gradient op against central differences of its forward op in double. Skipped where the forward has no row of
-/// doubles on the CPU.
+/// A gradient op against central differences of its forward op in double. Skipped where the forward
+/// has no row of doubles on the CPU.
 Report CheckGradient(const Subject& subject, const Case& problem, const std::string& seed);
 
-/// Each subset of the optional outputs has the bits of the full run, and what was not asked for is not touched.
+/// Each subset of the optional outputs has the bits of the full run, and what was not asked for is
+/// not touched.
 Report CheckOutputSubsets(const Subject& subject, const Case& problem, const std::string& seed);
 
 /// Outputs that may be written in place of an input get the same bits there.
@@ -34,17 +37,20 @@ Report CheckRepeat(const Subject& subject, const Case& problem, const std::strin
 /// The typed functions give the bits, the dims and the errors of the dynamic door.
 Report CheckDoors(const Subject& subject, const Case& problem, const std::string& seed);
 
-/// The dims that the generator, the library and the oracle work out are the same.
+/// The dims that the generator, the library and the oracle work out are the same, and with other
+/// values of each attribute those of the library and the oracle; what the oracle refuses the
+/// library refuses.
 Report CheckShapes(const Subject& subject, const Case& problem, const std::string& seed);
 
-/// Every way to get an argument wrong is refused, with the words that say which and why, and nothing is written.
+/// Every way to get an argument wrong is refused, with the words that say which and why, and
+/// nothing is written.
 Report CheckBadArguments(const Subject& subject, const Case& problem, const std::string& seed);
 
 /// Every way to get an attribute wrong, likewise.
 Report CheckBadAttributes(const Subject& subject, const Case& problem, const std::string& seed);
 
-/// The undeclared combinations next to the row, and the backends that it is not on, are refused with a sentence that
-/// names the row and the first difference.
+/// The undeclared combinations next to the row, and the backends that it is not on, are refused
+/// with a sentence that names the row and the first difference.
 Report CheckNeighbours(const Subject& subject);
 
 /// Kind is a check and when it applies.

@@ -1,5 +1,6 @@
 #include "support/compare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <sstream>
@@ -25,9 +26,13 @@ std::string IndexText(const reference::Shape& dims, std::size_t position) {
   return ToString(index);
 }
 
-void CompareElements(const std::string& doing, const std::string& tensor,
-                     const std::vector<double>& actual, const reference::Tensor& expected,
-                     const std::function<double(std::size_t)>& allowed, Report& report) {
+void CompareElements(
+    const std::string& doing,
+    const std::string& tensor,
+    const std::vector<double>& actual,
+    const reference::Tensor& expected,
+    const std::function<double(std::size_t)>& allowed,
+    Report& report) {
   std::size_t wrong = 0;
   std::size_t first = 0;
   for (std::size_t i = 0; i < actual.size(); ++i) {
@@ -48,20 +53,39 @@ void CompareElements(const std::string& doing, const std::string& tensor,
   report.Fail(text.str());
 }
 
-void CompareWithin(const Subject& subject, const std::string& doing, const TensorSpec& spec,
-                   const TestTensor& actual, const reference::Expected& expected, Report& report) {
-  CompareElements(doing, std::string(spec.name), actual.Values(), expected.value,
-                  [&](std::size_t i) {
-                    return AllowedError(subject.AccumulatorType(), actual.type(),
-                                        expected.value.values[i], expected.error[i]);
-                  },
-                  report);
+void CompareWithin(
+    const Subject& subject,
+    const std::string& doing,
+    const TensorSpec& spec,
+    const TestTensor& actual,
+    const reference::Expected& expected,
+    Report& report) {
+  const double limit = OverflowLimit(actual.type());
+  const auto limited = [limit](std::vector<double> values) {
+    for (double& value : values) {
+      value = std::isnan(value) ? value : std::clamp(value, -limit, limit);
+    }
+    return values;
+  };
+  CompareElements(
+      doing, std::string(spec.name), limited(actual.Values()),
+      {expected.value.dims, limited(expected.value.values)},
+      [&](std::size_t i) {
+        return AllowedError(
+            subject.AccumulatorType(), actual.type(), expected.value.values[i], expected.error[i]);
+      },
+      report);
 }
 
-void CompareExactly(const std::string& doing, const TensorSpec& spec, const TestTensor& actual,
-                    const reference::Expected& expected, Report& report) {
-  CompareElements(doing, std::string(spec.name), actual.Values(), expected.value,
-                  [](std::size_t) { return 0; }, report);
+void CompareExactly(
+    const std::string& doing,
+    const TensorSpec& spec,
+    const TestTensor& actual,
+    const reference::Expected& expected,
+    Report& report) {
+  CompareElements(
+      doing, std::string(spec.name), actual.Values(), expected.value, [](std::size_t) { return 0; },
+      report);
 }
 
 }  // namespace gradsmith::support

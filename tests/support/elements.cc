@@ -61,13 +61,21 @@ std::uint64_t BitsOf(const Format& format, double value) {
 
 }  // namespace
 
-int Digits(DataType type) { return FormatOf(type).digits; }
+int Digits(DataType type) {
+  return FormatOf(type).digits;
+}
 
-double UnitRoundoff(DataType type) { return std::ldexp(1, -Digits(type)); }
+double UnitRoundoff(DataType type) {
+  return std::ldexp(1, -Digits(type));
+}
 
 double SmallestPositive(DataType type) {
   const Format format = FormatOf(type);
   return std::ldexp(1, format.MinExponent() - format.StoredDigits());
+}
+
+double OverflowLimit(DataType type) {
+  return std::ldexp(1, FormatOf(type).max_exponent + 1);
 }
 
 double Round(DataType type, double value) {
@@ -93,8 +101,8 @@ double Decode(DataType type, const std::byte* element) {
   std::memcpy(&bits, element, format.size);
   const bool negative = (bits >> (8 * format.size - 1)) != 0;
   const std::uint64_t stored = bits & ((std::uint64_t{1} << format.StoredDigits()) - 1);
-  const int field = static_cast<int>((bits >> format.StoredDigits()) &
-                                     static_cast<std::uint64_t>(2 * format.max_exponent + 1));
+  const int field = static_cast<int>(
+      (bits >> format.StoredDigits()) & static_cast<std::uint64_t>(2 * format.max_exponent + 1));
   double magnitude = 0;
   if (field == 2 * format.max_exponent + 1) {
     magnitude = stored == 0 ? std::numeric_limits<double>::infinity()
@@ -108,8 +116,9 @@ double Decode(DataType type, const std::byte* element) {
 }
 
 std::vector<double> RoundAll(DataType type, std::vector<double> values) {
-  std::transform(values.begin(), values.end(), values.begin(),
-                 [&](double value) { return Round(type, value); });
+  std::transform(values.begin(), values.end(), values.begin(), [&](double value) {
+    return Round(type, value);
+  });
   return values;
 }
 

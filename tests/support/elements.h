@@ -6,7 +6,8 @@
 
 #include "gradsmith/types.h"
 
-/// The element types, told by their formats and not by the library's conversions, which are under test too.
+/// The element types, told by their formats and not by the library's conversions, which are under
+/// test too.
 namespace gradsmith::support {
 
 /// Digits returns how many bits a significand has, the leading one among them.
@@ -18,7 +19,11 @@ double UnitRoundoff(DataType type);
 /// SmallestPositive returns the smallest subnormal number.
 double SmallestPositive(DataType type);
 
-/// Round returns the number of the type that is nearest to `value`, ties to even; overflow gives infinity.
+/// OverflowLimit returns the power of two that the largest number lies just below.
+double OverflowLimit(DataType type);
+
+/// Round returns the number of the type that is nearest to `value`, ties to even; overflow gives
+/// infinity.
 double Round(DataType type, double value);
 
 /// Encode writes `value`, rounded, as one element.

@@ -75,6 +75,8 @@ TEST(ElementsTest, TheFormatsNumbers) {
   EXPECT_EQ(SmallestPositive(DataType::kFloat), std::numeric_limits<float>::denorm_min());
   EXPECT_EQ(SmallestPositive(DataType::kDouble), std::numeric_limits<double>::denorm_min());
   EXPECT_EQ(SmallestPositive(DataType::kMLFloat16), 0x1p-24);
+  EXPECT_EQ(OverflowLimit(DataType::kMLFloat16), 65536);
+  EXPECT_EQ(OverflowLimit(DataType::kFloat), 0x1p128);
 }
 
 }  // namespace

@@ -66,37 +66,38 @@ class Registrar {
   }
 
   void AddCoverage() {
-    Add("GeneratedTests", "CoverEveryRow", Backend::kCpu, [this_copy = *this] {
-      return this_copy.CheckCoverage();
-    });
+    Add("GeneratedTests", "CoverEveryRow", Backend::kCpu,
+        [this_copy = *this] { return this_copy.CheckCoverage(); });
   }
 
  private:
   using RowName = std::pair<std::string, std::pair<std::string, Backend>>;
 
-  void AddCase(const Subject& subject, const Case& problem, const Kind& kind,
-               const std::string& name) {
+  void
+  AddCase(const Subject& subject, const Case& problem, const Kind& kind, const std::string& name) {
     const std::string seed = subject.tests->op + "." + name;
     Add(subject.tests->op, name, subject.row->backend,
         [subject, &problem, check = kind.check, seed] { return check(subject, problem, seed); });
   }
 
-  void Add(const std::string& suite, const std::string& name, Backend backend,
-           std::function<Report()> check) {
+  void Add(
+      const std::string& suite,
+      const std::string& name,
+      Backend backend,
+      std::function<Report()> check) {
     const std::string rerun = program_ + " --gtest_filter='" + suite + "." + name + "'";
     const auto guarded = [backend, check = std::move(check)] {
       Report report;
       report.skipped = WhyUnavailable(backend);
       return report.skipped.empty() ? check() : report;
     };
-    testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                          [guarded, rerun]() -> testing::Test* {
-                            return new GeneratedTest(guarded, rerun);
-                          });
+    testing::RegisterTest(
+        suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+        [guarded, rerun]() -> testing::Test* { return new GeneratedTest(guarded, rerun); });
   }
 
-  [[nodiscard]] const Row* FindRow(const std::string& op, const std::string& name,
-                                   Backend backend) const {
+  [[nodiscard]] const Row* FindRow(const std::string& op, const std::string& name, Backend backend)
+      const {
     const auto& rows = registry_.rows();
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row* r) {
       return r->op->name == op && r->name == name && r->backend == backend;
@@ -107,8 +108,7 @@ class Registrar {
   [[nodiscard]] Report CheckCoverage() const {
     std::set<RowName> registered;
     for (const Row* row : registry_.rows()) {
-      registered.insert(
-          {std::string(row->op->name), {std::string(row->name), row->backend}});
+      registered.insert({std::string(row->op->name), {std::string(row->name), row->backend}});
     }
     std::set<RowName> tested;
     for (const OpTests* tests : AllOpTests()) {
@@ -124,12 +124,16 @@ class Registrar {
     return report;
   }
 
-  static void FailForMissing(const std::set<RowName>& rows, const std::set<RowName>& others,
-                             const std::string& what, Report& report) {
+  static void FailForMissing(
+      const std::set<RowName>& rows,
+      const std::set<RowName>& others,
+      const std::string& what,
+      Report& report) {
     for (const RowName& row : rows) {
       if (!others.contains(row)) {
-        report.Fail(row.first + "[" + row.second.first + "] on " +
-                    std::string(ToString(row.second.second)) + " " + what);
+        report.Fail(
+            row.first + "[" + row.second.first + "] on " +
+            std::string(ToString(row.second.second)) + " " + what);
       }
     }
   }
@@ -151,27 +155,32 @@ void Assert(const Report& report, const std::string& rerun) {
   if (!report.failures.empty()) {
     const std::size_t hidden = report.failures.size() - std::min(report.failures.size(), kShown);
     const std::vector<std::string> shown(report.failures.begin(), report.failures.end() - hidden);
-    ADD_FAILURE() << Join(shown, "\n") << (hidden > 0 ? "\nand more: " + std::to_string(hidden) : "")
+    ADD_FAILURE() << Join(shown, "\n")
+                  << (hidden > 0 ? "\nand more: " + std::to_string(hidden) : "")
                   << "\nRerun: " << rerun;
   }
 }
 
 bool AddOpTests(const OpTests& tests) {
   std::vector<const OpTests*>& added = Added();
-  const auto place = std::upper_bound(added.begin(), added.end(), &tests,
-                                      [](const OpTests* a, const OpTests* b) { return a->op < b->op; });
+  const auto place = std::upper_bound(
+      added.begin(), added.end(), &tests,
+      [](const OpTests* a, const OpTests* b) { return a->op < b->op; });
   added.insert(place, &tests);
   return true;
 }
 
-const std::vector<const OpTests*>& AllOpTests() { return Added(); }
+const std::vector<const OpTests*>& AllOpTests() {
+  return Added();
+}
 
 const std::vector<Kind>& CaseKinds() {
   constexpr auto kAlways = [](const OpSchema&) { return true; };
   constexpr auto kGradients = [](const OpSchema& op) { return !op.gradient_of.empty(); };
   constexpr auto kInPlace = [](const OpSchema& op) {
-    return std::any_of(op.outputs.begin(), op.outputs.end(),
-                       [](const TensorSpec& output) { return output.in_place_of >= 0; });
+    return std::any_of(op.outputs.begin(), op.outputs.end(), [](const TensorSpec& output) {
+      return output.in_place_of >= 0;
+    });
   };
   static const std::vector<Kind> kKinds = {
       {"Exact", &CheckExact, kAlways},

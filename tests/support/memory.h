@@ -12,7 +12,8 @@
 /// Where the tensors under test live: the one thing of the harness that a backend has its own of.
 namespace gradsmith::support {
 
-/// Memory is a block on a device that the host fills and looks into. It begins on a 64-byte boundary.
+/// Memory is a block on a device that the host fills and looks into. It begins on a 64-byte
+/// boundary.
 class Memory {
  public:
   virtual ~Memory() = default;

@@ -14,8 +14,8 @@
 #include "reference/oracle.h"
 #include "support/test_tensor.h"
 
-/// What a generated test shard consists of: tables of an op's rows and cases, and adapters of its typed functions.
-/// All that is done with them is written by hand, in checks.h.
+/// What a generated test shard consists of: tables of an op's rows and cases, and adapters of its
+/// typed functions. All that is done with them is written by hand, in checks.h.
 namespace gradsmith::support {
 
 /// NamedShape is an input's or output's name and dims.
@@ -24,7 +24,8 @@ struct NamedShape {
   reference::Shape dims;
 };
 
-/// Case is a problem on which every row of an op is tested. The shapes are those that the generator worked out.
+/// Case is a problem on which every row of an op is tested. The shapes are those that the generator
+/// worked out.
 struct Case {
   std::string name;
   Layout layout = Layout::kContiguous;
@@ -69,7 +70,8 @@ struct TypedCall {
   }
 };
 
-/// TypedShapes is a call of a typed InferShapes: `required` are the dims of the inputs that are not optional.
+/// TypedShapes is a call of a typed InferShapes: `required` are the dims of the inputs that are not
+/// optional.
 struct TypedShapes {
   const void* attributes;
   std::span<const Dims> required;
@@ -98,7 +100,8 @@ struct OpTests {
   std::span<const Case* const> cases = {};
 };
 
-/// AddOpTests hands a shard's op over; RegisterGeneratedTests makes tests of it. The argument outlives all tests.
+/// AddOpTests hands a shard's op over; RegisterGeneratedTests makes tests of it. The argument
+/// outlives all tests.
 bool AddOpTests(const OpTests& tests);
 
 /// AllOpTests returns what was added, by op name.

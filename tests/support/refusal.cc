@@ -26,11 +26,16 @@ bool Mentions(std::string_view text, std::string_view phrase) {
   return false;
 }
 
-void VerifyPhrases(const std::string& what, const Status& status, StatusCode code,
-                   const std::vector<std::string>& phrases, Report& report) {
+void VerifyPhrases(
+    const std::string& what,
+    const Status& status,
+    StatusCode code,
+    const std::vector<std::string>& phrases,
+    Report& report) {
   if (status.code() != code) {
-    report.Fail(what + ": the status is " + std::string(ToString(status.code())) + " '" +
-                status.message() + "'; expected " + std::string(ToString(code)));
+    report.Fail(
+        what + ": the status is " + std::string(ToString(status.code())) + " '" + status.message() +
+        "'; expected " + std::string(ToString(code)));
     return;
   }
   for (const std::string& phrase : phrases) {
@@ -40,8 +45,12 @@ void VerifyPhrases(const std::string& what, const Status& status, StatusCode cod
   }
 }
 
-void VerifyRefusal(const Subject& subject, const std::string& what, const Status& status,
-                   const std::vector<std::string>& phrases, Report& report) {
+void VerifyRefusal(
+    const Subject& subject,
+    const std::string& what,
+    const Status& status,
+    const std::vector<std::string>& phrases,
+    Report& report) {
   VerifyPhrases(what, status, StatusCode::kInvalidArgument, phrases, report);
   const std::string prefix = std::string(subject.op().name) + "[" + std::string(subject.row->name) +
                              "] on " + std::string(ToString(subject.row->backend)) + " (" +

@@ -4,27 +4,53 @@
 
 namespace gradsmith::support {
 
-std::optional<Kernel> MakeKernel(const Subject& subject, const std::vector<Attribute>& attributes,
-                                 Report& report) {
+std::optional<Kernel>
+MakeKernel(const Subject& subject, const std::vector<Attribute>& attributes, Report& report) {
   const Result<Kernel> kernel = Kernel::Create(*subject.row, attributes);
   report.FailIfNot(kernel.status(), "creating the kernel");
   return kernel.ok() ? std::optional(*kernel) : std::nullopt;
 }
 
-Present AllPresent(std::span<const TensorSpec> tensors) { return Present(tensors.size(), true); }
-
-Arguments MakeRandomArguments(const Subject& subject, const Case& problem,
-                              const std::string& seed) {
-  reference::Random random(seed);
-  return {subject, problem,
-          subject.oracle().MakeRandomData(InputShapes(problem, AllPresent(subject.op().inputs)),
-                                          OracleAttributes(*subject.tests, problem.attributes),
-                                          random)};
+Present AllPresent(std::span<const TensorSpec> tensors) {
+  return Present(tensors.size(), true);
 }
 
-bool RunPoisoned(const Subject& subject, const Kernel& kernel, const Context& context,
-                 Arguments& arguments, const Present& present, const std::string& doing,
-                 Report& report) {
+std::optional<int>
+ListLength(const Subject& subject, const Case& problem, const AttributeSpec& spec) {
+  for (std::size_t i = 0; i < problem.inputs.size() && spec.length_of >= 0; ++i) {
+    const auto shape = subject.op().inputs[i].shape;
+    const bool shows = std::any_of(shape.begin(), shape.end(), [&](const DimSpec& dim) {
+      return dim.kind == DimSpec::Kind::kSymbol && dim.symbol == spec.length_of;
+    });
+    if (shows) {
+      const std::size_t length = problem.inputs[i].dims.size() + 1 - shape.size();
+      return spec.length_factor * static_cast<int>(length);
+    }
+  }
+  return std::nullopt;
+}
+
+Arguments MakeRandomArguments(
+    const Subject& subject,
+    const Case& problem,
+    const Present& inputs,
+    const std::string& seed) {
+  reference::Random random(seed);
+  return {
+      subject, problem,
+      subject.oracle().MakeRandomData(
+          InputShapes(problem, inputs), OracleAttributes(*subject.tests, problem.attributes),
+          random)};
+}
+
+bool RunPoisoned(
+    const Subject& subject,
+    const Kernel& kernel,
+    const Context& context,
+    Arguments& arguments,
+    const Present& present,
+    const std::string& doing,
+    Report& report) {
   arguments.PoisonOutputs();
   const Status status =
       subject.run(kernel, context, arguments.InputRefs(), arguments.OutputRefs(present));
@@ -41,8 +67,13 @@ OutputBytes BytesOf(const Subject& subject, const Arguments& arguments) {
   return bytes;
 }
 
-void CompareBytes(const Subject& subject, const OutputBytes& actual, const OutputBytes& expected,
-                  const Present& present, const std::string& doing, Report& report) {
+void CompareBytes(
+    const Subject& subject,
+    const OutputBytes& actual,
+    const OutputBytes& expected,
+    const Present& present,
+    const std::string& doing,
+    Report& report) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (!present[i] || actual[i] == expected[i]) {
       continue;
@@ -50,8 +81,9 @@ void CompareBytes(const Subject& subject, const OutputBytes& actual, const Outpu
     const TensorSpec& spec = subject.op().outputs[i];
     const auto differing = std::mismatch(actual[i].begin(), actual[i].end(), expected[i].begin());
     const auto byte = static_cast<std::size_t>(differing.first - actual[i].begin());
-    report.Fail(doing + ": output " + std::string(spec.name) + " has other bits, first in element " +
-                std::to_string(byte / SizeOf(subject.TypeOf(spec))));
+    report.Fail(
+        doing + ": output " + std::string(spec.name) + " has other bits, first in element " +
+        std::to_string(byte / SizeOf(subject.TypeOf(spec))));
   }
 }
 

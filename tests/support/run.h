@@ -15,8 +15,8 @@ namespace gradsmith::support {
 using OutputBytes = std::vector<std::vector<std::byte>>;
 
 /// MakeKernel creates the row's kernel, or fails.
-std::optional<Kernel> MakeKernel(const Subject& subject, const std::vector<Attribute>& attributes,
-                                 Report& report);
+std::optional<Kernel>
+MakeKernel(const Subject& subject, const std::vector<Attribute>& attributes, Report& report);
 
 /// AllPresent returns that every tensor is there.
 Present AllPresent(std::span<const TensorSpec> tensors);
@@ -30,20 +30,40 @@ std::vector<Ref> Trimmed(std::vector<Ref> arguments) {
   return arguments;
 }
 
-/// MakeRandomArguments returns the case's arguments with the oracle's random data, every input present.
-Arguments MakeRandomArguments(const Subject& subject, const Case& problem, const std::string& seed);
+/// ListLength returns how many values a list attribute has on this case, or nothing where the
+/// schema does not say.
+std::optional<int>
+ListLength(const Subject& subject, const Case& problem, const AttributeSpec& spec);
 
-/// RunPoisoned poisons the outputs, runs, and checks the run's status and what lies around the arguments.
-bool RunPoisoned(const Subject& subject, const Kernel& kernel, const Context& context,
-                 Arguments& arguments, const Present& present, const std::string& doing,
-                 Report& report);
+/// MakeRandomArguments returns the case's arguments with the oracle's random data.
+Arguments MakeRandomArguments(
+    const Subject& subject,
+    const Case& problem,
+    const Present& inputs,
+    const std::string& seed);
+
+/// RunPoisoned poisons the outputs, runs, and checks the run's status and what lies around the
+/// arguments.
+bool RunPoisoned(
+    const Subject& subject,
+    const Kernel& kernel,
+    const Context& context,
+    Arguments& arguments,
+    const Present& present,
+    const std::string& doing,
+    Report& report);
 
 /// BytesOf returns the outputs' elements.
 OutputBytes BytesOf(const Subject& subject, const Arguments& arguments);
 
 /// CompareBytes fails where an output that is present has other bits.
-void CompareBytes(const Subject& subject, const OutputBytes& actual, const OutputBytes& expected,
-                  const Present& present, const std::string& doing, Report& report);
+void CompareBytes(
+    const Subject& subject,
+    const OutputBytes& actual,
+    const OutputBytes& expected,
+    const Present& present,
+    const std::string& doing,
+    Report& report);
 
 }  // namespace gradsmith::support
 

@@ -33,7 +33,8 @@ AttributeValue FromOracle(const reference::AttributeValue& value) {
 }
 
 bool AllPoison(const std::vector<std::byte>& bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0xFF}; });
+  return std::all_of(
+      bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0xFF}; });
 }
 
 }  // namespace
@@ -89,7 +90,8 @@ std::string DescribePresent(std::span<const TensorSpec> tensors, const Present& 
 
 reference::Attributes OracleAttributes(const OpTests& tests, const std::vector<Attribute>& given) {
   reference::Attributes attributes;
-  for (const std::span<const Attribute> list : {tests.defaults, std::span<const Attribute>(given)}) {
+  for (const std::span<const Attribute> list :
+       {tests.defaults, std::span<const Attribute>(given)}) {
     for (const Attribute& attribute : list) {
       attributes[attribute.name] = ToOracle(attribute.value);
     }
@@ -125,7 +127,8 @@ Arguments::Arguments(const Subject& subject, const Case& problem, const referenc
     if (given == inputs.end()) {
       continue;
     }
-    const bool broadcast = problem.layout == Layout::kBroadcast && !op.inputs[i].gradient_of.empty();
+    const bool broadcast =
+        problem.layout == Layout::kBroadcast && !op.inputs[i].gradient_of.empty();
     const Layout layout =
         problem.layout == Layout::kBroadcast && !broadcast ? Layout::kContiguous : problem.layout;
     TestTensor& tensor = inputs_.back().emplace(
@@ -133,8 +136,7 @@ Arguments::Arguments(const Subject& subject, const Case& problem, const referenc
     tensor.Fill(given->second.values);
     input_bytes_.back() = tensor.AllBytes();
   }
-  const Layout layout =
-      problem.layout == Layout::kBroadcast ? Layout::kContiguous : problem.layout;
+  const Layout layout = problem.layout == Layout::kBroadcast ? Layout::kContiguous : problem.layout;
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
     outputs_.emplace_back(
         subject.TypeOf(op.outputs[i]), problem.outputs[i].dims, layout, subject.device());
@@ -165,7 +167,8 @@ reference::Tensors Arguments::InputValues() const {
   reference::Tensors values;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i]) {
-      values[std::string(subject_->op().inputs[i].name)] = {inputs_[i]->dims(), inputs_[i]->Values()};
+      values[std::string(subject_->op().inputs[i].name)] = {
+          inputs_[i]->dims(), inputs_[i]->Values()};
     }
   }
   return values;
@@ -177,8 +180,8 @@ void Arguments::PoisonOutputs() {
   }
 }
 
-void Arguments::CheckSurroundings(const Present& present, const std::string& doing,
-                                  Report& report) const {
+void Arguments::CheckSurroundings(const Present& present, const std::string& doing, Report& report)
+    const {
   const OpSchema& op = subject_->op();
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i] && inputs_[i]->AllBytes() != input_bytes_[i]) {
@@ -188,7 +191,8 @@ void Arguments::CheckSurroundings(const Present& present, const std::string& doi
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const std::string name(op.outputs[i].name);
     if (!outputs_[i].SurroundingsIntact()) {
-      report.Fail(doing + ": memory around output " + name + ", or between its elements, was written to");
+      report.Fail(
+          doing + ": memory around output " + name + ", or between its elements, was written to");
     } else if (!present[i] && !AllPoison(outputs_[i].AllBytes())) {
       report.Fail(doing + ": output " + name + " was not asked for and was written to");
     }

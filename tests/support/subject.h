@@ -32,9 +32,11 @@ struct Report {
 };
 
 /// How a kernel is called; the harness' own tests put something else in its place.
-using Runner = std::function<Status(const Kernel& kernel, const Context& context,
-                                    std::span<const ConstTensorRef> inputs,
-                                    std::span<const TensorRef> outputs)>;
+using Runner = std::function<Status(
+    const Kernel& kernel,
+    const Context& context,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs)>;
 
 /// Subject is a row under test.
 struct Subject {
@@ -43,22 +45,27 @@ struct Subject {
   const OpTests* tests = nullptr;
   /// The typed function; null where only the dynamic door is tested.
   Status (*typed)(const TypedCall& call) = nullptr;
-  Runner run = [](const Kernel& kernel, const Context& context,
+  Runner run = [](const Kernel& kernel,
+                  const Context& context,
                   std::span<const ConstTensorRef> inputs,
-                  std::span<const TensorRef> outputs) { return kernel.Run(context, inputs, outputs); };
+                  std::span<const TensorRef> outputs) {
+    return kernel.Run(context, inputs, outputs);
+  };
 
   [[nodiscard]] const OpSchema& op() const { return *row->op; }
   [[nodiscard]] const reference::Oracle& oracle() const { return *tests->oracle; }
   [[nodiscard]] Device device() const { return {row->backend, 0}; }
   [[nodiscard]] DataType TypeOf(const TensorSpec& tensor) const;
-  /// AccumulatorType is what a kernel must sum in: double where all types of the row are double, else float.
+  /// AccumulatorType is what a kernel must sum in: double where all types of the row are double,
+  /// else float.
   [[nodiscard]] DataType AccumulatorType() const;
 };
 
 /// SharedContext returns a Context on the backend that is made once; `threads` is for the CPU.
 const Context& SharedContext(Backend backend, int threads);
 
-/// Present says of each optional argument, in the schema's order, whether it is there. Required ones are.
+/// Present says of each optional argument, in the schema's order, whether it is there. Required
+/// ones are.
 using Present = std::vector<bool>;
 
 /// PresentSubsets returns every choice of the optional ones, all present first.
@@ -82,7 +89,8 @@ class Arguments {
   Arguments(const Subject& subject, const Case& problem, const reference::Tensors& inputs);
 
   [[nodiscard]] std::vector<ConstTensorRef> InputRefs() const;
-  /// OutputRefs returns views of the outputs that are present, default-constructed ones of the others.
+  /// OutputRefs returns views of the outputs that are present, default-constructed ones of the
+  /// others.
   [[nodiscard]] std::vector<TensorRef> OutputRefs(const Present& present) const;
   [[nodiscard]] std::vector<TensorRef> OutputRefs() const;
 
@@ -93,7 +101,8 @@ class Arguments {
   [[nodiscard]] const TestTensor& input(std::size_t i) const { return *inputs_[i]; }
 
   void PoisonOutputs();
-  /// CheckSurroundings fails where an input, an absent output or what lies around a tensor was written.
+  /// CheckSurroundings fails where an input, an absent output or what lies around a tensor was
+  /// written.
   void CheckSurroundings(const Present& present, const std::string& doing, Report& report) const;
 
  private:

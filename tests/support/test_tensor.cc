@@ -13,10 +13,12 @@ namespace {
 constexpr std::size_t kGuard = 64;
 constexpr std::byte kPoison{0xFF};
 
-/// Dense strides with the dims in this order, innermost first, and `gap` unused elements after each dim.
-std::vector<std::int64_t> StridesInOrder(const reference::Shape& dims,
-                                         const std::vector<std::size_t>& innermost_first,
-                                         std::int64_t gap) {
+/// Dense strides with the dims in this order, innermost first, and `gap` unused elements after each
+/// dim.
+std::vector<std::int64_t> StridesInOrder(
+    const reference::Shape& dims,
+    const std::vector<std::size_t>& innermost_first,
+    std::int64_t gap) {
   std::vector<std::int64_t> strides(dims.size());
   std::int64_t step = 1 + gap;
   for (const std::size_t axis : innermost_first) {
@@ -45,14 +47,17 @@ std::vector<std::int64_t> StridesFor(Layout layout, const reference::Shape& dims
   if (layout == Layout::kChannelsLast && dims.size() >= 3) {
     std::rotate(axes.begin(), axes.end() - 2, axes.end() - 1);
   }
-  std::vector<std::int64_t> strides = StridesInOrder(dims, axes, layout == Layout::kStrided ? 1 : 0);
+  std::vector<std::int64_t> strides =
+      StridesInOrder(dims, axes, layout == Layout::kStrided ? 1 : 0);
   if (layout == Layout::kBroadcast && !dims.empty()) {
     strides.front() = strides.back() = 0;
   }
   return strides;
 }
 
-IntList ToIntList(const std::vector<std::int64_t>& list) { return IntList(std::span(list)); }
+IntList ToIntList(const std::vector<std::int64_t>& list) {
+  return IntList(std::span(list));
+}
 
 std::string ToString(const std::vector<std::int64_t>& list) {
   std::string text;
@@ -62,8 +67,10 @@ std::string ToString(const std::vector<std::int64_t>& list) {
   return "[" + text + "]";
 }
 
-void ForEachOffset(const reference::Shape& dims, const std::vector<std::int64_t>& strides,
-                   const std::function<void(std::int64_t offset)>& visit) {
+void ForEachOffset(
+    const reference::Shape& dims,
+    const std::vector<std::int64_t>& strides,
+    const std::function<void(std::int64_t offset)>& visit) {
   std::vector<std::int64_t> index(dims.size());
   std::int64_t offset = 0;
   for (std::int64_t i = 0; i < reference::Count(dims); ++i) {
@@ -90,7 +97,9 @@ TestTensor::TestTensor(DataType type, const reference::Shape& dims, Layout layou
   Poison();
 }
 
-void TestTensor::Poison() { memory_->CopyIn(std::vector<std::byte>(size_, kPoison)); }
+void TestTensor::Poison() {
+  memory_->CopyIn(std::vector<std::byte>(size_, kPoison));
+}
 
 void TestTensor::Fill(const std::vector<double>& values) {
   std::vector<std::byte> bytes(size_, kPoison);

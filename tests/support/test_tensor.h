@@ -32,18 +32,20 @@ IntList ToIntList(const std::vector<std::int64_t>& list);
 std::string ToString(const std::vector<std::int64_t>& list);
 
 /// ForEachOffset calls visit(offset) for every index of a tensor, last dimension fastest.
-void ForEachOffset(const reference::Shape& dims, const std::vector<std::int64_t>& strides,
-                   const std::function<void(std::int64_t offset)>& visit);
+void ForEachOffset(
+    const reference::Shape& dims,
+    const std::vector<std::int64_t>& strides,
+    const std::function<void(std::int64_t offset)>& visit);
 
-/// TestTensor is a tensor in memory of its own with a guard zone on either side. Whatever is not one of its
-/// elements holds a pattern, so that a stray write shows.
+/// TestTensor is a tensor in memory of its own with a guard zone on either side. Whatever is not
+/// one of its elements holds a pattern, so that a stray write shows.
 class TestTensor {
  public:
   /// All elements hold NaNs (every bit set) until Fill.
   TestTensor(DataType type, const reference::Shape& dims, Layout layout, Device device = {});
 
-  /// Fill rounds values to the type and writes them. Of a broadcast tensor, the last value of those that share
-  /// an element stays.
+  /// Fill rounds values to the type and writes them. Of a broadcast tensor, the last value of those
+  /// that share an element stays.
   void Fill(const std::vector<double>& values);
   /// Poison sets every bit of the elements and of all around them.
   void Poison();

@@ -1,0 +1,118 @@
+"""What README.md shows is what happens: every fenced block is compiled, run or replayed here."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from build_tree import REPOSITORY
+
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+SCHEMA = (REPOSITORY / "ops.yaml").read_text(encoding="utf-8")
+
+
+def block(language: str, holding: str) -> str:
+    """The one block of the language that holds the text."""
+    found = [text for name, text in BLOCKS if name == language and holding in text]
+    assert len(found) == 1, f"{len(found)} {language} blocks of README.md hold {holding!r}"
+    return found[0]
+
+
+def run_program(folder: Path, prefix: Path, source: str) -> str:
+    """Compiles main.cc with the command that README.md gives, and returns what the program prints."""
+    (folder / "main.cc").write_text(source, encoding="utf-8")
+    command = block("sh", "pkg-config").strip()
+    pkgconfig = next(prefix.glob("lib*/**/pkgconfig"))
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(pkgconfig)}
+    subprocess.run(["sh", "-euc", command], check=True, cwd=folder, env=environment)
+    result = subprocess.run([str(folder / "a.out")], check=True, cwd=folder, text=True, capture_output=True)
+    return result.stdout
+
+
+def check_schema(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    (folder / "ops.yaml").write_text(text, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "codegen"), "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "gradsmith_codegen", "check", "--schema", "ops.yaml"]
+    return subprocess.run(command, check=False, cwd=folder, env=environment, text=True, capture_output=True)
+
+
+def test_every_block_is_tested_here() -> None:
+    tested = {
+        "cpp": ["int main()", "registry.Explain"],
+        "text": ["dW:", "error[G014]"],
+        "yaml": ["DepthwiseConvGrad"],
+        "sh": ["./run demo", "pkg-config"],
+        "cmake": ["find_package"],
+    }
+    assert len(BLOCKS) == sum(map(len, tested.values()))
+    for language, holdings in tested.items():
+        for holding in holdings:
+            block(language, holding)
+
+
+def test_quick_start_is_the_example_and_prints_what_is_shown(tmp_path: Path, prefix: Path) -> None:
+    quick_start = block("cpp", "int main()")
+    assert quick_start == (REPOSITORY / "examples/quick_start/quick_start.cc").read_text(encoding="utf-8")
+    assert run_program(tmp_path, prefix, quick_start) == block("text", "dW:")
+
+
+def test_dynamic_door_compiles_and_runs(tmp_path: Path, prefix: Path) -> None:
+    program = f"""
+        #include <gradsmith/gradsmith.h>
+        #include <iostream>
+        #include <vector>
+        using gradsmith::Backend, gradsmith::ConstTensorRef, gradsmith::DataType, gradsmith::IntList;
+        int main() {{
+          const gradsmith::Context context;
+          std::vector<float> memory(100, 1.0F);
+          const ConstTensorRef dy(DataType::kFloat, memory.data(), {{1, 1, 1, 1}});
+          const ConstTensorRef x(DataType::kFloat, memory.data(), {{1, 1, 3, 3}});
+          const ConstTensorRef w(DataType::kFloat, memory.data(), {{1, 1, 2, 2}});
+          const gradsmith::TensorRef dx(DataType::kFloat, &memory[10], {{1, 1, 3, 3}});
+          const gradsmith::TensorRef dw(DataType::kFloat, &memory[20], {{1, 1, 2, 2}});
+          const gradsmith::TensorRef db(DataType::kFloat, &memory[30], {{1}});
+          {block("cpp", "registry.Explain")}
+          return status.ok() && memory[10] == 1 && memory[12] == 0 ? 0 : 1;
+        }}"""
+    assert "No row is ConvGrad(float) on cuda." in run_program(tmp_path, prefix, program)
+
+
+def test_cmake_lines_build_a_program(tmp_path: Path, prefix: Path) -> None:
+    (tmp_path / "main.cc").write_text(block("cpp", "int main()"), encoding="utf-8")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(my_program LANGUAGES CXX)\nadd_executable(my_program main.cc)\n"
+        + block("cmake", "find_package"),
+        encoding="utf-8",
+    )
+    build = tmp_path / "build"
+    for command in (["-S", ".", "-B", str(build), f"-DCMAKE_PREFIX_PATH={prefix}"], ["--build", str(build)]):
+        subprocess.run(["cmake", *command], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    subprocess.run([str(build / "my_program")], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_entry_is_a_valid_one(tmp_path: Path) -> None:
+    result = check_schema(tmp_path, SCHEMA + "\n" + block("yaml", "DepthwiseConvGrad"))
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_diagnostic_is_the_one_shown(tmp_path: Path) -> None:
+    result = check_schema(tmp_path, SCHEMA.replace("half: {T: MLFloat16}", "half: {T: hlaf}", 1))
+    assert result.returncode == 1
+    assert result.stderr == block("text", "error[G014]")
+
+
+@pytest.mark.parametrize("verb", ["demo", "test", "help", "regenerate"])
+def test_verbs_that_are_named_exist(verb: str) -> None:
+    assert f"./run {verb}" in README
+    described = subprocess.run([str(REPOSITORY / "run"), "help"], check=True, text=True, capture_output=True)
+    assert f"./run {verb} " in described.stdout
+
+
+def test_links_lead_to_files() -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", README):
+        assert (REPOSITORY / target).exists(), target

@@ -1,0 +1,413 @@
+#include "support/checks.h"
+
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/elements.h"
+#include "support/fake_op.h"
+#include "support/generated_tests.h"
+#include "support/refusal.h"
+
+/// The harness must not be lied to: each check passes an honest kernel, and finds each way not to
+/// be one.
+namespace gradsmith::support {
+namespace {
+
+using fake::kScaleFloat;
+using fake::kScaleGradDouble;
+using fake::kScaleGradFloat;
+using fake::RowIndex;
+
+Subject MakeSubject(RowIndex row) {
+  const OpTests& tests = fake::TestsOf(row);
+  return {&fake::FakeRegistry(), &fake::Rows()[row], &tests, tests.rows[row % 2].run};
+}
+
+/// A row whose kernel is another.
+class Liar {
+ public:
+  Liar(RowIndex row, RunFunction run) : row_(fake::Rows()[row]), subject_(MakeSubject(row)) {
+    row_.run = run;
+    subject_.row = &row_;
+  }
+  Liar(const Liar&) = delete;
+  Liar& operator=(const Liar&) = delete;
+
+  [[nodiscard]] const Subject& subject() const { return subject_; }
+
+ private:
+  Row row_;
+  Subject subject_;
+};
+
+const Case& CaseNamed(RowIndex row, const std::string& name) {
+  for (const Case* problem : fake::TestsOf(row).cases) {
+    if (problem->name == name) {
+      return *problem;
+    }
+  }
+  throw std::invalid_argument(name);
+}
+
+bool Finds(const Report& report, const std::string& phrase) {
+  const bool found = std::any_of(
+      report.failures.begin(), report.failures.end(),
+      [&](const std::string& failure) { return failure.find(phrase) != std::string::npos; });
+  for (const std::string& failure : found ? std::vector<std::string>() : report.failures) {
+    ADD_FAILURE() << "found instead: " << failure;
+  }
+  return found;
+}
+
+using Inputs = std::span<const ConstTensorRef>;
+using Outputs = std::span<const TensorRef>;
+
+Status Honest(const Context& context, const void* attributes, Inputs inputs, Outputs outputs) {
+  return fake::Run(kScaleGradFloat, context, attributes, inputs, outputs);
+}
+
+/// Multiplies the first element of the first output that is present.
+void Change(Outputs outputs, float factor) {
+  for (const TensorRef& output : outputs) {
+    if (output.present && NumElements(output.dims) > 0) {
+      *static_cast<float*>(output.data) *= factor;
+      return;
+    }
+  }
+}
+
+TEST(ChecksTest, HonestKernelsPass) {
+  for (const RowIndex row : {kScaleFloat, fake::kScaleDouble, kScaleGradFloat, kScaleGradDouble}) {
+    const Subject subject = MakeSubject(row);
+    EXPECT_EQ(CheckNeighbours(subject).failures, std::vector<std::string>());
+    for (const Case* problem : subject.tests->cases) {
+      for (const Kind& kind : CaseKinds()) {
+        if (kind.applies(subject.op())) {
+          const Report report = kind.check(subject, *problem, "seed");
+          EXPECT_TRUE(report.ok()) << kind.name << " " << problem->name;
+          EXPECT_EQ(report.failures, std::vector<std::string>());
+        }
+      }
+    }
+  }
+}
+
+TEST(ChecksTest, ExactFindsOneUnitInTheLastPlace) {
+  const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
+    const Status status = Honest(c, a, in, out);
+    Change(out, 1 + std::numeric_limits<float>::epsilon());
+    return status;
+  });
+  for (const Case* problem : liar.subject().tests->cases) {
+    if (problem->name != "empty") {
+      EXPECT_TRUE(Finds(CheckExact(liar.subject(), *problem, "seed"), "dX[0, 0")) << problem->name;
+    }
+  }
+  EXPECT_TRUE(CheckRandom(liar.subject(), CaseNamed(kScaleGradFloat, "plain"), "seed").ok());
+}
+
+TEST(ChecksTest, ExactFindsWhatWasNotWritten) {
+  const Liar liar(
+      kScaleGradFloat, [](const Context&, const void*, Inputs, Outputs) { return Status(); });
+  const Report report = CheckExact(liar.subject(), CaseNamed(kScaleGradFloat, "strided"), "seed");
+  EXPECT_TRUE(Finds(report, "nan"));
+  EXPECT_EQ(report.failures.size(), 3U);
+}
+
+TEST(ChecksTest, ExactFindsAKernelThatFails) {
+  const Liar liar(kScaleGradFloat, [](const Context&, const void*, Inputs, Outputs) {
+    return Internal("no luck today");
+  });
+  EXPECT_TRUE(
+      Finds(CheckExact(liar.subject(), CaseNamed(kScaleGradFloat, "plain"), "seed"), "no luck"));
+}
+
+TEST(ChecksTest, RandomFindsAnErrorThatRoundingDoesNotExplain) {
+  const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
+    const Status status = Honest(c, a, in, out);
+    Change(out, 1 + 1e-5F);
+    return status;
+  });
+  EXPECT_TRUE(Finds(
+      CheckRandom(liar.subject(), CaseNamed(kScaleGradFloat, "channels_last"), "seed"), "dX[0, 0"));
+}
+
+TEST(ChecksTest, GradientFindsAGradientThatIsALittleOff) {
+  const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
+    const Status status = Honest(c, a, in, out);
+    Change(out, 1 + 1e-4F);
+    return status;
+  });
+  EXPECT_TRUE(Finds(
+      CheckGradient(liar.subject(), CaseNamed(kScaleGradFloat, "factor"), "seed"),
+      "differences of Scale with respect to X"));
+}
+
+TEST(ChecksTest, GradientFindsOneWrongElementOfMany) {
+  Case large = CaseNamed(kScaleGradFloat, "plain");
+  for (std::vector<NamedShape>* shapes : {&large.inputs, &large.outputs}) {
+    for (NamedShape& shape : *shapes) {
+      shape.dims = shape.dims.size() == 1 ? reference::Shape{8} : reference::Shape{16, 8, 9};
+    }
+  }
+  const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
+    const Status status = Honest(c, a, in, out);
+    *static_cast<float*>(out[0].data) += 0.1F;
+    return status;
+  });
+  EXPECT_TRUE(Finds(CheckGradient(liar.subject(), large, "seed"), "dX"));
+}
+
+TEST(ChecksTest, GradientSaysWhyItIsSkipped) {
+  const Registry empty;
+  Subject subject = MakeSubject(kScaleGradFloat);
+  subject.registry = &empty;
+  const Report report = CheckGradient(subject, CaseNamed(kScaleGradFloat, "plain"), "seed");
+  EXPECT_EQ(report.skipped, "Scale has no row of doubles on the CPU");
+  EXPECT_FALSE(report.ok());
+}
+
+TEST(ChecksTest, SubsetsFindBitsThatDependOnWhatIsAsked) {
+  const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
+    const Status status = Honest(c, a, in, out);
+    if (out.size() < 3 || !out[2].present) {
+      Change(out, 1 + std::numeric_limits<float>::epsilon());
+    }
+    return status;
+  });
+  EXPECT_TRUE(Finds(
+      CheckOutputSubsets(liar.subject(), CaseNamed(kScaleGradFloat, "plain"), "seed"),
+      "asking for dX, dW: output dX has other bits, first in element 0"));
+}
+
+TEST(ChecksTest, SubsetsFindAnAbsentOutputThatIsWritten) {
+  const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
+    static float* remembered = nullptr;
+    if (out.size() == 3 && out[2].present) {
+      remembered = static_cast<float*>(out[2].data);
+    } else {
+      *remembered = 0;
+    }
+    return Honest(c, a, in, out);
+  });
+  EXPECT_TRUE(Finds(
+      CheckOutputSubsets(liar.subject(), CaseNamed(kScaleGradFloat, "plain"), "seed"),
+      "output dB was not asked for and was written to"));
+}
+
+TEST(ChecksTest, EveryRunFindsAWriteBesideAnOutput) {
+  const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
+    const Status status = Honest(c, a, in, out);
+    for (const TensorRef& output : out) {
+      if (output.present) {
+        static_cast<float*>(output.data)[1] = 0;  // a gap of a strided tensor
+        static_cast<float*>(output.data)[-1] = 0;
+      }
+    }
+    return status;
+  });
+  const Case& problem = CaseNamed(kScaleGradFloat, "strided");
+  for (const auto check : {&CheckExact, &CheckRandom, &CheckOutputSubsets, &CheckRepeat}) {
+    EXPECT_TRUE(Finds(check(liar.subject(), problem, "seed"), "memory around output dX"));
+  }
+}
+
+TEST(ChecksTest, EveryRunFindsAnInputThatIsWritten) {
+  const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
+    const Status status = Honest(c, a, in, out);
+    *static_cast<float*>(const_cast<void*>(in[1].data)) += 1;
+    return status;
+  });
+  const Case& problem = CaseNamed(kScaleGradFloat, "plain");
+  for (const auto check : {&CheckExact, &CheckRandom, &CheckOutputSubsets, &CheckRepeat}) {
+    EXPECT_TRUE(Finds(check(liar.subject(), problem, "seed"), "input X was written to"));
+  }
+}
+
+TEST(ChecksTest, InPlaceFindsAKernelThatReadsWhatItHasWritten) {
+  const Liar liar(kScaleFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
+    const Status status = fake::Run(kScaleFloat, c, a, in, out);
+    return out[1].data == in[2].data ? fake::Run(kScaleFloat, c, a, in, out) : status;
+  });
+  EXPECT_TRUE(Finds(
+      CheckInPlace(liar.subject(), CaseNamed(kScaleFloat, "plain"), "seed"),
+      "with total written in place: output total has other bits"));
+}
+
+TEST(ChecksTest, RepeatFindsBitsThatChange) {
+  const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
+    static int runs = 0;
+    const Status status = Honest(c, a, in, out);
+    Change(out, 1 + static_cast<float>(runs++) * 1e-3F);
+    return status;
+  });
+  EXPECT_TRUE(Finds(
+      CheckRepeat(liar.subject(), CaseNamed(kScaleGradFloat, "plain"), "seed"),
+      "run again on 2 threads: output dX has other bits"));
+}
+
+TEST(ChecksTest, RepeatFindsBitsThatDependOnThreads) {
+  const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
+    const Status status = Honest(c, a, in, out);
+    Change(out, static_cast<float>(c.threads()));
+    return status;
+  });
+  const Report report = CheckRepeat(liar.subject(), CaseNamed(kScaleGradFloat, "plain"), "seed");
+  EXPECT_TRUE(Finds(report, "run again on 1 threads: output dX has other bits"));
+  EXPECT_EQ(report.failures.size(), 2U);
+}
+
+TEST(ChecksTest, DoorsFindATypedFunctionOfItsOwn) {
+  Subject subject = MakeSubject(kScaleGradFloat);
+  subject.typed = [](const TypedCall& call) {
+    const Status status = fake::TestsOf(kScaleGradFloat).rows[0].run(call);
+    Change(call.outputs, 2);
+    return status;
+  };
+  const Case& problem = CaseNamed(kScaleGradFloat, "factor");
+  EXPECT_TRUE(Finds(
+      CheckDoors(subject, problem, "seed"),
+      "the typed function, with inputs dY, X, W and outputs dX, dW, dB: output dX has other bits"));
+  subject.typed = [](const TypedCall& call) {
+    return Honest(call.context, call.attributes, call.inputs, call.outputs);
+  };
+  EXPECT_TRUE(Finds(CheckDoors(subject, problem, "seed"), "the typed function's error is ''"));
+}
+
+TEST(ChecksTest, DoorsFindOtherAttributes) {
+  Case problem = CaseNamed(kScaleGradFloat, "factor");
+  problem.typed_attributes = CaseNamed(kScaleGradFloat, "plain").typed_attributes;
+  EXPECT_TRUE(
+      Finds(CheckDoors(MakeSubject(kScaleGradFloat), problem, "seed"), "output dX has other bits"));
+}
+
+TEST(ChecksTest, ShapesFindsAWrongLiteral) {
+  Case problem = CaseNamed(kScaleGradFloat, "plain");
+  problem.outputs[0].dims = {2, 3, 5};
+  const Report report = CheckShapes(MakeSubject(kScaleGradFloat), problem, "seed");
+  for (const char* source : {"Kernel::InferShapes", "the oracle", "the typed InferShapes"}) {
+    EXPECT_TRUE(Finds(report, source));
+  }
+}
+
+TEST(ChecksTest, BadArgumentsFindsAKernelThatTakesAll) {
+  Subject subject = MakeSubject(kScaleGradFloat);
+  subject.run = [](const Kernel&, const Context&, Inputs, Outputs) { return Status(); };
+  const Report report = CheckBadArguments(subject, CaseNamed(kScaleGradFloat, "plain"), "seed");
+  for (const char* what :
+       {"X of type double", "dY on cpu 1", "W with null data", "dX with a negative stride",
+        "X with a negative dim", "dY with a stride too few", "X of dims [2, 3, 4, 1]",
+        "X of dims [2, 3]", "dW of dims [2]", "dB of dims [4]", "X absent",
+        "output dX with a zero stride", "output dX and dY at one address",
+        "output dX and W, the one beginning where the other ends",
+        "output dW and dX, the other beginning where the one ends", "an input too many",
+        "an output too many", "no inputs", "a context on cuda"}) {
+    EXPECT_TRUE(Finds(report, std::string(what) + ": the status is ok")) << what;
+  }
+}
+
+TEST(ChecksTest, BadArgumentsFindsErrorsThatSayNothing) {
+  Subject subject = MakeSubject(kScaleGradFloat);
+  subject.run = [](const Kernel&, const Context&, Inputs, Outputs) {
+    return InvalidArgument("ScaleGrad[float] on cpu (fake.yaml:10): bad argument");
+  };
+  const Report report = CheckBadArguments(subject, CaseNamed(kScaleGradFloat, "plain"), "seed");
+  for (const char* what :
+       {"X of type double: the error does not mention 'expected float'",
+        "X with null data: the error does not mention 'null'",
+        "dX of dims [3, 3, 4]: the error names no tensor with the dims"}) {
+    EXPECT_TRUE(Finds(report, what)) << what;
+  }
+}
+
+TEST(ChecksTest, BadArgumentsFindsARefusalThatHasWritten) {
+  Subject subject = MakeSubject(kScaleGradFloat);
+  subject.run = [](const Kernel& kernel, const Context& context, Inputs in, Outputs out) {
+    if (!out.empty() && out[0].present && out[0].data != nullptr) {
+      *static_cast<float*>(out[0].data) = 0;
+    }
+    return kernel.Run(context, in, out);
+  };
+  EXPECT_TRUE(Finds(
+      CheckBadArguments(subject, CaseNamed(kScaleGradFloat, "plain"), "seed"),
+      "X of type double: output dX was not asked for and was written to"));
+}
+
+TEST(ChecksTest, BadAttributesFindsAListOfTheWrongLengthThatIsTaken) {
+  Subject subject = MakeSubject(kScaleGradFloat);
+  subject.run = [](const Kernel&, const Context&, Inputs, Outputs) { return Status(); };
+  EXPECT_TRUE(Finds(
+      CheckBadAttributes(subject, CaseNamed(kScaleGradFloat, "plain"), "seed"),
+      "steps of length 2: the status is ok"));
+}
+
+TEST(ChecksTest, NeighboursFindsASentenceThatNamesNoRow) {
+  const Registry empty;
+  Subject subject = MakeSubject(kScaleGradFloat);
+  subject.registry = &empty;
+  EXPECT_TRUE(Finds(
+      CheckNeighbours(subject),
+      "ScaleGrad(MLFloat16): the sentence names no nearest row with the type that differs"));
+}
+
+TEST(RefusalTest, MentionsWholeWordsOnly) {
+  EXPECT_TRUE(Mentions("dX is 3; expected [4, 5]", "dX"));
+  EXPECT_TRUE(Mentions("dX is 3; expected [4, 5]", "[4, 5]"));
+  EXPECT_TRUE(Mentions("X, dX", "X"));
+  EXPECT_FALSE(Mentions("dX is 3", "X"));
+  EXPECT_FALSE(Mentions("value is -1", "1"));
+  EXPECT_FALSE(Mentions("value is 10", "1"));
+  EXPECT_FALSE(Mentions("saved_mean", "mean"));
+}
+
+TEST(RefusalTest, VerifiesCodePrefixAndPhrases) {
+  const Subject subject = MakeSubject(kScaleGradFloat);
+  const std::string prefix = "ScaleGrad[float] on cpu (fake.yaml:10): ";
+  const auto failures = [&](const Status& status) {
+    Report report;
+    VerifyRefusal(subject, "what", status, {"X", "3"}, report);
+    return report.failures.size();
+  };
+  EXPECT_EQ(failures(InvalidArgument(prefix + "X is 3")), 0U);
+  EXPECT_EQ(failures(InvalidArgument(prefix + "X is wrong")), 1U);
+  EXPECT_EQ(failures(InvalidArgument("X is 3")), 1U);
+  EXPECT_EQ(failures(Internal(prefix + "X is 3")), 1U);
+  EXPECT_EQ(failures(Status()), 1U);
+}
+
+TEST(AssertTest, AFailureListsAllAndEndsWithTheRerun) {
+  Report report;
+  report.Fail("first");
+  report.Fail("second");
+  EXPECT_NONFATAL_FAILURE(
+      Assert(report, "./tests --gtest_filter='Op.Exact/float_cpu_plain'"),
+      "first\nsecond\nRerun: ./tests --gtest_filter='Op.Exact/float_cpu_plain'");
+  Assert(Report(), "");
+}
+
+TEST(AssertTest, ASkipSaysWhy) {
+  testing::TestPartResultArray results;
+  {
+    const testing::ScopedFakeTestPartResultReporter reporter(
+        testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &results);
+    Report report;
+    report.skipped = "no such device";
+    Assert(report, "");
+  }
+  ASSERT_EQ(results.size(), 1);
+  EXPECT_TRUE(results.GetTestPartResult(0).skipped());
+  EXPECT_NE(
+      std::string(results.GetTestPartResult(0).message()).find("no such device"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace gradsmith::support
