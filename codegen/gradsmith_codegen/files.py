@@ -38,10 +38,7 @@ def write(folder: Path, contents: dict[str, str]) -> Changes:
         if _read_bytes(target) == data:
             changes.unchanged.append(path)
             continue
-        # A build that is interrupted here must not find half a file.
-        temporary = target.with_name(f"{target.name}.tmp")
-        temporary.write_bytes(data)
-        temporary.replace(target)
+        target.write_bytes(data)  # cut short, it differs, and the next run writes it again
         changes.written.append(path)
     return changes
 

@@ -121,6 +121,16 @@ class OpPlan:
         return self._attribute_indices[name]
 
     @cached_property
+    def attributes_identity(self) -> object:
+        """Equal for ops whose attributes are one list of the schema, aliased, and mean the same in each."""
+        return (id(self.op.attributes), tuple(symbol.name for symbol in self.op.symbols))
+
+    @cached_property
+    def rows_identity(self) -> object:
+        """Equal for ops whose rows are one list of the schema, aliased, and mean the same in each."""
+        return (id(self.op.rows), self.op.backends, self.type_parameters)
+
+    @cached_property
     def shapes(self) -> dict[str, tuple[model.Dim, ...]]:
         """The different shapes that the tensors have, by their text."""
         return {tensor.shape_text: tensor.shape for tensor in self.op.inputs + self.op.outputs}

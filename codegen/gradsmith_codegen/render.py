@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +24,7 @@ COLUMN_LIMIT = 100
 def render(plan: Plan) -> dict[str, str]:
     """Returns what the generator writes: path below the output folder -> text."""
     environment = _environment()
+    environment.globals["once"] = _Once()
     template = environment.get_template
     header, page = template("op_header.h.jinja"), template("op_page.md.jinja")
     stubs, tests = template("ops_shard.cc.jinja"), template("generated_tests.cc.jinja")
@@ -85,6 +86,19 @@ def _environment() -> jinja2.Environment:
         signature=_signature,
     )
     return environment
+
+
+class _Once:
+    """`{% call once(name, identity) %}`: a block that is the same for many ops is rendered for the first of them."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[str, object], str] = {}
+
+    def __call__(self, name: str, identity: object, caller: Callable[[], str]) -> str:
+        key = (name, identity)
+        if key not in self._texts:
+            self._texts[key] = caller()
+        return self._texts[key]
 
 
 @cache

@@ -25,6 +25,7 @@ extern const std::array<Row, 8> kBatchNormalizationRows;
 namespace batch_normalization_stub {
 namespace {
 
+using Given = BatchNormalizationAttributes;
 using Kernel = batch_norm::BatchNormalization;
 
 constexpr std::array<std::string_view, 3> kTypeParameters = {
@@ -37,7 +38,6 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  using Given = BatchNormalizationAttributes;
   const Given& from = *static_cast<const Given*>(attributes);
   Kernel::Attributes to;
   to.epsilon = from.epsilon;
@@ -174,7 +174,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
-        .offset = offsetof(BatchNormalizationAttributes, epsilon),
+        .offset = offsetof(Given, epsilon),
         .minimum = 0.0,
         .maximum = internal::kUnbounded,
     },
@@ -182,14 +182,14 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
     AttributeSpec{
         .name = "momentum",
         .kind = AttributeKind::kFloat,
-        .offset = offsetof(BatchNormalizationAttributes, momentum),
+        .offset = offsetof(Given, momentum),
         .minimum = 0.0,
         .maximum = 1.0,
     },
 };
 
 std::shared_ptr<void> MakeAttributes() {
-  return std::make_shared<BatchNormalizationAttributes>();
+  return std::make_shared<Given>();
 }
 
 constinit const OpSchema kSchema = {
@@ -263,7 +263,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: BatchNormalization, line 23 of the entry: kernel batch_norm::BatchNormalization does not cover row float on cpu");
+    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cpu");
 
 // ops.yaml: BatchNormalization, line 24 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
@@ -276,7 +276,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: BatchNormalization, line 24 of the entry: kernel batch_norm::BatchNormalization does not cover row double on cpu");
+    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cpu");
 
 // ops.yaml: BatchNormalization, line 25 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
@@ -289,7 +289,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: BatchNormalization, line 25 of the entry: kernel batch_norm::BatchNormalization does not cover row half on cpu");
+    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cpu");
 
 // ops.yaml: BatchNormalization, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
@@ -302,7 +302,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: BatchNormalization, line 26 of the entry: kernel batch_norm::BatchNormalization does not cover row half_float_stats on cpu");
+    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cpu");
 
 // ops.yaml: BatchNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
@@ -315,7 +315,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes4),
-    "ops.yaml: BatchNormalization, line 27 of the entry: kernel batch_norm::BatchNormalization does not cover row half_float_params on cpu");
+    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cpu");
 
 // ops.yaml: BatchNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
@@ -328,7 +328,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes5),
-    "ops.yaml: BatchNormalization, line 28 of the entry: kernel batch_norm::BatchNormalization does not cover row bf16 on cpu");
+    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cpu");
 
 // ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
@@ -341,7 +341,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes6),
-    "ops.yaml: BatchNormalization, line 29 of the entry: kernel batch_norm::BatchNormalization does not cover row bf16_float_stats on cpu");
+    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cpu");
 
 // ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
@@ -354,7 +354,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes7),
-    "ops.yaml: BatchNormalization, line 30 of the entry: kernel batch_norm::BatchNormalization does not cover row bf16_float_params on cpu");
+    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cpu");
 
 }  // namespace
 }  // namespace batch_normalization_stub
@@ -552,6 +552,7 @@ extern const std::array<Row, 8> kBatchNormalizationGradRows;
 namespace batch_normalization_grad_stub {
 namespace {
 
+using Given = BatchNormalizationGradAttributes;
 using Kernel = batch_norm::BatchNormalizationGrad;
 
 constexpr std::array<std::string_view, 3> kTypeParameters = {
@@ -564,7 +565,6 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  using Given = BatchNormalizationGradAttributes;
   const Given& from = *static_cast<const Given*>(attributes);
   Kernel::Attributes to;
   to.epsilon = from.epsilon;
@@ -687,14 +687,14 @@ constexpr std::array<AttributeSpec, 1> kAttributes = {
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
-        .offset = offsetof(BatchNormalizationGradAttributes, epsilon),
+        .offset = offsetof(Given, epsilon),
         .minimum = 0.0,
         .maximum = internal::kUnbounded,
     },
 };
 
 std::shared_ptr<void> MakeAttributes() {
-  return std::make_shared<BatchNormalizationGradAttributes>();
+  return std::make_shared<Given>();
 }
 
 constinit const OpSchema kSchema = {
@@ -764,7 +764,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: BatchNormalization, line 23 of the entry: kernel batch_norm::BatchNormalizationGrad does not cover row float on cpu");
+    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cpu");
 
 // ops.yaml: BatchNormalization, line 24 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
@@ -777,7 +777,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: BatchNormalization, line 24 of the entry: kernel batch_norm::BatchNormalizationGrad does not cover row double on cpu");
+    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cpu");
 
 // ops.yaml: BatchNormalization, line 25 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
@@ -790,7 +790,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: BatchNormalization, line 25 of the entry: kernel batch_norm::BatchNormalizationGrad does not cover row half on cpu");
+    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cpu");
 
 // ops.yaml: BatchNormalization, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
@@ -803,7 +803,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: BatchNormalization, line 26 of the entry: kernel batch_norm::BatchNormalizationGrad does not cover row half_float_stats on cpu");
+    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cpu");
 
 // ops.yaml: BatchNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
@@ -816,7 +816,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes4),
-    "ops.yaml: BatchNormalization, line 27 of the entry: kernel batch_norm::BatchNormalizationGrad does not cover row half_float_params on cpu");
+    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cpu");
 
 // ops.yaml: BatchNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
@@ -829,7 +829,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes5),
-    "ops.yaml: BatchNormalization, line 28 of the entry: kernel batch_norm::BatchNormalizationGrad does not cover row bf16 on cpu");
+    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cpu");
 
 // ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
@@ -842,7 +842,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes6),
-    "ops.yaml: BatchNormalization, line 29 of the entry: kernel batch_norm::BatchNormalizationGrad does not cover row bf16_float_stats on cpu");
+    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cpu");
 
 // ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
@@ -855,7 +855,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes7),
-    "ops.yaml: BatchNormalization, line 30 of the entry: kernel batch_norm::BatchNormalizationGrad does not cover row bf16_float_params on cpu");
+    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cpu");
 
 }  // namespace
 }  // namespace batch_normalization_grad_stub

@@ -24,6 +24,7 @@ extern const std::array<Row, 4> kConvTransposeRows;
 namespace conv_transpose_stub {
 namespace {
 
+using Given = ConvTransposeAttributes;
 using Kernel = conv::ConvTranspose;
 
 constexpr std::array<std::string_view, 1> kTypeParameters = {
@@ -32,7 +33,6 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  using Given = ConvTransposeAttributes;
   const Given& from = *static_cast<const Given*>(attributes);
   Kernel::Attributes to;
   to.kernel_shape = from.kernel_shape;
@@ -204,7 +204,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvTransposeAttributes, kernel_shape),
+        .offset = offsetof(Given, kernel_shape),
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
         .length_factor = 1,
@@ -214,7 +214,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvTransposeAttributes, strides),
+        .offset = offsetof(Given, strides),
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
         .length_factor = 1,
@@ -224,7 +224,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvTransposeAttributes, pads),
+        .offset = offsetof(Given, pads),
         .minimum = 0.0,
         .maximum = internal::kUnbounded,
         .length_factor = 2,
@@ -234,7 +234,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvTransposeAttributes, dilations),
+        .offset = offsetof(Given, dilations),
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
         .length_factor = 1,
@@ -244,7 +244,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "group",
         .kind = AttributeKind::kInt,
-        .offset = offsetof(ConvTransposeAttributes, group),
+        .offset = offsetof(Given, group),
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
@@ -252,7 +252,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
-        .offset = offsetof(ConvTransposeAttributes, auto_pad),
+        .offset = offsetof(Given, auto_pad),
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
         .choices = kAutoPadChoices,
@@ -261,7 +261,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "output_padding",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvTransposeAttributes, output_padding),
+        .offset = offsetof(Given, output_padding),
         .minimum = 0.0,
         .maximum = internal::kUnbounded,
         .length_factor = 1,
@@ -271,7 +271,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "output_shape",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvTransposeAttributes, output_shape),
+        .offset = offsetof(Given, output_shape),
         .minimum = 0.0,
         .maximum = internal::kUnbounded,
         .length_factor = 1,
@@ -280,7 +280,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
 };
 
 std::shared_ptr<void> MakeAttributes() {
-  return std::make_shared<ConvTransposeAttributes>();
+  return std::make_shared<Given>();
 }
 
 constinit const OpSchema kSchema = {
@@ -338,7 +338,7 @@ constexpr std::array<DataType, 1> kTypes0 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: Conv, line 24 of the entry: kernel conv::ConvTranspose does not cover row float on cpu");
+    "ops.yaml: Conv, line 24 of the entry: the kernel does not cover row float on cpu");
 
 // ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
@@ -347,7 +347,7 @@ constexpr std::array<DataType, 1> kTypes1 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: Conv, line 25 of the entry: kernel conv::ConvTranspose does not cover row double on cpu");
+    "ops.yaml: Conv, line 25 of the entry: the kernel does not cover row double on cpu");
 
 // ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
@@ -356,7 +356,7 @@ constexpr std::array<DataType, 1> kTypes2 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: Conv, line 26 of the entry: kernel conv::ConvTranspose does not cover row half on cpu");
+    "ops.yaml: Conv, line 26 of the entry: the kernel does not cover row half on cpu");
 
 // ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
@@ -365,7 +365,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: Conv, line 27 of the entry: kernel conv::ConvTranspose does not cover row bf16 on cpu");
+    "ops.yaml: Conv, line 27 of the entry: the kernel does not cover row bf16 on cpu");
 
 }  // namespace
 }  // namespace conv_transpose_stub

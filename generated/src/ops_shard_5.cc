@@ -24,6 +24,7 @@ extern const std::array<Row, 4> kConvTransposeGradRows;
 namespace conv_transpose_grad_stub {
 namespace {
 
+using Given = ConvTransposeGradAttributes;
 using Kernel = conv::ConvTransposeGrad;
 
 constexpr std::array<std::string_view, 1> kTypeParameters = {
@@ -32,7 +33,6 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  using Given = ConvTransposeGradAttributes;
   const Given& from = *static_cast<const Given*>(attributes);
   Kernel::Attributes to;
   to.kernel_shape = from.kernel_shape;
@@ -224,7 +224,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvTransposeGradAttributes, kernel_shape),
+        .offset = offsetof(Given, kernel_shape),
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
         .length_factor = 1,
@@ -234,7 +234,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvTransposeGradAttributes, strides),
+        .offset = offsetof(Given, strides),
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
         .length_factor = 1,
@@ -244,7 +244,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvTransposeGradAttributes, pads),
+        .offset = offsetof(Given, pads),
         .minimum = 0.0,
         .maximum = internal::kUnbounded,
         .length_factor = 2,
@@ -254,7 +254,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvTransposeGradAttributes, dilations),
+        .offset = offsetof(Given, dilations),
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
         .length_factor = 1,
@@ -264,7 +264,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "group",
         .kind = AttributeKind::kInt,
-        .offset = offsetof(ConvTransposeGradAttributes, group),
+        .offset = offsetof(Given, group),
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
@@ -272,7 +272,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
-        .offset = offsetof(ConvTransposeGradAttributes, auto_pad),
+        .offset = offsetof(Given, auto_pad),
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
         .choices = kAutoPadChoices,
@@ -281,7 +281,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "output_padding",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvTransposeGradAttributes, output_padding),
+        .offset = offsetof(Given, output_padding),
         .minimum = 0.0,
         .maximum = internal::kUnbounded,
         .length_factor = 1,
@@ -291,7 +291,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
     AttributeSpec{
         .name = "output_shape",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvTransposeGradAttributes, output_shape),
+        .offset = offsetof(Given, output_shape),
         .minimum = 0.0,
         .maximum = internal::kUnbounded,
         .length_factor = 1,
@@ -300,7 +300,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
 };
 
 std::shared_ptr<void> MakeAttributes() {
-  return std::make_shared<ConvTransposeGradAttributes>();
+  return std::make_shared<Given>();
 }
 
 constinit const OpSchema kSchema = {
@@ -362,7 +362,7 @@ constexpr std::array<DataType, 1> kTypes0 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: Conv, line 24 of the entry: kernel conv::ConvTransposeGrad does not cover row float on cpu");
+    "ops.yaml: Conv, line 24 of the entry: the kernel does not cover row float on cpu");
 
 // ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
@@ -371,7 +371,7 @@ constexpr std::array<DataType, 1> kTypes1 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: Conv, line 25 of the entry: kernel conv::ConvTransposeGrad does not cover row double on cpu");
+    "ops.yaml: Conv, line 25 of the entry: the kernel does not cover row double on cpu");
 
 // ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
@@ -380,7 +380,7 @@ constexpr std::array<DataType, 1> kTypes2 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: Conv, line 26 of the entry: kernel conv::ConvTransposeGrad does not cover row half on cpu");
+    "ops.yaml: Conv, line 26 of the entry: the kernel does not cover row half on cpu");
 
 // ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
@@ -389,7 +389,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: Conv, line 27 of the entry: kernel conv::ConvTransposeGrad does not cover row bf16 on cpu");
+    "ops.yaml: Conv, line 27 of the entry: the kernel does not cover row bf16 on cpu");
 
 }  // namespace
 }  // namespace conv_transpose_grad_stub

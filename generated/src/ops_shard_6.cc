@@ -24,6 +24,7 @@ extern const std::array<Row, 4> kConvRows;
 namespace conv_stub {
 namespace {
 
+using Given = ConvAttributes;
 using Kernel = conv::Conv;
 
 constexpr std::array<std::string_view, 1> kTypeParameters = {
@@ -32,7 +33,6 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  using Given = ConvAttributes;
   const Given& from = *static_cast<const Given*>(attributes);
   Kernel::Attributes to;
   to.kernel_shape = from.kernel_shape;
@@ -202,7 +202,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvAttributes, kernel_shape),
+        .offset = offsetof(Given, kernel_shape),
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
         .length_factor = 1,
@@ -212,7 +212,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvAttributes, strides),
+        .offset = offsetof(Given, strides),
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
         .length_factor = 1,
@@ -222,7 +222,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvAttributes, pads),
+        .offset = offsetof(Given, pads),
         .minimum = 0.0,
         .maximum = internal::kUnbounded,
         .length_factor = 2,
@@ -232,7 +232,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
-        .offset = offsetof(ConvAttributes, dilations),
+        .offset = offsetof(Given, dilations),
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
         .length_factor = 1,
@@ -242,7 +242,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
     AttributeSpec{
         .name = "group",
         .kind = AttributeKind::kInt,
-        .offset = offsetof(ConvAttributes, group),
+        .offset = offsetof(Given, group),
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
@@ -250,7 +250,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
-        .offset = offsetof(ConvAttributes, auto_pad),
+        .offset = offsetof(Given, auto_pad),
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
         .choices = kAutoPadChoices,
@@ -258,7 +258,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
 };
 
 std::shared_ptr<void> MakeAttributes() {
-  return std::make_shared<ConvAttributes>();
+  return std::make_shared<Given>();
 }
 
 constinit const OpSchema kSchema = {
@@ -316,7 +316,7 @@ constexpr std::array<DataType, 1> kTypes0 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: Conv, line 24 of the entry: kernel conv::Conv does not cover row float on cpu");
+    "ops.yaml: Conv, line 24 of the entry: the kernel does not cover row float on cpu");
 
 // ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
@@ -325,7 +325,7 @@ constexpr std::array<DataType, 1> kTypes1 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: Conv, line 25 of the entry: kernel conv::Conv does not cover row double on cpu");
+    "ops.yaml: Conv, line 25 of the entry: the kernel does not cover row double on cpu");
 
 // ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
@@ -334,7 +334,7 @@ constexpr std::array<DataType, 1> kTypes2 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: Conv, line 26 of the entry: kernel conv::Conv does not cover row half on cpu");
+    "ops.yaml: Conv, line 26 of the entry: the kernel does not cover row half on cpu");
 
 // ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
@@ -343,7 +343,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 };
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: Conv, line 27 of the entry: kernel conv::Conv does not cover row bf16 on cpu");
+    "ops.yaml: Conv, line 27 of the entry: the kernel does not cover row bf16 on cpu");
 
 }  // namespace
 }  // namespace conv_stub
