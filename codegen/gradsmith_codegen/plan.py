@@ -187,6 +187,11 @@ class Plan:
     shards: int
     ops: tuple[OpPlan, ...]
 
+    @staticmethod
+    def entries(ops: list[OpPlan]) -> list[str]:
+        """The ops in whose entries the schema has rows of these ops."""
+        return sorted({row.place.entry for op in ops for row in op.rows})
+
     def shard(self, index: int) -> list[OpPlan]:
         return [op for op in self.ops if op.shard == index]
 

@@ -37,7 +37,8 @@ def render(plan: Plan) -> dict[str, str]:
         contents[f"include/gradsmith/ops/{op.snake}.h"] = header.render(op=op)
         contents[f"docs/{op.name}.md"] = page.render(op=op, plan=plan)
     for shard in range(plan.shards):
-        context = {"plan": plan, "ops": plan.shard(shard), "shard": shard}
+        ops = plan.shard(shard)
+        context = {"plan": plan, "ops": ops, "shard": shard, "entries": plan.entries(ops)}
         contents[f"src/ops_shard_{shard}.cc"] = stubs.render(context)
         contents[f"tests/generated_tests_{shard}.cc"] = tests.render(context)
     return contents
@@ -89,7 +90,7 @@ def _environment() -> jinja2.Environment:
 
 
 class _Once:
-    """`{% call once(name, identity) %}`: a block that is the same for many ops is rendered for the first of them."""
+    """`{% call once(name, identity) %}`: a block that is the same for many ops is rendered for the first."""
 
     def __init__(self) -> None:
         self._texts: dict[tuple[str, object], str] = {}

@@ -18,8 +18,9 @@
 
 namespace gradsmith {
 
-// ops.yaml: BatchNormalization, line 1 of the entry
 extern const std::int32_t kBatchNormalizationEntryLine;
+
+// ops.yaml: BatchNormalization, line 1 of the entry
 extern const std::array<Row, 8> kBatchNormalizationRows;
 
 namespace batch_normalization_stub {
@@ -546,7 +547,6 @@ Result<BatchNormalizationOutputDims> InferShapes(
 }
 
 // ops.yaml: BatchNormalizationGrad, line 1 of the entry
-extern const std::int32_t kBatchNormalizationEntryLine;
 extern const std::array<Row, 8> kBatchNormalizationGradRows;
 
 namespace batch_normalization_grad_stub {

@@ -17,8 +17,9 @@
 
 namespace gradsmith {
 
-// ops.yaml: ConvTranspose, line 1 of the entry
 extern const std::int32_t kConvEntryLine;
+
+// ops.yaml: ConvTranspose, line 1 of the entry
 extern const std::array<Row, 4> kConvTransposeRows;
 
 namespace conv_transpose_stub {

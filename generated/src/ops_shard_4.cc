@@ -17,8 +17,9 @@
 
 namespace gradsmith {
 
-// ops.yaml: ConvGrad, line 1 of the entry
 extern const std::int32_t kConvEntryLine;
+
+// ops.yaml: ConvGrad, line 1 of the entry
 extern const std::array<Row, 4> kConvGradRows;
 
 namespace conv_grad_stub {

@@ -17,8 +17,9 @@
 
 namespace gradsmith {
 
-// ops.yaml: ConvTransposeGrad, line 1 of the entry
 extern const std::int32_t kConvEntryLine;
+
+// ops.yaml: ConvTransposeGrad, line 1 of the entry
 extern const std::array<Row, 4> kConvTransposeGradRows;
 
 namespace conv_transpose_grad_stub {

@@ -17,8 +17,9 @@
 
 namespace gradsmith {
 
-// ops.yaml: Conv, line 1 of the entry
 extern const std::int32_t kConvEntryLine;
+
+// ops.yaml: Conv, line 1 of the entry
 extern const std::array<Row, 4> kConvRows;
 
 namespace conv_stub {

@@ -39,7 +39,8 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   inputs.B = call.required[2];
   inputs.running_mean = call.required[3];
   inputs.running_var = call.required[4];
-  const auto outputs = InferShapes(call.Attributes<BatchNormalizationAttributes>(), inputs);
+  const auto& attributes = call.Attributes<BatchNormalizationAttributes>();
+  const auto outputs = InferShapes(attributes, inputs);
   if (!outputs.ok()) {
     return outputs.status();
   }
@@ -478,7 +479,8 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   inputs.scale = call.required[2];
   inputs.saved_mean = call.required[3];
   inputs.saved_inv_std = call.required[4];
-  const auto outputs = InferShapes(call.Attributes<BatchNormalizationGradAttributes>(), inputs);
+  const auto& attributes = call.Attributes<BatchNormalizationGradAttributes>();
+  const auto outputs = InferShapes(attributes, inputs);
   if (!outputs.ok()) {
     return outputs.status();
   }

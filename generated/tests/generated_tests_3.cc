@@ -29,7 +29,8 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   ConvTransposeInputDims inputs;
   inputs.X = call.required[0];
   inputs.W = call.required[1];
-  const auto outputs = InferShapes(call.Attributes<ConvTransposeAttributes>(), inputs);
+  const auto& attributes = call.Attributes<ConvTransposeAttributes>();
+  const auto outputs = InferShapes(attributes, inputs);
   if (!outputs.ok()) {
     return outputs.status();
   }

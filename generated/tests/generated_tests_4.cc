@@ -32,7 +32,8 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   inputs.dY = call.required[0];
   inputs.X = call.required[1];
   inputs.W = call.required[2];
-  const auto outputs = InferShapes(call.Attributes<ConvGradAttributes>(), inputs);
+  const auto& attributes = call.Attributes<ConvGradAttributes>();
+  const auto outputs = InferShapes(attributes, inputs);
   if (!outputs.ok()) {
     return outputs.status();
   }

@@ -22,17 +22,17 @@ namespace {
 template <typename T>
 struct FilterProduct {
   PatchMatrix<T> patches;
-  std::int64_t patches_group_step;
-  const T* y;
-  std::int64_t y_row_stride;
+  std::int64_t patches_group_step = 0;
+  const T* y = nullptr;
+  std::int64_t y_row_stride = 0;
   Grid y_columns;
-  std::int64_t y_group_step;
-  T* w;
-  std::int64_t w_row_stride;
+  std::int64_t y_group_step = 0;
+  T* w = nullptr;
+  std::int64_t w_row_stride = 0;
   Grid w_columns;
-  std::int64_t w_group_step;
-  std::int64_t groups;
-  std::int64_t rows;
+  std::int64_t w_group_step = 0;
+  std::int64_t groups = 0;
+  std::int64_t rows = 0;
 
   [[nodiscard]] PatchMatrix<T> Patches(std::int64_t group) const {
     return patches.Advanced(group * patches_group_step);
@@ -47,7 +47,7 @@ struct FilterProduct {
 
 /// Block is a piece of one group's filter.
 struct Block {
-  std::int64_t group;
+  std::int64_t group = 0;
   Range rows;
   Range cols;
 

@@ -20,19 +20,19 @@ struct PatchProduct {
   using Real = internal::Accumulator<T>;
 
   PatchMatrix<T> patches;
-  std::int64_t patches_group_step;
-  const T* filter;
-  std::int64_t filter_row_stride;
+  std::int64_t patches_group_step = 0;
+  const T* filter = nullptr;
+  std::int64_t filter_row_stride = 0;
   Grid filter_columns;
-  std::int64_t filter_group_step;
-  T* result;
-  std::int64_t result_row_stride;
+  std::int64_t filter_group_step = 0;
+  T* result = nullptr;
+  std::int64_t result_row_stride = 0;
   Grid result_columns;
-  std::int64_t result_group_step;
-  std::int64_t groups;
-  std::int64_t rows;
+  std::int64_t result_group_step = 0;
+  std::int64_t groups = 0;
+  std::int64_t rows = 0;
   /// One for each row of each group, or empty.
-  const std::vector<Real>* bias;
+  const std::vector<Real>* bias = nullptr;
 
   [[nodiscard]] GridMatrix<const T> Filter(std::int64_t group) const {
     return {filter + (group * filter_group_step), filter_row_stride, filter_columns};

@@ -88,6 +88,7 @@ class ChannelWalk {
       std::int64_t longest,
       const Visitor& visit) const {
     std::vector<GridCursor> cursors;
+    cursors.reserve(kCount);
     for (const Grid& grid : samples_) {
       cursors.emplace_back(grid, samples.begin);
     }

@@ -45,6 +45,7 @@ class BoundedSum {
     std::int64_t high;
   };
   static constexpr int kStepLimit = 10000;
+  static constexpr std::size_t kMaxTerms = 2 * std::size_t{kMaxRank};
 
   static Wide FloorDivide(Wide a, Wide b) { return a / b - (a % b < 0 ? 1 : 0); }
 
@@ -68,9 +69,9 @@ class BoundedSum {
     return false;
   }
 
-  std::array<Term, 2 * kMaxRank> terms_{};
-  std::array<Wide, 2 * kMaxRank + 1> minimum_{};
-  std::array<Wide, 2 * kMaxRank + 1> maximum_{};
+  std::array<Term, kMaxTerms> terms_{};
+  std::array<Wide, kMaxTerms + 1> minimum_{};
+  std::array<Wide, kMaxTerms + 1> maximum_{};
   int count_ = 0;
   int steps_ = 0;
 };

@@ -241,7 +241,7 @@ Status ShapeSymbols::CheckAttributeLengths() const {
     if (spec.kind != AttributeKind::kInts || spec.length_of < 0) {
       continue;
     }
-    const IntList& list = AttributeAt<IntList>(spec, attributes_);
+    const auto& list = AttributeAt<IntList>(spec, attributes_);
     const int length = ExpectedListLength(spec.length_of);
     if (list.empty() || length < 0 || list.size() == spec.length_factor * length) {
       continue;

@@ -18,7 +18,7 @@ SCHEMA = (REPOSITORY / "ops.yaml").read_text(encoding="utf-8")
 
 def block(language: str, holding: str) -> str:
     """The one block of the language that holds the text."""
-    found = [text for name, text in BLOCKS if name == language and holding in text]
+    found: list[str] = [text for name, text in BLOCKS if name == language and holding in text]
     assert len(found) == 1, f"{len(found)} {language} blocks of README.md hold {holding!r}"
     return found[0]
 

@@ -33,7 +33,7 @@ def test_sources_are_formatted(clang_format: Path, folder: str) -> None:
     assert format_findings(clang_format, cpp_files(REPOSITORY / folder)) == ""
 
 
-@pytest.mark.parametrize("length", [1, 12, 40, 80])
+@pytest.mark.parametrize("length", [1, 12, 27, 36])
 def test_generated_code_is_formatted_whatever_the_length_of_names(
     clang_format: Path, tmp_path: Path, length: int
 ) -> None:
@@ -65,8 +65,9 @@ def test_clang_tidy_finds_nothing(clang_tidy: Path) -> None:
     commands = [command for command in commands if checked.match(command["file"])]
     assert {Path(command["file"]).parent.name for command in commands} >= {"core", "conv", "src", "support"}
     with ThreadPoolExecutor(int(JOBS)) as pool:
-        findings = pool.map(lambda command: tidy_findings(clang_tidy, tree, command), commands)
-    assert "".join(findings) == ""
+        findings = "".join(pool.map(lambda command: tidy_findings(clang_tidy, tree, command), commands))
+    if findings:
+        pytest.fail(findings, pytrace=False)
 
 
 def tidy_findings(clang_tidy: Path, tree: Path, command: dict[str, str]) -> str:
@@ -90,7 +91,7 @@ def input_digest(clang_tidy: Path, command: dict[str, str]) -> str:
     listing = [*words[:output], *words[output + 2 :], "-MM", "-MF", "-"]
     rule = subprocess.run(listing, cwd=command["directory"], check=True, text=True, capture_output=True).stdout
     read = [Path(command["directory"], path) for path in rule.replace("\\\n", " ").split()[1:]]
-    digest = hashlib.sha256(f"{os.stat(clang_tidy)} {command['command']}".encode())
+    digest = hashlib.sha256(f"{clang_tidy.stat().st_mtime_ns} {command['command']}".encode())
     for path in (REPOSITORY / ".clang-tidy", REPOSITORY / "tests/.clang-tidy", *read):
         digest.update(path.read_bytes())
     return digest.hexdigest()

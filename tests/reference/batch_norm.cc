@@ -54,10 +54,10 @@ class Channels {
 };
 
 std::vector<double> Gather(const Tensor& tensor, const std::vector<std::int64_t>& offsets) {
-  std::vector<double> values;
-  for (const std::int64_t offset : offsets) {
-    values.push_back(tensor.values[offset]);
-  }
+  std::vector<double> values(offsets.size());
+  std::transform(offsets.begin(), offsets.end(), values.begin(), [&](std::int64_t offset) {
+    return tensor.values[offset];
+  });
   return values;
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -287,12 +288,15 @@ class ConvolutionOracle final : public Oracle {
       const override {
     const Tensor& X = inputs.at("X");
     const Tensor& W = inputs.at("W");
-    const Convolution conv = MakeConvolution(attributes, X.dims, W.dims, transposed_).value();
+    const auto conv = MakeConvolution(attributes, X.dims, W.dims, transposed_);
+    if (!conv) {
+      throw std::invalid_argument("the oracle was given inputs that do not fit together");
+    }
     if (gradient_) {
-      return RunGradient(conv, inputs.at("dY"), X, W);
+      return RunGradient(*conv, inputs.at("dY"), X, W);
     }
     const auto B = inputs.find("B");
-    return RunForward(conv, X, W, B == inputs.end() ? nullptr : &B->second);
+    return RunForward(*conv, X, W, B == inputs.end() ? nullptr : &B->second);
   }
 
   [[nodiscard]] Tensors MakeRandomData(
@@ -326,8 +330,8 @@ class ConvolutionOracle final : public Oracle {
     ExactData data;
     for (const auto& [name, dims] : inputs) {
       data.inputs[name] = MakeTensor(dims, [&, largest = largest, density = density] {
-        const std::int64_t magnitude = random.Integer(1, largest);
-        return random.Chance(density) ? (random.Chance(0.5) ? magnitude : -magnitude) : 0;
+        const std::int64_t sign = random.Chance(0.5) ? 1 : -1;
+        return random.Chance(density) ? sign * random.Integer(1, largest) : 0;
       });
     }
     return data;

@@ -245,17 +245,15 @@ class Refusals {
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       inputs[problem_.inputs[i].name] = ToShape(call.inputs[i].dims);
     }
-    const auto outputs = subject_.oracle().OutputShapes(
-        inputs, OracleAttributes(*subject_.tests, problem_.attributes));
-    if (!outputs) {
-      return false;
+    const reference::Shapes outputs =
+        subject_.oracle()
+            .OutputShapes(inputs, OracleAttributes(*subject_.tests, problem_.attributes))
+            .value_or(reference::Shapes());
+    bool fit = !outputs.empty();
+    for (std::size_t i = 0; fit && i < call.outputs.size(); ++i) {
+      fit = outputs.at(problem_.outputs[i].name) == ToShape(call.outputs[i].dims);
     }
-    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
-      if (outputs->at(problem_.outputs[i].name) != ToShape(call.outputs[i].dims)) {
-        return false;
-      }
-    }
-    return true;
+    return fit;
   }
 
   /// Where dims disagree, each of two tensors may be the wrong one. The error names either, with

@@ -103,10 +103,9 @@ class Forward {
  public:
   Forward(const Row& row, Kernel kernel, const Case& gradient_case, const OpSchema& gradient)
       : row_(row), kernel_(std::move(kernel)) {
-    for (std::size_t i = 0; i < gradient.inputs.size(); ++i) {
-      if (!gradient.inputs[i].gradient_of.empty()) {
-        output_of_gradient_[std::string(gradient.inputs[i].name)] =
-            std::string(gradient.inputs[i].gradient_of);
+    for (const TensorSpec& input : gradient.inputs) {
+      if (!input.gradient_of.empty()) {
+        output_of_gradient_[std::string(input.name)] = std::string(input.gradient_of);
       }
     }
     for (const TensorSpec& output : gradient.outputs) {
@@ -223,13 +222,14 @@ std::vector<Direction> Directions(std::size_t count, reference::Random& random) 
   random.Shuffle(elements);
   elements.resize(std::min(count, kElements));
   std::vector<Direction> directions;
+  directions.reserve(elements.size() + kDirections);
   for (const std::size_t element : elements) {
     directions.push_back({{element, 1}});
   }
   for (int i = 0; i < kDirections && count > kElements; ++i) {
-    Direction all;
+    Direction all(count);
     for (std::size_t element = 0; element < count; ++element) {
-      all.emplace_back(element, random.Chance(0.5) ? 1 : -1);
+      all[element] = {element, random.Chance(0.5) ? 1 : -1};
     }
     directions.push_back(std::move(all));
   }
@@ -312,13 +312,13 @@ std::optional<Sources> MakeSources(
     }
   }
   forward.Complete(attributes, sources.forward, random);
-  const std::optional<Tensors> outputs = forward.Run(sources.forward, report);
-  if (!outputs) {
+  const Tensors outputs = forward.Run(sources.forward, report).value_or(Tensors());
+  if (outputs.empty()) {
     return std::nullopt;
   }
   for (const std::string& name : computed) {
-    const auto output = outputs->find(name);
-    if (output == outputs->end()) {
+    const auto output = outputs.find(name);
+    if (output == outputs.end()) {
       report.Fail(
           "input " + name + " is neither an input nor an output of " +
           std::string(forward.op().name) + ", nor the gradient of one");

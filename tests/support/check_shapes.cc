@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -15,10 +16,10 @@ namespace gradsmith::support {
 namespace {
 
 std::vector<Dims> LiteralDims(const std::vector<NamedShape>& shapes) {
-  std::vector<Dims> dims;
-  for (const NamedShape& shape : shapes) {
-    dims.push_back(ToIntList(shape.dims));
-  }
+  std::vector<Dims> dims(shapes.size());
+  std::transform(shapes.begin(), shapes.end(), dims.begin(), [](const NamedShape& shape) {
+    return ToIntList(shape.dims);
+  });
   return dims;
 }
 
@@ -118,7 +119,9 @@ VariedValues(const Subject& subject, const Case& problem, const AttributeSpec& s
     return values;
   }
   const auto least = static_cast<std::int64_t>(std::isfinite(spec.minimum) ? spec.minimum : 0);
-  for (std::int64_t value = least; value <= least + kMost && value <= spec.maximum; ++value) {
+  const auto most =
+      static_cast<std::int64_t>(std::min(spec.maximum, static_cast<double>(least + kMost)));
+  for (std::int64_t value = least; value <= most; ++value) {
     if (spec.kind == AttributeKind::kInt) {
       values.emplace_back(value);
     }

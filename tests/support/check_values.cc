@@ -179,6 +179,15 @@ std::string Doing(const Subject& subject, const Present& present) {
   return "with inputs " + DescribePresent(subject.op().inputs, present);
 }
 
+void NoteReasons(const Subject& subject, const Problem& problem, Report& report) {
+  for (const TensorSpec& spec : subject.op().outputs) {
+    const auto reason = problem.inexact.find(spec.name);
+    if (reason != problem.inexact.end()) {
+      report.notes.push_back(reason->first + " is compared within rounding: " + reason->second);
+    }
+  }
+}
+
 /// The case with the attributes that make more outputs exact, where the case leaves them open.
 Case WithExactAttributes(const Subject& subject, Case problem) {
   const auto listed = [](std::span<const Attribute> attributes, const std::string& name) {
@@ -201,18 +210,12 @@ Report CheckExact(const Subject& subject, const Case& problem, const std::string
   Report report;
   const Case adapted = WithExactAttributes(subject, problem);
   for (const Present& present : PresentSubsets(subject.op().inputs)) {
-    std::optional<Problem> exact = FindExactProblem(subject, adapted, present, seed);
-    if (!exact) {
-      report.Fail(
-          Doing(subject, present) +
-          ": no integers were found whose results the row's types hold exactly");
-      continue;
-    }
-    RunAndCompare(subject, adapted.attributes, *exact, Doing(subject, present), report);
-    for (const TensorSpec& spec : subject.op().outputs) {
-      if (const auto reason = exact->inexact.find(spec.name); reason != exact->inexact.end()) {
-        report.notes.push_back(reason->first + " is compared within rounding: " + reason->second);
-      }
+    const std::string doing = Doing(subject, present);
+    if (auto exact = FindExactProblem(subject, adapted, present, seed)) {
+      NoteReasons(subject, *exact, report);
+      RunAndCompare(subject, adapted.attributes, *exact, doing, report);
+    } else {
+      report.Fail(doing + ": no integers were found whose results the row's types hold exactly");
     }
   }
   return report;

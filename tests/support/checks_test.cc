@@ -38,8 +38,11 @@ class Liar {
     row_.run = run;
     subject_.row = &row_;
   }
+  ~Liar() = default;
   Liar(const Liar&) = delete;
+  Liar(Liar&&) = delete;
   Liar& operator=(const Liar&) = delete;
+  Liar& operator=(Liar&&) = delete;
 
   [[nodiscard]] const Subject& subject() const { return subject_; }
 
@@ -223,7 +226,7 @@ TEST(ChecksTest, EveryRunFindsAWriteBesideAnOutput) {
 TEST(ChecksTest, EveryRunFindsAnInputThatIsWritten) {
   const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
     const Status status = Honest(c, a, in, out);
-    *static_cast<float*>(const_cast<void*>(in[1].data)) += 1;
+    *const_cast<float*>(static_cast<const float*>(in[1].data)) += 1;
     return status;
   });
   const Case& problem = CaseNamed(kScaleGradFloat, "plain");

@@ -1,5 +1,6 @@
 #include "support/fake_op.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -243,6 +244,9 @@ class FakeOracle final : public reference::Oracle {
       const reference::Attributes& attributes) const override {
     reference::ExpectedOutputs outputs;
     const auto shapes = OutputShapes(reference::ShapesOf(inputs), attributes);
+    if (!shapes) {
+      throw std::invalid_argument("the oracle was given inputs that do not fit together");
+    }
     for (const auto& [name, dims] : *shapes) {
       const std::vector<double> zeros(static_cast<std::size_t>(reference::Count(dims)));
       outputs[name] = {{dims, zeros}, zeros, zeros, zeros};
@@ -362,10 +366,13 @@ Status CallTyped(const TypedCall& call) {
   return Call(kRows[kRow], call.context, call.attributes, call.inputs, call.outputs);
 }
 
-template <RowIndex kFirst>
-constexpr TypedRow kTypedRows[] = {
-    {"float", &CallTyped<kFirst>},
-    {"double", &CallTyped<static_cast<RowIndex>(kFirst + 1)>},
+const TypedRow kScaleRows[] = {
+    {"float", &CallTyped<kScaleFloat>},
+    {"double", &CallTyped<kScaleDouble>},
+};
+const TypedRow kGradRows[] = {
+    {"float", &CallTyped<kScaleGradFloat>},
+    {"double", &CallTyped<kScaleGradDouble>},
 };
 
 Result<std::vector<Dims>> InferTypedScale(const TypedShapes& call) {
@@ -398,10 +405,9 @@ const Registry& FakeRegistry() {
 
 const OpTests& TestsOf(RowIndex row) {
   static const auto kPointers = [](const std::vector<Case>& cases) {
-    std::vector<const Case*> pointers;
-    for (const Case& problem : cases) {
-      pointers.push_back(&problem);
-    }
+    std::vector<const Case*> pointers(cases.size());
+    std::transform(
+        cases.begin(), cases.end(), pointers.begin(), [](const Case& problem) { return &problem; });
     return pointers;
   };
   static const std::vector<Case> kScaleCases = MakeCases(/*gradient=*/false);
@@ -413,7 +419,7 @@ const OpTests& TestsOf(RowIndex row) {
       .oracle = &kScaleOracle,
       .defaults = kDefaults,
       .backends = kBackends,
-      .rows = kTypedRows<kScaleFloat>,
+      .rows = kScaleRows,
       .infer_shapes = &InferTypedScale,
       .cases = kScaleCasePointers,
   };
@@ -422,7 +428,7 @@ const OpTests& TestsOf(RowIndex row) {
       .oracle = &kGradOracle,
       .defaults = kDefaults,
       .backends = kBackends,
-      .rows = kTypedRows<kScaleGradFloat>,
+      .rows = kGradRows,
       .infer_shapes = &InferTypedGrad,
       .cases = kGradCasePointers,
   };

@@ -153,8 +153,9 @@ void Assert(const Report& report, const std::string& rerun) {
     GTEST_SKIP() << report.skipped;
   }
   if (!report.failures.empty()) {
-    const std::size_t hidden = report.failures.size() - std::min(report.failures.size(), kShown);
-    const std::vector<std::string> shown(report.failures.begin(), report.failures.end() - hidden);
+    std::vector<std::string> shown = report.failures;
+    shown.resize(std::min(shown.size(), kShown));
+    const std::size_t hidden = report.failures.size() - shown.size();
     ADD_FAILURE() << Join(shown, "\n")
                   << (hidden > 0 ? "\nand more: " + std::to_string(hidden) : "")
                   << "\nRerun: " << rerun;

@@ -11,7 +11,7 @@ namespace {
 class HostMemory final : public Memory {
  public:
   explicit HostMemory(std::size_t size)
-      : size_(size), bytes_(new (std::align_val_t(kAlignment)) std::byte[size]) {}
+      : size_(size), bytes_(new(std::align_val_t(kAlignment)) std::byte[size]) {}
 
   [[nodiscard]] std::byte* Address() override { return bytes_.get(); }
   void CopyIn(std::span<const std::byte> bytes) override {

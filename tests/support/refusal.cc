@@ -1,5 +1,6 @@
 #include "support/refusal.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace gradsmith::support {
@@ -38,11 +39,12 @@ void VerifyPhrases(
         "'; expected " + std::string(ToString(code)));
     return;
   }
-  for (const std::string& phrase : phrases) {
+  const auto check = [&](const std::string& phrase) {
     if (!Mentions(status.message(), phrase)) {
       report.Fail(what + ": the error does not mention '" + phrase + "': " + status.message());
     }
-  }
+  };
+  std::for_each(phrases.begin(), phrases.end(), check);
 }
 
 void VerifyRefusal(

@@ -12,7 +12,8 @@ MakeKernel(const Subject& subject, const std::vector<Attribute>& attributes, Rep
 }
 
 Present AllPresent(std::span<const TensorSpec> tensors) {
-  return Present(tensors.size(), true);
+  Present all(tensors.size(), true);
+  return all;
 }
 
 std::optional<int>

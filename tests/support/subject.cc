@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -120,23 +120,20 @@ reference::Shapes InputShapes(const Case& problem, const Present& present) {
 Arguments::Arguments(const Subject& subject, const Case& problem, const reference::Tensors& inputs)
     : subject_(&subject) {
   const OpSchema& op = subject.op();
-  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+  const bool broadcast = problem.layout == Layout::kBroadcast;
+  const Layout layout = broadcast ? Layout::kContiguous : problem.layout;
+  for (const TensorSpec& spec : op.inputs) {
     inputs_.emplace_back();
     input_bytes_.emplace_back();
-    const auto given = inputs.find(op.inputs[i].name);
-    if (given == inputs.end()) {
-      continue;
+    if (const auto given = inputs.find(spec.name); given != inputs.end()) {
+      const bool spread = broadcast && !spec.gradient_of.empty();
+      inputs_.back() = std::make_unique<TestTensor>(
+          subject.TypeOf(spec), given->second.dims, spread ? problem.layout : layout,
+          subject.device());
+      inputs_.back()->Fill(given->second.values);
+      input_bytes_.back() = inputs_.back()->AllBytes();
     }
-    const bool broadcast =
-        problem.layout == Layout::kBroadcast && !op.inputs[i].gradient_of.empty();
-    const Layout layout =
-        problem.layout == Layout::kBroadcast && !broadcast ? Layout::kContiguous : problem.layout;
-    TestTensor& tensor = inputs_.back().emplace(
-        subject.TypeOf(op.inputs[i]), given->second.dims, layout, subject.device());
-    tensor.Fill(given->second.values);
-    input_bytes_.back() = tensor.AllBytes();
   }
-  const Layout layout = problem.layout == Layout::kBroadcast ? Layout::kContiguous : problem.layout;
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
     outputs_.emplace_back(
         subject.TypeOf(op.outputs[i]), problem.outputs[i].dims, layout, subject.device());
@@ -144,17 +141,19 @@ Arguments::Arguments(const Subject& subject, const Case& problem, const referenc
 }
 
 std::vector<ConstTensorRef> Arguments::InputRefs() const {
-  std::vector<ConstTensorRef> refs;
-  for (const std::optional<TestTensor>& input : inputs_) {
-    refs.push_back(input ? ConstTensorRef(input->Ref()) : ConstTensorRef());
-  }
+  std::vector<ConstTensorRef> refs(inputs_.size());
+  std::transform(inputs_.begin(), inputs_.end(), refs.begin(), [](const auto& input) {
+    return input != nullptr ? ConstTensorRef(input->Ref()) : ConstTensorRef();
+  });
   return refs;
 }
 
 std::vector<TensorRef> Arguments::OutputRefs(const Present& present) const {
-  std::vector<TensorRef> refs;
+  std::vector<TensorRef> refs(outputs_.size());
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    refs.push_back(present[i] ? outputs_[i].Ref() : TensorRef());
+    if (present[i]) {
+      refs[i] = outputs_[i].Ref();
+    }
   }
   return refs;
 }
@@ -166,7 +165,7 @@ std::vector<TensorRef> Arguments::OutputRefs() const {
 reference::Tensors Arguments::InputValues() const {
   reference::Tensors values;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i]) {
+    if (inputs_[i] != nullptr) {
       values[std::string(subject_->op().inputs[i].name)] = {
           inputs_[i]->dims(), inputs_[i]->Values()};
     }
@@ -183,18 +182,20 @@ void Arguments::PoisonOutputs() {
 void Arguments::CheckSurroundings(const Present& present, const std::string& doing, Report& report)
     const {
   const OpSchema& op = subject_->op();
+  const auto fail = [&](const std::string& before, std::string_view name, const char* after) {
+    report.Fail(doing + before + std::string(name) + after);
+  };
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i] && inputs_[i]->AllBytes() != input_bytes_[i]) {
-      report.Fail(doing + ": input " + std::string(op.inputs[i].name) + " was written to");
+    if (inputs_[i] != nullptr && inputs_[i]->AllBytes() != input_bytes_[i]) {
+      fail(": input ", op.inputs[i].name, " was written to");
     }
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    const std::string name(op.outputs[i].name);
+    const std::string_view name = op.outputs[i].name;
     if (!outputs_[i].SurroundingsIntact()) {
-      report.Fail(
-          doing + ": memory around output " + name + ", or between its elements, was written to");
+      fail(": memory around output ", name, ", or between its elements, was written to");
     } else if (!present[i] && !AllPoison(outputs_[i].AllBytes())) {
-      report.Fail(doing + ": output " + name + " was not asked for and was written to");
+      fail(": output ", name, " was not asked for and was written to");
     }
   }
 }

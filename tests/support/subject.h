@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -107,7 +107,8 @@ class Arguments {
 
  private:
   const Subject* subject_;
-  std::vector<std::optional<TestTensor>> inputs_;
+  /// Null where the input is absent.
+  std::vector<std::unique_ptr<TestTensor>> inputs_;
   std::vector<std::vector<std::byte>> input_bytes_;
   std::vector<TestTensor> outputs_;
 };

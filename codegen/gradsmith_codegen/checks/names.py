@@ -14,7 +14,7 @@ from ..plan import snake_case
 from ..vocabulary import CASE, TYPES
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule, schema_rule
 
-MAX_NAME = 40
+MAX_NAME = 36  # so that generated signatures, with three 16-bit types, fit a line
 
 _OP_NAME = re.compile(r"[A-Z][A-Za-z0-9]*\Z")
 _LOWER_NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*\Z")
@@ -63,7 +63,7 @@ def _identifier_problem(name: str) -> str:
 
 @op_rule("G101", needs=("name",))
 def op_name(op: Op, scope: Scope) -> Iterator[Finding]:
-    """An operator's name is not CamelCase, or longer than 40 characters."""
+    """An operator's name is not CamelCase, or longer than 36 characters."""
     if op.name and not _OP_NAME.match(op.name):
         yield Finding(f"'{op.name}' is no operator name; expected CamelCase letters and digits", op.span)
     elif len(op.name) > MAX_NAME:

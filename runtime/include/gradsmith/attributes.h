@@ -22,18 +22,17 @@ class AttributeValue {
  public:
   using Variant = std::variant<std::int64_t, double, std::string, IntList>;
 
+  // NOLINTBEGIN(google-explicit-constructor): {"group", 2} is to be written without a name for the
+  // value
   template <std::integral I>
     requires(!std::same_as<I, bool>)
-  AttributeValue(I value)
-      : value_(static_cast<std::int64_t>(value)) {}  // NOLINT(google-explicit-constructor)
+  AttributeValue(I value) : value_(static_cast<std::int64_t>(value)) {}
   template <std::floating_point F>
-  AttributeValue(F value)
-      : value_(static_cast<double>(value)) {}  // NOLINT(google-explicit-constructor)
-  AttributeValue(std::string value)
-      : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  AttributeValue(const char* value)
-      : value_(std::string(value)) {}                      // NOLINT(google-explicit-constructor)
-  AttributeValue(const IntList& value) : value_(value) {}  // NOLINT(google-explicit-constructor)
+  AttributeValue(F value) : value_(static_cast<double>(value)) {}
+  AttributeValue(std::string value) : value_(std::move(value)) {}
+  AttributeValue(const char* value) : value_(std::string(value)) {}
+  AttributeValue(const IntList& value) : value_(value) {}
+  // NOLINTEND(google-explicit-constructor)
 
   [[nodiscard]] const Variant& variant() const { return value_; }
 

@@ -151,8 +151,8 @@ class TensorView {
   /// A writable view serves as a read-only one.
   template <typename U>
     requires(std::is_const_v<T> && std::is_same_v<std::remove_const_t<T>, U>)
-  TensorView(const TensorView<U>& other)
-      : ref_(other.ref()) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  TensorView(const TensorView<U>& other) : ref_(other.ref()) {}
 
   [[nodiscard]] T* data() const { return static_cast<T*>(ref_.data); }
   [[nodiscard]] const Dims& dims() const { return ref_.dims; }

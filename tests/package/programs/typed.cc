@@ -13,9 +13,10 @@ int main() {
   std::array<float, 1> dw = {};
   std::array<float, 1> db = {};
   const gradsmith::Status status = gradsmith::ConvGrad<float>(
-      context,
-      {},
-      {.dY = {dy.data(), {1, 1, 2, 2}}, .X = {x.data(), {1, 1, 2, 2}}, .W = {w.data(), {1, 1, 1, 1}}},
+      context, {},
+      {.dY = {dy.data(), {1, 1, 2, 2}},
+       .X = {x.data(), {1, 1, 2, 2}},
+       .W = {w.data(), {1, 1, 1, 1}}},
       {.dX = {dx.data(), {1, 1, 2, 2}}, .dW = {dw.data(), {1, 1, 1, 1}}, .dB = {db.data(), {1}}});
   if (!status.ok()) {
     std::cerr << status.message() << '\n';
