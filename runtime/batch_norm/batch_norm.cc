@@ -180,10 +180,13 @@ GradientSums SumGradients(
     const auto [dy, x] = values;
     return Sums{dy, dy * (x - mean[c])};
   };
+  const bool empty = NumElements(X.dims) == 0;
   GradientSums result;
   for (const Sums& sum : SumChannels<T, 2>(context, {dY, X}, products)) {
     result.dBias.push_back(sum[0]);
-    result.dScale.push_back(sum[1] * inv_std[result.dScale.size()]);
+    // The sum of nothing is zero, also where saved_inv_std is the infinite 1 / sqrt(0 + 0).
+    const double factor = empty ? 0 : inv_std[result.dScale.size()];
+    result.dScale.push_back(sum[1] * factor);
   }
   return result;
 }

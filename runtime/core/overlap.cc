@@ -120,12 +120,12 @@ bool Overlap(const ConstTensorRef& a, const ConstTensorRef& b) {
   // The terms of b are mirrored, so that equal strides of a and b fold into one term.
   BoundedSum difference;
   for (int i = 0; i < a.rank(); ++i) {
-    if (a.strides[i] > 0) {
+    if (a.dims[i] > 1 && a.strides[i] > 0) {  // the stride of a single element may be anything
       difference.Add(a.strides[i] * size_a, 0, a.dims[i] - 1);
     }
   }
   for (int i = 0; i < b.rank(); ++i) {
-    if (b.strides[i] > 0) {
+    if (b.dims[i] > 1 && b.strides[i] > 0) {
       difference.Add(b.strides[i] * size_b, 1 - b.dims[i], 0);
     }
   }
@@ -149,7 +149,7 @@ bool OverlapsItself(const ConstTensorRef& tensor) {
     BoundedSum difference;
     difference.Add(tensor.strides[i], 1, tensor.dims[i] - 1);
     for (int j = i + 1; j < tensor.rank(); ++j) {
-      if (tensor.strides[j] > 0) {
+      if (tensor.dims[j] > 1 && tensor.strides[j] > 0) {
         difference.Add(tensor.strides[j], 1 - tensor.dims[j], tensor.dims[j] - 1);
       }
     }

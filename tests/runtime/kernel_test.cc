@@ -174,6 +174,24 @@ TEST_F(ConvGradKernel, TypedDoorInfersShapesAndRefusesOtherBackends) {
   EXPECT_NE(status.message().find("the context is on cuda"), std::string::npos) << status.message();
 }
 
+TEST(EmptyBatch, HasZeroGradientsWhateverTheSavedStatistics) {
+  const std::vector<float> ones(2, 1.0F);
+  const std::vector<float> infinite(2, std::numeric_limits<float>::infinity());
+  std::vector<float> d_scale(2, 7.0F);
+  std::vector<float> d_bias(2, 7.0F);
+  const Status status = BatchNormalizationGrad<float, float, float>(
+      Context({.threads = 1}), {},
+      {.dY = {nullptr, {0, 2, 3}},
+       .X = {nullptr, {0, 2, 3}},
+       .scale = {ones.data(), {2}},
+       .saved_mean = {ones.data(), {2}},
+       .saved_inv_std = {infinite.data(), {2}}},
+      {.dScale = {d_scale.data(), {2}}, .dBias = {d_bias.data(), {2}}});
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(d_scale, std::vector<float>(2));
+  EXPECT_EQ(d_bias, std::vector<float>(2));
+}
+
 TEST(FloatAttributes, MustBeFiniteAndInRange) {
   Registry registry;
   ASSERT_TRUE(RegisterAll(registry).ok());

@@ -54,6 +54,16 @@ TEST(Overlap, TellsInterleavedSlicesFromSharedOnes) {
   EXPECT_TRUE(Overlap(low, low));
 }
 
+TEST(Overlap, TakesNoNoticeOfTheStrideOfASingleElement) {
+  std::array<float, 64> buffer{};
+  for (const std::int64_t stride : {std::int64_t{1} << 61, std::int64_t{1} << 62, INT64_MAX}) {
+    const ConstTensorRef x = View(buffer.data(), {2, 1, 4}, {8, stride, 2});
+    EXPECT_TRUE(Overlap(x, View(buffer.data() + 2, {2, 1, 4}, {8, stride, 2})));
+    EXPECT_FALSE(Overlap(x, View(buffer.data() + 1, {2, 1, 4}, {8, stride, 2})));
+    EXPECT_FALSE(OverlapsItself(x));
+  }
+}
+
 TEST(Overlap, SeesAShareOfOneByte) {
   std::array<float, 16> buffer{};
   const auto* bytes = reinterpret_cast<const char*>(buffer.data());
