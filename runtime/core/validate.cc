@@ -199,19 +199,25 @@ Status BindShapes(
   return {};
 }
 
-Status CheckShapes(
-    const OpSchema& op,
-    const void* attributes,
-    std::span<const ConstTensorRef> inputs,
-    std::span<const TensorRef> outputs) {
-  ShapeSymbols symbols(op, attributes);
+/// Binds all that the inputs and the attributes say of the symbols.
+Status
+BindInputs(ShapeSymbols& symbols, const OpSchema& op, std::span<const ConstTensorRef> inputs) {
   if (Status status = BindShapes(symbols, op.inputs, inputs); !status.ok()) {
     return status;
   }
   if (Status status = symbols.CheckAttributeLengths(); !status.ok()) {
     return status;
   }
-  if (Status status = symbols.ApplyRules(); !status.ok()) {
+  return symbols.ApplyRules();
+}
+
+Status CheckShapes(
+    const OpSchema& op,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  ShapeSymbols symbols(op, attributes);
+  if (Status status = BindInputs(symbols, op, inputs); !status.ok()) {
     return status;
   }
   return BindShapes(symbols, op.outputs, outputs);
@@ -329,13 +335,7 @@ InferShapes(const OpSchema& op, const void* attributes, std::span<const ConstTen
           "; expected 0 or more");
     }
   }
-  if (Status status = BindShapes(symbols, op.inputs, inputs); !status.ok()) {
-    return status;
-  }
-  if (Status status = symbols.CheckAttributeLengths(); !status.ok()) {
-    return status;
-  }
-  if (Status status = symbols.ApplyRules(); !status.ok()) {
+  if (Status status = BindInputs(symbols, op, inputs); !status.ok()) {
     return status;
   }
   std::vector<Dims> shapes;
