@@ -104,6 +104,9 @@ struct BasicTensorRef {
   Device device;
   DataType type = DataType::kFloat;
   bool present = false;
+  /// For a gradient that is an output: the result is added to what is there (beta = 1) instead of
+  /// replacing it.
+  bool accumulate = false;
 
   BasicTensorRef() = default;
   /// A dense view, last dimension fastest.
@@ -125,9 +128,17 @@ struct BasicTensorRef {
         strides(other.strides),
         device(other.device),
         type(other.type),
-        present(other.present) {}
+        present(other.present),
+        accumulate(other.accumulate) {}
 
   [[nodiscard]] int rank() const { return dims.size(); }
+
+  /// Accumulating returns the view of an output that is added to.
+  [[nodiscard]] BasicTensorRef Accumulating() const {
+    BasicTensorRef result = *this;
+    result.accumulate = true;
+    return result;
+  }
 };
 
 /// TensorRef views a tensor that may be written.
@@ -159,6 +170,13 @@ class TensorView {
   [[nodiscard]] const Strides& strides() const { return ref_.strides; }
   [[nodiscard]] bool present() const { return ref_.present; }
   [[nodiscard]] const Ref& ref() const { return ref_; }
+
+  /// Accumulating returns the view of an output that is added to.
+  [[nodiscard]] TensorView Accumulating() const {
+    TensorView result = *this;
+    result.ref_.accumulate = true;
+    return result;
+  }
 
  private:
   Ref ref_;

@@ -1,0 +1,126 @@
+include_guard(GLOBAL)
+
+set(GRADSMITH_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO (where the CUDA Toolkit and cuDNN 9 are found), ON or OFF")
+set_property(CACHE GRADSMITH_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(GRADSMITH_CUDA_ARCHITECTURES "75-real;80-real;90" CACHE STRING
+    "Architectures that the CUDA kernels are compiled for, as CMAKE_CUDA_ARCHITECTURES spells them")
+set(GRADSMITH_CUDNN_ROOT "" CACHE PATH "Where cuDNN 9 is installed; empty: searched")
+
+# gradsmith_find_cuda(<variable>)
+#
+# Sets the variable to whether the CUDA backend is built, and says why not. Where it is, sets
+#   CUDAToolkit_NVCC_EXECUTABLE, CUDAToolkit_INCLUDE_DIRS
+#   GRADSMITH_CUDNN_INCLUDE_DIR, GRADSMITH_CUDNN_VERSION   what is compiled against
+#   GRADSMITH_CUDNN_LIBRARY                                what the tests load; empty where there are only headers
+macro(gradsmith_find_cuda result)
+  string(TOUPPER "${GRADSMITH_CUDA}" _gradsmith_cuda)
+  set(_gradsmith_missing "")
+  if(_gradsmith_cuda STREQUAL "OFF" OR NOT _gradsmith_cuda MATCHES "^(AUTO|ON|TRUE|YES|1)$")
+    set(_gradsmith_missing "GRADSMITH_CUDA is ${GRADSMITH_CUDA}")
+    set(_gradsmith_cuda OFF)
+  else()
+    find_package(CUDAToolkit 12.0 QUIET)
+    if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE)
+      set(_gradsmith_missing "no CUDA Toolkit 12 or later was found")
+    else()
+      _gradsmith_find_cudnn(_gradsmith_missing)
+    endif()
+  endif()
+  if(_gradsmith_missing STREQUAL "")
+    set(${result} ON)
+  elseif(_gradsmith_cuda MATCHES "^(AUTO|OFF)$")
+    set(${result} OFF)
+    set(GRADSMITH_CUDA_MISSING "${_gradsmith_missing}")
+  else()
+    message(FATAL_ERROR "GRADSMITH_CUDA is ${GRADSMITH_CUDA}, but ${_gradsmith_missing}. Name the toolkit with "
+                        "-DCUDAToolkit_ROOT=<path> and cuDNN with -DGRADSMITH_CUDNN_ROOT=<path>, or configure with "
+                        "-DGRADSMITH_CUDA=OFF.")
+  endif()
+endmacro()
+
+# Finds cuDNN 9: where GRADSMITH_CUDNN_ROOT says, beside the toolkit, in the system, or in pip's package.
+function(_gradsmith_find_cudnn missing)
+  if(GRADSMITH_CUDNN_ROOT)
+    set(roots "${GRADSMITH_CUDNN_ROOT}")
+    set(only NO_DEFAULT_PATH)
+  else()
+    set(roots ${CUDAToolkit_INCLUDE_DIRS} "${CUDAToolkit_LIBRARY_ROOT}" "${CUDAToolkit_TARGET_DIR}")
+    find_package(Python3 QUIET COMPONENTS Interpreter)
+    if(Python3_Interpreter_FOUND)
+      execute_process(
+        COMMAND "${Python3_EXECUTABLE}" -c "import nvidia.cudnn; print(list(nvidia.cudnn.__path__)[0])"
+        OUTPUT_VARIABLE pip_root
+        OUTPUT_STRIP_TRAILING_WHITESPACE
+        ERROR_QUIET)
+      list(APPEND roots ${pip_root})
+    endif()
+    set(only "")
+  endif()
+  find_path(GRADSMITH_CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${roots} PATH_SUFFIXES include ${only})
+  if(NOT GRADSMITH_CUDNN_INCLUDE_DIR)
+    set(${missing} "cuDNN's header cudnn_graph.h was not found" PARENT_SCOPE)
+    return()
+  endif()
+  file(STRINGS "${GRADSMITH_CUDNN_INCLUDE_DIR}/cudnn_version.h" lines REGEX "#define CUDNN_(MAJOR|MINOR|PATCHLEVEL) ")
+  list(TRANSFORM lines REPLACE ".* ([0-9]+).*" "\\1")
+  list(JOIN lines "." version)
+  if(version VERSION_LESS 9 OR NOT version VERSION_LESS 10)
+    set(${missing} "cuDNN in ${GRADSMITH_CUDNN_INCLUDE_DIR} is ${version}, and 9 is needed" PARENT_SCOPE)
+    return()
+  endif()
+  # The library that belongs to the headers; it is loaded at run time, not linked.
+  cmake_path(GET GRADSMITH_CUDNN_INCLUDE_DIR PARENT_PATH root)
+  find_file(GRADSMITH_CUDNN_LIBRARY libcudnn.so.9 HINTS "${root}" ${roots} PATH_SUFFIXES lib lib64 lib/x86_64-linux-gnu
+                                                                                       lib/aarch64-linux-gnu ${only})
+  set(GRADSMITH_CUDNN_VERSION "${version}" PARENT_SCOPE)
+endfunction()
+
+# gradsmith_compile_kernels(<variable> <sources>...)
+#
+# Compiles each CUDA source into an image that holds the code of every architecture, and sets the variable to a C++
+# source that holds the images as constants. The driver loads them, so there is no CUDA runtime to link and nothing that
+# registers itself at start-up.
+function(gradsmith_compile_kernels result)
+  _gradsmith_nvcc_architectures(architectures)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/kernels")
+  set(flags --fatbin -std=c++17 -O3 --Werror all-warnings "-ccbin=${CMAKE_CXX_COMPILER}" ${architectures}
+            "-I${CMAKE_CURRENT_SOURCE_DIR}/runtime")
+  set(images "")
+  set(GRADSMITH_KERNEL_IMAGES "")
+  foreach(source IN LISTS ARGN)
+    cmake_path(GET source STEM name)
+    set(image "${folder}/${name}.fatbin")
+    add_custom_command(
+      OUTPUT "${image}"
+      COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" ${flags} -MD -MF "${image}.d" -MT "${image}" -o "${image}" "${source}"
+      DEPENDS "${source}"
+      DEPFILE "${image}.d"
+      COMMENT "Compiling the CUDA kernels of ${name}.cu"
+      VERBATIM)
+    list(APPEND images "${image}")
+    string(APPEND GRADSMITH_KERNEL_IMAGES "  X(${name}, \"${image}\") \\\n")
+  endforeach()
+  file(MAKE_DIRECTORY "${folder}")
+  configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kernel_images.cc.in" "${folder}/kernel_images.cc" @ONLY)
+  set_source_files_properties("${folder}/kernel_images.cc" PROPERTIES OBJECT_DEPENDS "${images}")
+  set(${result} "${folder}/kernel_images.cc" PARENT_SCOPE)
+endfunction()
+
+# nvcc's options for GRADSMITH_CUDA_ARCHITECTURES.
+function(_gradsmith_nvcc_architectures result)
+  set(options "")
+  foreach(architecture IN LISTS GRADSMITH_CUDA_ARCHITECTURES)
+    if(NOT architecture MATCHES "^([0-9]+[af]?)(-real|-virtual)?$")
+      message(FATAL_ERROR "GRADSMITH_CUDA_ARCHITECTURES has '${architecture}'; expected entries such as 90, 90-real or "
+                          "90-virtual.")
+    endif()
+    set(number "${CMAKE_MATCH_1}")
+    if(NOT CMAKE_MATCH_2 STREQUAL "-virtual")
+      list(APPEND options "-gencode=arch=compute_${number},code=sm_${number}")
+    endif()
+    if(NOT CMAKE_MATCH_2 STREQUAL "-real")
+      list(APPEND options "-gencode=arch=compute_${number},code=compute_${number}")
+    endif()
+  endforeach()
+  set(${result} "${options}" PARENT_SCOPE)
+endfunction()

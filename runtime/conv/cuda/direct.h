@@ -1,0 +1,51 @@
+#ifndef GRADSMITH_CONV_CUDA_DIRECT_H_
+#define GRADSMITH_CONV_CUDA_DIRECT_H_
+
+#include <cuda.h>
+
+#include "conv/problem.h"
+#include "cuda/device.h"
+#include "cuda/tensor_ops.h"
+#include "gradsmith/status.h"
+
+/// Our own convolution, by the definition: one thread sums one element of the result. It takes any
+/// problem, is slow, and stands for two things: the candidate that is always there, and the other
+/// opinion that every faster one is held to.
+namespace gradsmith::conv {
+
+/// Primitive says which of a convolution's three tensors is computed from the other two.
+enum class Primitive : unsigned char { kForward, kBackwardData, kBackwardFilter };
+
+/// Direct computes the primitive's result (y, x or w), all elements, summing float, half and bf16 in
+/// float and double in double. Where `accumulate`, the result is added to what is there. Addresses
+/// are on the current device.
+Status Direct(
+    const cuda::DeviceInfo& device,
+    CUstream stream,
+    Primitive primitive,
+    const Problem& problem,
+    void* x,
+    void* w,
+    void* y,
+    bool accumulate);
+
+/// CheckSample computes some thousands of the result's elements anew, summing in double, and writes
+/// how far those in memory are from them to device memory. The corners, a border of each axis, and
+/// elements spread over the whole are among them; a result of up to `kFullCheck` elements is checked
+/// whole. Where `before` is not null, it holds what the result was before it was added to, laid out
+/// alike.
+inline constexpr long long kFullCheck = 8192;
+Status CheckSample(
+    const cuda::DeviceInfo& device,
+    CUstream stream,
+    Primitive primitive,
+    const Problem& problem,
+    const void* x,
+    const void* w,
+    const void* y,
+    const void* before,
+    cuda::Difference* difference);
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_DIRECT_H_

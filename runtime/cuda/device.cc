@@ -1,0 +1,138 @@
+#include "cuda/device.h"
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "cuda/driver.h"
+
+namespace gradsmith::cuda {
+
+namespace {
+
+/// cuLibraryLoadData and cuStreamGetId came with it.
+constexpr int kOldestDriver = 12000;
+/// The kernels are compiled for it and later.
+constexpr int kOldestCapability = 75;
+
+Result<int> Attribute(CUdevice_attribute attribute, CUdevice device) {
+  int value = 0;
+  if (Status status = ToStatus(
+          Driver().cuDeviceGetAttribute(&value, attribute, device), "asking for a device attribute");
+      !status.ok()) {
+    return status;
+  }
+  return value;
+}
+
+Status CheckDriverVersion() {
+  int version = 0;
+  if (Status status = ToStatus(Driver().cuDriverGetVersion(&version), "asking for the version");
+      !status.ok()) {
+    return status;
+  }
+  if (version < kOldestDriver) {
+    return Unsupported(
+        "the NVIDIA driver serves CUDA " + std::to_string(version / 1000) + "." +
+        std::to_string(version % 1000 / 10) + "; expected 12.0 or later");
+  }
+  return {};
+}
+
+Status CheckOrdinal(int ordinal) {
+  int count = 0;
+  if (Status status = ToStatus(Driver().cuDeviceGetCount(&count), "counting the GPUs");
+      !status.ok()) {
+    return status;
+  }
+  if (ordinal < 0 || ordinal >= count) {
+    return Unsupported(
+        "there is no CUDA device " + std::to_string(ordinal) + ": this process sees " +
+        std::to_string(count));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<const DeviceInfo*> DeviceInfo::OpenNew(int ordinal) {
+  if (!LoadDriver().ok()) {
+    return LoadDriver().status();
+  }
+  if (Status status = CheckDriverVersion(); !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckOrdinal(ordinal); !status.ok()) {
+    return status;
+  }
+  const DriverApi& driver = Driver();
+  CUdevice device = 0;
+  if (Status status = ToStatus(driver.cuDeviceGet(&device, ordinal), "opening the GPU");
+      !status.ok()) {
+    return status;
+  }
+  const Result<int> major = Attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+  const Result<int> minor = Attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+  const Result<int> processors = Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+  const Result<int> l2 = Attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
+  for (const Result<int>& value : {major, minor, processors, l2}) {
+    if (!value.ok()) {
+      return value.status();
+    }
+  }
+  auto info = DeviceInfo();
+  info.ordinal_ = ordinal;
+  info.multiprocessors_ = *processors;
+  info.l2_bytes_ = static_cast<std::size_t>(*l2);
+  info.compute_capability_ = (10 * *major) + *minor;
+  if (info.compute_capability_ < kOldestCapability) {
+    return Unsupported(
+        "CUDA device " + std::to_string(ordinal) + " has compute capability " +
+        std::to_string(*major) + "." + std::to_string(*minor) + "; expected 7.5 or later");
+  }
+  std::array<char, 256> name{};
+  driver.cuDeviceGetName(name.data(), static_cast<int>(name.size()), device);
+  std::size_t memory = 0;
+  driver.cuDeviceTotalMem(&memory, device);
+  info.description_ = std::string(name.data()) + ", compute capability " + std::to_string(*major) +
+                      "." + std::to_string(*minor) + ", " + std::to_string(*processors) +
+                      " multiprocessors, " + std::to_string(memory >> 20U) + " MiB";
+  if (Status status =
+          ToStatus(driver.cuDevicePrimaryCtxRetain(&info.context_, device), "opening the GPU");
+      !status.ok()) {
+    return status;
+  }
+  return new DeviceInfo(std::move(info));
+}
+
+Result<const DeviceInfo*> DeviceInfo::Open(int ordinal) {
+  static auto& mutex = *new std::mutex;
+  static auto& devices = *new std::map<int, const DeviceInfo*>;
+  const std::scoped_lock lock(mutex);
+  if (const auto found = devices.find(ordinal); found != devices.end()) {
+    return found->second;
+  }
+  Result<const DeviceInfo*> device = OpenNew(ordinal);
+  if (device.ok()) {
+    devices.emplace(ordinal, *device);
+  }
+  return device;
+}
+
+CurrentDevice::CurrentDevice(const DeviceInfo& device) {
+  Driver().cuCtxGetCurrent(&before_);
+  if (before_ != device.context()) {
+    changed_ = true;
+    Driver().cuCtxSetCurrent(device.context());
+  }
+}
+
+CurrentDevice::~CurrentDevice() {
+  if (changed_) {
+    Driver().cuCtxSetCurrent(before_);
+  }
+}
+
+}  // namespace gradsmith::cuda

@@ -1,0 +1,58 @@
+#ifndef GRADSMITH_CUDA_DEVICE_H_
+#define GRADSMITH_CUDA_DEVICE_H_
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <string>
+
+#include "gradsmith/status.h"
+
+namespace gradsmith::cuda {
+
+/// DeviceInfo is one GPU of this process: its primary context and what kernels and selection must
+/// know of it. There is one for each ordinal, made at first use and kept.
+class DeviceInfo {
+ public:
+  /// Open returns the device of an ordinal; the error says which of driver, device and support is
+  /// missing.
+  static Result<const DeviceInfo*> Open(int ordinal);
+
+  [[nodiscard]] int ordinal() const { return ordinal_; }
+  [[nodiscard]] CUcontext context() const { return context_; }
+  [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
+  [[nodiscard]] std::size_t l2_bytes() const { return l2_bytes_; }
+  /// 90 for compute capability 9.0.
+  [[nodiscard]] int compute_capability() const { return compute_capability_; }
+  /// Name, capability, multiprocessors and memory: devices with the same text choose alike.
+  [[nodiscard]] const std::string& description() const { return description_; }
+
+ private:
+  DeviceInfo() = default;
+  static Result<const DeviceInfo*> OpenNew(int ordinal);
+
+  int ordinal_ = 0;
+  CUcontext context_ = nullptr;
+  int multiprocessors_ = 0;
+  std::size_t l2_bytes_ = 0;
+  int compute_capability_ = 0;
+  std::string description_;
+};
+
+/// CurrentDevice makes a device's primary context current on this thread, and at the end of its
+/// life the one that was before.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(const DeviceInfo& device);
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  ~CurrentDevice();
+
+ private:
+  CUcontext before_ = nullptr;
+  bool changed_ = false;
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_CUDA_DEVICE_H_

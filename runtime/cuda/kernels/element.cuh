@@ -1,0 +1,38 @@
+#ifndef GRADSMITH_CUDA_KERNELS_ELEMENT_CUH_
+#define GRADSMITH_CUDA_KERNELS_ELEMENT_CUH_
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+/// What every kernel needs of an element type. Half and bf16 are summed in float.
+namespace gradsmith::cuda {
+
+template <typename T>
+struct AccumulatorOf {
+  using Type = float;
+};
+template <>
+struct AccumulatorOf<double> {
+  using Type = double;
+};
+template <typename T>
+using Accumulator = typename AccumulatorOf<T>::Type;
+
+template <typename To, typename From>
+__device__ __forceinline__ To Convert(From value) {
+  if constexpr (sizeof(To) == 2 && sizeof(From) == 8) {
+    return static_cast<To>(static_cast<float>(value));
+  } else if constexpr (sizeof(To) == 8 && sizeof(From) == 2) {
+    return static_cast<double>(static_cast<float>(value));
+  } else if constexpr (sizeof(To) == 2 && sizeof(From) == 2) {
+    return static_cast<To>(static_cast<float>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_CUDA_KERNELS_ELEMENT_CUH_

@@ -1,0 +1,40 @@
+#ifndef GRADSMITH_CUDA_MODULE_H_
+#define GRADSMITH_CUDA_MODULE_H_
+
+#include <cuda.h>
+
+#include <array>
+#include <cstddef>
+
+#include "gradsmith/status.h"
+
+namespace gradsmith::cuda {
+
+/// FindKernel returns one of our own kernels (cuda/kernels/*.cu) by its extern "C" name. Looking up
+/// takes a lock: keep the result, it stays good on every device.
+Result<CUkernel> FindKernel(const char* name);
+
+/// Grid is the shape of a launch: blocks, threads of a block, and dynamic shared memory in bytes.
+struct LaunchShape {
+  unsigned blocks_x = 1;
+  unsigned blocks_y = 1;
+  unsigned blocks_z = 1;
+  unsigned threads = 1;
+  unsigned shared_bytes = 0;
+};
+
+/// LaunchAny launches a kernel on the current device; `arguments` point at the kernel's parameters.
+Status LaunchAny(CUkernel kernel, const LaunchShape& shape, CUstream stream, void** arguments);
+
+/// Launch launches a kernel. The arguments must have exactly the types of its parameters.
+template <typename... Arguments>
+Status
+Launch(CUkernel kernel, const LaunchShape& shape, CUstream stream, const Arguments&... arguments) {
+  std::array<void*, sizeof...(Arguments)> pointers = {
+      const_cast<void*>(static_cast<const void*>(&arguments))...};
+  return LaunchAny(kernel, shape, stream, pointers.data());
+}
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_CUDA_MODULE_H_

@@ -1,0 +1,85 @@
+#ifndef GRADSMITH_CUDA_TENSOR_OPS_H_
+#define GRADSMITH_CUDA_TENSOR_OPS_H_
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda/device.h"
+#include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
+
+/// Our own kernels over whole tensors. Tensors lie on the current device, have 1 to 5 dims, any of
+/// the four types and any strides; those that are read may have zero strides. Empty tensors are
+/// fine. Everything is enqueued on the stream; nothing allocates or waits.
+namespace gradsmith::cuda {
+
+/// CopyTensor writes `from` to `to`, which has the same dims; values are converted between types
+/// through float, or exactly between float and double.
+Status CopyTensor(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& from,
+    const TensorRef& to);
+
+/// AddTensor adds `from` to `to`, which has the same dims and type; half and bf16 add in float.
+Status AddTensor(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& from,
+    const TensorRef& to);
+
+/// FillTensor sets every element.
+Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const TensorRef& to);
+
+/// AddChannelBias adds bias (C) to every y (N, C, D...), both of one type.
+Status AddChannelBias(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& bias,
+    const TensorRef& y);
+
+/// SumChannelsWorkspace returns the bytes that SumChannels needs for its partial sums.
+std::size_t SumChannelsWorkspace(const DeviceInfo& device, const ConstTensorRef& from);
+
+/// SumChannels writes to sums (C) the sums of from (N, C, D...) over all but C: the bias gradient.
+/// Half, bf16 and float are summed in float, double in double, in an order that depends on shape and
+/// strides only, so that the same call gives the same bits. Where `sums.accumulate`, they are added
+/// to what is there.
+Status SumChannels(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& from,
+    const TensorRef& sums,
+    void* workspace);
+
+/// FillRandom writes `count` elements of a type, dense: values in [-1, 1) that are multiples of
+/// 1/64, hashed from index and seed.
+Status FillRandom(
+    const DeviceInfo& device,
+    CUstream stream,
+    DataType type,
+    void* data,
+    std::int64_t count,
+    std::uint64_t seed);
+
+/// Difference is what CompareTensors found, over all elements.
+struct Difference {
+  double squared_error = 0;     ///< sum of (a - b)^2
+  double squared_expected = 0;  ///< sum of b^2
+  double largest_error = 0;     ///< max |a - b|
+  std::uint64_t not_finite = 0; ///< elements where a or b is NaN or infinite; left out above
+};
+
+/// CompareTensors writes the difference of a and b, which have the same dims, to device memory.
+Status CompareTensors(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& a,
+    const ConstTensorRef& b,
+    Difference* difference);
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_CUDA_TENSOR_OPS_H_
