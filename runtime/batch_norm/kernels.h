@@ -19,9 +19,9 @@ struct Attributes {
   double momentum = 0.9;
 };
 
-/// Covers is true on the CPU for (T), (T, T1) and (T, T1, T2): every mix of the four types.
-constexpr bool CoversMix(Backend backend, std::span<const DataType> types) {
-  return backend == Backend::kCpu && !types.empty() && types.size() <= 3;
+/// CoversMix is true for (T), (T, T1) and (T, T1, T2): every mix of the four types.
+constexpr bool CoversMix(std::span<const DataType> types) {
+  return !types.empty() && types.size() <= 3;
 }
 
 /// Training forward. X, Y (N, C, D...); all others (C). running_mean and running_var may be written
@@ -43,10 +43,15 @@ struct BatchNormalization {
     const TensorRef* saved_mean = nullptr;
     const TensorRef* saved_inv_std = nullptr;
   };
-  static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
-    return CoversMix(backend, types);
+  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
+    return CoversMix(types);
   }
   static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+  static Status RunCuda(
       const Context& context,
       const Attributes& attributes,
       const Inputs& inputs,
@@ -68,10 +73,15 @@ struct BatchNormalizationGrad {
     const TensorRef* dScale = nullptr;
     const TensorRef* dBias = nullptr;
   };
-  static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
-    return CoversMix(backend, types);
+  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
+    return CoversMix(types);
   }
   static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+  static Status RunCuda(
       const Context& context,
       const Attributes& attributes,
       const Inputs& inputs,

@@ -12,7 +12,7 @@
 /// The convolution family: four ops over three primitives (forward, backward-data,
 /// backward-filter). A kernel is a struct that the generated stubs bind by name: Attributes, Inputs
 /// and Outputs have the fields that an op may bind (a null pointer is an argument that the op does
-/// not have), Covers says which type combinations there are, and RunCpu does the work on arguments
+/// not have), Covers says which type combinations there are, and RunCpu and RunCuda do the work on arguments
 /// that have been validated against the op's schema.
 namespace gradsmith::conv {
 
@@ -51,10 +51,15 @@ struct Conv {
   struct Outputs {
     const TensorRef* Y = nullptr;
   };
-  static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
-    return backend == Backend::kCpu && CoversOneType(types);
+  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
+    return CoversOneType(types);
   }
   static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+  static Status RunCuda(
       const Context& context,
       const Attributes& attributes,
       const Inputs& inputs,
@@ -74,10 +79,15 @@ struct ConvGrad {
     const TensorRef* dW = nullptr;
     const TensorRef* dB = nullptr;
   };
-  static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
-    return backend == Backend::kCpu && CoversOneType(types);
+  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
+    return CoversOneType(types);
   }
   static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+  static Status RunCuda(
       const Context& context,
       const Attributes& attributes,
       const Inputs& inputs,
@@ -89,10 +99,15 @@ struct ConvTranspose {
   using Attributes = conv::Attributes;
   using Inputs = Conv::Inputs;
   using Outputs = Conv::Outputs;
-  static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
-    return backend == Backend::kCpu && CoversOneType(types);
+  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
+    return CoversOneType(types);
   }
   static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+  static Status RunCuda(
       const Context& context,
       const Attributes& attributes,
       const Inputs& inputs,
@@ -104,10 +119,15 @@ struct ConvTransposeGrad {
   using Attributes = conv::Attributes;
   using Inputs = ConvGrad::Inputs;
   using Outputs = ConvGrad::Outputs;
-  static constexpr bool Covers(Backend backend, std::span<const DataType> types) {
-    return backend == Backend::kCpu && CoversOneType(types);
+  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
+    return CoversOneType(types);
   }
   static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+  static Status RunCuda(
       const Context& context,
       const Attributes& attributes,
       const Inputs& inputs,

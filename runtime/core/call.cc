@@ -2,6 +2,7 @@
 #include <new>
 #include <string>
 
+#include "core/accumulate.h"
 #include "core/stub.h"
 #include "core/validate.h"
 #include "gradsmith/schema.h"
@@ -29,7 +30,9 @@ Status ValidateAndRun(
   }
   // Kernels allocate scratch; running out of memory is an error like any other.
   try {
-    return row.run(context, attributes, inputs, outputs);
+    return row.backend == Backend::kCpu
+               ? internal::RunOnCpu(row, context, attributes, inputs, outputs)
+               : row.run(context, attributes, inputs, outputs);
   } catch (const std::bad_alloc&) {
     return OutOfMemory("no memory for the kernel's scratch");
   } catch (const std::exception& error) {

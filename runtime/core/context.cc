@@ -1,9 +1,13 @@
 #include "gradsmith/context.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <memory>
+#include <string_view>
 #include <thread>
 
+#include "core/device_backend.h"
 #include "core/thread_pool.h"
 
 namespace gradsmith {
@@ -23,14 +27,50 @@ int ResolveThreads(const ContextOptions& options) {
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 0U + kMaxThreads));
 }
 
+SearchMode ResolveSearchMode(const ContextOptions& options) {
+  if (options.search_mode) {
+    return *options.search_mode;
+  }
+  const char* text = std::getenv("GRADSMITH_SEARCH_MODE");  // NOLINT(concurrency-mt-unsafe)
+  for (const SearchMode mode :
+       {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    if (text != nullptr && text == ToString(mode)) {
+      return mode;
+    }
+  }
+  return SearchMode::kHeuristic;
+}
+
 }  // namespace
 
-Context::Context(const ContextOptions& options)
-    : device_(options.device), threads_(ResolveThreads(options)) {
-  if (threads_ > 1) {
+std::string_view ToString(SearchMode mode) {
+  constexpr std::array<std::string_view, 3> kNames = {"default", "heuristic", "benchmark"};
+  return kNames.at(static_cast<std::size_t>(mode));
+}
+
+Context::Context(const ContextOptions& options) {
+  State state;
+  state.options = options;
+  state.threads = ResolveThreads(options);
+  state.search_mode = ResolveSearchMode(options);
+  if (state.threads > 1) {
     // The calling thread takes part, so the pool has one less.
-    pool_ = std::make_shared<internal::ThreadPool>(threads_ - 1);
+    state.pool = std::make_shared<internal::ThreadPool>(state.threads - 1);
   }
+  if (options.device.backend == Backend::kCuda) {
+    state.arena = internal::MakeWorkspaceArena(options);
+  }
+  state_ = std::make_shared<const State>(std::move(state));
+}
+
+Context Context::ForPreparing() const {
+  Context context = *this;
+  context.preparing_ = true;
+  return context;
+}
+
+Status CheckDevice(Device device) {
+  return device.backend == Backend::kCpu ? Status() : internal::CheckCudaDevice(device.index);
 }
 
 }  // namespace gradsmith

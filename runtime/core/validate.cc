@@ -147,6 +147,9 @@ Status CheckTensor(
     return InvalidArgument(
         name + " has more than 8 dims; expected " + std::string(spec.shape_text));
   }
+  if (tensor.accumulate && spec.gradient_of.empty()) {
+    return InvalidArgument(name + " is to be added to; only the outputs of a gradient can be");
+  }
   return CheckMemory(spec, tensor);
 }
 

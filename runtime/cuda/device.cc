@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
@@ -27,7 +28,7 @@ Result<int> Attribute(CUdevice_attribute attribute, CUdevice device) {
   return value;
 }
 
-Status CheckDriverVersion() {
+Result<int> CheckedDriverVersion() {
   int version = 0;
   if (Status status = ToStatus(Driver().cuDriverGetVersion(&version), "asking for the version");
       !status.ok()) {
@@ -38,7 +39,16 @@ Status CheckDriverVersion() {
         "the NVIDIA driver serves CUDA " + std::to_string(version / 1000) + "." +
         std::to_string(version % 1000 / 10) + "; expected 12.0 or later");
   }
-  return {};
+  return version;
+}
+
+/// FNV-1a: the same in every process.
+std::int64_t Fingerprint(const std::string& text) {
+  std::uint64_t sum = 14695981039346656037U;
+  for (const char character : text) {
+    sum = (sum ^ static_cast<unsigned char>(character)) * 1099511628211U;
+  }
+  return static_cast<std::int64_t>(sum);
 }
 
 Status CheckOrdinal(int ordinal) {
@@ -61,8 +71,9 @@ Result<const DeviceInfo*> DeviceInfo::OpenNew(int ordinal) {
   if (!LoadDriver().ok()) {
     return LoadDriver().status();
   }
-  if (Status status = CheckDriverVersion(); !status.ok()) {
-    return status;
+  const Result<int> version = CheckedDriverVersion();
+  if (!version.ok()) {
+    return version.status();
   }
   if (Status status = CheckOrdinal(ordinal); !status.ok()) {
     return status;
@@ -99,6 +110,7 @@ Result<const DeviceInfo*> DeviceInfo::OpenNew(int ordinal) {
   info.description_ = std::string(name.data()) + ", compute capability " + std::to_string(*major) +
                       "." + std::to_string(*minor) + ", " + std::to_string(*processors) +
                       " multiprocessors, " + std::to_string(memory >> 20U) + " MiB";
+  info.fingerprint_ = Fingerprint(info.description_ + ", driver " + std::to_string(*version));
   if (Status status =
           ToStatus(driver.cuDevicePrimaryCtxRetain(&info.context_, device), "opening the GPU");
       !status.ok()) {

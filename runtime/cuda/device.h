@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "gradsmith/status.h"
@@ -26,6 +27,8 @@ class DeviceInfo {
   [[nodiscard]] int compute_capability() const { return compute_capability_; }
   /// Name, capability, multiprocessors and memory: devices with the same text choose alike.
   [[nodiscard]] const std::string& description() const { return description_; }
+  /// A number made of the description and the driver's version.
+  [[nodiscard]] std::int64_t fingerprint() const { return fingerprint_; }
 
  private:
   DeviceInfo() = default;
@@ -37,6 +40,7 @@ class DeviceInfo {
   std::size_t l2_bytes_ = 0;
   int compute_capability_ = 0;
   std::string description_;
+  std::int64_t fingerprint_ = 0;
 };
 
 /// CurrentDevice makes a device's primary context current on this thread, and at the end of its

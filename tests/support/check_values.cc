@@ -150,6 +150,56 @@ Problem MakeRandomProblem(
   return {std::move(arguments), std::move(expected), std::move(inexact)};
 }
 
+void CompareOutputs(
+    const Subject& subject,
+    const Problem& problem,
+    const std::string& doing,
+    Report& report) {
+  for (std::size_t i = 0; i < subject.op().outputs.size(); ++i) {
+    const TensorSpec& spec = subject.op().outputs[i];
+    const TestTensor& actual = problem.arguments.output(i);
+    const reference::Expected& expected = problem.expected.find(spec.name)->second;
+    if (problem.inexact.contains(spec.name)) {
+      CompareWithin(subject, doing, spec, actual, expected, report);
+    } else {
+      CompareExactly(doing, spec, actual, expected, report);
+    }
+  }
+}
+
+/// Runs into outputs that hold the expected results, to which the results are added: all become
+/// twice that, which is as exact.
+void AccumulateAndCompare(
+    const Subject& subject,
+    const std::vector<Attribute>& attributes,
+    Problem& problem,
+    const std::string& doing,
+    Report& report) {
+  const std::optional<Kernel> kernel = MakeKernel(subject, attributes, report);
+  if (!kernel) {
+    return;
+  }
+  std::vector<TensorRef> outputs;
+  for (std::size_t i = 0; i < subject.op().outputs.size(); ++i) {
+    const TensorSpec& spec = subject.op().outputs[i];
+    reference::Expected& expected = problem.expected.find(spec.name)->second;
+    TestTensor& output = problem.arguments.output(i);
+    output.Fill(RoundAll(subject.TypeOf(spec), expected.value.values));
+    outputs.push_back(output.Ref().Accumulating());
+    for (std::vector<double>* doubled : {&expected.value.values, &expected.bound}) {
+      std::transform(doubled->begin(), doubled->end(), doubled->begin(), [](double value) {
+        return 2 * value;
+      });
+    }
+  }
+  report.FailIfNot(
+      subject.run(
+          *kernel, SharedContext(subject.row->backend, 2), problem.arguments.InputRefs(), outputs),
+      doing);
+  problem.arguments.CheckSurroundings(AllPresent(subject.op().outputs), doing, report);
+  CompareOutputs(subject, problem, doing, report);
+}
+
 void RunAndCompare(
     const Subject& subject,
     const std::vector<Attribute>& attributes,
@@ -163,16 +213,7 @@ void RunAndCompare(
                      all, doing, report)) {
     return;
   }
-  for (std::size_t i = 0; i < subject.op().outputs.size(); ++i) {
-    const TensorSpec& spec = subject.op().outputs[i];
-    const TestTensor& actual = problem.arguments.output(i);
-    const reference::Expected& expected = problem.expected.find(spec.name)->second;
-    if (problem.inexact.contains(spec.name)) {
-      CompareWithin(subject, doing, spec, actual, expected, report);
-    } else {
-      CompareExactly(doing, spec, actual, expected, report);
-    }
-  }
+  CompareOutputs(subject, problem, doing, report);
 }
 
 std::string Doing(const Subject& subject, const Present& present) {
@@ -217,6 +258,19 @@ Report CheckExact(const Subject& subject, const Case& problem, const std::string
     } else {
       report.Fail(doing + ": no integers were found whose results the row's types hold exactly");
     }
+  }
+  return report;
+}
+
+Report CheckAccumulate(const Subject& subject, const Case& problem, const std::string& seed) {
+  Report report;
+  const Case adapted = WithExactAttributes(subject, problem);
+  const Present present = AllPresent(subject.op().inputs);
+  const std::string doing = "adding to the outputs";
+  if (auto exact = FindExactProblem(subject, adapted, present, seed)) {
+    AccumulateAndCompare(subject, adapted.attributes, *exact, doing, report);
+  } else {
+    report.Fail(doing + ": no integers were found whose results the row's types hold exactly");
   }
   return report;
 }

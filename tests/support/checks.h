@@ -20,6 +20,9 @@ Report CheckExact(const Subject& subject, const Case& problem, const std::string
 /// Real numbers, rounded to the row's types first: AllowedError against the oracle.
 Report CheckRandom(const Subject& subject, const Case& problem, const std::string& seed);
 
+/// A gradient's outputs that are added to hold what was there plus what CheckExact expects.
+Report CheckAccumulate(const Subject& subject, const Case& problem, const std::string& seed);
+
 /// A gradient op against central differences of its forward op in double. Skipped where the forward
 /// has no row of doubles on the CPU.
 Report CheckGradient(const Subject& subject, const Case& problem, const std::string& seed);

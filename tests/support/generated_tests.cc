@@ -186,6 +186,7 @@ const std::vector<Kind>& CaseKinds() {
   static const std::vector<Kind> kKinds = {
       {"Exact", &CheckExact, kAlways},
       {"Random", &CheckRandom, kAlways},
+      {"Accumulate", &CheckAccumulate, kGradients},
       {"Gradient", &CheckGradient, kGradients},
       {"OutputSubsets", &CheckOutputSubsets, kAlways},
       {"InPlace", &CheckInPlace, kInPlace},

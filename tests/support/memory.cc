@@ -4,6 +4,9 @@
 #include <new>
 #include <stdexcept>
 
+#include "gradsmith/context.h"
+#include "support/device_memory.h"
+
 namespace gradsmith::support {
 
 namespace {
@@ -40,13 +43,15 @@ std::unique_ptr<Memory> Allocate(Device device, std::size_t size) {
   if (const std::string why = WhyUnavailable(device.backend); !why.empty()) {
     throw std::invalid_argument(why);
   }
+  if (device.backend == Backend::kCuda) {
+    return AllocateOnDevice(device.index, size);
+  }
   return std::make_unique<HostMemory>(size);
 }
 
 std::string WhyUnavailable(Backend backend) {
-  return backend == Backend::kCpu
-             ? ""
-             : "the test harness has no memory on " + std::string(ToString(backend));
+  static const std::string why_no_cuda = CheckDevice({Backend::kCuda, 0}).message();
+  return backend == Backend::kCpu ? "" : why_no_cuda;
 }
 
 }  // namespace gradsmith::support

@@ -59,7 +59,9 @@ DataType Subject::AccumulatorType() const {
 const Context& SharedContext(Backend backend, int threads) {
   static std::map<std::pair<Backend, int>, Context> contexts;
   const auto [entry, inserted] = contexts.try_emplace(
-      {backend, threads}, ContextOptions{.device = {backend, 0}, .threads = threads});
+      {backend, threads},
+      // Runs are compared bit by bit.
+      ContextOptions{.device = {backend, 0}, .threads = threads, .deterministic = true});
   return entry->second;
 }
 

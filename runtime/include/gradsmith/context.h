@@ -1,15 +1,61 @@
 #ifndef GRADSMITH_CONTEXT_H_
 #define GRADSMITH_CONTEXT_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
+#include <string>
 
+#include "gradsmith/status.h"
 #include "gradsmith/types.h"
 
 namespace gradsmith {
 
 namespace internal {
 class ThreadPool;
+class WorkspaceArena;
 }  // namespace internal
+
+/// SearchMode says how a CUDA kernel is chosen for a problem (types, shapes, layout, policies) that
+/// has not been met before. Whatever the mode, no kernel is used before its output has been compared
+/// with another's.
+enum class SearchMode : std::uint8_t {
+  /// A fixed choice: the first deterministic kernel by cuDNN's heuristics, whatever was measured or
+  /// remembered.
+  kDefault,
+  /// What an earlier search remembered; otherwise the first kernel by cuDNN's heuristics.
+  kHeuristic,
+  /// The fastest of all kernels, timed once and remembered. The first call takes seconds.
+  kBenchmark,
+};
+
+/// ToString returns "default", "heuristic" or "benchmark".
+std::string_view ToString(SearchMode mode);
+
+/// SearchProgress is reported while a search goes on.
+struct SearchProgress {
+  std::string problem;
+  std::string candidate;
+  int tried = 0;
+  int candidates = 0;
+  std::string best;
+  double best_milliseconds = 0;
+  double seconds = 0;
+};
+
+/// Allocator is a pair of functions that the caller provides for device memory. `allocate` returns
+/// null where there is none. Work that uses the memory may still be enqueued on the stream when
+/// `free` is called.
+struct Allocator {
+  void* (*allocate)(void* user, std::size_t size, void* stream) = nullptr;
+  void (*free)(void* user, void* address, std::size_t size, void* stream) = nullptr;
+  void* user = nullptr;
+};
+
+inline constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
 /// ContextOptions are the policies of a Context.
 struct ContextOptions {
@@ -17,27 +63,75 @@ struct ContextOptions {
   /// How many threads the CPU backend may use, the caller's among them; 0 means one for each
   /// processor. Results have the same bits for any number.
   int threads = 0;
+
+  // What follows is for CUDA.
+
+  /// A cudaStream_t (CUstream) of the device; null is its default stream.
+  void* stream = nullptr;
+  /// Only kernels that give the same bits each time. Unset: for double only.
+  std::optional<bool> deterministic = {};
+  /// Float may be multiplied in TF32: 10 bits of mantissa, and faster.
+  bool allow_tf32 = false;
+  /// Unset: what the environment variable GRADSMITH_SEARCH_MODE says, otherwise kHeuristic.
+  std::optional<SearchMode> search_mode = {};
+  /// For kBenchmark: after so many seconds no further kernel is tried on a problem.
+  double search_budget_seconds = 10;
+  /// Called from the searching thread.
+  std::function<void(const SearchProgress&)> on_search_progress = {};
+  /// Most bytes of workspace that a call may take.
+  std::size_t workspace_limit = kNoLimit;
+  /// The caller's own workspace, aligned to 256 bytes, instead of memory that the context takes;
+  /// calls through such a context must not overlap on several streams.
+  void* workspace = nullptr;
+  std::size_t workspace_size = 0;
+  /// Where workspace comes from unless `workspace` is given; unset: the driver's memory pool.
+  Allocator allocator = {};
 };
 
 /// Context says where calls run and under which policies. Make one and keep it: it owns the CPU
-/// backend's threads. Copies share them. Several host threads may call through one Context at once.
+/// backend's threads and remembers the device's. Copies share them. Several host threads may call
+/// through one Context at once.
 class Context {
  public:
   Context() : Context(ContextOptions{}) {}
   explicit Context(const ContextOptions& options);
 
-  [[nodiscard]] Device device() const { return device_; }
-  [[nodiscard]] Backend backend() const { return device_.backend; }
-  [[nodiscard]] int threads() const { return threads_; }
+  [[nodiscard]] Device device() const { return options().device; }
+  [[nodiscard]] Backend backend() const { return options().device.backend; }
+  [[nodiscard]] int threads() const { return state_->threads; }
+  [[nodiscard]] const ContextOptions& options() const { return state_->options; }
+
+  /// The mode that searches are made in.
+  [[nodiscard]] SearchMode search_mode() const { return state_->search_mode; }
+
+  /// ForPreparing returns this context for calls that do everything but the work: they validate,
+  /// choose kernels, build them and reserve workspace, so that the same call through this context
+  /// then allocates nothing, waits for nothing and can be captured into a CUDA graph. Outputs are
+  /// left alone.
+  [[nodiscard]] Context ForPreparing() const;
+  [[nodiscard]] bool preparing() const { return preparing_; }
 
   /// For kernels: what ParallelFor in core/parallel.h runs on; null where one thread does all.
-  [[nodiscard]] internal::ThreadPool* thread_pool() const { return pool_.get(); }
+  [[nodiscard]] internal::ThreadPool* thread_pool() const { return state_->pool.get(); }
+  /// For kernels: where CUDA kernels take their workspace; null on the CPU.
+  [[nodiscard]] internal::WorkspaceArena* workspace_arena() const { return state_->arena.get(); }
 
  private:
-  Device device_;
-  int threads_ = 1;
-  std::shared_ptr<internal::ThreadPool> pool_;
+  struct State {
+    ContextOptions options;
+    int threads = 1;
+    SearchMode search_mode = SearchMode::kHeuristic;
+    std::shared_ptr<internal::ThreadPool> pool;
+    std::shared_ptr<internal::WorkspaceArena> arena;
+  };
+
+  std::shared_ptr<const State> state_;
+  bool preparing_ = false;
 };
+
+/// CheckDevice says whether calls can run on a device: success, or what is missing on this machine
+/// or in this build (the driver, a GPU, cuDNN).
+Status CheckDevice(Device device);
 
 }  // namespace gradsmith
 

@@ -58,6 +58,20 @@ class Kernel {
         std::span(outputs.begin(), outputs.size()));
   }
 
+  /// Prepare does all that Run does but the work: see Context::ForPreparing.
+  Status Prepare(
+      const Context& context,
+      std::span<const ConstTensorRef> inputs,
+      std::span<const TensorRef> outputs) const {
+    return Run(context.ForPreparing(), inputs, outputs);
+  }
+  Status Prepare(
+      const Context& context,
+      std::initializer_list<ConstTensorRef> inputs,
+      std::initializer_list<TensorRef> outputs) const {
+    return Run(context.ForPreparing(), inputs, outputs);
+  }
+
   /// InferShapes returns the dims of every output, in the schema's order, from the inputs' dims. An
   /// absent input is a default-constructed view; data may be null.
   [[nodiscard]] Result<std::vector<Dims>> InferShapes(std::span<const ConstTensorRef> inputs) const;

@@ -1,0 +1,15 @@
+#ifndef GRADSMITH_CONV_CUDA_GRAPH_H_
+#define GRADSMITH_CONV_CUDA_GRAPH_H_
+
+#include "conv/cuda/task.h"
+#include "cuda/graph.h"
+#include "gradsmith/status.h"
+
+namespace gradsmith::conv {
+
+/// MakeGraph builds the operation graph of a task, whose uids are its operands.
+Result<cuda::OperationGraph> MakeGraph(const cuda::GraphTarget& target, const Task& task);
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_GRAPH_H_

@@ -1,0 +1,413 @@
+#include "conv/cuda/legacy.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/cudnn.h"
+
+namespace gradsmith::conv {
+
+namespace {
+
+using cuda::Cudnn;
+using cuda::ToStatus;
+using internal::Candidate;
+
+/// More than any primitive has algorithms.
+constexpr int kMaxAlgorithms = 32;
+
+/// Legacy owns a descriptor of the legacy API.
+template <typename Raw, cudnnStatus_t (*cuda::CudnnApi::*destroy)(Raw)>
+class Legacy {
+ public:
+  Legacy() = default;
+  Legacy(const Legacy&) = delete;
+  Legacy& operator=(const Legacy&) = delete;
+  Legacy(Legacy&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+  Legacy& operator=(Legacy&& other) noexcept {
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  ~Legacy() {
+    if (raw_ != nullptr) {
+      (Cudnn().*destroy)(raw_);
+    }
+  }
+
+  [[nodiscard]] Raw raw() const { return raw_; }
+  [[nodiscard]] Raw* place() { return &raw_; }
+
+ private:
+  Raw raw_ = nullptr;
+};
+
+using TensorDescriptor =
+    Legacy<cudnnTensorDescriptor_t, &cuda::CudnnApi::cudnnDestroyTensorDescriptor>;
+using FilterDescriptor =
+    Legacy<cudnnFilterDescriptor_t, &cuda::CudnnApi::cudnnDestroyFilterDescriptor>;
+using ConvolutionDescriptor =
+    Legacy<cudnnConvolutionDescriptor_t, &cuda::CudnnApi::cudnnDestroyConvolutionDescriptor>;
+
+/// As the legacy API takes lists: int, and at least four dims and two spatial axes.
+struct Ints {
+  std::vector<int> values;
+  bool fits = true;
+
+  void Add(std::int64_t value) {
+    fits = fits && value <= std::numeric_limits<int>::max();
+    values.push_back(static_cast<int>(value));
+  }
+};
+
+/// Dims or strides of a tensor; a lone spatial axis becomes [1, L], whose first stride is `outer`.
+Ints TensorInts(const IntList& list, std::int64_t outer) {
+  Ints ints;
+  for (int i = 0; i < list.size(); ++i) {
+    if (i == 2 && list.size() == 3) {
+      ints.Add(outer);
+    }
+    ints.Add(list[i]);
+  }
+  return ints;
+}
+
+Ints AxisInts(const Problem& problem, std::int64_t Axis::*field, std::int64_t fill) {
+  Ints ints;
+  if (problem.spatial_rank == 1) {
+    ints.Add(fill);
+  }
+  for (int i = 0; i < problem.spatial_rank; ++i) {
+    ints.Add(problem.axes[i].*field);
+  }
+  return ints;
+}
+
+Status MakeTensor(const Task& task, Operand operand, TensorDescriptor* descriptor) {
+  const Dims dims = DimsOf(task.problem, operand);
+  const Strides& strides = StridesOf(task.problem, operand);
+  const Ints sizes = TensorInts(dims, 1);
+  const Ints steps = TensorInts(strides, dims[dims.size() - 1] * strides[strides.size() - 1]);
+  if (!sizes.fits || !steps.fits) {
+    return Unsupported("the legacy API counts dims and strides in 32 bits");
+  }
+  if (Status status = ToStatus(
+          Cudnn().cudnnCreateTensorDescriptor(descriptor->place()), "making a tensor descriptor");
+      !status.ok()) {
+    return status;
+  }
+  return ToStatus(
+      Cudnn().cudnnSetTensorNdDescriptor(
+          descriptor->raw(), cuda::ToCudnn(task.problem.type),
+          static_cast<int>(sizes.values.size()), sizes.values.data(), steps.values.data()),
+      "describing a tensor");
+}
+
+Status MakeFilter(const Task& task, FilterDescriptor* descriptor) {
+  const Dims dims = DimsOf(task.problem, kW);
+  const bool channels_last = task.problem.w_strides == ChannelsLastStrides(dims);
+  if (!channels_last && task.problem.w_strides != ContiguousStrides(dims)) {
+    return Unsupported("the legacy API takes dense filters only");
+  }
+  const Ints sizes = TensorInts(dims, 1);
+  if (!sizes.fits) {
+    return Unsupported("the legacy API counts dims in 32 bits");
+  }
+  if (Status status = ToStatus(
+          Cudnn().cudnnCreateFilterDescriptor(descriptor->place()), "making a filter descriptor");
+      !status.ok()) {
+    return status;
+  }
+  return ToStatus(
+      Cudnn().cudnnSetFilterNdDescriptor(
+          descriptor->raw(), cuda::ToCudnn(task.problem.type),
+          channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
+          static_cast<int>(sizes.values.size()), sizes.values.data()),
+      "describing a filter");
+}
+
+Status MakeConvolution(const Problem& problem, ConvolutionDescriptor* descriptor) {
+  for (int i = 0; i < problem.spatial_rank; ++i) {
+    if (problem.axes[i].pad_begin != problem.axes[i].pad_end) {
+      return Unsupported("the legacy API takes symmetric pads only");
+    }
+  }
+  const Ints pads = AxisInts(problem, &Axis::pad_begin, 0);
+  const Ints strides = AxisInts(problem, &Axis::stride, 1);
+  const Ints dilations = AxisInts(problem, &Axis::dilation, 1);
+  if (!pads.fits || !strides.fits || !dilations.fits) {
+    return Unsupported("the legacy API counts pads and strides in 32 bits");
+  }
+  const cuda::CudnnApi& cudnn = Cudnn();
+  if (Status status = ToStatus(
+          cudnn.cudnnCreateConvolutionDescriptor(descriptor->place()),
+          "making a convolution descriptor");
+      !status.ok()) {
+    return status;
+  }
+  if (Status status = ToStatus(
+          cudnn.cudnnSetConvolutionNdDescriptor(
+              descriptor->raw(), static_cast<int>(pads.values.size()), pads.values.data(),
+              strides.values.data(), dilations.values.data(), CUDNN_CROSS_CORRELATION,
+              problem.type == DataType::kDouble ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT),
+          "describing the convolution");
+      !status.ok()) {
+    return status;
+  }
+  return ToStatus(
+      cudnn.cudnnSetConvolutionGroupCount(descriptor->raw(), static_cast<int>(problem.group)),
+      "setting the groups");
+}
+
+}  // namespace
+
+class LegacyConvolution {
+ public:
+  static Result<std::unique_ptr<LegacyConvolution>> Make(const Task& task) {
+    auto made = std::make_unique<LegacyConvolution>();
+    Status status = MakeTensor(task, kX, &made->x);
+    if (status.ok()) {
+      status = MakeTensor(task, kY, &made->y);
+    }
+    if (status.ok()) {
+      status = MakeFilter(task, &made->w);
+    }
+    if (status.ok()) {
+      status = MakeConvolution(task.problem, &made->convolution);
+    }
+    return status.ok() ? Result(std::move(made)) : status;
+  }
+
+  TensorDescriptor x;
+  TensorDescriptor y;
+  FilterDescriptor w;
+  ConvolutionDescriptor convolution;
+};
+
+namespace {
+
+struct Choice {
+  int algorithm = 0;
+  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+
+  [[nodiscard]] std::string Text() const {
+    return "algorithm " + std::to_string(algorithm) + "/math " +
+           std::to_string(static_cast<int>(math));
+  }
+
+  static Result<Choice> Parse(const std::string& text) {
+    Choice choice;
+    int math = 0;
+    // NOLINTNEXTLINE(cert-err34-c,cppcoreguidelines-pro-type-vararg): a wrong number finds no plan
+    if (std::sscanf(text.c_str(), "algorithm %d/math %d", &choice.algorithm, &math) != 2) {
+      return InvalidArgument("'" + text + "' is not an algorithm of the legacy API");
+    }
+    choice.math = static_cast<cudnnMathType_t>(math);
+    return choice;
+  }
+};
+
+/// FMA math keeps float from TF32; half and bf16 need tensor-core math for tensor cores.
+bool IsTf32(DataType type, cudnnMathType_t math) {
+  return type == DataType::kFloat && math != CUDNN_FMA_MATH;
+}
+
+template <typename Performance>
+std::vector<Candidate> ToCandidates(
+    const std::array<Performance, kMaxAlgorithms>& found,
+    int count,
+    const Task& task,
+    const std::string& prefix) {
+  std::vector<Candidate> candidates;
+  for (int i = 0; i < count; ++i) {
+    const Performance& algorithm = found.at(i);
+    if (algorithm.status != CUDNN_STATUS_SUCCESS) {
+      continue;
+    }
+    Choice choice{static_cast<int>(algorithm.algo), algorithm.mathType};
+    const bool deterministic = algorithm.determinism == CUDNN_DETERMINISTIC;
+    std::vector<cudnnMathType_t> maths = {choice.math};
+    if (task.problem.type == DataType::kFloat) {
+      // What default math means for float has changed between versions; both are told apart here.
+      maths = {CUDNN_FMA_MATH, CUDNN_DEFAULT_MATH};
+    }
+    for (const cudnnMathType_t math : maths) {
+      choice.math = math;
+      Candidate candidate;
+      candidate.id = prefix + choice.Text();
+      candidate.engine = candidate.id;
+      candidate.workspace = algorithm.memory;
+      candidate.notes.deterministic = deterministic;
+      candidate.notes.tf32 = IsTf32(task.problem.type, math);
+      candidate.notes.down_converts = math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
+      candidates.push_back(std::move(candidate));
+    }
+  }
+  return candidates;
+}
+
+class LegacyPlan final : public internal::Plan {
+ public:
+  LegacyPlan(
+      cuda::CudnnHandle& handle,
+      const Task& task,
+      Choice choice,
+      std::unique_ptr<LegacyConvolution> descriptors)
+      : handle_(handle),
+        primitive_(task.primitive),
+        is_double_(task.problem.type == DataType::kDouble),
+        accumulate_(task.accumulate),
+        choice_(choice),
+        descriptors_(std::move(descriptors)) {}
+
+  Status AskWorkspace() {
+    const cuda::CudnnApi& cudnn = Cudnn();
+    const LegacyConvolution& d = *descriptors_;
+    cudnnStatus_t result = CUDNN_STATUS_SUCCESS;
+    switch (primitive_) {
+      case Primitive::kForward:
+        result = cudnn.cudnnGetConvolutionForwardWorkspaceSize(
+            handle_.raw(), d.x.raw(), d.w.raw(), d.convolution.raw(), d.y.raw(),
+            static_cast<cudnnConvolutionFwdAlgo_t>(choice_.algorithm), &workspace_);
+        break;
+      case Primitive::kBackwardData:
+        result = cudnn.cudnnGetConvolutionBackwardDataWorkspaceSize(
+            handle_.raw(), d.w.raw(), d.y.raw(), d.convolution.raw(), d.x.raw(),
+            static_cast<cudnnConvolutionBwdDataAlgo_t>(choice_.algorithm), &workspace_);
+        break;
+      case Primitive::kBackwardFilter:
+        result = cudnn.cudnnGetConvolutionBackwardFilterWorkspaceSize(
+            handle_.raw(), d.x.raw(), d.y.raw(), d.convolution.raw(), d.w.raw(),
+            static_cast<cudnnConvolutionBwdFilterAlgo_t>(choice_.algorithm), &workspace_);
+        break;
+    }
+    return ToStatus(result, "asking for the workspace of " + choice_.Text());
+  }
+
+  [[nodiscard]] std::size_t workspace() const override { return workspace_; }
+
+  Status Run(const internal::Launch& launch) override {
+    if (Status status = handle_.UseStream(static_cast<CUstream>(launch.stream)); !status.ok()) {
+      return status;
+    }
+    const cudnnStatus_t result = RunAlgorithm(launch);
+    return result == CUDNN_STATUS_SUCCESS ? Status()
+                                          : ToStatus(result, "running " + choice_.Text());
+  }
+
+ private:
+  cudnnStatus_t RunAlgorithm(const internal::Launch& launch) {
+    const cuda::CudnnApi& cudnn = Cudnn();
+    const LegacyConvolution& d = *descriptors_;
+    const double one = 1;
+    const float one_float = 1;
+    const double beta = accumulate_ ? 1 : 0;
+    const float beta_float = accumulate_ ? 1 : 0;
+    const void* alpha = is_double_ ? static_cast<const void*>(&one) : &one_float;
+    const void* factor = is_double_ ? static_cast<const void*>(&beta) : &beta_float;
+    void* x = launch.operands[kX];
+    void* w = launch.operands[kW];
+    void* y = launch.operands[kY];
+    switch (primitive_) {
+      case Primitive::kForward:
+        return cudnn.cudnnConvolutionForward(
+            handle_.raw(), alpha, d.x.raw(), x, d.w.raw(), w, d.convolution.raw(),
+            static_cast<cudnnConvolutionFwdAlgo_t>(choice_.algorithm), launch.workspace, workspace_,
+            factor, d.y.raw(), y);
+      case Primitive::kBackwardData:
+        return cudnn.cudnnConvolutionBackwardData(
+            handle_.raw(), alpha, d.w.raw(), w, d.y.raw(), y, d.convolution.raw(),
+            static_cast<cudnnConvolutionBwdDataAlgo_t>(choice_.algorithm), launch.workspace,
+            workspace_, factor, d.x.raw(), x);
+      case Primitive::kBackwardFilter:
+        break;
+    }
+    return cudnn.cudnnConvolutionBackwardFilter(
+        handle_.raw(), alpha, d.x.raw(), x, d.y.raw(), y, d.convolution.raw(),
+        static_cast<cudnnConvolutionBwdFilterAlgo_t>(choice_.algorithm), launch.workspace,
+        workspace_, factor, d.w.raw(), w);
+  }
+
+  cuda::CudnnHandle& handle_;
+  Primitive primitive_;
+  bool is_double_;
+  bool accumulate_;
+  Choice choice_;
+  std::unique_ptr<LegacyConvolution> descriptors_;
+  std::size_t workspace_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<Candidate>>
+ListLegacy(cuda::CudnnHandle& handle, const Task& task, const std::string& prefix) {
+  Result<std::unique_ptr<LegacyConvolution>> descriptors = LegacyConvolution::Make(task);
+  if (!descriptors.ok()) {
+    return descriptors.status();
+  }
+  const LegacyConvolution& d = **descriptors;
+  const cuda::CudnnApi& cudnn = Cudnn();
+  int count = 0;
+  const auto listed = [&](cudnnStatus_t result, const auto& found) -> Result<std::vector<Candidate>> {
+    if (Status status = ToStatus(result, "asking for the legacy algorithms"); !status.ok()) {
+      return status;
+    }
+    return ToCandidates(found, count, task, prefix);
+  };
+  switch (task.primitive) {
+    case Primitive::kForward: {
+      std::array<cudnnConvolutionFwdAlgoPerf_t, kMaxAlgorithms> found{};
+      return listed(
+          cudnn.cudnnGetConvolutionForwardAlgorithm_v7(
+              handle.raw(), d.x.raw(), d.w.raw(), d.convolution.raw(), d.y.raw(), kMaxAlgorithms,
+              &count, found.data()),
+          found);
+    }
+    case Primitive::kBackwardData: {
+      std::array<cudnnConvolutionBwdDataAlgoPerf_t, kMaxAlgorithms> found{};
+      return listed(
+          cudnn.cudnnGetConvolutionBackwardDataAlgorithm_v7(
+              handle.raw(), d.w.raw(), d.y.raw(), d.convolution.raw(), d.x.raw(), kMaxAlgorithms,
+              &count, found.data()),
+          found);
+    }
+    case Primitive::kBackwardFilter:
+      break;
+  }
+  std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kMaxAlgorithms> found{};
+  return listed(
+      cudnn.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+          handle.raw(), d.x.raw(), d.y.raw(), d.convolution.raw(), d.w.raw(), kMaxAlgorithms,
+          &count, found.data()),
+      found);
+}
+
+Result<std::unique_ptr<internal::Plan>>
+BuildLegacyPlan(cuda::CudnnHandle& handle, const Task& task, const std::string& choice_text) {
+  const Result<Choice> choice = Choice::Parse(choice_text);
+  if (!choice.ok()) {
+    return choice.status();
+  }
+  Result<std::unique_ptr<LegacyConvolution>> descriptors = LegacyConvolution::Make(task);
+  if (!descriptors.ok()) {
+    return descriptors.status();
+  }
+  if (Status status = ToStatus(
+          Cudnn().cudnnSetConvolutionMathType((*descriptors)->convolution.raw(), choice->math),
+          "setting the math type");
+      !status.ok()) {
+    return status;
+  }
+  auto plan = std::make_unique<LegacyPlan>(handle, task, *choice, std::move(*descriptors));
+  if (Status status = plan->AskWorkspace(); !status.ok()) {
+    return status;
+  }
+  return std::unique_ptr<internal::Plan>(std::move(plan));
+}
+
+}  // namespace gradsmith::conv

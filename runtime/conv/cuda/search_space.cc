@@ -1,0 +1,228 @@
+#include "conv/cuda/search_space.h"
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conv/cuda/graph.h"
+#include "conv/cuda/legacy.h"
+#include "cuda/bad_engines.h"
+#include "cuda/thread_state.h"
+
+namespace gradsmith::conv {
+
+namespace {
+
+using internal::Candidate;
+using internal::Plan;
+using internal::Rejection;
+
+const std::string kGraph = "graph/";
+const std::string kLegacy = "legacy/";
+const std::string kDirect = "own/direct";
+
+/// Where candidates come from, in the order in which they are asked for.
+enum Source : unsigned char { kHeuristicA, kFallback, kLegacyApi };
+constexpr int kSources = 3;
+
+/// Runs our own kernel.
+class DirectPlan final : public Plan {
+ public:
+  DirectPlan(const cuda::DeviceInfo& device, const Task& task) : device_(device), task_(task) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return 0; }
+
+  Status Run(const internal::Launch& launch) override {
+    return Direct(
+        device_, static_cast<CUstream>(launch.stream), task_.primitive, task_.problem,
+        launch.operands[kX], launch.operands[kW], launch.operands[kY], task_.accumulate);
+  }
+
+ private:
+  const cuda::DeviceInfo& device_;
+  Task task_;
+};
+
+/// Removes a prefix; false where there is none.
+bool Skip(std::string* text, const std::string& prefix) {
+  if (!text->starts_with(prefix)) {
+    return false;
+  }
+  text->erase(0, prefix.size());
+  return true;
+}
+
+}  // namespace
+
+ConvSearchSpace::ConvSearchSpace(
+    const cuda::DeviceInfo& device,
+    CUstream stream,
+    const Task& task,
+    const std::array<void*, kOperands>& operands,
+    bool allow_tf32)
+    : device_(device),
+      stream_(stream),
+      task_(task),
+      operands_(operands),
+      allow_tf32_(allow_tf32),
+      forms_(FormsOf(task)) {}
+
+int ConvSearchSpace::batches() const {
+  return (kSources * static_cast<int>(forms_.size())) + 1;
+}
+
+std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* rejections) {
+  if (batch == batches() - 1) {
+    return {{kDirect, kDirect, {}, 0}};
+  }
+  const auto forms = static_cast<int>(forms_.size());
+  const Form& form = forms_[batch % forms];
+  Result<std::vector<Candidate>> listed = ListOfForm(form, batch / forms);
+  if (!listed.ok()) {
+    constexpr std::array<const char*, kSources> kNames = {
+        "graph (heuristic A)", "graph (fallback)", "legacy"};
+    rejections->push_back({form.name + kNames.at(batch / forms), listed.status().message()});
+    return {};
+  }
+  for (Candidate& candidate : *listed) {
+    candidate.workspace += CopiesBytes(form);
+    candidate.notes.known_bad = cuda::IsKnownBad(
+        std::string(ToString(task_.primitive)), candidate.engine.substr(form.name.size()),
+        task_.problem.spatial_rank);
+  }
+  return std::move(*listed);
+}
+
+Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, int source) {
+  const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device_).handle();
+  if (!handle.ok()) {
+    return handle.status();
+  }
+  if (source == kLegacyApi) {
+    return ListLegacy(**handle, form.inner, form.name + kLegacy);
+  }
+  const Result<const cuda::OperationGraph*> graph = GraphOf(form);
+  if (!graph.ok()) {
+    return graph.status();
+  }
+  return cuda::ListEngines(
+      cuda::GraphTarget(*handle), **graph,
+      source == kHeuristicA ? CUDNN_HEUR_MODE_A : CUDNN_HEUR_MODE_FALLBACK, task_.problem.type,
+      form.name + kGraph);
+}
+
+Result<const cuda::OperationGraph*> ConvSearchSpace::GraphOf(const Form& form) {
+  if (const auto found = graphs_.find(form.name); found != graphs_.end()) {
+    return &found->second;
+  }
+  const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device_).handle();
+  if (!handle.ok()) {
+    return handle.status();
+  }
+  Result<cuda::OperationGraph> graph = MakeGraph(cuda::GraphTarget(*handle), form.inner);
+  if (!graph.ok()) {
+    return graph.status();
+  }
+  return &graphs_.emplace(form.name, std::move(*graph)).first->second;
+}
+
+Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
+  if (id == kDirect) {
+    return std::unique_ptr<Plan>(std::make_unique<DirectPlan>(device_, task_));
+  }
+  // The longest name first: that of the form as it is is empty.
+  for (auto form = forms_.rbegin(); form != forms_.rend(); ++form) {
+    std::string choice = id;
+    if (form->name.empty() || !Skip(&choice, form->name)) {
+      continue;
+    }
+    return BuildInner(*form, choice);
+  }
+  for (const Form& form : forms_) {
+    if (form.name.empty()) {
+      return BuildInner(form, id);
+    }
+  }
+  return InvalidArgument("'" + id + "' does not fit the problem");
+}
+
+Result<std::unique_ptr<Plan>>
+ConvSearchSpace::BuildInner(const Form& form, const std::string& given) {
+  const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device_).handle();
+  if (!handle.ok()) {
+    return handle.status();
+  }
+  std::string choice = given;
+  Result<std::unique_ptr<Plan>> inner = InvalidArgument("'" + given + "' is no candidate");
+  if (Skip(&choice, kGraph)) {
+    const Result<cuda::EngineChoice> engine = cuda::EngineChoice::Parse(choice);
+    const Result<const cuda::OperationGraph*> graph = GraphOf(form);
+    if (!engine.ok() || !graph.ok()) {
+      return engine.ok() ? graph.status() : engine.status();
+    }
+    inner = cuda::BuildGraphPlan(cuda::GraphTarget(*handle), **graph, *engine);
+  } else if (Skip(&choice, kLegacy)) {
+    inner = BuildLegacyPlan(**handle, form.inner, choice);
+  }
+  if (!inner.ok()) {
+    return inner;
+  }
+  return WrapPlan(device_, task_, form, std::move(*inner));
+}
+
+Status ConvSearchSpace::OpenTrial() {
+  if (trial_ != nullptr) {
+    return {};
+  }
+  std::vector<cuda::TrialOperand> operands;
+  for (const Operand operand : {kX, kW, kY}) {
+    const bool is_output = operand == ResultOf(task_.primitive);
+    ConstTensorRef tensor(
+        task_.problem.type, operands_.at(operand), DimsOf(task_.problem, operand),
+        StridesOf(task_.problem, operand));
+    tensor.accumulate = is_output && task_.accumulate;
+    operands.push_back({tensor, is_output});
+  }
+  Result<std::unique_ptr<cuda::Trial>> trial = cuda::Trial::Create(device_, stream_, operands);
+  if (!trial.ok()) {
+    return trial.status();
+  }
+  trial_ = std::move(*trial);
+  return {};
+}
+
+Status ConvSearchSpace::Check(Plan& plan) {
+  if (Status status = OpenTrial(); !status.ok()) {
+    return status;
+  }
+  if (Status status = trial_->Run(plan); !status.ok()) {
+    return status;
+  }
+  if (Status status = trial_->CheckWritten(); !status.ok()) {
+    return status;
+  }
+  const auto operands = trial_->operands();
+  if (Status status = CheckSample(
+          device_, trial_->stream(), task_.primitive, task_.problem, operands[kX], operands[kW],
+          operands[kY], trial_->Before(ResultOf(task_.primitive)), trial_->difference());
+      !status.ok()) {
+    return status;
+  }
+  const Result<cuda::Difference> difference = trial_->Read();
+  if (!difference.ok()) {
+    return difference.status();
+  }
+  return cuda::CheckDifference(*difference, task_.problem.type, TermsOf(task_), allow_tf32_);
+}
+
+Result<double> ConvSearchSpace::Time(Plan& plan) {
+  if (Status status = OpenTrial(); !status.ok()) {
+    return status;
+  }
+  return trial_->Time(plan);
+}
+
+}  // namespace gradsmith::conv

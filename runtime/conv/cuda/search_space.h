@@ -1,0 +1,58 @@
+#ifndef GRADSMITH_CONV_CUDA_SEARCH_SPACE_H_
+#define GRADSMITH_CONV_CUDA_SEARCH_SPACE_H_
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conv/cuda/form.h"
+#include "conv/cuda/task.h"
+#include "core/candidate.h"
+#include "cuda/device.h"
+#include "cuda/graph.h"
+#include "cuda/trial.h"
+
+namespace gradsmith::conv {
+
+/// ConvSearchSpace offers all ways to compute a task on CUDA: in each form cuDNN's graph engines by
+/// heuristic A, then those of its fallback list, then the legacy API's algorithms, then our own
+/// direct kernel.
+class ConvSearchSpace final : public internal::SearchSpace {
+ public:
+  /// `operands` are the caller's addresses, `stream` the caller's.
+  ConvSearchSpace(
+      const cuda::DeviceInfo& device,
+      CUstream stream,
+      const Task& task,
+      const std::array<void*, kOperands>& operands,
+      bool allow_tf32);
+
+  [[nodiscard]] std::string Describe() const override { return conv::Describe(task_); }
+  [[nodiscard]] int batches() const override;
+  std::vector<internal::Candidate>
+  List(int batch, std::vector<internal::Rejection>* rejections) override;
+  Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
+  Status Check(internal::Plan& plan) override;
+  Result<double> Time(internal::Plan& plan) override;
+
+ private:
+  Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, int source);
+  Result<const cuda::OperationGraph*> GraphOf(const Form& form);
+  Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& choice);
+  Status OpenTrial();
+
+  const cuda::DeviceInfo& device_;
+  CUstream stream_;
+  Task task_;
+  std::array<void*, kOperands> operands_;
+  bool allow_tf32_;
+  std::vector<Form> forms_;
+  std::map<std::string, cuda::OperationGraph> graphs_;
+  std::unique_ptr<cuda::Trial> trial_;
+};
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_SEARCH_SPACE_H_

@@ -1,0 +1,61 @@
+#ifndef GRADSMITH_CONV_CUDA_TASK_H_
+#define GRADSMITH_CONV_CUDA_TASK_H_
+
+#include <array>
+#include <string>
+
+#include "conv/cuda/direct.h"
+#include "conv/problem.h"
+#include "core/problem_key.h"
+#include "gradsmith/tensor.h"
+
+namespace gradsmith::conv {
+
+/// The operands of a primitive, in this order wherever they are a list.
+enum Operand : unsigned char { kX, kW, kY };
+inline constexpr int kOperands = 3;
+
+/// ResultOf returns the operand that a primitive computes.
+constexpr Operand ResultOf(Primitive primitive) {
+  switch (primitive) {
+    case Primitive::kForward:
+      return kY;
+    case Primitive::kBackwardData:
+      return kX;
+    case Primitive::kBackwardFilter:
+      return kW;
+  }
+  return kY;
+}
+
+/// ToString returns "forward", "backward-data" or "backward-filter".
+std::string_view ToString(Primitive primitive);
+
+/// Task is a primitive of a problem as it is run on CUDA.
+struct Task {
+  Primitive primitive = Primitive::kForward;
+  Problem problem;
+  /// The result is added to what is there.
+  bool accumulate = false;
+  /// What each operand's address is a multiple of, in bytes: 16, or an element's size.
+  std::array<int, kOperands> alignment = {16, 16, 16};
+};
+
+/// DimsOf returns an operand's dims: x (batch, x_channels, x...), w (y_channels, x_channels / group,
+/// w...), y (batch, y_channels, y...).
+Dims DimsOf(const Problem& problem, Operand operand);
+const Strides& StridesOf(const Problem& problem, Operand operand);
+Strides& StridesOf(Problem& problem, Operand operand);
+
+/// AddTo adds everything that a choice of kernel depends on.
+void AddTo(const Task& task, internal::ProblemKey* key);
+
+/// Describe returns, for example, "backward-data of float, x [2, 3, 9, 11] NCHW, w ...".
+std::string Describe(const Task& task);
+
+/// TermsOf returns how many products make one element of the result.
+double TermsOf(const Task& task);
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_TASK_H_

@@ -1,0 +1,76 @@
+#ifndef GRADSMITH_CORE_CANDIDATE_H_
+#define GRADSMITH_CORE_CANDIDATE_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/plan.h"
+#include "gradsmith/status.h"
+
+namespace gradsmith::internal {
+
+/// CandidateNotes say how a candidate computes.
+struct CandidateNotes {
+  bool deterministic = true;
+  /// Multiplies float in TF32.
+  bool tf32 = false;
+  /// Narrows inputs that are wider; never chosen.
+  bool down_converts = false;
+  /// Sums half or bf16 in less than float.
+  bool reduced_precision = false;
+  /// Its code is compiled when the plan is built, which takes up to seconds.
+  bool runtime_compiled = false;
+  /// Known to be wrong or to crash in this version of the library that it comes from.
+  bool known_bad = false;
+};
+
+/// Candidate is one way to compute a problem, not built yet.
+struct Candidate {
+  /// Source, engine and knobs, for example "graph/engine 67/2=1,5=0": names the candidate to the user
+  /// and is all that it takes to build it again.
+  std::string id;
+  /// The part of the id that knobs vary: candidates of one engine are tried in turn with others.
+  std::string engine;
+  CandidateNotes notes;
+  std::size_t workspace = 0;
+};
+
+/// Rejection says why a candidate was not taken.
+struct Rejection {
+  std::string id;
+  std::string reason;
+};
+
+/// SearchSpace is a problem as selection sees it: ways to compute it, and how to try one.
+class SearchSpace {
+ public:
+  SearchSpace() = default;
+  SearchSpace(const SearchSpace&) = delete;
+  SearchSpace& operator=(const SearchSpace&) = delete;
+  virtual ~SearchSpace() = default;
+
+  /// What is computed, for messages: op, types, shapes, layout, alignment.
+  [[nodiscard]] virtual std::string Describe() const = 0;
+
+  /// Candidates come in batches, the most promising first, so that a quick choice need not list all.
+  /// An empty batch may be followed by others. Candidates that could not even be listed are added to
+  /// `rejections`.
+  [[nodiscard]] virtual int batches() const = 0;
+  virtual std::vector<Candidate> List(int batch, std::vector<Rejection>* rejections) = 0;
+
+  virtual Result<std::unique_ptr<Plan>> Build(const std::string& id) = 0;
+
+  /// Check runs the plan on data of the problem's shapes, into poisoned memory, and compares with
+  /// another way to compute it.
+  virtual Status Check(Plan& plan) = 0;
+
+  /// Time returns the milliseconds of one run with cold caches.
+  virtual Result<double> Time(Plan& plan) = 0;
+};
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_CORE_CANDIDATE_H_

@@ -1,0 +1,165 @@
+#include "core/decision_cache.h"
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/warning.h"
+
+namespace gradsmith::internal {
+
+namespace {
+
+constexpr std::size_t kCapacity = 8192;
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read once
+  return value == nullptr ? "" : value;
+}
+
+std::unique_ptr<DecisionFile> FileOfUser() {
+  if (std::string given = Environment("GRADSMITH_CACHE"); !given.empty()) {
+    return given == "off" ? nullptr : std::make_unique<DecisionFile>(std::move(given));
+  }
+  std::string folder = Environment("XDG_CACHE_HOME");
+  if (folder.empty()) {
+    const std::string home = Environment("HOME");
+    if (home.empty()) {
+      return nullptr;
+    }
+    folder = home + "/.cache";
+  }
+  return std::make_unique<DecisionFile>(folder + "/gradsmith/decisions.txt");
+}
+
+bool Serves(const Decision& decision, SearchMode mode) {
+  return mode != SearchMode::kBenchmark || decision.mode == SearchMode::kBenchmark;
+}
+
+}  // namespace
+
+DecisionCache::DecisionCache(std::unique_ptr<DecisionFile> file)
+    : file_(std::move(file)), entries_(kCapacity) {}
+
+DecisionCache& DecisionCache::OfProcess() {
+  // Never destroyed: threads may still call while the program ends.
+  static auto& cache = *new DecisionCache(FileOfUser());
+  return cache;
+}
+
+void DecisionCache::LoadFile() {
+  if (file_ == nullptr) {
+    return;
+  }
+  std::vector<std::string> warnings;
+  for (StoredDecision& stored : file_->Read(&warnings)) {
+    entries_.Insert(stored.key, {std::move(stored.decision), std::move(stored.problem)});
+  }
+  for (const std::string& warning : warnings) {
+    Warn(warning);
+  }
+}
+
+DecisionCache::Entry* DecisionCache::FindLocked(const ProblemKey& key, SearchMode mode) {
+  std::call_once(loaded_, [this] { LoadFile(); });
+  Entry* entry = entries_.Find(key);
+  return entry != nullptr && Serves(entry->decision, mode) ? entry : nullptr;
+}
+
+std::optional<Decision> DecisionCache::Find(const ProblemKey& key, SearchMode mode) {
+  const std::scoped_lock lock(mutex_);
+  const Entry* entry = FindLocked(key, mode);
+  return entry == nullptr ? std::nullopt : std::optional(entry->decision);
+}
+
+Result<Decision> DecisionCache::FindOrSearch(
+    const ProblemKey& key,
+    SearchMode mode,
+    const std::function<std::string()>& describe,
+    const Search& search,
+    std::unique_ptr<Plan>* plan) {
+  {
+    std::unique_lock lock(mutex_);
+    searched_.wait(lock, [&] { return !searching_.contains(key); });
+    if (const Entry* entry = FindLocked(key, mode); entry != nullptr) {
+      return entry->decision;
+    }
+    searching_.insert(key);
+  }
+  // Whoever waits is let go on whatever happens.
+  struct Done {
+    DecisionCache* cache;
+    const ProblemKey* key;
+    Done(DecisionCache* cache, const ProblemKey* key) : cache(cache), key(key) {}
+    Done(const Done&) = delete;
+    Done& operator=(const Done&) = delete;
+    ~Done() {
+      const std::scoped_lock lock(cache->mutex_);
+      cache->searching_.erase(*key);
+      cache->searched_.notify_all();
+    }
+  };
+  const Done done(this, &key);
+  Result<Selected> selected = search();
+  if (!selected.ok()) {
+    return selected.status();
+  }
+  *plan = std::move(selected->plan);
+  Store(key, selected->decision, describe());
+  return selected->decision;
+}
+
+void DecisionCache::Store(
+    const ProblemKey& key,
+    const Decision& decision,
+    const std::string& problem) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (entries_.Find(key) != nullptr) {
+      ++generation_;
+    }
+    entries_.Insert(key, {decision, problem});
+  }
+  if (file_ != nullptr) {
+    if (const Status status = file_->Append({key, decision, problem}); !status.ok()) {
+      Warn("the choice of a kernel is not remembered: " + status.message());
+    }
+  }
+}
+
+void DecisionCache::Forget(const ProblemKey& key) {
+  const std::scoped_lock lock(mutex_);
+  entries_.Erase(key);
+  ++generation_;
+}
+
+std::vector<StoredDecision> DecisionCache::Entries() {
+  const std::scoped_lock lock(mutex_);
+  std::call_once(loaded_, [this] { LoadFile(); });
+  std::vector<StoredDecision> all;
+  for (const auto& [key, entry] : entries_.entries()) {
+    all.push_back({key, entry.decision, entry.problem});
+  }
+  return all;
+}
+
+void DecisionCache::Add(const std::vector<StoredDecision>& decisions) {
+  for (const StoredDecision& stored : decisions) {
+    Store(stored.key, stored.decision, stored.problem);
+  }
+}
+
+Status DecisionCache::Clear() {
+  const std::scoped_lock lock(mutex_);
+  std::call_once(loaded_, [] {});  // what the file holds is not wanted any more
+  entries_.Clear();
+  ++generation_;
+  return file_ == nullptr ? Status() : file_->Replace({});
+}
+
+}  // namespace gradsmith::internal

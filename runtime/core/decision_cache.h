@@ -1,0 +1,88 @@
+#ifndef GRADSMITH_CORE_DECISION_CACHE_H_
+#define GRADSMITH_CORE_DECISION_CACHE_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "core/decision_file.h"
+#include "core/lru_map.h"
+#include "core/problem_key.h"
+#include "core/selection.h"
+#include "gradsmith/status.h"
+
+namespace gradsmith::internal {
+
+/// DecisionCache remembers which candidate each problem is computed with: for all threads of the
+/// process and, in a file, for later processes. It is bounded. Threads that meet a new problem at
+/// once search it once.
+class DecisionCache {
+ public:
+  /// `file` is null where nothing is kept across processes.
+  explicit DecisionCache(std::unique_ptr<DecisionFile> file);
+
+  /// OfProcess is the cache that calls use. Its file is that of the environment variable
+  /// GRADSMITH_CACHE ("off": none), otherwise gradsmith/decisions.txt in the user's cache folder.
+  static DecisionCache& OfProcess();
+
+  using Search = std::function<Result<Selected>()>;
+
+  /// Find returns the decision for a key, where there is one that serves the mode: kBenchmark asks
+  /// for one that was timed.
+  std::optional<Decision> Find(const ProblemKey& key, SearchMode mode);
+
+  /// FindOrSearch returns the decision for a key and calls `search` where there is none that serves
+  /// the mode. Where this thread searched, `*plan` is the chosen candidate's plan.
+  Result<Decision> FindOrSearch(
+      const ProblemKey& key,
+      SearchMode mode,
+      const std::function<std::string()>& describe,
+      const Search& search,
+      std::unique_ptr<Plan>* plan);
+
+  /// Forget drops the decision for a key, as one that cannot be built any more.
+  void Forget(const ProblemKey& key);
+
+  /// All decisions, the last used first.
+  std::vector<StoredDecision> Entries();
+  /// Add takes decisions over, as from another machine's file.
+  void Add(const std::vector<StoredDecision>& decisions);
+  /// Clear drops all decisions, those in the file as well. Plans that threads hold are not used any
+  /// more: see generation.
+  Status Clear();
+
+  /// Grows whenever decisions are dropped or replaced: plans from before are stale.
+  [[nodiscard]] std::uint64_t generation() const { return generation_; }
+
+  /// The file's path; empty where there is none.
+  [[nodiscard]] std::string path() const { return file_ == nullptr ? "" : file_->path(); }
+
+ private:
+  struct Entry {
+    Decision decision;
+    std::string problem;
+  };
+
+  void LoadFile();
+  Entry* FindLocked(const ProblemKey& key, SearchMode mode);
+  void Store(const ProblemKey& key, const Decision& decision, const std::string& problem);
+
+  std::unique_ptr<DecisionFile> file_;
+  std::once_flag loaded_;
+  std::mutex mutex_;
+  std::condition_variable searched_;
+  LruMap<ProblemKey, Entry, ProblemKeyHash> entries_;
+  std::unordered_set<ProblemKey, ProblemKeyHash> searching_;
+  std::atomic<std::uint64_t> generation_ = 0;
+};
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_CORE_DECISION_CACHE_H_

@@ -1,0 +1,46 @@
+#ifndef GRADSMITH_CORE_DECISION_FILE_H_
+#define GRADSMITH_CORE_DECISION_FILE_H_
+
+#include <string>
+#include <vector>
+
+#include "core/problem_key.h"
+#include "core/selection.h"
+#include "gradsmith/status.h"
+
+namespace gradsmith::internal {
+
+/// StoredDecision is a line of a decision file.
+struct StoredDecision {
+  ProblemKey key;
+  Decision decision;
+  /// What the problem is, for people.
+  std::string problem;
+};
+
+/// DecisionFile keeps decisions across processes: one line each, with a checksum, the last line of a
+/// key counting. Several processes may use a file at once. A line that is damaged, or a file of
+/// another format, is left out with a warning and never harms.
+class DecisionFile {
+ public:
+  explicit DecisionFile(std::string path) : path_(std::move(path)) {}
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+  /// Read returns what the file holds; nothing where there is none. What could not be read is
+  /// described in `*warnings`.
+  std::vector<StoredDecision> Read(std::vector<std::string>* warnings) const;
+
+  /// Append adds a line, making the file and its folder where they are not there.
+  [[nodiscard]] Status Append(const StoredDecision& stored) const;
+
+  /// Replace writes the whole file anew, at once.
+  [[nodiscard]] Status Replace(const std::vector<StoredDecision>& decisions) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_CORE_DECISION_FILE_H_

@@ -1,0 +1,21 @@
+#ifndef GRADSMITH_CORE_DEVICE_BACKEND_H_
+#define GRADSMITH_CORE_DEVICE_BACKEND_H_
+
+#include <memory>
+
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
+
+/// What core needs of the CUDA backend: defined in cuda/backend.cc, or in core/no_cuda where the
+/// library is built without.
+namespace gradsmith::internal {
+
+/// MakeWorkspaceArena makes what a CUDA context takes its workspace from; null without CUDA.
+std::shared_ptr<WorkspaceArena> MakeWorkspaceArena(const ContextOptions& options);
+
+/// CheckCudaDevice says what is missing to run on a device.
+Status CheckCudaDevice(int ordinal);
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_CORE_DEVICE_BACKEND_H_

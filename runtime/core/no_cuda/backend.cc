@@ -1,0 +1,21 @@
+#include <memory>
+
+#include "core/device_backend.h"
+#include "core/no_cuda/no_cuda.h"
+
+/// The CUDA backend of a build without it.
+namespace gradsmith::internal {
+
+Status NoCuda() {
+  return Unsupported("this gradsmith was built without CUDA (CMake option GRADSMITH_CUDA)");
+}
+
+std::shared_ptr<WorkspaceArena> MakeWorkspaceArena(const ContextOptions& /*options*/) {
+  return nullptr;
+}
+
+Status CheckCudaDevice(int /*ordinal*/) {
+  return NoCuda();
+}
+
+}  // namespace gradsmith::internal

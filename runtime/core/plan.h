@@ -1,0 +1,36 @@
+#ifndef GRADSMITH_CORE_PLAN_H_
+#define GRADSMITH_CORE_PLAN_H_
+
+#include <cstddef>
+#include <span>
+
+#include "gradsmith/status.h"
+
+namespace gradsmith::internal {
+
+/// Launch is what one run of a plan needs: the device's stream, the addresses of the problem's
+/// tensors in the order of its family, and as much workspace as the plan asks for.
+struct Launch {
+  void* stream = nullptr;
+  std::span<void* const> operands;
+  void* workspace = nullptr;
+};
+
+/// Plan is a candidate that is ready to run, on one device and by one thread at a time.
+class Plan {
+ public:
+  Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+  virtual ~Plan() = default;
+
+  /// Bytes of workspace, aligned to 256.
+  [[nodiscard]] virtual std::size_t workspace() const = 0;
+
+  /// Run enqueues the work. It neither allocates device memory nor waits.
+  virtual Status Run(const Launch& launch) = 0;
+};
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_CORE_PLAN_H_

@@ -1,0 +1,233 @@
+#include "core/selection.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gradsmith::internal {
+
+namespace {
+
+/// More samples steady the median but take budget from other candidates.
+constexpr int kSamples = 5;
+
+std::vector<Candidate> Allowed(
+    SearchSpace& space,
+    int batch,
+    const SearchPolicy& policy,
+    std::vector<Rejection>* rejections) {
+  std::vector<Candidate> allowed;
+  for (Candidate& candidate : space.List(batch, rejections)) {
+    if (std::string why = WhyFiltered(candidate, policy); !why.empty()) {
+      rejections->push_back({std::move(candidate.id), std::move(why)});
+    } else {
+      allowed.push_back(std::move(candidate));
+    }
+  }
+  return allowed;
+}
+
+/// Builds and checks a candidate; null where it fails, with the reason among the rejections.
+std::unique_ptr<Plan> BuildAndCheck(
+    SearchSpace& space,
+    const Candidate& candidate,
+    const SearchPolicy& policy,
+    std::vector<Rejection>* rejections) {
+  Result<std::unique_ptr<Plan>> plan = space.Build(candidate.id);
+  if (!plan.ok()) {
+    rejections->push_back({candidate.id, plan.status().message()});
+    return nullptr;
+  }
+  if ((*plan)->workspace() > policy.workspace_limit) {
+    rejections->push_back({candidate.id, "needs more workspace than the limit"});
+    return nullptr;
+  }
+  if (Status status = space.Check(**plan); !status.ok()) {
+    rejections->push_back({candidate.id, status.message()});
+    return nullptr;
+  }
+  return std::move(*plan);
+}
+
+Status NoneIsLeft(const SearchSpace& space, const std::vector<Rejection>& rejections) {
+  std::string message = space.Describe() + ": no candidate is left";
+  if (rejections.empty()) {
+    message += "; none was offered";
+  }
+  // Engines differ in their knobs alone: say each reason once, with how many it took.
+  std::map<std::string, std::pair<std::string, int>> reasons;
+  for (const Rejection& rejection : rejections) {
+    auto& [first, count] = reasons[rejection.reason];
+    first = count++ == 0 ? rejection.id : first;
+  }
+  for (const auto& [reason, candidates] : reasons) {
+    message += "; " + candidates.first +
+               (candidates.second > 1 ? " and " + std::to_string(candidates.second - 1) + " more"
+                                      : std::string()) +
+               ": " + reason;
+  }
+  return Unsupported(message);
+}
+
+Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy) {
+  Selected selected;
+  // What compiles at run time is left for last: it turns milliseconds into seconds.
+  std::vector<Candidate> slow;
+  const auto take = [&](const Candidate& candidate) {
+    selected.plan = BuildAndCheck(space, candidate, policy, &selected.rejections);
+    if (selected.plan != nullptr) {
+      selected.decision = {candidate.id, selected.plan->workspace(), policy.mode, 0};
+    }
+    return selected.plan != nullptr;
+  };
+  for (int batch = 0; batch < space.batches(); ++batch) {
+    for (Candidate& candidate : Allowed(space, batch, policy, &selected.rejections)) {
+      if (candidate.notes.runtime_compiled) {
+        slow.push_back(std::move(candidate));
+      } else if (take(candidate)) {
+        return selected;
+      }
+    }
+  }
+  if (std::any_of(slow.begin(), slow.end(), take)) {
+    return selected;
+  }
+  return NoneIsLeft(space, selected.rejections);
+}
+
+/// First the best of each engine, then the second of each, and so on; what is compiled at run time
+/// comes after all else.
+std::vector<Candidate> Stratified(std::vector<Candidate> candidates) {
+  std::map<std::string, int> seen;
+  std::vector<std::pair<int, Candidate>> ranked;
+  for (Candidate& candidate : candidates) {
+    const int rank = seen[candidate.engine]++;
+    ranked.emplace_back(rank, std::move(candidate));
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second.notes.runtime_compiled, a.first) <
+           std::pair(b.second.notes.runtime_compiled, b.first);
+  });
+  std::vector<Candidate> ordered;
+  for (auto& [rank, candidate] : ranked) {
+    ordered.push_back(std::move(candidate));
+  }
+  return ordered;
+}
+
+Result<double> MedianTime(SearchSpace& space, Plan& plan) {
+  std::array<double, kSamples> samples{};
+  for (double& sample : samples) {
+    const Result<double> milliseconds = space.Time(plan);
+    if (!milliseconds.ok()) {
+      return milliseconds.status();
+    }
+    sample = *milliseconds;
+  }
+  std::sort(samples.begin(), samples.end());
+  return samples[kSamples / 2];
+}
+
+class Stopwatch {
+ public:
+  [[nodiscard]] double Seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Tries one candidate and keeps it where it is the fastest so far.
+void TryOne(
+    SearchSpace& space,
+    const Candidate& candidate,
+    const SearchPolicy& policy,
+    Selected* best) {
+  std::unique_ptr<Plan> plan = BuildAndCheck(space, candidate, policy, &best->rejections);
+  if (plan == nullptr) {
+    return;
+  }
+  const Result<double> milliseconds = MedianTime(space, *plan);
+  if (!milliseconds.ok()) {
+    best->rejections.push_back({candidate.id, milliseconds.status().message()});
+    return;
+  }
+  if (best->plan == nullptr || *milliseconds < best->decision.milliseconds) {
+    best->decision = {candidate.id, plan->workspace(), SearchMode::kBenchmark, *milliseconds};
+    best->plan = std::move(plan);
+  }
+}
+
+Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
+  const Stopwatch watch;
+  Selected best;
+  std::vector<Candidate> candidates;
+  for (int batch = 0; batch < space.batches(); ++batch) {
+    for (Candidate& candidate : Allowed(space, batch, policy, &best.rejections)) {
+      candidates.push_back(std::move(candidate));
+    }
+  }
+  candidates = Stratified(std::move(candidates));
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (best.plan != nullptr && watch.Seconds() > policy.budget_seconds) {
+      best.rejections.push_back({candidates[i].id, "not tried: the search's budget was spent"});
+      continue;
+    }
+    TryOne(space, candidates[i], policy, &best);
+    if (policy.on_progress) {
+      policy.on_progress(
+          {.problem = space.Describe(),
+           .candidate = candidates[i].id,
+           .tried = static_cast<int>(i) + 1,
+           .candidates = static_cast<int>(candidates.size()),
+           .best = best.decision.id,
+           .best_milliseconds = best.decision.milliseconds,
+           .seconds = watch.Seconds()});
+    }
+  }
+  if (best.plan == nullptr) {
+    return NoneIsLeft(space, best.rejections);
+  }
+  return best;
+}
+
+}  // namespace
+
+std::string WhyFiltered(const Candidate& candidate, const SearchPolicy& policy) {
+  const CandidateNotes& notes = candidate.notes;
+  if (notes.known_bad) {
+    return "known to be bad in this version";
+  }
+  if (notes.down_converts) {
+    return "narrows its inputs";
+  }
+  if (notes.reduced_precision) {
+    return "sums in less than float";
+  }
+  if (notes.tf32 && !policy.allow_tf32) {
+    return "computes in TF32, and allow_tf32 is off";
+  }
+  if (!notes.deterministic && (policy.deterministic || policy.mode == SearchMode::kDefault)) {
+    return "is not deterministic";
+  }
+  if (candidate.workspace > policy.workspace_limit) {
+    return "needs more workspace than the limit of " + std::to_string(policy.workspace_limit) +
+           " bytes";
+  }
+  return {};
+}
+
+Result<Selected> Select(SearchSpace& space, const SearchPolicy& policy) {
+  return policy.mode == SearchMode::kBenchmark ? TakeFastest(space, policy)
+                                               : TakeFirst(space, policy);
+}
+
+}  // namespace gradsmith::internal

@@ -1,0 +1,56 @@
+#ifndef GRADSMITH_CORE_SELECTION_H_
+#define GRADSMITH_CORE_SELECTION_H_
+
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/candidate.h"
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
+
+/// How one of a problem's candidates is chosen. Nothing here knows what is computed or by whom.
+namespace gradsmith::internal {
+
+/// SearchPolicy is what a choice must respect, and how it is made.
+struct SearchPolicy {
+  SearchMode mode = SearchMode::kHeuristic;
+  bool deterministic = false;
+  bool allow_tf32 = false;
+  std::size_t workspace_limit = std::numeric_limits<std::size_t>::max();
+  /// For kBenchmark: no new candidate is begun after so many seconds.
+  double budget_seconds = 10;
+  std::function<void(const SearchProgress&)> on_progress;
+};
+
+/// Decision names the candidate that a problem is computed with.
+struct Decision {
+  std::string id;
+  std::size_t workspace = 0;
+  /// How it was chosen.
+  SearchMode mode = SearchMode::kHeuristic;
+  /// Median of the timed runs, or 0 where none was timed.
+  double milliseconds = 0;
+};
+
+/// Selected is a decision, its plan, and what happened to the others.
+struct Selected {
+  Decision decision;
+  std::unique_ptr<Plan> plan;
+  std::vector<Rejection> rejections;
+};
+
+/// WhyFiltered names the rule of the policy that excludes the candidate; empty where none does.
+std::string WhyFiltered(const Candidate& candidate, const SearchPolicy& policy);
+
+/// Select chooses a candidate that the policy allows, that could be built, and whose output was
+/// compared. kDefault and kHeuristic take the first such one; kBenchmark the fastest, trying engines
+/// in turn. The error names what excluded each candidate.
+Result<Selected> Select(SearchSpace& space, const SearchPolicy& policy);
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_CORE_SELECTION_H_

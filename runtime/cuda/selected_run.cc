@@ -1,0 +1,164 @@
+#include "cuda/selected_run.h"
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/decision_cache.h"
+#include "core/selection.h"
+#include "core/warning.h"
+#include "cuda/capture.h"
+#include "cuda/cudnn.h"
+#include "cuda/thread_state.h"
+#include "cuda/workspace_arena.h"
+
+namespace gradsmith::cuda {
+
+namespace {
+
+using internal::Decision;
+using internal::DecisionCache;
+using internal::Plan;
+using internal::ProblemKey;
+using internal::SearchPolicy;
+using internal::SearchSpace;
+using internal::WorkspaceArena;
+
+/// Limits that differ little share their choices: only the power of two counts.
+std::size_t LimitBucket(std::size_t limit) {
+  return limit == kNoLimit ? limit : std::bit_floor(limit);
+}
+
+SearchPolicy PolicyOf(const Context& context, DataType type) {
+  SearchPolicy policy;
+  policy.mode = context.search_mode();
+  policy.deterministic = IsDeterministic(context, type);
+  policy.allow_tf32 = context.options().allow_tf32;
+  policy.workspace_limit = LimitBucket(context.workspace_arena()->limit());
+  policy.budget_seconds = context.options().search_budget_seconds;
+  policy.on_progress = context.options().on_search_progress;
+  return policy;
+}
+
+bool Serves(const ReadyPlan& ready, SearchMode mode) {
+  return ready.generation == DecisionCache::OfProcess().generation() &&
+         (mode != SearchMode::kBenchmark || ready.mode == SearchMode::kBenchmark);
+}
+
+/// A plan for a decision; where it cannot be built any more the decision is forgotten.
+std::unique_ptr<Plan> Rebuild(const ProblemKey& key, const Decision& decision, SearchSpace& space) {
+  Result<std::unique_ptr<Plan>> plan = space.Build(decision.id);
+  if (plan.ok()) {
+    return std::move(*plan);
+  }
+  internal::Warn(
+      space.Describe() + ": the remembered kernel " + decision.id +
+      " is not used: " + plan.status().message());
+  DecisionCache::OfProcess().Forget(key);
+  return nullptr;
+}
+
+Status NoSearch(const SearchSpace& space) {
+  return InvalidArgument(
+      space.Describe() +
+      ": no kernel was chosen yet, and none can be sought while the stream is captured into a CUDA "
+      "graph; run or prepare the call once before (Context::ForPreparing)");
+}
+
+Result<ReadyPlan> MakeReady(
+    const Context& context,
+    DataType type,
+    const ProblemKey& key,
+    const SpaceMaker& maker) {
+  DecisionCache& cache = DecisionCache::OfProcess();
+  const SearchMode mode = context.search_mode();
+  const std::unique_ptr<SearchSpace> space = maker.Make();
+  const bool capturing = IsCapturing(static_cast<CUstream>(context.options().stream));
+  const RelaxedCapture relaxed;
+  // Twice at most: a decision that cannot be built is forgotten, and then there is a search.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    ReadyPlan ready;
+    ready.generation = cache.generation();
+    std::unique_ptr<Plan> searched;
+    const Result<Decision> decision = cache.FindOrSearch(
+        key, mode, [&] { return space->Describe(); },
+        [&]() -> Result<internal::Selected> {
+          return capturing ? Result<internal::Selected>(NoSearch(*space))
+                           : internal::Select(*space, PolicyOf(context, type));
+        },
+        &searched);
+    if (!decision.ok()) {
+      return decision.status();
+    }
+    ready.mode = decision->mode;
+    ready.plan = searched != nullptr ? std::move(searched) : Rebuild(key, *decision, *space);
+    if (ready.plan != nullptr) {
+      return ready;
+    }
+  }
+  return Internal(space->Describe() + ": the kernel that was just chosen cannot be built");
+}
+
+}  // namespace
+
+Result<const DeviceInfo*> OpenCall(const Context& context) {
+  return DeviceInfo::Open(context.device().index);
+}
+
+bool IsDeterministic(const Context& context, DataType type) {
+  return context.options().deterministic.value_or(type == DataType::kDouble);
+}
+
+void AddPolicy(
+    const Context& context,
+    const DeviceInfo& device,
+    DataType type,
+    internal::ProblemKey* key) {
+  key->Add(
+      (IsDeterministic(context, type) ? 1 : 0) + (context.options().allow_tf32 ? 2 : 0) +
+      (context.search_mode() == SearchMode::kDefault ? 4 : 0));
+  key->Add(static_cast<std::int64_t>(LimitBucket(context.workspace_arena()->limit())));
+  key->Add(device.fingerprint());
+  key->Add(LoadCudnn().ok() ? LoadCudnn()->version : 0);
+}
+
+int AlignmentClass(const void* address, DataType type) {
+  constexpr int kVector = 16;
+  return reinterpret_cast<std::uintptr_t>(address) % kVector == 0
+             ? kVector
+             : static_cast<int>(SizeOf(type));
+}
+
+Status RunSelected(
+    const Context& context,
+    const DeviceInfo& device,
+    DataType type,
+    const internal::ProblemKey& key,
+    std::span<void* const> operands,
+    const SpaceMaker& maker) {
+  ThreadState& state = ThreadState::OfThisThread(device);
+  ReadyPlan* ready = state.plans().Find(key);
+  if (ready == nullptr || !Serves(*ready, context.search_mode())) {
+    Result<ReadyPlan> made = MakeReady(context, type, key, maker);
+    if (!made.ok()) {
+      return made.status();
+    }
+    ready = &state.plans().Insert(key, std::move(*made));
+  }
+  Plan& plan = *ready->plan;
+  Result<WorkspaceArena::Lease> lease = context.workspace_arena()->Take(plan.workspace());
+  if (!lease.ok()) {
+    return lease.status();
+  }
+  if (context.preparing()) {
+    return {};
+  }
+  return plan.Run({context.options().stream, operands, lease->address});
+}
+
+}  // namespace gradsmith::cuda

@@ -1,0 +1,57 @@
+#ifndef GRADSMITH_CUDA_SELECTED_RUN_H_
+#define GRADSMITH_CUDA_SELECTED_RUN_H_
+
+#include <memory>
+#include <span>
+
+#include "core/candidate.h"
+#include "core/problem_key.h"
+#include "cuda/device.h"
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
+#include "gradsmith/types.h"
+
+/// How a call on CUDA finds its plan and runs it; the same for all families.
+namespace gradsmith::cuda {
+
+/// OpenCall returns the context's device; the error says what is missing.
+Result<const DeviceInfo*> OpenCall(const Context& context);
+
+/// IsDeterministic is the context's policy for a type.
+bool IsDeterministic(const Context& context, DataType type);
+
+/// AddPolicy adds to a key what every choice depends on besides the problem: policies, device,
+/// driver and cuDNN's version.
+void AddPolicy(
+    const Context& context,
+    const DeviceInfo& device,
+    DataType type,
+    internal::ProblemKey* key);
+
+/// AlignmentClass is 16 where an address is a multiple of it, otherwise an element's size.
+int AlignmentClass(const void* address, DataType type);
+
+/// SpaceMaker makes a problem's search space, for the calls that have to search or build.
+class SpaceMaker {
+ public:
+  SpaceMaker() = default;
+  SpaceMaker(const SpaceMaker&) = delete;
+  SpaceMaker& operator=(const SpaceMaker&) = delete;
+  virtual ~SpaceMaker() = default;
+  [[nodiscard]] virtual std::unique_ptr<internal::SearchSpace> Make() const = 0;
+};
+
+/// RunSelected runs a problem by the plan that this thread holds for its key, or builds the one that
+/// was decided on, or searches. While the stream is captured, searching is refused. Where the
+/// context is preparing, everything but the run is done.
+Status RunSelected(
+    const Context& context,
+    const DeviceInfo& device,
+    DataType type,
+    const internal::ProblemKey& key,
+    std::span<void* const> operands,
+    const SpaceMaker& maker);
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_CUDA_SELECTED_RUN_H_

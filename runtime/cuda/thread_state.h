@@ -1,0 +1,73 @@
+#ifndef GRADSMITH_CUDA_THREAD_STATE_H_
+#define GRADSMITH_CUDA_THREAD_STATE_H_
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "core/lru_map.h"
+#include "core/plan.h"
+#include "core/problem_key.h"
+#include "core/selection.h"
+#include "cuda/cudnn.h"
+#include "cuda/device.h"
+#include "gradsmith/status.h"
+
+namespace gradsmith::cuda {
+
+/// CudnnHandle owns a cuDNN handle of one device. Threads must not share one.
+class CudnnHandle {
+ public:
+  /// Create makes the handle on the current device.
+  static Result<std::unique_ptr<CudnnHandle>> Create();
+  CudnnHandle(const CudnnHandle&) = delete;
+  CudnnHandle& operator=(const CudnnHandle&) = delete;
+  ~CudnnHandle();
+
+  [[nodiscard]] cudnnHandle_t raw() const { return raw_; }
+  /// UseStream sets the stream that is run on.
+  Status UseStream(CUstream stream);
+
+ private:
+  explicit CudnnHandle(cudnnHandle_t raw) : raw_(raw) {}
+
+  cudnnHandle_t raw_;
+  /// cuDNN's own default is the null stream.
+  CUstream stream_ = nullptr;
+};
+
+/// ReadyPlan is a plan that a thread has built, and the decision it was built from.
+struct ReadyPlan {
+  std::unique_ptr<internal::Plan> plan;
+  SearchMode mode = SearchMode::kHeuristic;
+  /// Of the decision cache, when the plan was taken from it.
+  std::uint64_t generation = 0;
+};
+
+/// ThreadState is what one thread keeps for one device: cuDNN's plans and handles are not to be
+/// shared. When a thread ends, another takes its states over, so that plans outlive threads and
+/// nothing of cuDNN is torn down while the program ends.
+class ThreadState {
+ public:
+  /// OfThisThread returns the state for a device, which is current.
+  static ThreadState& OfThisThread(const DeviceInfo& device);
+
+  /// handle returns the thread's cuDNN handle; the error says why there is none.
+  Result<CudnnHandle*> handle();
+
+  internal::LruMap<internal::ProblemKey, ReadyPlan, internal::ProblemKeyHash>& plans() {
+    return plans_;
+  }
+
+ private:
+  friend class ThreadStates;
+  ThreadState();
+
+  std::unique_ptr<CudnnHandle> handle_;
+  internal::LruMap<internal::ProblemKey, ReadyPlan, internal::ProblemKeyHash> plans_;
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_CUDA_THREAD_STATE_H_

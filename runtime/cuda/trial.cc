@@ -1,0 +1,313 @@
+#include "cuda/trial.h"
+
+#include <array>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/driver.h"
+
+namespace gradsmith::cuda {
+
+namespace {
+
+/// Every floating-point type reads it as NaN.
+constexpr unsigned char kPoison = 0xFF;
+constexpr std::size_t kAlignment = 256;
+
+std::size_t SpanBytes(const ConstTensorRef& tensor) {
+  std::int64_t last = 0;
+  for (int i = 0; i < tensor.rank(); ++i) {
+    if (tensor.dims[i] == 0) {
+      return 0;
+    }
+    last += (tensor.dims[i] - 1) * tensor.strides[i];
+  }
+  return static_cast<std::size_t>(last + 1) * SizeOf(tensor.type);
+}
+
+CUdeviceptr Address(const void* data) {
+  return reinterpret_cast<CUdeviceptr>(data);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Trial>> Trial::Create(
+    const DeviceInfo& device,
+    CUstream callers_stream,
+    const std::vector<TrialOperand>& operands) {
+  std::unique_ptr<Trial> trial(new Trial(device));
+  if (Status status = trial->Open(callers_stream); !status.ok()) {
+    return status;
+  }
+  Status status = trial->AllocateAll(operands, true);
+  if (status.code() == StatusCode::kOutOfMemory) {
+    status = trial->AllocateAll(operands, false);
+  }
+  if (status.ok()) {
+    status = trial->Fill();
+  }
+  if (!status.ok()) {
+    return status.WithPrefix("trying kernels: ");
+  }
+  return trial;
+}
+
+Trial::~Trial() {
+  if (stream_ != nullptr) {
+    Driver().cuStreamSynchronize(stream_);
+    buffers_.clear();
+    before_.clear();
+    for (Buffer* buffer : {&workspace_, &difference_, &flush_}) {
+      *buffer = Buffer();
+    }
+    for (CUevent event : {begin_, end_}) {
+      if (event != nullptr) {
+        Driver().cuEventDestroy(event);
+      }
+    }
+    Driver().cuStreamDestroy(stream_);
+  }
+}
+
+Status Trial::Open(CUstream callers_stream) {
+  const DriverApi& driver = Driver();
+  Status status = ToStatus(driver.cuStreamSynchronize(callers_stream), "waiting for the stream");
+  if (status.ok()) {
+    status = ToStatus(driver.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "making a stream");
+  }
+  for (CUevent* event : {&begin_, &end_}) {
+    if (status.ok()) {
+      status = ToStatus(driver.cuEventCreate(event, CU_EVENT_DEFAULT), "making an event");
+    }
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  Result<Buffer> difference = Buffer::Allocate(sizeof(Difference), stream_);
+  if (!difference.ok()) {
+    return difference.status();
+  }
+  difference_ = std::move(*difference);
+  return {};
+}
+
+Status Trial::AllocateAll(const std::vector<TrialOperand>& operands, bool copy_inputs) {
+  specs_ = operands;
+  buffers_.clear();
+  before_.clear();
+  addresses_.clear();
+  for (TrialOperand& spec : specs_) {
+    ConstTensorRef& tensor = spec.tensor;
+    buffers_.emplace_back();
+    before_.emplace_back();
+    addresses_.push_back(nullptr);
+    if (!tensor.present) {
+      continue;
+    }
+    if (!spec.is_output && !copy_inputs) {
+      addresses_.back() = const_cast<void*>(tensor.data);
+      continue;
+    }
+    const std::size_t offset = Address(tensor.data) % kAlignment;
+    for (Buffer* buffer : {&buffers_.back(), &before_.back()}) {
+      if (buffer == &before_.back() && !tensor.accumulate) {
+        continue;
+      }
+      Result<Buffer> allocated = Buffer::Allocate(SpanBytes(tensor) + offset, stream_);
+      if (!allocated.ok()) {
+        return allocated.status();
+      }
+      *buffer = std::move(*allocated);
+    }
+    addresses_.back() = static_cast<std::byte*>(buffers_.back().data()) + offset;
+  }
+  return {};
+}
+
+Status Trial::Fill() {
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
+    const ConstTensorRef& tensor = specs_[i].tensor;
+    const bool is_before = specs_[i].is_output && tensor.accumulate;
+    if (!tensor.present || buffers_[i].size() == 0 || (specs_[i].is_output && !is_before)) {
+      continue;
+    }
+    void* place = is_before ? const_cast<void*>(Before(i)) : addresses_[i];
+    const auto count = static_cast<std::int64_t>(SpanBytes(tensor) / SizeOf(tensor.type));
+    if (Status status = FillRandom(device_, stream_, tensor.type, place, count, i + 1);
+        !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+const void* Trial::Before(std::size_t operand) const {
+  if (before_[operand].size() == 0) {
+    return nullptr;
+  }
+  return static_cast<const std::byte*>(before_[operand].data()) +
+         (Address(specs_[operand].tensor.data) % kAlignment);
+}
+
+TensorRef Trial::Ref(std::size_t operand) const {
+  const ConstTensorRef& tensor = specs_[operand].tensor;
+  if (!tensor.present) {
+    return {};
+  }
+  TensorRef ref(tensor.type, addresses_[operand], tensor.dims, tensor.strides, tensor.device);
+  ref.accumulate = tensor.accumulate;
+  return ref;
+}
+
+Status Trial::Poison(internal::Plan& plan) {
+  const DriverApi& driver = Driver();
+  if (plan.workspace() > workspace_.size()) {
+    workspace_ = Buffer();
+    Result<Buffer> workspace = Buffer::Allocate(plan.workspace(), stream_);
+    if (!workspace.ok()) {
+      return workspace.status();
+    }
+    workspace_ = std::move(*workspace);
+  }
+  if (workspace_.size() > 0) {
+    driver.cuMemsetD8Async(Address(workspace_.data()), kPoison, workspace_.size(), stream_);
+  }
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
+    const std::size_t bytes = specs_[i].tensor.present ? SpanBytes(specs_[i].tensor) : 0;
+    if (!specs_[i].is_output || bytes == 0) {
+      continue;
+    }
+    const CUresult result =
+        Before(i) == nullptr
+            ? driver.cuMemsetD8Async(Address(addresses_[i]), kPoison, bytes, stream_)
+            : driver.cuMemcpyAsync(Address(addresses_[i]), Address(Before(i)), bytes, stream_);
+    if (result != CUDA_SUCCESS) {
+      return ToStatus(result, "poisoning an output");
+    }
+  }
+  return {};
+}
+
+Status Trial::Wait() {
+  return ToStatus(Driver().cuStreamSynchronize(stream_), "waiting for a trial run");
+}
+
+Status Trial::Run(internal::Plan& plan) {
+  if (Status status = Poison(plan); !status.ok()) {
+    return status;
+  }
+  if (Status status = plan.Run({stream_, addresses_, workspace_.data()}); !status.ok()) {
+    return status;
+  }
+  return Wait();
+}
+
+Status Trial::CheckWritten() {
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
+    if (!specs_[i].is_output || buffers_[i].size() == 0) {
+      continue;
+    }
+    const TensorRef output = Ref(i);
+    if (Status status = CompareTensors(device_, stream_, output, output, difference());
+        !status.ok()) {
+      return status;
+    }
+    const Result<Difference> found = Read();
+    if (!found.ok()) {
+      return found.status();
+    }
+    if (found->not_finite > 0) {
+      return Internal(
+          "left " + std::to_string(found->not_finite) + " of " +
+          std::to_string(NumElements(output.dims)) + " elements unwritten or not finite");
+    }
+  }
+  return {};
+}
+
+Result<Difference> Trial::Read() {
+  Difference difference;
+  if (Status status = ToStatus(
+          Driver().cuMemcpyAsync(
+              reinterpret_cast<CUdeviceptr>(&difference), Address(difference_.data()),
+              sizeof(difference), stream_),
+          "reading a difference");
+      !status.ok()) {
+    return status;
+  }
+  if (Status status = Wait(); !status.ok()) {
+    return status;
+  }
+  return difference;
+}
+
+Result<double> Trial::Time(internal::Plan& plan) {
+  const DriverApi& driver = Driver();
+  if (flush_.size() == 0) {
+    Result<Buffer> flush = Buffer::Allocate(2 * device_.l2_bytes(), stream_);
+    if (!flush.ok()) {
+      return flush.status();
+    }
+    flush_ = std::move(*flush);
+  }
+  driver.cuMemsetD8Async(Address(flush_.data()), 0, flush_.size(), stream_);
+  driver.cuEventRecord(begin_, stream_);
+  if (Status status = plan.Run({stream_, addresses_, workspace_.data()}); !status.ok()) {
+    return status;
+  }
+  driver.cuEventRecord(end_, stream_);
+  if (Status status = Wait(); !status.ok()) {
+    return status;
+  }
+  float milliseconds = 0;
+  if (Status status = ToStatus(
+          driver.cuEventElapsedTime(&milliseconds, begin_, end_), "reading the time of a run");
+      !status.ok()) {
+    return status;
+  }
+  return milliseconds;
+}
+
+Status CheckDifference(const Difference& difference, DataType type, double terms, bool tf32) {
+  // Rounding of the result, and a random walk of the rounding of partial sums.
+  const double walk = 1 + (std::sqrt(terms) / 64);
+  double allowed = 0;
+  switch (type) {
+    case DataType::kFloat:
+      allowed = tf32 ? 2e-3 : 1e-6 * walk;
+      break;
+    case DataType::kDouble:
+      allowed = 1e-14 * walk;
+      break;
+    case DataType::kMLFloat16:
+      allowed = 5e-4 + (1e-6 * walk);
+      break;
+    case DataType::kBFloat16:
+      allowed = 4e-3 + (1e-6 * walk);
+      break;
+  }
+  if (difference.not_finite > 0) {
+    return Internal(std::to_string(difference.not_finite) + " elements are not finite");
+  }
+  const double relative =
+      std::sqrt(difference.squared_error) / std::sqrt(std::max(difference.squared_expected, 1e-30));
+  if (relative <= allowed) {
+    return {};
+  }
+  std::array<char, 160> text{};
+  std::snprintf(
+      text.data(), text.size(),
+      "disagrees with the direct computation: relative error %.2e, expected at most %.2e; largest "
+      "error %.2e",
+      relative, allowed, difference.largest_error);
+  return Internal(text.data());
+}
+
+}  // namespace gradsmith::cuda

@@ -1,0 +1,91 @@
+#ifndef GRADSMITH_CUDA_TRIAL_H_
+#define GRADSMITH_CUDA_TRIAL_H_
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/plan.h"
+#include "cuda/buffer.h"
+#include "cuda/device.h"
+#include "cuda/tensor_ops.h"
+#include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
+
+namespace gradsmith::cuda {
+
+/// TrialOperand is one of a problem's tensors. Its address counts for its alignment, and is read
+/// where there is no memory for a copy.
+struct TrialOperand {
+  ConstTensorRef tensor;
+  bool is_output = false;
+};
+
+/// Trial is where candidates are tried: memory of the problem's shapes, strides and alignment, apart
+/// from the caller's, with random inputs, on a stream of its own.
+class Trial {
+ public:
+  /// Create allocates and fills; it waits for the caller's stream. Absent operands stay absent.
+  static Result<std::unique_ptr<Trial>>
+  Create(const DeviceInfo& device, CUstream callers_stream, const std::vector<TrialOperand>& operands);
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+  ~Trial();
+
+  [[nodiscard]] CUstream stream() const { return stream_; }
+  /// The trial's addresses, null for absent operands.
+  [[nodiscard]] std::span<void* const> operands() const { return addresses_; }
+  /// What an output held before a run that adds to it; null for others.
+  [[nodiscard]] const void* Before(std::size_t operand) const;
+  /// The operand in the trial's memory.
+  [[nodiscard]] TensorRef Ref(std::size_t operand) const;
+
+  /// Run poisons the outputs, or restores those that are added to, and the workspace, then runs the
+  /// plan once and waits.
+  Status Run(internal::Plan& plan);
+
+  /// CheckWritten reads all outputs whole; an element that is not finite was not written, or wrongly.
+  Status CheckWritten();
+
+  /// Read waits and returns a difference that a kernel wrote to `difference()`.
+  [[nodiscard]] Difference* difference() const {
+    return static_cast<Difference*>(difference_.data());
+  }
+  Result<Difference> Read();
+
+  /// Time runs the plan once with cold caches and returns its milliseconds.
+  Result<double> Time(internal::Plan& plan);
+
+ private:
+  explicit Trial(const DeviceInfo& device) : device_(device) {}
+
+  Status Open(CUstream callers_stream);
+  Status AllocateAll(const std::vector<TrialOperand>& operands, bool copy_inputs);
+  Status Fill();
+  Status Poison(internal::Plan& plan);
+  Status Wait();
+
+  const DeviceInfo& device_;
+  CUstream stream_ = nullptr;
+  CUevent begin_ = nullptr;
+  CUevent end_ = nullptr;
+  std::vector<TrialOperand> specs_;
+  std::vector<Buffer> buffers_;
+  std::vector<Buffer> before_;
+  std::vector<void*> addresses_;
+  Buffer workspace_;
+  Buffer difference_;
+  /// Twice the size of the L2 cache: writing it leaves nothing else there.
+  Buffer flush_;
+};
+
+/// CheckDifference is an error where a result is further from what was expected than a type and the
+/// number of summed terms allow.
+Status CheckDifference(const Difference& difference, DataType type, double terms, bool tf32);
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_CUDA_TRIAL_H_

@@ -1,0 +1,48 @@
+#ifndef GRADSMITH_CACHE_H_
+#define GRADSMITH_CACHE_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
+
+/// What the library remembers of the kernels that it chose. The environment variable GRADSMITH_CACHE
+/// names the file, or is "off"; otherwise it is gradsmith/decisions.txt in the user's cache folder
+/// (XDG_CACHE_HOME, else ~/.cache).
+namespace gradsmith {
+
+/// CachedChoice is one problem and the kernel that it is computed with.
+struct CachedChoice {
+  /// Op, types, shapes, layout and policy.
+  std::string problem;
+  /// Source, engine and knobs.
+  std::string kernel;
+  SearchMode mode = SearchMode::kHeuristic;
+  /// 0 where it was not timed.
+  double milliseconds = 0;
+  std::size_t workspace = 0;
+};
+
+/// CachedChoices returns what is remembered, the last used first.
+std::vector<CachedChoice> CachedChoices();
+
+/// CacheFile returns the path of the file; empty where there is none.
+std::string CacheFile();
+
+/// ClearCache forgets all choices, those in the file as well.
+Status ClearCache();
+
+/// ExportCache writes all choices to a file that ImportCache reads: on another machine, those for
+/// the same GPU and cuDNN version serve.
+Status ExportCache(const std::string& path);
+Status ImportCache(const std::string& path);
+
+/// SetWarningHandler sets who is told of what is odd and harmless, as a damaged cache file. Without
+/// one, sentences go to standard error.
+void SetWarningHandler(std::function<void(const std::string& sentence)> handler);
+
+}  // namespace gradsmith
+
+#endif  // GRADSMITH_CACHE_H_

@@ -1,0 +1,11 @@
+#include "support/device_memory.h"
+
+#include <stdexcept>
+
+namespace gradsmith::support {
+
+std::unique_ptr<Memory> AllocateOnDevice(int /*ordinal*/, std::size_t /*size*/) {
+  throw std::logic_error("built without CUDA");
+}
+
+}  // namespace gradsmith::support
