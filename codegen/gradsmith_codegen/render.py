@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import builtins
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -21,27 +22,44 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 COLUMN_LIMIT = 100
 
 
-def render(plan: Plan) -> dict[str, str]:
-    """Returns what the generator writes: path below the output folder -> text."""
-    environment = _environment()
-    environment.globals["once"] = _Once()
-    template = environment.get_template
-    header, page = template("op_header.h.jinja"), template("op_page.md.jinja")
-    stubs, tests = template("ops_shard.cc.jinja"), template("generated_tests.cc.jinja")
-    contents = {
-        "include/gradsmith/ops.h": template("ops.h.jinja").render(plan=plan),
-        "src/dispatch_table.cc": template("dispatch_table.cc.jinja").render(plan=plan),
-        "docs/README.md": template("support_matrix.md.jinja").render(plan=plan),
-    }
-    for op in plan.ops:
-        contents[f"include/gradsmith/ops/{op.snake}.h"] = header.render(op=op)
-        contents[f"docs/{op.name}.md"] = page.render(op=op, plan=plan)
+@dataclass(frozen=True)
+class Artefact:
+    """A file to be: its path below the output folder, its template, and what that is given."""
+
+    path: str
+    template: str
+    context: dict[str, object]
+    weight: int  # about how long it takes, as a multiple of what the quickest op takes
+
+
+def artefacts(plan: Plan) -> list[Artefact]:
+    """What the generator writes, kind by kind."""
+    stubs, tests, headers, pages = [], [], [], []
     for shard in range(plan.shards):
         ops = plan.shard(shard)
         context = {"plan": plan, "ops": ops, "shard": shard, "entries": plan.entries(ops)}
-        contents[f"src/ops_shard_{shard}.cc"] = stubs.render(context)
-        contents[f"tests/generated_tests_{shard}.cc"] = tests.render(context)
-    return contents
+        stubs.append(Artefact(f"src/ops_shard_{shard}.cc", "ops_shard.cc.jinja", context, 6 * len(ops)))
+        path = f"tests/generated_tests_{shard}.cc"
+        tests.append(Artefact(path, "generated_tests.cc.jinja", context, 4 * len(ops)))
+    for op in plan.ops:
+        context = {"plan": plan, "op": op}
+        headers.append(Artefact(f"include/gradsmith/ops/{op.snake}.h", "op_header.h.jinja", context, 6))
+        pages.append(Artefact(f"docs/{op.name}.md", "op_page.md.jinja", context, 3))
+    context, count = {"plan": plan}, len(plan.ops)
+    tables = [
+        Artefact("include/gradsmith/ops.h", "ops.h.jinja", context, count),
+        Artefact("src/dispatch_table.cc", "dispatch_table.cc.jinja", context, count),
+        Artefact("docs/README.md", "support_matrix.md.jinja", context, count),
+    ]
+    return [*stubs, *tests, *headers, *pages, *tables]
+
+
+def render(wanted: Iterable[Artefact]) -> Iterator[tuple[str, str]]:
+    """Path and text of each artefact, one at a time."""
+    environment = _environment()
+    environment.globals["once"] = _Once()
+    for artefact in wanted:
+        yield artefact.path, environment.get_template(artefact.template).render(artefact.context)
 
 
 def templates() -> list[Path]:
