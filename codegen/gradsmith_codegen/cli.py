@@ -56,19 +56,19 @@ def _generate(options: argparse.Namespace) -> int:
         options.parser.error("--check writes nothing, --stamp neither")
 
     # Only this command needs the templates' engine, whose import takes longer than a check.
-    from . import files
+    from . import output
     from .plan import make_plan
-    from .render import render, templates
+    from .render import templates
 
     schema = _load(options)
     if not schema:
         return FAILED
-    contents = render(make_plan(schema, options.shards))
+    plan = make_plan(schema, options.shards)
     if options.check:
-        difference = files.compare(options.out, contents)
+        difference = output.compare(options.out, plan)
         sys.stdout.write(difference)
         return FAILED if difference else OK
-    changes = files.write(options.out, contents)
+    changes = output.write(options.out, plan)
     if options.depfile:
         options.depfile.parent.mkdir(parents=True, exist_ok=True)
         dependencies = [options.schema, *modules(), *templates()]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,31 +13,54 @@ MANIFEST = "manifest.txt"
 
 @dataclass(frozen=True)
 class Changes:
-    """What `write` did, as paths below the folder."""
+    """What was done, as paths below the folder."""
 
     written: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
 
+    @classmethod
+    def sum(cls, parts: Iterable[Changes]) -> Changes:
+        total = cls()
+        for part in parts:
+            total.written.extend(part.written)
+            total.unchanged.extend(part.unchanged)
+            total.removed.extend(part.removed)
+        return total
 
-def with_manifest(contents: dict[str, str]) -> dict[str, str]:
-    listing = "".join(f"{path}\n" for path in sorted([*contents, MANIFEST]))
-    return {**contents, MANIFEST: listing}
+
+def manifest(paths: Iterable[str]) -> tuple[str, str]:
+    """Path and text of the list of all files, itself included."""
+    return MANIFEST, "".join(f"{path}\n" for path in sorted([*paths, MANIFEST]))
 
 
-def write(folder: Path, contents: dict[str, str]) -> Changes:
-    """Brings the folder to `contents`. Files that the last run wrote and this one does not are removed."""
-    contents = with_manifest(contents)
-    changes = Changes()
-    for path in _orphans(folder, contents):
+def orphans(folder: Path, paths: Iterable[str]) -> list[str]:
+    """The files that the last run wrote and that are not among `paths`."""
+    kept = {*paths, MANIFEST}
+    listed = _read(folder / MANIFEST).splitlines()
+    return [path for path in listed if path not in kept and _is_below(path)]
+
+
+def remove_orphans(folder: Path, paths: Iterable[str]) -> list[str]:
+    removed = orphans(folder, paths)
+    for path in removed:
         (folder / path).unlink(missing_ok=True)
-        changes.removed.append(path)
-    for parent in {(folder / path).parent for path in contents}:
-        parent.mkdir(parents=True, exist_ok=True)
-    for path, text in contents.items():
+    return removed
+
+
+def make_folders(folder: Path, paths: Iterable[str]) -> None:
+    """Makes the folders that hold `paths`, and the folder itself."""
+    for parent in {"", *(path.rpartition("/")[0] for path in paths)}:
+        (folder / parent).mkdir(parents=True, exist_ok=True)
+
+
+def write(folder: Path, contents: Iterable[tuple[str, str]]) -> Changes:
+    """Writes the files whose text, given with their path, is not what they hold. Folders must be there."""
+    changes = Changes()
+    for path, text in contents:
         data = text.encode("utf-8")
         target = folder / path
-        if _read_bytes(target) == data:
+        if _holds(target, data):
             changes.unchanged.append(path)
             continue
         target.write_bytes(data)  # cut short, it differs, and the next run writes it again
@@ -43,26 +68,20 @@ def write(folder: Path, contents: dict[str, str]) -> Changes:
     return changes
 
 
-def compare(folder: Path, contents: dict[str, str]) -> str:
-    """A unified diff from what is on disk to what would be written; empty where they are equal."""
-    contents = with_manifest(contents)
-    diff: list[str] = []
-    for path in sorted([*contents, *_orphans(folder, contents)]):
+def compare(folder: Path, contents: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """For each file that differs, by path: a unified diff from what is on disk to the text given for it."""
+    diffs: dict[str, str] = {}
+    for path, new in contents:
         old = _read(folder / path)
-        new = contents.get(path, "")
         if old != new:
-            diff += difflib.unified_diff(
+            diff = difflib.unified_diff(
                 old.splitlines(keepends=True),
                 new.splitlines(keepends=True),
                 f"{path} (on disk)",
                 f"{path} (generated)",
             )
-    return "".join(line if line.endswith("\n") else line + "\n" for line in diff)
-
-
-def _orphans(folder: Path, contents: dict[str, str]) -> list[str]:
-    listed = _read(folder / MANIFEST).splitlines()
-    return [path for path in listed if path not in contents and _is_below(path)]
+            diffs[path] = "".join(line if line.endswith("\n") else line + "\n" for line in diff)
+    return diffs
 
 
 def _is_below(path: str) -> bool:
@@ -72,11 +91,15 @@ def _is_below(path: str) -> bool:
 
 def _read(path: Path) -> str:
     """The file's text; empty where there is none."""
-    return (_read_bytes(path) or b"").decode("utf-8", "replace")
-
-
-def _read_bytes(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return path.read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:
-        return None
+        return ""
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    try:
+        with path.open("rb", buffering=0) as file:
+            return os.fstat(file.fileno()).st_size == len(data) and file.read() == data
+    except FileNotFoundError:
+        return False

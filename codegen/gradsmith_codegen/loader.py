@@ -60,13 +60,14 @@ class Node:
     @property
     def span(self) -> Span:
         """What a caret underlines: the node, as far as it is on its first line, without anchor and tag."""
-        line, column = self.start.line, self.start.column
+        start, end = self.start, self.end
+        line, column = start.line, start.column
         text = self.source.lines[line]
         if text.startswith(("&", "!"), column):
             properties = _NODE_PROPERTIES.match(text, column)
             column = properties.end() if properties else column
-        end = self.end.column if self.end.line == line else len(text.rstrip())
-        return Span(line + 1, column + 1, max(1, end - column))
+        length = (end.column if end.line == line else len(text.rstrip())) - column
+        return Span(line + 1, column + 1, length if length > 0 else 1)
 
 
 class Scalar(Node):
@@ -88,7 +89,8 @@ class Sequence(Node):
     kind = "a list"
 
     def __init__(self, source: Source, start: Any) -> None:
-        super().__init__(source, start, start)
+        self.source = source
+        self.start = self.end = start
         self.items: list[Node] = []
 
 
@@ -100,7 +102,8 @@ class Mapping(Node):
     kind = "a mapping"
 
     def __init__(self, source: Source, start: Any) -> None:
-        super().__init__(source, start, start)
+        self.source = source
+        self.start = self.end = start
         self.items: list[Node] = []
 
 
@@ -217,7 +220,10 @@ class _Composer:
                 current = node.items
             elif kind is SequenceEndEvent or kind is MappingEndEvent:
                 current = outer.pop()
-                self._close(current[-1], event)
+                current[-1].end = event.end_mark
+                anchor = self._open_anchors.pop()
+                if anchor:
+                    anchor.open = False
             elif kind is AliasEvent:
                 current.append(self._alias(event))
             elif kind is DocumentStartEvent and top:
@@ -236,12 +242,6 @@ class _Composer:
             self.diagnostics.append(faults.too_deep(_span(event), MAX_DEPTH))
             raise _Abandoned
         return node
-
-    def _close(self, node: Node, event: Any) -> None:
-        node.end = event.end_mark
-        anchor = self._open_anchors.pop()
-        if anchor:
-            anchor.open = False
 
     def _properties(self, event: Any, node: Node, is_open: bool) -> _Anchor | None:
         if event.tag is not None:

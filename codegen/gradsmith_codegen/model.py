@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A piece of one line: 1-based line and column, and how many characters a caret underlines."""
 
     line: int
@@ -95,7 +96,7 @@ class Dim:
     constant: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tensor(Located):
     """An input or an output. `shape` of one declared with `like` is that of the tensor it is like."""
 
@@ -110,7 +111,7 @@ class Tensor(Located):
     in_place_of: str = ""
     spans: Mapping[str, Span] = _spans()
 
-    @property
+    @cached_property
     def shape_text(self) -> str:
         return "[" + ", ".join(dim.text for dim in self.shape) + "]"
 

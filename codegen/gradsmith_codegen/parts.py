@@ -49,10 +49,11 @@ class PartReader(ValueReader):
 
     def _tensor(self, key: Scalar, node: Node, role: str, keys: Keys) -> Tensor:
         owner = f"{role} '{key.value}'"
+        span = key.span
         before = self.fault_count
         entries = self.entries(node, owner)
         if self.fault_count == before:
-            self._tensor_keys(entries, owner, key.span, keys)
+            self._tensor_keys(entries, owner, span, keys)
 
         def word(name: str) -> str:
             return self.text(entries[name][1], f"'{name}' of {owner}", "a name") if name in entries else ""
@@ -63,7 +64,7 @@ class PartReader(ValueReader):
             name=key.value,
             type=alias.value if alias else type_name,
             shape=self._shape(entries["shape"][1], owner) if "shape" in entries else (),
-            span=key.span,
+            span=span,
             doc=self.doc(entries),
             optional="optional" in entries and self.boolean(entries["optional"][1], f"'optional' of {owner}"),
             like=word("like"),
@@ -115,15 +116,16 @@ class PartReader(ValueReader):
 
     def _symbol(self, key: Scalar, node: Node) -> Symbol:
         owner = f"symbol '{key.value}'"
+        span = key.span
         entries = self.entries(node, owner)
-        self.known_keys(entries, owner, key.span, vocabulary.SYMBOL)
+        self.known_keys(entries, owner, span, vocabulary.SYMBOL)
         minimum, maximum, length_of = 0, grammar.MAX_RANK, ""
         if "length" in entries:
             minimum, maximum, length_of = self._symbol_length(entries["length"][1], owner)
         return Symbol(
             name=key.value,
             is_list="length" in entries,
-            span=key.span,
+            span=span,
             min_length=minimum,
             max_length=maximum,
             length_of=length_of,
@@ -310,12 +312,15 @@ class PartReader(ValueReader):
                 self.report(faults.nothing_there(node.span, owner, "case"))
             kinds = {a.name: a.kind for a in attributes if a.name not in tensors}
             keys = Keys(vocabulary.CASE.required, (*vocabulary.CASE.optional, *tensors, *kinds))
-            cases = [self._case(item, owner, keys, kinds) for item in items]
+            shaped = set(tensors).difference(vocabulary.CASE.all)
+            cases = [self._case(item, owner, keys, kinds, shaped) for item in items]
             return tuple(case for case in cases if case)
 
         return self.once(("cases", id(node), tensors, id(attributes)), read)
 
-    def _case(self, node: Node, op: str, keys: Keys, kinds: dict[str, AttributeKind]) -> Case | None:
+    def _case(
+        self, node: Node, op: str, keys: Keys, kinds: dict[str, AttributeKind], shaped: set[str]
+    ) -> Case | None:
         before = self.fault_count
         entries = self.entries(node, "a case")
         name, span = "", Span(node.start.line + 1, node.start.column + 1)
@@ -329,7 +334,7 @@ class PartReader(ValueReader):
         for key, (_, value_node) in entries.items():
             if key in kinds:
                 values.append((key, self.value(value_node, f"'{key}'", kinds[key]) or 0))
-            elif key in keys and key not in vocabulary.CASE:
+            elif key in shaped:
                 shapes.append((key, self.integers(value_node, f"the shape of '{key}'") or ()))
         if self.fault_count != before:
             return None

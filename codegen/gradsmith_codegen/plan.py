@@ -107,6 +107,11 @@ class OpPlan:
         return ", ".join(self.type_parameters)
 
     @cached_property
+    def backends(self) -> str:
+        """`cpu, cuda`."""
+        return ", ".join(backend.value for backend in self.op.backends)
+
+    @cached_property
     def required_inputs(self) -> list[model.Tensor]:
         return [tensor for tensor in self.op.inputs if not tensor.optional]
 
@@ -114,11 +119,17 @@ class OpPlan:
     def rules(self) -> list[model.Symbol]:
         return [symbol for symbol in self.op.symbols if symbol.rule]
 
-    def symbol_index(self, name: str) -> int:
-        return self._symbol_indices[name]
+    @cached_property
+    def symbol_indices(self) -> dict[str, int]:
+        return {symbol.name: i for i, symbol in enumerate(self.op.symbols)}
 
-    def attribute_index(self, name: str) -> int:
-        return self._attribute_indices[name]
+    @cached_property
+    def attribute_indices(self) -> dict[str, int]:
+        return {attribute.name: i for i, attribute in enumerate(self.op.attributes)}
+
+    @cached_property
+    def input_indices(self) -> dict[str, int]:
+        return {tensor.name: i for i, tensor in enumerate(self.op.inputs)}
 
     @cached_property
     def attributes_identity(self) -> object:
@@ -135,8 +146,9 @@ class OpPlan:
         """The different shapes that the tensors have, by their text."""
         return {tensor.shape_text: tensor.shape for tensor in self.op.inputs + self.op.outputs}
 
-    def shape_index(self, tensor: model.Tensor) -> int:
-        return list(self.shapes).index(tensor.shape_text)
+    @cached_property
+    def shape_indices(self) -> dict[str, int]:
+        return {text: i for i, text in enumerate(self.shapes)}
 
     def attributes_of(self, case: model.Case) -> list[tuple[model.Attribute, model.AttributeValue]]:
         """What the case sets, in the order of the attributes struct."""
@@ -144,19 +156,8 @@ class OpPlan:
         return [(a, given[a.name]) for a in self.op.attributes if a.name in given] if given else []
 
     def rule_arguments(self, rule: model.ShapeRule) -> list[str]:
-        symbols = [f"symbols[{self.symbol_index(name)}]" for name in rule.arguments]
+        symbols = [f"symbols[{self.symbol_indices[name]}]" for name in rule.arguments]
         return ["KernelAttributes(attributes)", *symbols]
-
-    def input_index(self, name: str) -> int:
-        return next(i for i, tensor in enumerate(self.op.inputs) if tensor.name == name)
-
-    @cached_property
-    def _symbol_indices(self) -> dict[str, int]:
-        return {symbol.name: i for i, symbol in enumerate(self.op.symbols)}
-
-    @cached_property
-    def _attribute_indices(self) -> dict[str, int]:
-        return {attribute.name: i for i, attribute in enumerate(self.op.attributes)}
 
 
 class PlaceFinder(dict[model.Span, Place]):
@@ -198,13 +199,19 @@ class Plan:
 
 def make_plan(schema: model.Schema, shards: int) -> Plan:
     places = PlaceFinder(schema)
+
+    # Aliased rows are one object, and are planned once.
+    rows = {id(op.rows): op.rows for op in schema.ops}
+    row_plans = {
+        key: tuple(RowPlan(row, places[row.span]) for row in op_rows) for key, op_rows in rows.items()
+    }
     ops = tuple(
         OpPlan(
             op=op,
             schema=schema,
             shard=shard_of(op.name, shards),
             place=places[model.Span(op.line, 1)],
-            rows=tuple(RowPlan(row, places[row.span]) for row in op.rows),
+            rows=row_plans[id(op.rows)],
             places=places,
         )
         for op in schema.ops

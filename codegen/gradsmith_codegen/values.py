@@ -192,15 +192,17 @@ class ValueReader:
         for key, value in zip(node.items[::2], node.items[1::2], strict=True):
             if type(key) is not Scalar:
                 self.report_kind(key, "a key", "a word")
-            elif key.value in own:
-                self._report_duplicate(key, own[key.value][0])
-            elif key.value == "<<" and key.plain:
+                continue
+            text = key.value
+            if text in own:
+                self._report_duplicate(key, own[text][0])
+            elif text == "<<" and key.plain:
                 if merge_key:
                     self._report_duplicate(key, merge_key)
                 merge_key = merge_key or key
                 merged = merged or self._merged(value)
-            elif not key.plain or scalars.is_word(key.value):
-                own[key.value] = (key, value)
+            elif not key.plain or scalars.is_word(text):
+                own[text] = (key, value)
             else:
                 self.text(key, "a key", "a word")  # which says why it is none
         return {**merged, **own} if merged else own

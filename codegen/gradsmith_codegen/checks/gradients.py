@@ -112,17 +112,17 @@ def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
     pairs = [(t, outputs[t.gradient_of] if t.gradient_of else (inputs | outputs)[t.name]) for t in op.inputs]
     pairs += [(t, inputs[t.gradient_of]) for t in op.outputs if t.gradient_of]
     for tensor, original in pairs:
-        note = Note(
-            f"'{original.name}' of '{forward.name}' is {original.type} {original.shape_text}", original.span
-        )
-        whose = f"'{original.name}' of '{forward.name}'"
         if tensor.type != original.type:
-            message = f"'{tensor.name}' has type {tensor.type}, unlike {whose}"
-            yield Finding(message, tensor.at("type"), (note,))
+            difference, span = f"type {tensor.type}", tensor.at("type")
         elif tensor.like not in differing and not renaming.matches(tensor, original):
             differing.add(tensor.name)
-            message = f"'{tensor.name}' has shape {tensor.shape_text}, unlike {whose}"
-            yield Finding(message, tensor.at("like" if tensor.like else "shape"), (note,))
+            difference = f"shape {tensor.shape_text}"
+            span = tensor.at("like" if tensor.like else "shape")
+        else:
+            continue
+        whose = f"'{original.name}' of '{forward.name}'"
+        note = Note(f"{whose} is {original.type} {original.shape_text}", original.span)
+        yield Finding(f"'{tensor.name}' has {difference}, unlike {whose}", span, (note,))
 
 
 class _Renaming:

@@ -72,18 +72,21 @@ class OpRule:
     needs: tuple[str, ...]
     blames: tuple[str, ...]
 
-    def run(self, scope: Scope) -> Iterator[Diagnostic]:
+    def run(self, scope: Scope) -> list[Diagnostic]:
         draft = scope.draft
         if not draft.broken.isdisjoint(self.needs):
-            return
-        for finding in self.function(draft.op, scope):
-            draft.broken.update(self.blames)
-            diagnostic = Diagnostic(
-                self.rule.id, self.rule.severity, finding.message, finding.span, finding.notes
-            )
-            if not draft.op.line <= finding.span.line <= scope.last_line:
-                diagnostic = diagnostic.noting(f"used by operator '{draft.op.name}'", draft.op.span)
-            yield diagnostic
+            return []
+        return [self._diagnostic(finding, scope) for finding in self.function(draft.op, scope)]
+
+    def _diagnostic(self, finding: Finding, scope: Scope) -> Diagnostic:
+        draft = scope.draft
+        draft.broken.update(self.blames)
+        diagnostic = Diagnostic(
+            self.rule.id, self.rule.severity, finding.message, finding.span, finding.notes
+        )
+        if not draft.op.line <= finding.span.line <= scope.last_line:
+            diagnostic = diagnostic.noting(f"used by operator '{draft.op.name}'", draft.op.span)
+        return diagnostic
 
 
 @dataclass(frozen=True, slots=True)

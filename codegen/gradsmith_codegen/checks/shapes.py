@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..diagnostics import Note
 from ..faults import did_you_mean
 from ..grammar import MAX_RANK, family
-from ..model import AttributeKind, Dim, Op, Span, Tensor
+from ..model import AttributeKind, Dim, Op, Span, Symbol, Tensor
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 MAX_SYMBOLS = 16  # ShapeSymbols::kCapacity of the runtime
@@ -123,25 +123,25 @@ def undeclared_list(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G307", needs=SHAPES, blames=("dims",))
 def list_and_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
     """A symbol is a list in one place and a single dim in another."""
-    first: dict[str, tuple[bool, Note]] = {
-        symbol.name: (
-            symbol.is_list,
-            Note(f"{'with' if symbol.is_list else 'without'} a length here", symbol.span),
-        )
-        for symbol in scope.draft.declared.values()
-    }
+    first: dict[str, Symbol | Dim] = dict(scope.draft.declared)
     for _, dim in _dims(op):
         if not dim.symbol:
             continue
-        kind = "a list" if dim.is_list else "a single dim"
-        is_list, note = first.setdefault(dim.symbol, (dim.is_list, Note(f"{kind} here", dim.span)))
-        if is_list is not dim.is_list:
+        known = first.setdefault(dim.symbol, dim)
+        if known.is_list is not dim.is_list:
             remedy = (
                 f'write "*{dim.symbol}"'
-                if is_list
+                if known.is_list
                 else f"write {dim.symbol}, or give it a length under 'dims'"
             )
-            yield Finding(f"'{dim.symbol}' is {kind} here, and not elsewhere; {remedy}", dim.span, (note,))
+            message = f"'{dim.symbol}' is {_list_or_single(dim)} here, and not elsewhere; {remedy}"
+            yield Finding(message, dim.span, (Note(f"{_list_or_single(known)} here", known.span),))
+
+
+def _list_or_single(noun: Symbol | Dim) -> str:
+    if isinstance(noun, Symbol):
+        return f"{'with' if noun.is_list else 'without'} a length"
+    return "a list" if noun.is_list else "a single dim"
 
 
 @op_rule("G308", needs=SHAPES, blames=("dims",))
