@@ -10,6 +10,10 @@ install(TARGETS gradsmith EXPORT gradsmith-targets ARCHIVE DESTINATION "${CMAKE_
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/runtime/include/" "${GRADSMITH_GENERATED_DIR}/include/"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 
+if(TARGET gradsmith-tune)
+  install(TARGETS gradsmith-tune gradsmith-support RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+
 install(EXPORT gradsmith-targets NAMESPACE gradsmith:: DESTINATION "${gradsmith_package_dir}")
 configure_package_config_file(
   "${CMAKE_CURRENT_LIST_DIR}/gradsmith-config.cmake.in" "${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config.cmake"

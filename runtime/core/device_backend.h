@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_CORE_DEVICE_BACKEND_H_
 #define GRADSMITH_CORE_DEVICE_BACKEND_H_
 
+#include <cstddef>
 #include <memory>
 
 #include "gradsmith/context.h"
@@ -15,6 +16,13 @@ std::shared_ptr<WorkspaceArena> MakeWorkspaceArena(const ContextOptions& options
 
 /// CheckCudaDevice says what is missing to run on a device.
 Status CheckCudaDevice(int ordinal);
+
+/// Device memory for DeviceBuffer.
+Result<void*> AllocateCudaMemory(int ordinal, std::size_t size);
+void FreeCudaMemory(int ordinal, void* address);
+/// CopyCudaMemory copies between host and device on the context's stream, and waits.
+Status CopyCudaMemory(const Context& context, void* to, const void* from, std::size_t size);
+Status SynchronizeCuda(const Context& context);
 
 }  // namespace gradsmith::internal
 

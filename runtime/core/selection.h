@@ -23,7 +23,7 @@ struct SearchPolicy {
   std::size_t workspace_limit = std::numeric_limits<std::size_t>::max();
   /// For kBenchmark: no new candidate is begun after so many seconds.
   double budget_seconds = 10;
-  std::function<void(const SearchProgress&)> on_progress;
+  std::function<void(const SearchProgress&)> on_progress = {};
 };
 
 /// Decision names the candidate that a problem is computed with.

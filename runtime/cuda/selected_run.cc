@@ -25,24 +25,12 @@ using internal::Decision;
 using internal::DecisionCache;
 using internal::Plan;
 using internal::ProblemKey;
-using internal::SearchPolicy;
 using internal::SearchSpace;
 using internal::WorkspaceArena;
 
 /// Limits that differ little share their choices: only the power of two counts.
 std::size_t LimitBucket(std::size_t limit) {
   return limit == kNoLimit ? limit : std::bit_floor(limit);
-}
-
-SearchPolicy PolicyOf(const Context& context, DataType type) {
-  SearchPolicy policy;
-  policy.mode = context.search_mode();
-  policy.deterministic = IsDeterministic(context, type);
-  policy.allow_tf32 = context.options().allow_tf32;
-  policy.workspace_limit = LimitBucket(context.workspace_arena()->limit());
-  policy.budget_seconds = context.options().search_budget_seconds;
-  policy.on_progress = context.options().on_search_progress;
-  return policy;
 }
 
 bool Serves(const ReadyPlan& ready, SearchMode mode) {
@@ -112,6 +100,17 @@ Result<const DeviceInfo*> OpenCall(const Context& context) {
 
 bool IsDeterministic(const Context& context, DataType type) {
   return context.options().deterministic.value_or(type == DataType::kDouble);
+}
+
+internal::SearchPolicy PolicyOf(const Context& context, DataType type) {
+  internal::SearchPolicy policy;
+  policy.mode = context.search_mode();
+  policy.deterministic = IsDeterministic(context, type);
+  policy.allow_tf32 = context.options().allow_tf32;
+  policy.workspace_limit = LimitBucket(context.workspace_arena()->limit());
+  policy.budget_seconds = context.options().search_budget_seconds;
+  policy.on_progress = context.options().on_search_progress;
+  return policy;
 }
 
 void AddPolicy(

@@ -6,6 +6,7 @@
 
 #include "core/candidate.h"
 #include "core/problem_key.h"
+#include "core/selection.h"
 #include "cuda/device.h"
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
@@ -19,6 +20,9 @@ Result<const DeviceInfo*> OpenCall(const Context& context);
 
 /// IsDeterministic is the context's policy for a type.
 bool IsDeterministic(const Context& context, DataType type);
+
+/// PolicyOf returns the context's policies as selection takes them.
+internal::SearchPolicy PolicyOf(const Context& context, DataType type);
 
 /// AddPolicy adds to a key what every choice depends on besides the problem: policies, device,
 /// driver and cuDNN's version.

@@ -30,6 +30,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
       bool allow_tf32);
 
   [[nodiscard]] std::string Describe() const override { return conv::Describe(task_); }
+  [[nodiscard]] DataType type() const { return task_.problem.type; }
   [[nodiscard]] int batches() const override;
   std::vector<internal::Candidate>
   List(int batch, std::vector<internal::Rejection>* rejections) override;

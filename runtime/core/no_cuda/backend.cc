@@ -18,4 +18,22 @@ Status CheckCudaDevice(int /*ordinal*/) {
   return NoCuda();
 }
 
+Result<void*> AllocateCudaMemory(int /*ordinal*/, std::size_t /*size*/) {
+  return NoCuda();
+}
+
+void FreeCudaMemory(int /*ordinal*/, void* /*address*/) {}
+
+Status CopyCudaMemory(
+    const Context& /*context*/,
+    void* /*to*/,
+    const void* /*from*/,
+    std::size_t /*size*/) {
+  return NoCuda();
+}
+
+Status SynchronizeCuda(const Context& /*context*/) {
+  return NoCuda();
+}
+
 }  // namespace gradsmith::internal

@@ -3,7 +3,9 @@
 
 /// All of Gradsmith: the typed functions of every op, and the dynamic door.
 #include "gradsmith/attributes.h"
+#include "gradsmith/cache.h"
 #include "gradsmith/context.h"
+#include "gradsmith/device_buffer.h"
 #include "gradsmith/kernel.h"
 #include "gradsmith/ops.h"
 #include "gradsmith/registry.h"

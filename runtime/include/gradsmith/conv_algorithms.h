@@ -1,0 +1,120 @@
+#ifndef GRADSMITH_CONV_ALGORITHMS_H_
+#define GRADSMITH_CONV_ALGORITHMS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
+
+/// The choice of a convolution's algorithm in the caller's own hands. The ops choose by themselves;
+/// this is for those who port code that asks cuDNN for algorithms and workspaces, or who want to see
+/// what there is.
+namespace gradsmith {
+
+/// ConvPrimitive is what is computed from what: y from x and w, x's gradient from y's and w, w's
+/// gradient from x and y's.
+enum class ConvPrimitive : std::uint8_t { kForward, kBackwardData, kBackwardFilter };
+
+/// ConvGeometry are a convolution's attributes; empty lists mean the defaults.
+struct ConvGeometry {
+  IntList strides = {};    ///< default: 1s
+  IntList pads = {};       ///< begins, then ends; default: 0s
+  IntList dilations = {};  ///< default: 1s
+  std::int64_t group = 1;
+};
+
+/// ConvAlgorithm is one way to compute a primitive: an engine of cuDNN's graph API with its knobs, an
+/// algorithm of its legacy API, or our own kernel.
+struct ConvAlgorithm {
+  std::string name;
+  std::size_t workspace = 0;  ///< bytes
+  bool deterministic = true;
+  bool tf32 = false;
+  bool runtime_compiled = false;
+  bool reduced_precision = false;
+  double milliseconds = 0;  ///< where it was timed
+};
+
+/// WorkspaceLimit is the largest workspace worth offering.
+struct WorkspaceLimit {
+  /// Nine tenths of the device memory that is free now.
+  static WorkspaceLimit OfFreeMemory() { return {true, kNoLimit}; }
+  static WorkspaceLimit AtMost(std::size_t bytes) { return {false, bytes}; }
+  static WorkspaceLimit None() { return {false, kNoLimit}; }
+
+  bool of_free_memory = true;
+  std::size_t bytes = kNoLimit;
+};
+
+/// LargestWorkspace returns the limit in bytes on the context's device.
+Result<std::size_t> LargestWorkspace(const Context& context, const WorkspaceLimit& limit);
+
+/// ConvAttempt is an algorithm that did not run, and why.
+struct ConvAttempt {
+  std::string name;
+  Status status;
+};
+
+/// ConvAlgorithms holds what cuDNN needs to know of one primitive of one shape. It is prepared once
+/// and used while the shape, the strides and the alignment of the tensors stay. Use it from one
+/// thread at a time; it belongs to the thread that prepared it.
+///
+///     Result<ConvAlgorithms> algorithms = ConvAlgorithms::Prepare(
+///         context, ConvPrimitive::kBackwardFilter, x, dw, dy, {.pads = {1, 1, 1, 1}});
+///     Result<ConvAlgorithm> best = algorithms->Best(
+///         SearchMode::kBenchmark, WorkspaceLimit::AtMost(64 << 20));
+///     Status status = algorithms->Run({best->name});
+class ConvAlgorithms {
+ public:
+  /// Prepare makes the descriptors. x (N, C, D...), w (M, C / group, K...) and y (N, M, O...) are of
+  /// one type on the context's CUDA device; the one that is computed is written. The context and the
+  /// memory must outlive the result. Errors: shapes that do not fit; no CUDA.
+  static Result<ConvAlgorithms> Prepare(
+      const Context& context,
+      ConvPrimitive primitive,
+      const TensorRef& x,
+      const TensorRef& w,
+      const TensorRef& y,
+      const ConvGeometry& geometry);
+
+  ConvAlgorithms(ConvAlgorithms&&) noexcept;
+  ConvAlgorithms& operator=(ConvAlgorithms&&) noexcept;
+  ~ConvAlgorithms();
+
+  /// List returns all algorithms, whatever the policies, by source, each source's best first by
+  /// cuDNN's heuristics.
+  Result<std::vector<ConvAlgorithm>> List();
+
+  /// WorkspaceOf returns the bytes that an algorithm needs, by cuDNN's own answer.
+  Result<std::size_t> WorkspaceOf(const std::string& name);
+
+  /// Best returns the algorithm to take under the context's policies: for kBenchmark the fastest by
+  /// timing, for kHeuristic the first by heuristics, for kDefault the first deterministic one. Its
+  /// output has been compared with another computation of the same.
+  Result<ConvAlgorithm> Best(SearchMode mode, const WorkspaceLimit& limit);
+
+  /// Run tries the algorithms in order until one runs, and returns its name. Where one fails, also
+  /// for lack of memory, the next is tried; `attempts` receives why each of those failed.
+  Result<std::string>
+  Run(std::span<const std::string> names, std::vector<ConvAttempt>* attempts = nullptr);
+  Result<std::string>
+  Run(std::initializer_list<std::string> names, std::vector<ConvAttempt>* attempts = nullptr) {
+    return Run(std::span(names.begin(), names.size()), attempts);
+  }
+
+ private:
+  class Impl;
+  explicit ConvAlgorithms(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gradsmith
+
+#endif  // GRADSMITH_CONV_ALGORITHMS_H_

@@ -1,0 +1,308 @@
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cuda/buffer.h"
+#include "cuda/device.h"
+#include "gradsmith/cache.h"
+#include "gradsmith/context.h"
+#include "gradsmith/kernel.h"
+#include "gradsmith/ops.h"
+#include "gradsmith/registry.h"
+#include "problem_line.h"
+
+namespace gradsmith::tools {
+
+namespace {
+
+constexpr const char* kUsage = R"(Choose the kernels of a list of problems ahead of time, and look after what was chosen.
+
+    gradsmith-tune [options] FILE    tune the problems of FILE ("-": standard input)
+    gradsmith-tune --show            list what is remembered
+    gradsmith-tune --export FILE     write what is remembered to FILE
+    gradsmith-tune --import FILE     remember what FILE holds as well
+    gradsmith-tune --clear           forget all
+
+Each line of FILE is an op, the name of one of its rows, the dims of its inputs, and attributes; # begins a comment:
+
+    ConvGrad half X=128x64x56x56 W=64x64x3x3 pads=1,1,1,1 layout=NHWC
+
+Options
+    --device N           the CUDA device, 0 unless given
+    --mode MODE          benchmark (the default: time all kernels), heuristic or default
+    --budget SECONDS     per primitive: after that no further kernel is tried; 10 unless given
+    --allow-tf32         float may be multiplied in TF32
+    --deterministic      only kernels that give the same bits each time
+    --workspace BYTES    most workspace that a kernel may take
+
+The environment variable GRADSMITH_CACHE names the file that choices are kept in.
+)";
+
+struct Options {
+  ContextOptions context;
+  std::string file;
+  std::string verb;
+  std::string path;
+};
+
+int Fail(const std::string& message) {
+  std::cerr << "gradsmith-tune: " << message << "\n";
+  return 1;
+}
+
+/// Reads the arguments; false with a message in `*error`.
+class ArgumentReader {
+ public:
+  ArgumentReader(int argc, char** argv) : arguments_(argv + 1, argv + argc) {}
+
+  bool Read(Options* options, std::string* error) {
+    options->context.device.backend = Backend::kCuda;
+    options->context.search_mode = SearchMode::kBenchmark;
+    for (position_ = 0; position_ < arguments_.size(); ++position_) {
+      *error = ReadOne(options);
+      if (!error->empty()) {
+        return false;
+      }
+    }
+    if (options->verb.empty() && options->file.empty()) {
+      *error = "which file of problems? (--help says more)";
+    }
+    return error->empty();
+  }
+
+ private:
+  std::string ReadOne(Options* options) {
+    const std::string name = arguments_[position_];
+    if (name == "--help" || name == "-h" || name == "--show" || name == "--clear") {
+      options->verb = name;
+      return "";
+    }
+    if (name == "--allow-tf32") {
+      options->context.allow_tf32 = true;
+      return "";
+    }
+    if (name == "--deterministic") {
+      options->context.deterministic = true;
+      return "";
+    }
+    if (!name.starts_with("--")) {
+      options->file = name;
+      return "";
+    }
+    if (position_ + 1 == arguments_.size()) {
+      return name + ": unknown, or without its value";
+    }
+    return ReadValue(name, arguments_[++position_], options);
+  }
+
+  static std::string ReadValue(const std::string& name, const std::string& value, Options* options) {
+    if (name == "--export" || name == "--import") {
+      options->verb = name;
+      options->path = value;
+      return "";
+    }
+    if (name == "--mode") {
+      for (const SearchMode mode :
+           {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+        if (value == ToString(mode)) {
+          options->context.search_mode = mode;
+          return "";
+        }
+      }
+      return "--mode " + value + ": expected default, heuristic or benchmark";
+    }
+    char* end = nullptr;
+    const double number = std::strtod(value.c_str(), &end);
+    if (value.empty() || *end != '\0' || number < 0) {
+      return name + " " + value + ": expected a number, 0 or more";
+    }
+    if (name == "--device") {
+      options->context.device.index = static_cast<int>(number);
+    } else if (name == "--budget") {
+      options->context.search_budget_seconds = number;
+    } else if (name == "--workspace") {
+      options->context.workspace_limit = static_cast<std::size_t>(number);
+    } else {
+      return name + ": there is no such option (--help lists them)";
+    }
+    return "";
+  }
+
+  std::vector<std::string> arguments_;
+  std::size_t position_ = 0;
+};
+
+void ShowProgress(const SearchProgress& progress) {
+  std::fprintf(
+      stderr, "\r  %3d/%d tried, %.1f s, best %.4f ms: %-60.60s", progress.tried,
+      progress.candidates, progress.seconds, progress.best_milliseconds, progress.best.c_str());
+  if (progress.tried == progress.candidates) {
+    std::fputc('\n', stderr);
+  }
+}
+
+/// Device memory for a problem's arguments.
+class Arguments {
+ public:
+  Status Add(DataType type, const Dims& dims, bool channels_last, Device device) {
+    const auto bytes = static_cast<std::size_t>(NumElements(dims)) * SizeOf(type);
+    Result<cuda::Buffer> buffer = cuda::Buffer::Allocate(std::max<std::size_t>(bytes, 1), nullptr);
+    if (!buffer.ok()) {
+      return buffer.status();
+    }
+    const Strides strides =
+        channels_last && dims.size() > 2 ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
+    refs_.emplace_back(type, buffer->data(), dims, strides, device);
+    buffers_.push_back(std::move(*buffer));
+    return {};
+  }
+  void AddAbsent() { refs_.emplace_back(); }
+
+  [[nodiscard]] const std::vector<TensorRef>& refs() const { return refs_; }
+
+ private:
+  std::vector<cuda::Buffer> buffers_;
+  std::vector<TensorRef> refs_;
+};
+
+Status AddAll(
+    const Row& row,
+    std::span<const TensorSpec> specs,
+    const std::vector<Dims>& dims,
+    bool channels_last,
+    Device device,
+    Arguments* arguments) {
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (dims[i].empty()) {
+      arguments->AddAbsent();
+      continue;
+    }
+    const DataType type = specs[i].type_parameter < 0 ? specs[i].fixed_type
+                                                      : row.types[specs[i].type_parameter];
+    if (Status status = arguments->Add(type, dims[i], channels_last, device); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+Status Tune(const Registry& registry, const std::string& text, const Context& context) {
+  const Result<ProblemLine> line = ParseProblemLine(registry, text);
+  if (!line.ok()) {
+    return line.status();
+  }
+  const Result<const Row*> row = FindRow(registry, *line, Backend::kCuda);
+  if (!row.ok()) {
+    return row.status();
+  }
+  const Result<Shapes> shapes = InferShapes(registry, *line, **row);
+  if (!shapes.ok()) {
+    return shapes.status();
+  }
+  const Result<const cuda::DeviceInfo*> device = cuda::DeviceInfo::Open(context.device().index);
+  if (!device.ok()) {
+    return device.status();
+  }
+  const cuda::CurrentDevice current(**device);
+  const OpSchema& op = *(*row)->op;
+  Arguments inputs;
+  Arguments outputs;
+  Status status = AddAll(
+      **row, op.inputs, shapes->inputs, line->channels_last, context.device(), &inputs);
+  if (status.ok()) {
+    status = AddAll(
+        **row, op.outputs, shapes->outputs, line->channels_last, context.device(), &outputs);
+  }
+  const Result<Kernel> kernel = Kernel::Create(**row, line->attributes);
+  if (!status.ok() || !kernel.ok()) {
+    return status.ok() ? kernel.status() : status;
+  }
+  const std::vector<ConstTensorRef> const_inputs(inputs.refs().begin(), inputs.refs().end());
+  return kernel->Prepare(
+      context, std::span<const ConstTensorRef>(const_inputs),
+      std::span<const TensorRef>(outputs.refs()));
+}
+
+int TuneFile(const Options& options) {
+  std::ifstream file;
+  if (options.file != "-") {
+    file.open(options.file);
+    if (!file) {
+      return Fail("cannot read " + options.file);
+    }
+  }
+  std::istream& lines = options.file == "-" ? std::cin : file;
+  if (const Status status = CheckDevice(options.context.device); !status.ok()) {
+    return Fail(status.message());
+  }
+  Registry registry;
+  if (const Status status = RegisterAll(registry); !status.ok()) {
+    return Fail(status.message());
+  }
+  ContextOptions context_options = options.context;
+  context_options.on_search_progress = ShowProgress;
+  const Context context(context_options);
+  int failed = 0;
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    line.erase(std::min(line.find('#'), line.size()));
+    if (line.find_first_not_of(" \t\r") == std::string::npos) {
+      continue;
+    }
+    std::cerr << line << "\n";
+    if (const Status status = Tune(registry, line, context); !status.ok()) {
+      ++failed;
+      Fail(options.file + ":" + std::to_string(number) + ": " + status.message());
+    }
+  }
+  return failed == 0 ? 0 : 1;
+}
+
+int Show() {
+  std::cout << "# " << (CacheFile().empty() ? "no file" : CacheFile()) << "\n";
+  for (const CachedChoice& choice : CachedChoices()) {
+    std::printf(
+        "%-10s %9.4f ms %12zu bytes  %s  <-  %s\n", std::string(ToString(choice.mode)).c_str(),
+        choice.milliseconds, choice.workspace, choice.kernel.c_str(), choice.problem.c_str());
+  }
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  std::string error;
+  if (!ArgumentReader(argc, argv).Read(&options, &error)) {
+    Fail(error);
+    return 2;
+  }
+  if (options.verb == "--help" || options.verb == "-h") {
+    std::cout << kUsage;
+    return 0;
+  }
+  if (options.verb == "--show") {
+    return Show();
+  }
+  Status status;
+  if (options.verb == "--clear") {
+    status = ClearCache();
+  } else if (options.verb == "--export") {
+    status = ExportCache(options.path);
+  } else if (options.verb == "--import") {
+    status = ImportCache(options.path);
+  } else {
+    return TuneFile(options);
+  }
+  return status.ok() ? 0 : Fail(status.message());
+}
+
+}  // namespace
+
+}  // namespace gradsmith::tools
+
+int main(int argc, char** argv) {
+  return gradsmith::tools::Main(argc, argv);
+}
