@@ -539,7 +539,7 @@ void PlanAny(const ChannelView& view, SumPlan* plan) {
   task.channel_tiles = CeilDivide(view.channels, task.channels_at_once);
   const Slices slices = Slice(
       task.grid.count, CeilDivide(kEnoughSumBlocks, task.channel_tiles),
-      kSumBatch * (kSumThreads / task.channels_at_once));
+      kSumBatch * (std::int64_t{kSumThreads} / task.channels_at_once));
   task.count_per_slice = slices.size;
   plan->stage = SumStage::kAny;
   plan->blocks = slices.count * task.channel_tiles;

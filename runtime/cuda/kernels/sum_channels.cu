@@ -6,17 +6,19 @@
 namespace gradsmith::cuda {
 namespace {
 
-template <typename T>
-__device__ __forceinline__ Vector<T> LoadAnyVector(const T* from, bool aligned) {
-  if (aligned) {
+/// Loads a vector in one or, where data is not aligned, in many.
+template <bool kAligned, typename T>
+__device__ __forceinline__ Vector<T> LoadWhole(const T* from) {
+  if constexpr (kAligned) {
     return LoadVector(from);
-  }
-  Vector<T> vector;
+  } else {
+    Vector<T> vector;
 #pragma unroll
-  for (int i = 0; i < kVectorLength<T>; ++i) {
-    vector.values[i] = from[i];
+    for (int i = 0; i < kVectorLength<T>; ++i) {
+      vector.values[i] = from[i];
+    }
+    return vector;
   }
-  return vector;
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -27,19 +29,19 @@ __device__ __forceinline__ Vector<T> LoadAnyVector(const T* from, bool aligned) 
 /// channel e % channels. Every thread of the block takes part.
 template <typename A>
 __device__ __forceinline__ void
-SumOverBlock(const A* values, std::int64_t count, std::int64_t channels, A* partial) {
-  const auto threads = static_cast<std::int64_t>(blockDim.x);
+SumOverBlock(const A* values, int count, int channels, A* partial) {
+  const int threads = static_cast<int>(blockDim.x);
   // So many lanes share a channel that few channels still use the whole block.
   int share = 1;
   while (share < 32 && 2 * share * channels <= threads) {
     share *= 2;
   }
-  for (std::int64_t begin = 0; begin < channels * share; begin += threads) {
-    const std::int64_t channel = (begin + threadIdx.x) / share;
-    const std::int64_t lane = (begin + threadIdx.x) % share;
+  for (int begin = 0; begin < channels * share; begin += threads) {
+    const int channel = (begin + static_cast<int>(threadIdx.x)) / share;
+    const int lane = (begin + static_cast<int>(threadIdx.x)) % share;
     A sum = 0;
     if (channel < channels) {
-      for (std::int64_t e = channel + lane * channels; e < count; e += share * channels) {
+      for (int e = channel + lane * channels; e < count; e += share * channels) {
         sum += values[e];
       }
     }
@@ -48,6 +50,34 @@ SumOverBlock(const A* values, std::int64_t count, std::int64_t channels, A* part
     }
     if (channel < channels && lane == 0) {
       partial[channel] = sum;
+    }
+  }
+}
+
+/// Adds rows begin, begin + step, ... of one column of vectors to `sums`.
+template <bool kAligned, typename T>
+__device__ __forceinline__ void SumColumn(
+    const T* column,
+    std::int64_t pitch,
+    std::int64_t begin,
+    std::int64_t end,
+    int step,
+    Accumulator<T>* sums) {
+  using A = Accumulator<T>;
+  for (std::int64_t row = begin; row < end; row += kSumBatch * step) {
+    Vector<T> batch[kSumBatch];
+#pragma unroll
+    for (int i = 0; i < kSumBatch; ++i) {
+      const std::int64_t at = row + i * step;
+      batch[i] = ZeroVector<T>();
+      if (at < end) {
+        batch[i] = LoadWhole<kAligned>(column + at * pitch);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kVectorLength<T>; ++j) {
+      sums[j] += (Convert<A>(batch[0].values[j]) + Convert<A>(batch[1].values[j])) +
+                 (Convert<A>(batch[2].values[j]) + Convert<A>(batch[3].values[j]));
     }
   }
 }
@@ -68,22 +98,12 @@ SumColumns(const T* from, Accumulator<T>* partial, const ColumnSumsTask& task) {
   const std::int64_t end = min(begin + task.rows_per_slice, task.rows);
 
   A sums[kLength] = {};
-  if (active) {
-    const T* base = from + column * kLength;
-    for (std::int64_t row = begin + first_row; row < end; row += kSumBatch * task.rows_at_once) {
-      Vector<T> batch[kSumBatch];
-#pragma unroll
-      for (int i = 0; i < kSumBatch; ++i) {
-        const std::int64_t at = row + i * task.rows_at_once;
-        batch[i] = at < end ? LoadAnyVector(base + at * task.pitch, task.aligned != 0)
-                            : ZeroVector<T>();
-      }
-#pragma unroll
-      for (int j = 0; j < kLength; ++j) {
-        sums[j] += (Convert<A>(batch[0].values[j]) + Convert<A>(batch[1].values[j])) +
-                   (Convert<A>(batch[2].values[j]) + Convert<A>(batch[3].values[j]));
-      }
-    }
+  if (active && task.aligned != 0) {
+    SumColumn<true>(
+        from + column * kLength, task.pitch, begin + first_row, end, task.rows_at_once, sums);
+  } else if (active) {
+    SumColumn<false>(
+        from + column * kLength, task.pitch, begin + first_row, end, task.rows_at_once, sums);
   }
   if (task.tiles > 1) {
     if (active) {
@@ -104,7 +124,7 @@ SumColumns(const T* from, Accumulator<T>* partial, const ColumnSumsTask& task) {
   }
   __syncthreads();
   SumOverBlock(
-      values, task.rows_at_once * task.columns * kLength, task.channels,
+      values, task.rows_at_once * task.tile_columns * kLength, static_cast<int>(task.channels),
       partial + slice * task.channels);
 }
 
@@ -127,7 +147,7 @@ PieceAt(const RowSumsTask& task, std::int64_t channel_offset, std::int64_t index
   return {row + in_row, row + min(in_row + task.piece_length, task.row_length)};
 }
 
-/// The elements of the index-th aligned vector that are in a piece; the others count as zero.
+/// A vector of which elements first, ..., last - 1 are in a piece; the others count as zero.
 template <typename T>
 struct PieceVector {
   Vector<T> vector;
@@ -135,25 +155,20 @@ struct PieceVector {
   int last;
 };
 
-template <typename T>
+/// `begin` is a multiple of the vector's length. Nothing is loaded where last <= first.
+template <bool kAligned, typename T>
 __device__ __forceinline__ PieceVector<T>
-LoadPiece(const RowSumsTask& task, const T* from, const Piece& piece, std::int64_t index) {
+LoadPiece(const T* from, std::int64_t extent, std::int64_t begin, int first, int last) {
   constexpr int kLength = kVectorLength<T>;
-  const std::int64_t begin = index * kLength;
-  PieceVector<T> loaded;
-  loaded.first = begin >= piece.begin ? 0 : static_cast<int>(piece.begin - begin);
-  loaded.last =
-      begin + kLength <= piece.end ? kLength : max(0, static_cast<int>(piece.end - begin));
-  if (loaded.first >= loaded.last) {
-    loaded.vector = ZeroVector<T>();
-  } else if (task.aligned != 0 && begin + kLength <= task.extent) {
-    // It may reach into the row before or after; that is memory of the tensor still.
+  PieceVector<T> loaded = {ZeroVector<T>(), first, last};
+  // A whole vector may reach into the row before or after; that is memory of the tensor still.
+  const bool whole = kAligned && begin + kLength <= extent;
+  if (whole && first < last) {
     loaded.vector = LoadVector(from + begin);
-  } else {
-    loaded.vector = ZeroVector<T>();
+  } else if (!whole) {
 #pragma unroll
     for (int i = 0; i < kLength; ++i) {
-      if (i >= loaded.first && i < loaded.last) {
+      if (i >= first && i < last) {
         loaded.vector.values[i] = from[begin + i];
       }
     }
@@ -168,8 +183,13 @@ __device__ __forceinline__ Accumulator<T> SumOf(const PieceVector<T>& loaded) {
   A values[kLength];
 #pragma unroll
   for (int i = 0; i < kLength; ++i) {
-    const bool inside = i >= loaded.first && i < loaded.last;
-    values[i] = inside ? Convert<A>(loaded.vector.values[i]) : A(0);
+    values[i] = Convert<A>(loaded.vector.values[i]);
+  }
+  if (loaded.first > 0 || loaded.last < kLength) {
+#pragma unroll
+    for (int i = 0; i < kLength; ++i) {
+      values[i] = i >= loaded.first && i < loaded.last ? values[i] : A(0);
+    }
   }
 #pragma unroll
   for (int half = kLength / 2; half > 0; half /= 2) {
@@ -186,53 +206,110 @@ __device__ __forceinline__ Accumulator<T> SumOf(const PieceVector<T> (&batch)[kS
   return (SumOf(batch[0]) + SumOf(batch[1])) + (SumOf(batch[2]) + SumOf(batch[3]));
 }
 
+/// What a lane of a group adds to the sum of whole rows begin, ..., end - 1 of a channel, where each
+/// lane has one vector of each row. kEven: the rows are one stride apart.
+template <bool kAligned, bool kEven, typename T>
+__device__ __forceinline__ Accumulator<T> SumShortRows(
+    const RowSumsTask& task,
+    const T* from,
+    std::int64_t channel_offset,
+    std::int64_t begin,
+    std::int64_t end,
+    int lane) {
+  constexpr int kLength = kVectorLength<T>;
+  const int lane_begin = lane * kLength;
+  const int length = static_cast<int>(task.row_length);
+  Accumulator<T> sum = 0;
+  for (std::int64_t index = begin; index < end; index += kSumBatch) {
+    PieceVector<T> batch[kSumBatch];
+#pragma unroll
+    for (int i = 0; i < kSumBatch; ++i) {
+      const std::int64_t row =
+          channel_offset + (kEven ? (index + i) * task.rows.from_strides[0]
+                                  : OffsetsAt(task.rows, index + i).from);
+      // The row begins so far into its first vector.
+      const int head = static_cast<int>(row % kLength);
+      const int first = max(0, head - lane_begin);
+      const int last = index + i < end ? min(kLength, head + length - lane_begin) : 0;
+      batch[i] = LoadPiece<kAligned>(from, task.extent, row - head + lane_begin, first, last);
+    }
+    sum += SumOf(batch);
+  }
+  return sum;
+}
+
+/// What a lane of a warp adds to the sum of pieces begin, ..., end - 1 of a channel.
+template <bool kAligned, typename T>
+__device__ __forceinline__ Accumulator<T> SumLongPieces(
+    const RowSumsTask& task,
+    const T* from,
+    std::int64_t channel_offset,
+    std::int64_t begin,
+    std::int64_t end,
+    int lane) {
+  constexpr int kLength = kVectorLength<T>;
+  Accumulator<T> sum = 0;
+  for (std::int64_t index = begin; index < end; ++index) {
+    const Piece piece = PieceAt(task, channel_offset, index);
+    const std::int64_t step = task.group * kLength;
+    for (std::int64_t at = piece.begin / kLength * kLength + lane * kLength; at < piece.end;
+         at += kSumBatch * step) {
+      PieceVector<T> batch[kSumBatch];
+#pragma unroll
+      for (int i = 0; i < kSumBatch; ++i) {
+        const std::int64_t vector = at + i * step;
+        const auto first = static_cast<int>(max(piece.begin - vector, std::int64_t{0}));
+        const auto last = static_cast<int>(
+            min(max(piece.end - vector, std::int64_t{0}), std::int64_t{kLength}));
+        batch[i] = LoadPiece<kAligned>(from, task.extent, vector, first, last);
+      }
+      sum += SumOf(batch);
+    }
+  }
+  return sum;
+}
+
+template <bool kAligned, typename T>
+__device__ __forceinline__ Accumulator<T> SumPieces(
+    const RowSumsTask& task,
+    const T* from,
+    std::int64_t channel_offset,
+    std::int64_t begin,
+    std::int64_t end,
+    int lane) {
+  if (task.one_step == 0) {
+    return SumLongPieces<kAligned>(task, from, channel_offset, begin, end, lane);
+  }
+  if (kAligned && task.rows.rank <= 1) {
+    return SumShortRows<kAligned, true>(task, from, channel_offset, begin, end, lane);
+  }
+  return SumShortRows<kAligned, false>(task, from, channel_offset, begin, end, lane);
+}
+
 template <typename T>
 __device__ __forceinline__ void
 SumRows(const T* from, Accumulator<T>* partial, const RowSumsTask& task) {
-  using A = Accumulator<T>;
-  constexpr int kLength = kVectorLength<T>;
   const int groups = kSumThreads / task.group;
   const int lane = static_cast<int>(threadIdx.x) % task.group;
   const std::int64_t group =
       static_cast<std::int64_t>(blockIdx.x) * groups + static_cast<int>(threadIdx.x) / task.group;
   // Neighbouring groups have neighbouring channels, and so read neighbouring memory.
   const Division place = Divide(group, task.channels);
+  const bool active = place.quotient < task.slices;
   const std::int64_t begin = place.quotient * task.count_per_slice;
-  // Threads of groups past the last stay for the shuffles, without pieces.
-  const std::int64_t end =
-      place.quotient < task.slices ? min(begin + task.count_per_slice, task.count) : begin;
+  const std::int64_t end = min(begin + task.count_per_slice, task.count);
   const std::int64_t offset = place.remainder * task.channel_stride;
-
-  A sum = 0;
-  if (task.one_step != 0) {
-    for (std::int64_t index = begin; index < end; index += kSumBatch) {
-      PieceVector<T> batch[kSumBatch];
-#pragma unroll
-      for (int i = 0; i < kSumBatch; ++i) {
-        const bool valid = index + i < end;
-        const Piece piece = valid ? PieceAt(task, offset, index + i) : Piece{0, 0};
-        batch[i] = LoadPiece(task, from, piece, piece.begin / kLength + lane);
-      }
-      sum += SumOf(batch);
-    }
-  } else {
-    for (std::int64_t index = begin; index < end; ++index) {
-      const Piece piece = PieceAt(task, offset, index);
-      const std::int64_t last = (piece.end + kLength - 1) / kLength;
-      for (std::int64_t at = piece.begin / kLength + lane; at < last; at += kSumBatch * task.group) {
-        PieceVector<T> batch[kSumBatch];
-#pragma unroll
-        for (int i = 0; i < kSumBatch; ++i) {
-          batch[i] = LoadPiece(task, from, piece, at + i * task.group);
-        }
-        sum += SumOf(batch);
-      }
-    }
+  Accumulator<T> sum = 0;
+  if (active && task.aligned != 0) {
+    sum = SumPieces<true>(task, from, offset, begin, end, lane);
+  } else if (active) {
+    sum = SumPieces<false>(task, from, offset, begin, end, lane);
   }
+  // Threads of groups past the last take part.
   for (int distance = task.group / 2; distance > 0; distance /= 2) {
     sum += __shfl_down_sync(0xFFFFFFFFU, sum, distance, task.group);
   }
-  if (lane == 0 && place.quotient < task.slices) {
+  if (lane == 0 && active) {
     partial[group] = sum;
   }
 }
@@ -318,7 +395,7 @@ FinishSums(const Accumulator<T>* partial, const T* from, T* sums, const FinishSu
 }  // namespace gradsmith::cuda
 
 #define GRADSMITH_SUM(stage, Function, name, T, Task)                                        \
-  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kSumThreads)                 \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kSumThreads, 3)              \
       gradsmith_sum_##stage##_##name(                                                        \
           const T* from,                                                                     \
           gradsmith::cuda::Accumulator<T>* partial,                                          \

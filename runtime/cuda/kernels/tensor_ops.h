@@ -82,7 +82,7 @@ struct RowSumsTask {
   /// One past the last element's offset.
   std::int64_t extent = 0;
   int group = 0;
-  /// No piece needs more vectors than the group has threads.
+  /// Pieces are whole rows, and none needs more vectors than the group has threads.
   int one_step = 0;
   int aligned = 0;
 };
