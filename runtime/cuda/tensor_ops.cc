@@ -11,7 +11,7 @@
 #include <numeric>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <tuple>
 
 #include "cuda/driver.h"
 #include "cuda/kernels/tensor_ops.h"
@@ -122,8 +122,8 @@ class PairDims {
   /// Puts dims into the order of `to` in memory and merges those that both tensors step through
   /// evenly.
   void Coalesce() {
-    std::stable_sort(dims_.begin(), dims_.begin() + size_, [](const PairDim& a, const PairDim& b) {
-      return std::pair(a.to, a.from) > std::pair(b.to, b.from);
+    std::sort(dims_.begin(), dims_.begin() + size_, [](const PairDim& a, const PairDim& b) {
+      return std::tuple(a.to, a.from, a.size) > std::tuple(b.to, b.from, b.size);
     });
     int merged = 0;
     for (int i = 0; i < size_; ++i) {

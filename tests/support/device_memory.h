@@ -4,9 +4,9 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "cuda/buffer.h"
@@ -31,6 +31,8 @@ class DeviceStream {
   }
   DeviceStream(const DeviceStream&) = delete;
   DeviceStream& operator=(const DeviceStream&) = delete;
+  DeviceStream(DeviceStream&&) = delete;
+  DeviceStream& operator=(DeviceStream&&) = delete;
   ~DeviceStream() { cuda::Driver().cuStreamDestroy(stream_); }
 
   [[nodiscard]] const cuda::DeviceInfo& device() const { return device_; }
