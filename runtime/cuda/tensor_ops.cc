@@ -11,7 +11,6 @@
 #include <numeric>
 #include <string>
 #include <string_view>
-#include <tuple>
 
 #include "cuda/driver.h"
 #include "cuda/kernels/tensor_ops.h"
@@ -113,18 +112,21 @@ struct PairDim {
 /// PairDims is the index space of two tensors, outermost dim first, as few dims as say the same.
 class PairDims {
  public:
-  void Add(PairDim dim) {
-    if (dim.size != 1) {
-      dims_[size_++] = dim;
+  /// Puts a dim where it belongs in the order of `to` in memory.
+  void Add(const PairDim& dim) {
+    if (dim.size == 1) {
+      return;
     }
+    int at = size_++;
+    for (; at > 0 && std::pair(dims_[at - 1].to, dims_[at - 1].from) < std::pair(dim.to, dim.from);
+         --at) {
+      dims_[at] = dims_[at - 1];
+    }
+    dims_[at] = dim;
   }
 
-  /// Puts dims into the order of `to` in memory and merges those that both tensors step through
-  /// evenly.
+  /// Merges the dims that both tensors step through evenly.
   void Coalesce() {
-    std::sort(dims_.begin(), dims_.begin() + size_, [](const PairDim& a, const PairDim& b) {
-      return std::tuple(a.to, a.from, a.size) > std::tuple(b.to, b.from, b.size);
-    });
     int merged = 0;
     for (int i = 0; i < size_; ++i) {
       const PairDim& dim = dims_[i];
