@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "gradsmith/context.h"
-#include "support/device_memory.h"
+#include "support/device_allocation.h"
 
 namespace gradsmith::support {
 

@@ -1,4 +1,4 @@
-#include "support/device_memory.h"
+#include "support/device_allocation.h"
 
 #include <stdexcept>
 

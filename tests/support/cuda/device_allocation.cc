@@ -1,13 +1,12 @@
-#include "support/device_memory.h"
+#include "support/device_allocation.h"
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "cuda/buffer.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
+#include "support/device_memory.h"
 
 namespace gradsmith::support {
 
@@ -15,24 +14,18 @@ namespace {
 
 using cuda::Driver;
 
-void Require(const Status& status) {
-  if (!status.ok()) {
-    throw std::runtime_error(status.message());
-  }
-}
-
-class DeviceMemory final : public Memory {
+class DeviceBlock final : public Memory {
  public:
-  DeviceMemory(const cuda::DeviceInfo& device, std::size_t size) : device_(device), size_(size) {
+  DeviceBlock(const cuda::DeviceInfo& device, std::size_t size) : device_(device), size_(size) {
     const cuda::CurrentDevice current(device_);
     // Never empty, so that every block has an address of its own.
     Result<cuda::Buffer> buffer = cuda::Buffer::Allocate(std::max<std::size_t>(size, 1), nullptr);
     Require(buffer.status());
     buffer_ = std::move(*buffer);
   }
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
-  ~DeviceMemory() override {
+  DeviceBlock(const DeviceBlock&) = delete;
+  DeviceBlock& operator=(const DeviceBlock&) = delete;
+  ~DeviceBlock() override {
     const cuda::CurrentDevice current(device_);
     buffer_ = cuda::Buffer();
   }
@@ -73,7 +66,7 @@ class DeviceMemory final : public Memory {
 std::unique_ptr<Memory> AllocateOnDevice(int ordinal, std::size_t size) {
   const Result<const cuda::DeviceInfo*> device = cuda::DeviceInfo::Open(ordinal);
   Require(device.status());
-  return std::make_unique<DeviceMemory>(**device, size);
+  return std::make_unique<DeviceBlock>(**device, size);
 }
 
 }  // namespace gradsmith::support

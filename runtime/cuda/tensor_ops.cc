@@ -1,0 +1,795 @@
+#include "cuda/tensor_ops.h"
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <string_view>
+
+#include "cuda/driver.h"
+#include "cuda/kernels/tensor_ops.h"
+#include "cuda/module.h"
+
+namespace gradsmith::cuda {
+
+namespace {
+
+// ------------------------------------------------------------------------------------------------
+// Kernels by name
+// ------------------------------------------------------------------------------------------------
+
+/// KernelSlot remembers a kernel that was looked up; zero-initialised, so that a table of them is
+/// no static initialiser.
+using KernelSlot = std::atomic<CUkernel>;
+using KernelsOfTypes = std::array<KernelSlot, kDataTypeCount>;
+
+/// Finds the kernel gradsmith_<family><suffix>, at the first call by its name.
+template <typename Suffix>
+Result<CUkernel> FindOnce(KernelSlot* slot, std::string_view family, const Suffix& suffix) {
+  if (CUkernel kernel = slot->load(std::memory_order_relaxed); kernel != nullptr) {
+    return kernel;
+  }
+  const std::string name = "gradsmith_" + std::string(family) + suffix();
+  Result<CUkernel> kernel = FindKernel(name.c_str());
+  if (kernel.ok()) {
+    slot->store(*kernel, std::memory_order_relaxed);
+  }
+  return kernel;
+}
+
+std::string Suffix(DataType type) {
+  constexpr std::array<const char*, kDataTypeCount> kSuffixes = {"f32", "f64", "f16", "bf16"};
+  return kSuffixes[static_cast<std::size_t>(type)];
+}
+
+Result<CUkernel> FindOfType(KernelsOfTypes* slots, std::string_view family, DataType type) {
+  return FindOnce(
+      &(*slots)[static_cast<std::size_t>(type)], family, [type] { return Suffix(type); });
+}
+
+/// Kernels for elements of 2, 4, 8 and 16 bytes.
+using KernelsOfSizes = std::array<KernelSlot, 4>;
+
+Result<CUkernel> FindOfSize(KernelsOfSizes* slots, std::string_view family, std::size_t size) {
+  return FindOnce(
+      &(*slots)[std::countr_zero(size) - 1], family, [size] { return std::to_string(size); });
+}
+
+template <typename... Arguments>
+Status LaunchFound(
+    const Result<CUkernel>& kernel,
+    const LaunchShape& shape,
+    CUstream stream,
+    const Arguments&... arguments) {
+  return kernel.ok() ? Launch(*kernel, shape, stream, arguments...) : kernel.status();
+}
+
+// ------------------------------------------------------------------------------------------------
+// Layouts
+// ------------------------------------------------------------------------------------------------
+
+constexpr std::int64_t kVectorBytes = 16;
+constexpr std::int64_t kMaxBlocks = 0x7FFFFFFF;
+
+std::int64_t CeilDivide(std::int64_t number, std::int64_t divisor) {
+  return (number + divisor - 1) / divisor;
+}
+
+bool IsAligned(const void* address, std::size_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+}
+
+std::int64_t VectorLength(DataType type) {
+  return kVectorBytes / static_cast<std::int64_t>(SizeOf(type));
+}
+
+CUdeviceptr AddressOf(const void* data) {
+  return reinterpret_cast<CUdeviceptr>(data);
+}
+
+Status CheckRank(int rank) {
+  if (rank > kMaxGridRank) {
+    return Unsupported(
+        "a kernel over whole tensors got " + std::to_string(rank) +
+        " dims; expected no more than " + std::to_string(kMaxGridRank));
+  }
+  return {};
+}
+
+/// One dim of an index space with the strides of two tensors.
+struct PairDim {
+  std::int64_t size;
+  std::int64_t to;
+  std::int64_t from;
+};
+
+/// PairDims is the index space of two tensors, outermost dim first, as few dims as say the same.
+class PairDims {
+ public:
+  /// Puts a dim where it belongs in the order of `to` in memory.
+  void Add(const PairDim& dim) {
+    if (dim.size == 1) {
+      return;
+    }
+    int at = size_++;
+    for (; at > 0 && std::pair(dims_[at - 1].to, dims_[at - 1].from) < std::pair(dim.to, dim.from);
+         --at) {
+      dims_[at] = dims_[at - 1];
+    }
+    dims_[at] = dim;
+  }
+
+  /// Merges the dims that both tensors step through evenly.
+  void Coalesce() {
+    int merged = 0;
+    for (int i = 0; i < size_; ++i) {
+      const PairDim& dim = dims_[i];
+      PairDim* outer = merged == 0 ? nullptr : &dims_[merged - 1];
+      if (outer != nullptr && outer->to == dim.to * dim.size &&
+          outer->from == dim.from * dim.size) {
+        *outer = {outer->size * dim.size, dim.to, dim.from};
+      } else {
+        dims_[merged++] = dim;
+      }
+    }
+    size_ = merged;
+  }
+
+  [[nodiscard]] int size() const { return size_; }
+  PairDim& operator[](int i) { return dims_[i]; }
+  const PairDim& operator[](int i) const { return dims_[i]; }
+  [[nodiscard]] const PairDim& last() const { return dims_[size_ - 1]; }
+  PairDim& last() { return dims_[size_ - 1]; }
+
+  void Remove(int i) {
+    std::copy(dims_.begin() + i + 1, dims_.begin() + size_, dims_.begin() + i);
+    --size_;
+  }
+
+  [[nodiscard]] std::int64_t Count() const {
+    std::int64_t count = 1;
+    for (int i = 0; i < size_; ++i) {
+      count *= dims_[i].size;
+    }
+    return count;
+  }
+
+  [[nodiscard]] PairGrid Grid() const {
+    PairGrid grid;
+    grid.count = Count();
+    grid.rank = size_;
+    for (int i = 0; i < size_; ++i) {
+      grid.dims[i] = dims_[i].size;
+      grid.to_strides[i] = dims_[i].to;
+      grid.from_strides[i] = dims_[i].from;
+    }
+    return grid;
+  }
+
+ private:
+  std::array<PairDim, kMaxGridRank> dims_{};
+  int size_ = 0;
+};
+
+/// The coalesced index space of `to`, with the strides of another tensor beside it.
+PairDims PairUp(const Dims& dims, const Strides& to, const Strides& from) {
+  PairDims pair;
+  for (int i = 0; i < dims.size(); ++i) {
+    pair.Add({dims[i], to[i], from[i]});
+  }
+  pair.Coalesce();
+  return pair;
+}
+
+bool IsEmpty(const Dims& dims) {
+  return std::find(dims.begin(), dims.end(), 0) != dims.end();
+}
+
+/// Both tensors are one dense run of elements, in the same order.
+bool IsDense(const PairDims& dims) {
+  return dims.size() == 0 || (dims.size() == 1 && dims[0].to == 1 && dims[0].from == 1);
+}
+
+/// A launch over `count` items, kElementBatch of them for each thread.
+LaunchShape ElementShape(const DeviceInfo& device, std::int64_t count) {
+  constexpr std::int64_t kBlocksOfMultiprocessor = 64;
+  const std::int64_t blocks = CeilDivide(count, std::int64_t{kElementThreads} * kElementBatch);
+  const std::int64_t most = kBlocksOfMultiprocessor * device.multiprocessors();
+  return {
+      .blocks_x = static_cast<unsigned>(std::min(blocks, most)),
+      .blocks_y = 1,
+      .blocks_z = 1,
+      .threads = kElementThreads,
+      .shared_bytes = 0};
+}
+
+/// Makes units of several elements out of elements, up to 16 bytes, where both tensors are dense
+/// along the innermost dim and every run begins at a multiple of the unit. Returns a unit's size.
+std::size_t Widen(std::size_t size, std::uintptr_t addresses, PairDims* dims) {
+  if (dims->size() == 0 || dims->last().to != 1 || dims->last().from != 1) {
+    return size;
+  }
+  // All that must be multiples of the unit, in elements; only their trailing zeros matter.
+  std::uint64_t bits = static_cast<std::uint64_t>(dims->last().size) | (addresses / size);
+  for (int i = 0; i + 1 < dims->size(); ++i) {
+    bits |= static_cast<std::uint64_t>((*dims)[i].to) | static_cast<std::uint64_t>((*dims)[i].from);
+  }
+  std::int64_t factor = 1;
+  while (bits % (2 * static_cast<std::uint64_t>(factor)) == 0 &&
+         2 * factor * static_cast<std::int64_t>(size) <= kVectorBytes) {
+    factor *= 2;
+  }
+  dims->last().size /= factor;
+  for (int i = 0; i + 1 < dims->size(); ++i) {
+    (*dims)[i].to /= factor;
+    (*dims)[i].from /= factor;
+  }
+  return size * static_cast<std::size_t>(factor);
+}
+
+// ------------------------------------------------------------------------------------------------
+// Copies
+// ------------------------------------------------------------------------------------------------
+
+/// The dim along which `from` is dense, where copying is a transposition that fills tiles well;
+/// otherwise -1.
+int TransposedDim(const PairDims& dims) {
+  // Narrower matrices leave most of a tile empty.
+  constexpr std::int64_t kNarrowest = 8;
+  if (dims.size() < 2 || dims.last().to != 1 || dims.last().from < 2 ||
+      dims.last().size < kNarrowest) {
+    return -1;
+  }
+  for (int i = 0; i + 1 < dims.size(); ++i) {
+    if (dims[i].from == 1 && dims[i].size >= kNarrowest) {
+      return i;
+    }
+  }
+  return -1;
+}
+
+/// Two 16-bit elements can be moved as one word everywhere.
+bool GoesInPairs(const TransposeTask& task, const void* from, const void* to) {
+  std::int64_t bits = task.rows | task.columns | task.to_row_stride | task.from_column_stride;
+  for (int i = 0; i < task.batch.rank; ++i) {
+    bits |= task.batch.to_strides[i] | task.batch.from_strides[i];
+  }
+  return bits % 2 == 0 && IsAligned(from, 4) && IsAligned(to, 4);
+}
+
+Status LaunchTranspose(
+    CUstream stream,
+    PairDims dims,
+    int row_dim,
+    std::size_t size,
+    const void* from,
+    void* to) {
+  static KernelsOfSizes kernels;
+  static KernelSlot pairs_kernel;
+  TransposeTask task;
+  task.rows = dims[row_dim].size;
+  task.to_row_stride = dims[row_dim].to;
+  task.columns = dims.last().size;
+  task.from_column_stride = dims.last().from;
+  dims.Remove(dims.size() - 1);
+  dims.Remove(row_dim);
+  task.batch = dims.Grid();
+  const std::int64_t side = size == 2 ? 64 : 32;
+  task.row_tiles = CeilDivide(task.rows, side);
+  task.column_tiles = CeilDivide(task.columns, side);
+  const std::int64_t tiles = task.row_tiles * task.column_tiles * task.batch.count;
+  const LaunchShape shape = {
+      .blocks_x = static_cast<unsigned>(std::min(tiles, kMaxBlocks)),
+      .blocks_y = 1,
+      .blocks_z = 1,
+      .threads = kTransposeThreads,
+      .shared_bytes = 0};
+  const Result<CUkernel> kernel =
+      size == 2 && GoesInPairs(task, from, to)
+          ? FindOnce(&pairs_kernel, "transpose_pairs", [] { return std::string(); })
+          : FindOfSize(&kernels, "transpose_", size);
+  return LaunchFound(kernel, shape, stream, from, to, task);
+}
+
+Status CopySameType(
+    const DeviceInfo& device,
+    CUstream stream,
+    PairDims dims,
+    const ConstTensorRef& from,
+    const TensorRef& to) {
+  static KernelsOfSizes kernels;
+  const std::size_t size = SizeOf(to.type);
+  if (IsDense(dims)) {
+    return ToStatus(
+        Driver().cuMemcpyAsync(
+            AddressOf(to.data), AddressOf(from.data), static_cast<std::size_t>(dims.Count()) * size,
+            stream),
+        "copying device memory");
+  }
+  if (const int row_dim = TransposedDim(dims); row_dim >= 0) {
+    return LaunchTranspose(stream, dims, row_dim, size, from.data, to.data);
+  }
+  const std::uintptr_t addresses = AddressOf(from.data) | AddressOf(to.data);
+  const std::size_t unit = Widen(size, addresses, &dims);
+  const PairGrid grid = dims.Grid();
+  return LaunchFound(
+      FindOfSize(&kernels, "copy_", unit), ElementShape(device, grid.count), stream, from.data,
+      to.data, grid);
+}
+
+// ------------------------------------------------------------------------------------------------
+// Fills
+// ------------------------------------------------------------------------------------------------
+
+/// A value of a type, repeated to fill a vector.
+struct alignas(kVectorBytes) Pattern {
+  std::array<std::uint64_t, 2> words{};
+};
+
+Pattern Repeat(std::uint64_t bits, std::size_t size) {
+  if (size == 2) {
+    bits *= 0x0001000100010001U;
+  } else if (size == 4) {
+    bits *= 0x0000000100000001U;
+  }
+  return {{bits, bits}};
+}
+
+Pattern PatternOf(double value, DataType type) {
+  const auto single = static_cast<float>(value);
+  switch (type) {
+    case DataType::kFloat:
+      return Repeat(std::bit_cast<std::uint32_t>(single), 4);
+    case DataType::kDouble:
+      return Repeat(std::bit_cast<std::uint64_t>(value), 8);
+    case DataType::kMLFloat16:
+      return Repeat(MLFloat16(single).bits, 2);
+    case DataType::kBFloat16:
+      return Repeat(BFloat16(single).bits, 2);
+  }
+  return {};
+}
+
+// ------------------------------------------------------------------------------------------------
+// Channel bias
+// ------------------------------------------------------------------------------------------------
+
+/// Describes y as a dense run in which channels repeat evenly; false where it is none. `dims` pair
+/// y with the bias, whose strides are zero but along channels.
+bool DescribeDenseBias(const PairDims& dims, ChannelBiasTask* task) {
+  *task = {.count = dims.Count(), .inner = 1, .channels = 1, .bias_stride = 0};
+  std::int64_t dense = 1;
+  for (int i = dims.size() - 1; i >= 0; --i) {
+    if (dims[i].to != dense) {
+      return false;
+    }
+    if (dims[i].from != 0) {
+      task->channels = dims[i].size;
+      task->bias_stride = dims[i].from;
+      task->inner = dense;
+    }
+    dense *= dims[i].size;
+  }
+  return true;
+}
+
+// ------------------------------------------------------------------------------------------------
+// Channel sums
+// ------------------------------------------------------------------------------------------------
+
+enum class SumStage : std::uint8_t { kNone, kColumns, kRows, kAny };
+
+/// SumPlan is how a tensor's channels are summed: the first stage, its launch, and the shape of the
+/// partial sums. It depends on shape and strides only, and not on the device, as the sums' bits do.
+struct SumPlan {
+  SumStage stage = SumStage::kNone;
+  std::int64_t blocks = 0;
+  int threads = kSumThreads;
+  ColumnSumsTask columns;
+  RowSumsTask rows;
+  AnySumsTask any;
+  /// Rows of partial sums, one sum for each channel.
+  std::int64_t partial_rows = 0;
+  std::int64_t tail_rows = 0;
+  std::int64_t tail_offset = 0;
+};
+
+/// Blocks that keep a large GPU busy, a few on each multiprocessor, with partial sums few enough to
+/// be added up in no time.
+constexpr std::int64_t kEnoughSumBlocks = 1056;
+/// What a thread sums before its slice ends, in batches of loads: less is not worth a partial sum.
+constexpr std::int64_t kFewestBatches = 2;
+
+/// The view of a tensor that the plans work on: its channels, and all other dims.
+struct ChannelView {
+  std::int64_t channels = 0;
+  std::int64_t channel_stride = 0;
+  /// `from` strides count; coalesced, innermost last.
+  PairDims others;
+};
+
+ChannelView ViewChannels(const ConstTensorRef& from) {
+  ChannelView view;
+  view.channels = from.dims[1];
+  view.channel_stride = from.strides[1];
+  for (int i = 0; i < from.rank(); ++i) {
+    if (i != 1) {
+      view.others.Add({from.dims[i], from.strides[i], from.strides[i]});
+    }
+  }
+  view.others.Coalesce();
+  return view;
+}
+
+/// Slices of equal size, but for the last.
+struct Slices {
+  std::int64_t count;
+  std::int64_t size;
+};
+
+/// At most `wanted` slices of a multiple of `batch` items, no less than kFewestBatches of them.
+Slices Slice(std::int64_t items, std::int64_t wanted, std::int64_t batch) {
+  const std::int64_t batches =
+      std::max(CeilDivide(items, std::max<std::int64_t>(wanted, 1) * batch), kFewestBatches);
+  return {CeilDivide(items, batches * batch), batches * batch};
+}
+
+/// Channels last: rows of vectors, if elements can be taken so.
+bool PlanColumns(const ChannelView& view, std::int64_t length, SumPlan* plan) {
+  if (view.channel_stride != 1 || view.channels == 1 || view.others.size() > 1) {
+    return false;
+  }
+  const std::int64_t channels = view.channels;
+  const std::int64_t rows = view.others.Count();
+  const std::int64_t pitch = view.others.size() == 0 ? channels : view.others.last().from;
+  // Of a dense tensor, so many rows together are whole vectors.
+  const std::int64_t together = length / std::gcd(channels, length);
+  if (pitch < channels || (pitch != channels && (together != 1 || pitch % length != 0)) ||
+      rows < together) {
+    return false;
+  }
+  ColumnSumsTask& task = plan->columns;
+  task.channels = channels;
+  task.rows = rows / together;
+  task.pitch = pitch * together;
+  task.columns = channels * together / length;
+  plan->tail_rows = rows % together;
+  plan->tail_offset = task.rows * task.pitch;
+  const std::int64_t tiles = CeilDivide(task.columns, kSumThreads);
+  const std::int64_t tile_columns = CeilDivide(task.columns, tiles);
+  const std::int64_t rows_at_once = tiles == 1 ? kSumThreads / tile_columns : 1;
+  const Slices slices =
+      Slice(task.rows, CeilDivide(kEnoughSumBlocks, tiles), kSumBatch * rows_at_once);
+  if (tiles > kMaxBlocks / slices.count) {
+    return false;
+  }
+  task.tiles = static_cast<int>(tiles);
+  task.tile_columns = static_cast<int>(tile_columns);
+  task.rows_at_once = static_cast<int>(rows_at_once);
+  task.rows_per_slice = slices.size;
+  plan->stage = SumStage::kColumns;
+  plan->blocks = tiles * slices.count;
+  plan->threads = static_cast<int>(CeilDivide(tile_columns * rows_at_once, 32) * 32);
+  plan->partial_rows = slices.count * (tiles == 1 ? 1 : together);
+  return true;
+}
+
+/// Channels first: dense rows of each channel.
+bool PlanRows(const ChannelView& view, std::int64_t length, SumPlan* plan) {
+  if (view.others.size() == 0 || view.others.last().from != 1) {
+    return false;
+  }
+  PairDims outer = view.others;
+  outer.Remove(outer.size() - 1);
+  RowSumsTask& task = plan->rows;
+  task.channels = view.channels;
+  task.channel_stride = view.channel_stride;
+  task.rows = outer.Grid();
+  task.row_length = view.others.last().size;
+  task.extent = 1 + ((view.channels - 1) * view.channel_stride);
+  for (int i = 0; i < view.others.size(); ++i) {
+    task.extent += (view.others[i].size - 1) * view.others[i].from;
+  }
+  // Long rows are cut where there are too few of them: a warp for each slice of each channel.
+  constexpr std::int64_t kWarp = 32;
+  const std::int64_t wanted = CeilDivide(kEnoughSumBlocks * (kSumThreads / kWarp), task.channels);
+  const std::int64_t shortest = kWarp * length * kSumBatch * kFewestBatches;
+  const std::int64_t pieces_wanted = CeilDivide(wanted, task.rows.count);
+  const std::int64_t piece = std::max(CeilDivide(task.row_length, pieces_wanted), shortest);
+  task.piece_length = std::min(CeilDivide(piece, kWarp * length) * kWarp * length, task.row_length);
+  task.pieces_of_row = CeilDivide(task.row_length, task.piece_length);
+  task.count = task.rows.count * task.pieces_of_row;
+  // Vectors are counted from the tensor's first element: a piece can begin and end within one.
+  std::int64_t strides = task.channel_stride;
+  for (int i = 0; i < task.rows.rank; ++i) {
+    strides |= task.rows.from_strides[i];
+  }
+  const std::int64_t slack = strides % length == 0 ? length - 1 : 2 * (length - 1);
+  const std::int64_t vectors = (task.piece_length + slack) / length;
+  task.group = static_cast<int>(
+      std::min<std::uint64_t>(std::bit_ceil(static_cast<std::uint64_t>(vectors)), kWarp));
+  task.one_step = vectors <= task.group ? 1 : 0;
+  const std::int64_t loads = CeilDivide(vectors, task.group);
+  const Slices slices =
+      Slice(task.count, wanted * (kWarp / task.group), CeilDivide(kSumBatch, loads));
+  task.count_per_slice = slices.size;
+  task.slices = slices.count;
+  const std::int64_t groups_of_block = kSumThreads / task.group;
+  plan->blocks = CeilDivide(task.channels * slices.count, groups_of_block);
+  plan->partial_rows = slices.count;
+  plan->stage = SumStage::kRows;
+  return plan->blocks <= kMaxBlocks;
+}
+
+void PlanAny(const ChannelView& view, SumPlan* plan) {
+  AnySumsTask& task = plan->any;
+  task.channels = view.channels;
+  task.channel_stride = view.channel_stride;
+  task.grid = view.others.Grid();
+  // Neighbouring threads go along what is nearest in memory.
+  const bool along_channels =
+      view.others.size() == 0 || view.channel_stride < view.others.last().from;
+  const auto channels = static_cast<std::uint64_t>(view.channels);
+  task.channels_at_once =
+      along_channels ? static_cast<int>(std::min<std::uint64_t>(std::bit_ceil(channels), 32)) : 1;
+  task.channel_tiles = CeilDivide(view.channels, task.channels_at_once);
+  const Slices slices = Slice(
+      task.grid.count, CeilDivide(kEnoughSumBlocks, task.channel_tiles),
+      kSumBatch * (std::int64_t{kSumThreads} / task.channels_at_once));
+  task.count_per_slice = slices.size;
+  plan->stage = SumStage::kAny;
+  plan->blocks = slices.count * task.channel_tiles;
+  plan->partial_rows = slices.count;
+}
+
+SumPlan PlanSums(const ConstTensorRef& from) {
+  if (IsEmpty(from.dims)) {
+    return {};
+  }
+  const ChannelView view = ViewChannels(from);
+  const std::int64_t length = VectorLength(from.type);
+  if (SumPlan plan; PlanColumns(view, length, &plan)) {
+    return plan;
+  }
+  if (SumPlan plan; PlanRows(view, length, &plan)) {
+    return plan;
+  }
+  SumPlan plan;
+  PlanAny(view, &plan);
+  return plan;
+}
+
+Status CheckChannels(const ConstTensorRef& tensor) {
+  if (tensor.rank() < 2) {
+    return InvalidArgument(
+        "a tensor with channels has dims " + ToString(tensor.dims) + "; expected (N, C, D...)");
+  }
+  return CheckRank(tensor.rank());
+}
+
+Status LaunchFirstStage(CUstream stream, SumPlan* plan, const ConstTensorRef& from, void* partial) {
+  static KernelsOfTypes columns_kernels;
+  static KernelsOfTypes rows_kernels;
+  static KernelsOfTypes any_kernels;
+  const LaunchShape shape = {
+      .blocks_x = static_cast<unsigned>(plan->blocks),
+      .blocks_y = 1,
+      .blocks_z = 1,
+      .threads = static_cast<unsigned>(plan->threads),
+      .shared_bytes = 0};
+  const int aligned = IsAligned(from.data, kVectorBytes) ? 1 : 0;
+  switch (plan->stage) {
+    case SumStage::kNone:
+      break;
+    case SumStage::kColumns:
+      plan->columns.aligned = aligned;
+      return LaunchFound(
+          FindOfType(&columns_kernels, "sum_columns_", from.type), shape, stream, from.data,
+          partial, plan->columns);
+    case SumStage::kRows:
+      plan->rows.aligned = aligned;
+      return LaunchFound(
+          FindOfType(&rows_kernels, "sum_rows_", from.type), shape, stream, from.data, partial,
+          plan->rows);
+    case SumStage::kAny:
+      return LaunchFound(
+          FindOfType(&any_kernels, "sum_any_", from.type), shape, stream, from.data, partial,
+          plan->any);
+  }
+  return {};
+}
+
+Status LaunchFinish(
+    CUstream stream,
+    const SumPlan& plan,
+    const ConstTensorRef& from,
+    const TensorRef& sums,
+    const void* partial) {
+  static KernelsOfTypes kernels;
+  constexpr std::uint64_t kChannelsAtOnce = 32;
+  FinishSumsTask task;
+  task.rows = plan.partial_rows;
+  task.channels = from.dims[1];
+  task.tail_rows = plan.tail_rows;
+  task.tail_offset = plan.tail_offset;
+  task.sums_stride = sums.strides[0];
+  const std::uint64_t side =
+      std::min(std::bit_ceil(static_cast<std::uint64_t>(task.channels)), kChannelsAtOnce);
+  task.channels_at_once = static_cast<int>(side);
+  task.accumulate = sums.accumulate ? 1 : 0;
+  // Few partial sums need few threads.
+  const auto rows = static_cast<std::uint64_t>(std::max<std::int64_t>(task.rows, 1));
+  const std::uint64_t rows_at_once = std::min(std::bit_ceil(rows), kMaxFinishThreads / side);
+  const LaunchShape shape = {
+      .blocks_x = static_cast<unsigned>(CeilDivide(task.channels, task.channels_at_once)),
+      .blocks_y = 1,
+      .blocks_z = 1,
+      .threads = static_cast<unsigned>(side * rows_at_once),
+      .shared_bytes = 0};
+  return LaunchFound(
+      FindOfType(&kernels, "sum_finish_", from.type), shape, stream, partial, from.data, sums.data,
+      task);
+}
+
+}  // namespace
+
+Status CopyTensor(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& from,
+    const TensorRef& to) {
+  static std::array<KernelsOfTypes, kDataTypeCount> kernels;
+  if (Status status = CheckRank(to.rank()); !status.ok() || IsEmpty(to.dims)) {
+    return status;
+  }
+  const PairDims dims = PairUp(to.dims, to.strides, from.strides);
+  if (from.type == to.type) {
+    return CopySameType(device, stream, dims, from, to);
+  }
+  const auto from_type = static_cast<std::size_t>(from.type);
+  const auto to_type = static_cast<std::size_t>(to.type);
+  const Result<CUkernel> kernel = FindOnce(&kernels[from_type][to_type], "copy_", [&] {
+    return Suffix(from.type) + "_" + Suffix(to.type);
+  });
+  const PairGrid grid = dims.Grid();
+  return LaunchFound(kernel, ElementShape(device, grid.count), stream, from.data, to.data, grid);
+}
+
+Status AddTensor(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& from,
+    const TensorRef& to) {
+  static KernelsOfTypes dense_kernels;
+  static KernelsOfTypes kernels;
+  if (Status status = CheckRank(to.rank()); !status.ok() || IsEmpty(to.dims)) {
+    return status;
+  }
+  const PairDims dims = PairUp(to.dims, to.strides, from.strides);
+  const PairGrid grid = dims.Grid();
+  if (IsDense(dims) && IsAligned(from.data, kVectorBytes) && IsAligned(to.data, kVectorBytes)) {
+    return LaunchFound(
+        FindOfType(&dense_kernels, "add_dense_", to.type),
+        ElementShape(device, CeilDivide(grid.count, VectorLength(to.type))), stream, from.data,
+        to.data, grid.count);
+  }
+  return LaunchFound(
+      FindOfType(&kernels, "add_", to.type), ElementShape(device, grid.count), stream, from.data,
+      to.data, grid);
+}
+
+Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const TensorRef& to) {
+  static KernelsOfSizes kernels;
+  if (Status status = CheckRank(to.rank()); !status.ok() || IsEmpty(to.dims)) {
+    return status;
+  }
+  const Pattern pattern = PatternOf(value, to.type);
+  PairDims dims = PairUp(to.dims, to.strides, to.strides);
+  if (IsDense(dims) && pattern.words[0] == 0) {
+    return ToStatus(
+        Driver().cuMemsetD8Async(
+            AddressOf(to.data), 0, static_cast<std::size_t>(dims.Count()) * SizeOf(to.type),
+            stream),
+        "filling device memory");
+  }
+  const std::size_t unit = Widen(SizeOf(to.type), AddressOf(to.data), &dims);
+  const PairGrid grid = dims.Grid();
+  // A kernel for smaller units takes as much of the pattern as it needs.
+  const Result<CUkernel> kernel = FindOfSize(&kernels, "fill_", unit);
+  return LaunchFound(kernel, ElementShape(device, grid.count), stream, pattern, to.data, grid);
+}
+
+Status AddChannelBias(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& bias,
+    const TensorRef& y) {
+  static KernelsOfTypes kernels;
+  if (Status status = CheckChannels(y); !status.ok() || IsEmpty(y.dims)) {
+    return status;
+  }
+  ConstTensorRef broadcast = bias;
+  broadcast.dims = y.dims;
+  broadcast.strides = Strides::Filled(y.rank(), 0);
+  broadcast.strides[1] = bias.strides[0];
+  ChannelBiasTask task;
+  if (!IsAligned(y.data, kVectorBytes) ||
+      !DescribeDenseBias(PairUp(y.dims, y.strides, broadcast.strides), &task)) {
+    return AddTensor(device, stream, broadcast, y);
+  }
+  return LaunchFound(
+      FindOfType(&kernels, "add_bias_", y.type),
+      ElementShape(device, CeilDivide(task.count, VectorLength(y.type))), stream, bias.data, y.data,
+      task);
+}
+
+std::size_t SumChannelsWorkspace(const DeviceInfo& /*device*/, const ConstTensorRef& from) {
+  if (!CheckChannels(from).ok()) {
+    return 0;
+  }
+  const std::size_t size = from.type == DataType::kDouble ? sizeof(double) : sizeof(float);
+  return static_cast<std::size_t>(PlanSums(from).partial_rows * from.dims[1]) * size;
+}
+
+Status SumChannels(
+    const DeviceInfo& /*device*/,
+    CUstream stream,
+    const ConstTensorRef& from,
+    const TensorRef& sums,
+    void* workspace) {
+  if (Status status = CheckChannels(from); !status.ok() || from.dims[1] == 0) {
+    return status;
+  }
+  SumPlan plan = PlanSums(from);
+  if (Status status = LaunchFirstStage(stream, &plan, from, workspace); !status.ok()) {
+    return status;
+  }
+  return LaunchFinish(stream, plan, from, sums, workspace);
+}
+
+Status FillRandom(
+    const DeviceInfo& device,
+    CUstream stream,
+    DataType type,
+    void* data,
+    std::int64_t count,
+    std::uint64_t seed) {
+  static KernelsOfTypes kernels;
+  if (count == 0) {
+    return {};
+  }
+  return LaunchFound(
+      FindOfType(&kernels, "fill_random_", type), ElementShape(device, count), stream, data, count,
+      seed);
+}
+
+Status CompareTensors(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& a,
+    const ConstTensorRef& b,
+    Difference* difference) {
+  static KernelSlot kernel;
+  if (Status status = CheckRank(a.rank()); !status.ok()) {
+    return status;
+  }
+  if (Status status = ToStatus(
+          Driver().cuMemsetD8Async(AddressOf(difference), 0, sizeof(Difference), stream),
+          "clearing device memory");
+      !status.ok() || IsEmpty(a.dims)) {
+    return status;
+  }
+  const PairGrid grid = PairUp(a.dims, a.strides, b.strides).Grid();
+  return LaunchFound(
+      FindOnce(&kernel, "compare", [] { return std::string(); }), ElementShape(device, grid.count),
+      stream, a.data, b.data, static_cast<int>(a.type), static_cast<int>(b.type), grid,
+      static_cast<void*>(difference));
+}
+
+}  // namespace gradsmith::cuda

@@ -1,0 +1,17 @@
+#ifndef GRADSMITH_TESTS_SUPPORT_DEVICE_ALLOCATION_H_
+#define GRADSMITH_TESTS_SUPPORT_DEVICE_ALLOCATION_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "support/memory.h"
+
+namespace gradsmith::support {
+
+/// AllocateOnDevice returns a block on a CUDA device, aligned to 256 bytes. Copies wait for the
+/// device's default stream.
+std::unique_ptr<Memory> AllocateOnDevice(int ordinal, std::size_t size);
+
+}  // namespace gradsmith::support
+
+#endif  // GRADSMITH_TESTS_SUPPORT_DEVICE_ALLOCATION_H_
