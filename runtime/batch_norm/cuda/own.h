@@ -9,8 +9,8 @@
 #include "cuda/device.h"
 #include "gradsmith/status.h"
 
-/// Our own batch normalization: every type mix of the schema, rank 2 to 5, any strides, any number of
-/// channels. Same inputs give the same bits. Nothing allocates or waits.
+/// Our own batch normalization: every type mix of the schema, rank 2 to 5, any strides, any number
+/// of channels. Same inputs give the same bits. Nothing allocates or waits.
 namespace gradsmith::batch_norm {
 
 /// ForwardWorkspace returns the bytes that Forward needs for partial statistics.
@@ -28,7 +28,8 @@ Status Forward(
 /// BackwardWorkspace returns the bytes that Backward needs for partial sums.
 std::size_t BackwardWorkspace(const cuda::DeviceInfo& device, const ConstTensorRef& X);
 
-/// Backward is BatchNormalizationGrad on the current device. Outputs with `accumulate` are added to.
+/// Backward is BatchNormalizationGrad on the current device. Outputs with `accumulate` are added
+/// to.
 Status Backward(
     const cuda::DeviceInfo& device,
     CUstream stream,

@@ -16,9 +16,9 @@ namespace gradsmith::conv {
 /// Primitive says which of a convolution's three tensors is computed from the other two.
 enum class Primitive : unsigned char { kForward, kBackwardData, kBackwardFilter };
 
-/// Direct computes the primitive's result (y, x or w), all elements, summing float, half and bf16 in
-/// float and double in double. Where `accumulate`, the result is added to what is there. Addresses
-/// are on the current device.
+/// Direct computes the primitive's result (y, x or w), all elements, summing float, half and bf16
+/// in float and double in double. Where `accumulate`, the result is added to what is there.
+/// Addresses are on the current device.
 Status Direct(
     const cuda::DeviceInfo& device,
     CUstream stream,
@@ -31,9 +31,9 @@ Status Direct(
 
 /// CheckSample computes some thousands of the result's elements anew, summing in double, and writes
 /// how far those in memory are from them to device memory. The corners, a border of each axis, and
-/// elements spread over the whole are among them; a result of up to `kFullCheck` elements is checked
-/// whole. Where `before` is not null, it holds what the result was before it was added to, laid out
-/// alike.
+/// elements spread over the whole are among them; a result of up to `kFullCheck` elements is
+/// checked whole. Where `before` is not null, it holds what the result was before it was added to,
+/// laid out alike.
 inline constexpr long long kFullCheck = 8192;
 Status CheckSample(
     const cuda::DeviceInfo& device,

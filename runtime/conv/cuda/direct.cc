@@ -1,0 +1,215 @@
+#include "conv/cuda/direct.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+
+#include "conv/cuda/direct_arguments.h"
+#include "cuda/driver.h"
+#include "cuda/kernel_table.h"
+
+namespace gradsmith::conv {
+namespace {
+
+using direct::Arguments;
+using direct::AxisArguments;
+using direct::DifferenceSums;
+using direct::Sample;
+
+static_assert(static_cast<int>(Primitive::kForward) == direct::kForward);
+static_assert(static_cast<int>(Primitive::kBackwardData) == direct::kBackwardData);
+static_assert(static_cast<int>(Primitive::kBackwardFilter) == direct::kBackwardFilter);
+static_assert(direct::kSpatialRank == kMaxSpatialRank);
+static_assert(
+    sizeof(DifferenceSums) == sizeof(cuda::Difference) &&
+    offsetof(DifferenceSums, squared_error) == offsetof(cuda::Difference, squared_error) &&
+    offsetof(DifferenceSums, squared_expected) == offsetof(cuda::Difference, squared_expected) &&
+    offsetof(DifferenceSums, largest_error) == offsetof(cuda::Difference, largest_error) &&
+    offsetof(DifferenceSums, not_finite) == offsetof(cuda::Difference, not_finite));
+
+AxisArguments ToArguments(const Axis& axis) {
+  const std::int64_t common = std::gcd(axis.stride, axis.dilation);
+  return {
+      .x = axis.x,
+      .w = axis.w,
+      .y = axis.y,
+      .stride = axis.stride,
+      .dilation = axis.dilation,
+      .pad = axis.pad_begin,
+      .tap_step = axis.stride / common,
+      .y_step = axis.dilation / common};
+}
+
+/// The first two strides, and those of the spatial axes as the last ones.
+void CopyStrides(const Strides& from, std::int64_t (&to)[direct::kRank]) {
+  std::fill(std::begin(to), std::end(to), 0);
+  to[0] = from[0];
+  to[1] = from[1];
+  for (int i = 2; i < from.size(); ++i) {
+    to[direct::kRank - from.size() + i] = from[i];
+  }
+}
+
+void SetResult(Primitive primitive, const Problem& problem, Arguments* arguments) {
+  auto& dims = arguments->dims;
+  const std::int64_t* strides = nullptr;
+  std::int64_t AxisArguments::*size = nullptr;
+  switch (primitive) {
+    case Primitive::kForward:
+      dims[0] = problem.batch;
+      dims[1] = problem.y_channels;
+      strides = arguments->y_strides;
+      size = &AxisArguments::y;
+      break;
+    case Primitive::kBackwardData:
+      dims[0] = problem.batch;
+      dims[1] = problem.x_channels;
+      strides = arguments->x_strides;
+      size = &AxisArguments::x;
+      break;
+    case Primitive::kBackwardFilter:
+      dims[0] = problem.y_channels;
+      dims[1] = arguments->x_channels;
+      strides = arguments->w_strides;
+      size = &AxisArguments::w;
+      break;
+  }
+  for (int i = 0; i < direct::kSpatialRank; ++i) {
+    dims[2 + i] = arguments->axes[i].*size;
+  }
+  arguments->count =
+      std::accumulate(std::begin(dims), std::end(dims), std::int64_t{1}, std::multiplies<>());
+  arguments->channels_innermost = strides[1] < strides[direct::kRank - 1];
+}
+
+Arguments MakeArguments(Primitive primitive, const Problem& problem) {
+  Arguments arguments{};
+  arguments.primitive = static_cast<int>(primitive);
+  arguments.batch = problem.batch;
+  arguments.x_channels = problem.x_channels / problem.group;
+  arguments.y_channels = problem.y_channels / problem.group;
+  const int missing = direct::kSpatialRank - problem.spatial_rank;
+  for (int i = 0; i < direct::kSpatialRank; ++i) {
+    arguments.axes[i] = ToArguments(i < missing ? Axis() : problem.axes[i - missing]);
+  }
+  CopyStrides(problem.x_strides, arguments.x_strides);
+  CopyStrides(problem.w_strides, arguments.w_strides);
+  CopyStrides(problem.y_strides, arguments.y_strides);
+  SetResult(primitive, problem, &arguments);
+  return arguments;
+}
+
+/// A primitive's tensors: what the kernels read as a and b, and the result.
+template <typename Void>
+struct Operands {
+  const void* a;
+  const void* b;
+  Void* result;
+};
+
+template <typename Void>
+Operands<Void> OperandsOf(Primitive primitive, Void* x, Void* w, Void* y) {
+  switch (primitive) {
+    case Primitive::kForward:
+      return {x, w, y};
+    case Primitive::kBackwardData:
+      return {y, w, x};
+    case Primitive::kBackwardFilter:
+      break;
+  }
+  return {x, y, w};
+}
+
+/// Enough blocks for any GPU; each thread goes on to further elements.
+constexpr std::int64_t kMaxBlocks = 1 << 16;
+
+constexpr int kDirectKernel = 0;
+constexpr int kCheckKernel = 1;
+
+Result<CUkernel> FindKernel(int kernel, DataType type) {
+  static auto& table = *new cuda::KernelTable<2>;
+  return table.Find(
+      kernel, kernel == kDirectKernel ? "gradsmith_conv_direct" : "gradsmith_conv_check", type);
+}
+
+/// Elements on each end of each dim, and spread over all.
+constexpr std::int64_t kBorder = 64;
+constexpr std::int64_t kStrata = 3584;
+
+Sample MakeSample(std::int64_t count) {
+  if (count <= kFullCheck) {
+    return {.count = count, .border = 0, .strata = 0, .all = true};
+  }
+  const std::int64_t corners = std::int64_t{1} << direct::kRank;
+  return {
+      .count = corners + (kBorder * 2 * direct::kRank) + kStrata,
+      .border = kBorder,
+      .strata = kStrata,
+      .all = false};
+}
+static_assert(kStrata <= kFullCheck);
+
+}  // namespace
+
+Status Direct(
+    const cuda::DeviceInfo& /*device*/,
+    CUstream stream,
+    Primitive primitive,
+    const Problem& problem,
+    void* x,
+    void* w,
+    void* y,
+    bool accumulate) {
+  const Arguments arguments = MakeArguments(primitive, problem);
+  if (arguments.count == 0) {
+    return {};
+  }
+  const Result<CUkernel> kernel = FindKernel(kDirectKernel, problem.type);
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  const std::int64_t blocks = ((arguments.count - 1) / direct::kThreads) + 1;
+  const cuda::LaunchShape shape = {
+      .blocks_x = static_cast<unsigned>(std::min(blocks, kMaxBlocks)), .threads = direct::kThreads};
+  const Operands<void> operands = OperandsOf(primitive, x, w, y);
+  return cuda::Launch(
+      *kernel, shape, stream, arguments, operands.a, operands.b, operands.result, accumulate);
+}
+
+Status CheckSample(
+    const cuda::DeviceInfo& /*device*/,
+    CUstream stream,
+    Primitive primitive,
+    const Problem& problem,
+    const void* x,
+    const void* w,
+    const void* y,
+    const void* before,
+    cuda::Difference* difference) {
+  if (Status status = cuda::ToStatus(
+          cuda::Driver().cuMemsetD8Async(
+              reinterpret_cast<CUdeviceptr>(difference), 0, sizeof(*difference), stream),
+          "clearing a difference");
+      !status.ok()) {
+    return status;
+  }
+  const Arguments arguments = MakeArguments(primitive, problem);
+  if (arguments.count == 0) {
+    return {};
+  }
+  const Result<CUkernel> kernel = FindKernel(kCheckKernel, problem.type);
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  const Sample sample = MakeSample(arguments.count);
+  const cuda::LaunchShape shape = {
+      .blocks_x = static_cast<unsigned>(sample.count), .threads = direct::kCheckThreads};
+  const Operands<const void> operands = OperandsOf(primitive, x, w, y);
+  return cuda::Launch(
+      *kernel, shape, stream, arguments, sample, operands.a, operands.b, operands.result, before,
+      difference);
+}
+
+}  // namespace gradsmith::conv

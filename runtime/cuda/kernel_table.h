@@ -1,0 +1,57 @@
+#ifndef GRADSMITH_CUDA_KERNEL_TABLE_H_
+#define GRADSMITH_CUDA_KERNEL_TABLE_H_
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "cuda/module.h"
+#include "gradsmith/status.h"
+#include "gradsmith/types.h"
+
+namespace gradsmith::cuda {
+
+/// KernelTable keeps kernels that were found, one for each element type and variant, so that a hot
+/// call neither builds a name nor takes a lock.
+template <int kVariants>
+class KernelTable {
+ public:
+  /// Find returns the kernel `name` + "_" + "f32", "f64", "f16" or "bf16". A variant always has the
+  /// same name.
+  Result<CUkernel> Find(int variant, std::string_view name, DataType type) {
+    std::atomic<CUkernel>& entry = kernels_[(variant * kDataTypeCount) + static_cast<int>(type)];
+    if (CUkernel known = entry.load(std::memory_order_acquire); known != nullptr) {
+      return known;
+    }
+    const Result<CUkernel> found =
+        FindKernel((std::string(name) + "_" + std::string(Suffix(type))).c_str());
+    if (found.ok()) {
+      entry.store(*found, std::memory_order_release);
+    }
+    return found;
+  }
+
+ private:
+  static constexpr std::string_view Suffix(DataType type) {
+    switch (type) {
+      case DataType::kFloat:
+        return "f32";
+      case DataType::kDouble:
+        return "f64";
+      case DataType::kMLFloat16:
+        return "f16";
+      case DataType::kBFloat16:
+        break;
+    }
+    return "bf16";
+  }
+
+  std::array<std::atomic<CUkernel>, kVariants * kDataTypeCount> kernels_{};
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_CUDA_KERNEL_TABLE_H_

@@ -1,0 +1,557 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "batch_norm/cuda/own.h"
+#include "batch_norm/kernels.h"
+#include "gradsmith/context.h"
+#include "gradsmith/tensor.h"
+#include "reference/random.h"
+#include "runtime/cuda/gpu_tensor.h"
+#include "support/elements.h"
+#include "support/test_tensor.h"
+
+namespace gradsmith::batch_norm {
+namespace {
+
+using cuda::Block;
+using cuda::GpuTensor;
+using cuda::Sizes;
+using reference::Random;
+using support::Layout;
+
+/// The types of an op: of its large tensors, of scale and bias, of statistics.
+struct Types {
+  DataType T = DataType::kFloat;
+  DataType T1 = DataType::kFloat;
+  DataType T2 = DataType::kFloat;
+};
+
+constexpr DataType kF = DataType::kFloat;
+constexpr DataType kD = DataType::kDouble;
+constexpr DataType kH = DataType::kMLFloat16;
+constexpr DataType kB = DataType::kBFloat16;
+
+/// Those of ops.yaml, and two that are not.
+constexpr Types kRows[] = {{kF, kF, kF}, {kD, kD, kD}, {kH, kH, kH}, {kH, kH, kF}, {kH, kF, kF},
+                           {kB, kB, kB}, {kB, kB, kF}, {kB, kF, kF}, {kF, kD, kH}, {kD, kB, kF}};
+
+/// How the tensors of a call lie.
+struct Layouts {
+  Layout X = Layout::kContiguous;
+  Layout dY = Layout::kContiguous;
+  Layout output = Layout::kContiguous;
+  /// Elements that X is off its boundary.
+  std::size_t misaligned = 0;
+};
+
+/// The strides of the large tensors.
+struct LargeStrides {
+  LargeStrides(Sizes X, Sizes dY, Sizes output)
+      : X(std::move(X)), dY(std::move(dY)), output(std::move(output)) {}
+  LargeStrides(const Sizes& dims, const Layouts& layouts)
+      : X(support::StridesFor(layouts.X, dims)),
+        dY(support::StridesFor(layouts.dY, dims)),
+        output(support::StridesFor(layouts.output, dims)) {}
+
+  Sizes X;
+  Sizes dY;
+  Sizes output;
+};
+
+/// The dims in any order, some with gaps after them.
+Sizes RandomStrides(const Sizes& dims, Random& random) {
+  std::vector<std::size_t> order(dims.size());
+  std::iota(order.begin(), order.end(), 0);
+  random.Shuffle(order);
+  Sizes strides(dims.size());
+  std::int64_t step = random.Chance(0.8) ? 1 : 2;
+  for (const std::size_t axis : order) {
+    strides[axis] = step;
+    step = (step * dims[axis]) + (random.Chance(0.3) ? random.Integer(1, 8) : 0);
+  }
+  return strides;
+}
+
+/// Both calls of the op on one set of data: on the host, and on the GPU.
+struct Data {
+  Data(const Types& types, const Sizes& dims, const Layouts& layouts, Random& random)
+      : Data(types, dims, LargeStrides(dims, layouts), layouts.misaligned, random) {}
+  Data(
+      const Types& types,
+      const Sizes& dims,
+      const LargeStrides& strides,
+      std::size_t misaligned,
+      Random& random)
+      : types(types),
+        X(types.T, dims, strides.X, misaligned),
+        dY(types.T, dims, strides.dY),
+        scale(Parameter(types.T1, dims)),
+        B(Parameter(types.T1, dims)),
+        old_mean(Parameter(types.T2, dims)),
+        old_var(Parameter(types.T2, dims)),
+        saved_mean(Parameter(types.T2, dims)),
+        saved_inv_std(Parameter(types.T2, dims)),
+        Y(types.T, dims, strides.output, misaligned),
+        new_mean(Parameter(types.T2, dims)),
+        new_var(Parameter(types.T2, dims)),
+        dX(types.T, dims, strides.output),
+        dScale(Parameter(types.T1, dims)),
+        dBias(Parameter(types.T1, dims)) {
+    FillX(0, random);
+    dY.FillRandom(random);
+    for (GpuTensor* tensor : {&scale, &B, &old_mean, &old_var, &saved_inv_std}) {
+      tensor->FillRandom(random, 0.5, 2);
+    }
+    saved_mean.FillRandom(random);
+  }
+
+  /// Parameters lie with gaps between them.
+  static GpuTensor Parameter(DataType type, const Sizes& dims) { return {type, {dims[1]}, {3}, 1}; }
+
+  void FillX(double mean, Random& random) { X.FillRandom(random, mean - 1.5, mean + 1.5); }
+
+  Types types;
+  GpuTensor X;
+  GpuTensor dY;
+  GpuTensor scale;
+  GpuTensor B;
+  GpuTensor old_mean;
+  GpuTensor old_var;
+  GpuTensor saved_mean;
+  GpuTensor saved_inv_std;
+  GpuTensor Y;
+  GpuTensor new_mean;
+  GpuTensor new_var;
+  GpuTensor dX;
+  GpuTensor dScale;
+  GpuTensor dBias;
+};
+
+double Largest(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double value : values) {
+    largest = std::max(largest, std::abs(value));
+  }
+  return largest;
+}
+
+/// Within `roundoffs` of the accumulator's on the scale of the largest, and rounding on storing.
+void ExpectClose(const GpuTensor& tensor, const std::string& name, DataType T, double roundoffs) {
+  SCOPED_TRACE(name);
+  const std::vector<double> expected = tensor.HostValues();
+  const std::vector<double> actual = tensor.GpuValues();
+  const double sum = support::UnitRoundoff(T == DataType::kDouble ? T : DataType::kFloat);
+  const double stored = support::UnitRoundoff(tensor.type());
+  const double scale = std::max(1., Largest(expected));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double allowed = (roundoffs * sum * scale) + (2.01 * stored * std::abs(expected[i])) +
+                           support::SmallestPositive(tensor.type());
+    if (std::isfinite(expected[i])) {
+      ASSERT_NEAR(actual[i], expected[i], allowed) << "element " << i;
+    } else {
+      ASSERT_FALSE(std::isfinite(actual[i])) << "element " << i;
+    }
+  }
+  EXPECT_TRUE(tensor.SurroundingsIntact());
+}
+
+/// Which outputs are asked for.
+struct Wanted {
+  bool dX = true;
+  bool dScale = true;
+  bool dBias = true;
+};
+
+class BatchNormOwnTest : public cuda::GpuTest {
+ protected:
+  /// The references that a call takes point at these.
+  struct ForwardRefs {
+    explicit ForwardRefs(Data& data, bool on_gpu, bool in_place)
+        : X(Ref(data.X, on_gpu)),
+          scale(Ref(data.scale, on_gpu)),
+          B(Ref(data.B, on_gpu)),
+          old_mean(Ref(data.old_mean, on_gpu)),
+          old_var(Ref(data.old_var, on_gpu)),
+          Y(Ref(data.Y, on_gpu)),
+          new_mean(Ref(in_place ? data.old_mean : data.new_mean, on_gpu)),
+          new_var(Ref(in_place ? data.old_var : data.new_var, on_gpu)),
+          saved_mean(Ref(data.saved_mean, on_gpu)),
+          saved_inv_std(Ref(data.saved_inv_std, on_gpu)) {}
+
+    [[nodiscard]] BatchNormalization::Inputs Inputs() const {
+      return {
+          .X = &X, .scale = &scale, .B = &B, .running_mean = &old_mean, .running_var = &old_var};
+    }
+    [[nodiscard]] BatchNormalization::Outputs Outputs() const {
+      return {
+          .Y = &Y,
+          .running_mean = &new_mean,
+          .running_var = &new_var,
+          .saved_mean = &saved_mean,
+          .saved_inv_std = &saved_inv_std};
+    }
+
+    ConstTensorRef X;
+    ConstTensorRef scale;
+    ConstTensorRef B;
+    ConstTensorRef old_mean;
+    ConstTensorRef old_var;
+    TensorRef Y;
+    TensorRef new_mean;
+    TensorRef new_var;
+    TensorRef saved_mean;
+    TensorRef saved_inv_std;
+  };
+
+  static TensorRef Ref(GpuTensor& tensor, bool on_gpu) {
+    return on_gpu ? tensor.GpuRef() : tensor.HostRef();
+  }
+
+  void RunForward(
+      const BatchNormalization::Inputs& inputs,
+      const BatchNormalization::Outputs& outputs) {
+    const Block workspace(ForwardWorkspace(device(), *inputs.X));
+    workspace.Fill(0xFF);
+    const Status status =
+        Forward(device(), kStream, attributes_, inputs, outputs, workspace.data());
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+
+  void RunBackward(
+      const BatchNormalizationGrad::Inputs& inputs,
+      const BatchNormalizationGrad::Outputs& outputs) {
+    const Block workspace(BackwardWorkspace(device(), *inputs.X));
+    workspace.Fill(0xFF);
+    const Status status = Backward(device(), kStream, inputs, outputs, workspace.data());
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+
+  void CompareForward(Data& data, bool in_place = false, double roundoffs = 64) {
+    const ForwardRefs cpu(data, false, in_place);
+    ASSERT_TRUE(
+        BatchNormalization::RunCpu(context_, attributes_, cpu.Inputs(), cpu.Outputs()).ok());
+    const ForwardRefs gpu(data, true, in_place);
+    RunForward(gpu.Inputs(), gpu.Outputs());
+    const DataType T = data.types.T;
+    ExpectClose(data.Y, "Y", T, roundoffs);
+    ExpectClose(in_place ? data.old_mean : data.new_mean, "running_mean", T, roundoffs);
+    ExpectClose(in_place ? data.old_var : data.new_var, "running_var", T, roundoffs);
+    ExpectClose(data.saved_mean, "saved_mean", T, roundoffs);
+    ExpectClose(data.saved_inv_std, "saved_inv_std", T, roundoffs);
+  }
+
+  /// Runs on the host or on the GPU; what is not wanted is absent.
+  void Gradients(Data& data, bool on_gpu, const Wanted& wanted, bool accumulate, GpuTensor& dX) {
+    const auto output = [&](GpuTensor& tensor, bool is_wanted) {
+      TensorRef ref = is_wanted ? Ref(tensor, on_gpu) : TensorRef();
+      ref.accumulate = accumulate && on_gpu;
+      return ref;
+    };
+    const ConstTensorRef dY = Ref(data.dY, on_gpu);
+    const ConstTensorRef X = Ref(data.X, on_gpu);
+    const ConstTensorRef scale = Ref(data.scale, on_gpu);
+    const ConstTensorRef mean = Ref(data.saved_mean, on_gpu);
+    const ConstTensorRef inv_std = Ref(data.saved_inv_std, on_gpu);
+    const TensorRef dX_ref = output(dX, wanted.dX);
+    const TensorRef dScale = output(data.dScale, wanted.dScale);
+    const TensorRef dBias = output(data.dBias, wanted.dBias);
+    const BatchNormalizationGrad::Inputs inputs = {
+        .dY = &dY, .X = &X, .scale = &scale, .saved_mean = &mean, .saved_inv_std = &inv_std};
+    const BatchNormalizationGrad::Outputs outputs = {
+        .dX = &dX_ref, .dScale = &dScale, .dBias = wanted.dBias ? &dBias : nullptr};
+    if (on_gpu) {
+      RunBackward(inputs, outputs);
+    } else {
+      ASSERT_TRUE(BatchNormalizationGrad::RunCpu(context_, {}, inputs, outputs).ok());
+    }
+  }
+
+  void CompareBackward(Data& data, const Wanted& wanted = {}, double roundoffs = 512) {
+    Gradients(data, false, wanted, false, data.dX);
+    Gradients(data, true, wanted, false, data.dX);
+    const DataType T = data.types.T;
+    const auto sum_roundoffs =
+        roundoffs * std::sqrt(static_cast<double>(data.X.HostValues().size()) + 1);
+    if (wanted.dX) {
+      ExpectClose(data.dX, "dX", T, roundoffs);
+    }
+    if (wanted.dScale) {
+      ExpectClose(data.dScale, "dScale", T, sum_roundoffs / 16);
+    }
+    if (wanted.dBias) {
+      ExpectClose(data.dBias, "dBias", T, sum_roundoffs / 16);
+    }
+  }
+
+  void Compare(const Types& types, const Sizes& dims, const Layouts& layouts, Random& random) {
+    std::ostringstream text;
+    text << ToString(types.T) << " " << ToString(types.T1) << " " << ToString(types.T2) << " "
+         << support::ToString(dims) << " layouts " << static_cast<int>(layouts.X) << " "
+         << static_cast<int>(layouts.dY) << " " << static_cast<int>(layouts.output)
+         << " misaligned " << layouts.misaligned;
+    SCOPED_TRACE(text.str());
+    Data data(types, dims, layouts, random);
+    CompareBackward(data);
+    CompareForward(data);
+  }
+
+  Attributes attributes_;
+  Context context_;
+};
+
+constexpr Layout kWritten[] = {Layout::kContiguous, Layout::kChannelsLast, Layout::kStrided};
+
+TEST_F(BatchNormOwnTest, AgreesWithCpu) {
+  Random random("own batch norm");
+  for (int round = 0; round < 40; ++round) {
+    Sizes dims = {random.Integer(1, 9), random.Integer(1, 40)};
+    for (std::int64_t rank = random.Integer(0, 3); rank > 0; --rank) {
+      dims.push_back(random.Integer(1, 9));
+    }
+    for (const Types& types : kRows) {
+      const Layouts layouts = {
+          .X = random.Choice(std::vector(std::begin(kWritten), std::end(kWritten))),
+          .dY = static_cast<Layout>(random.Integer(0, 3)),
+          .output = random.Choice(std::vector(std::begin(kWritten), std::end(kWritten))),
+          .misaligned = static_cast<std::size_t>(random.Integer(0, 3))};
+      Compare(types, dims, layouts, random);
+      if (HasFailure()) {
+        return;
+      }
+    }
+  }
+}
+
+/// The dims in any order in memory, and zero strides in dY.
+TEST_F(BatchNormOwnTest, AnyStrides) {
+  Random random("own batch norm strides");
+  for (int round = 0; round < 150; ++round) {
+    Sizes dims = {random.Integer(1, 6), random.Integer(1, 20)};
+    for (std::int64_t rank = random.Integer(0, 3); rank > 0; --rank) {
+      dims.push_back(random.Integer(1, 7));
+    }
+    Sizes dY = RandomStrides(dims, random);
+    for (std::int64_t& stride : dY) {
+      stride = random.Chance(0.2) ? 0 : stride;
+    }
+    const Sizes X = RandomStrides(dims, random);
+    const Sizes output = random.Chance(0.5) ? X : RandomStrides(dims, random);
+    const LargeStrides strides(X, random.Chance(0.3) ? X : dY, output);
+    SCOPED_TRACE(
+        support::ToString(dims) + " X " + support::ToString(strides.X) + " dY " +
+        support::ToString(strides.dY) + " output " + support::ToString(strides.output));
+    for (const DataType T : {kF, kD, kH, kB}) {
+      Data data({T, T, kF}, dims, strides, static_cast<std::size_t>(random.Integer(0, 2)), random);
+      CompareBackward(data);
+      CompareBackward(data, {.dX = false, .dScale = false, .dBias = true});
+      CompareForward(data);
+    }
+    if (HasFailure()) {
+      return;
+    }
+  }
+}
+
+/// One layout for all tensors: the paths that are meant to be fast, with whole vectors and with
+/// what is left of them.
+TEST_F(BatchNormOwnTest, DenseLayouts) {
+  Random random("own batch norm dense");
+  const Sizes shapes[] = {{4, 16, 8, 8},    {3, 24, 7, 7},  {2, 17, 5, 9}, {64, 48}, {70, 3},
+                          {2, 64, 3, 4, 5}, {1, 136, 1, 1}, {5, 1, 6, 6},  {1, 300}, {7, 520, 2}};
+  for (const Sizes& dims : shapes) {
+    for (const Layout layout : kWritten) {
+      for (const Types& types : kRows) {
+        for (const std::size_t misaligned : {std::size_t{0}, std::size_t{1}}) {
+          Compare(
+              types, dims, {.X = layout, .dY = layout, .output = layout, .misaligned = misaligned},
+              random);
+          if (HasFailure()) {
+            return;
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Channels of many slices, rows of several pieces, and blocks of several tiles.
+TEST_F(BatchNormOwnTest, ManyBlocks) {
+  Random random("own batch norm large");
+  const Sizes shapes[] = {{3, 2, 101, 97}, {1, 3, 20011}, {16, 67, 15, 16}, {300, 160, 2, 2}};
+  for (const Sizes& dims : shapes) {
+    for (const Layout layout : {Layout::kContiguous, Layout::kChannelsLast}) {
+      for (const DataType T : {kF, kD, kH, kB}) {
+        Compare({T, T, T}, dims, {.X = layout, .dY = layout, .output = layout}, random);
+        if (HasFailure()) {
+          return;
+        }
+      }
+    }
+  }
+}
+
+/// A mean that is large beside the deviation does not take the digits of the variance, or of Y.
+TEST_F(BatchNormOwnTest, LargeMean) {
+  Random random("own batch norm mean");
+  for (const Layout layout : kWritten) {
+    for (const DataType T : {kF, kD}) {
+      Data data(
+          {T, kD, kD}, {13, 5, 30, 31}, {.X = layout, .dY = layout, .output = layout}, random);
+      data.FillX(1000, random);
+      // A mean that is stored in double is itself off by 1000 of the roundoffs that are allowed, on
+      // either side.
+      const double larger = T == kD ? 1000 : 1;
+      CompareForward(data, false, 64 * larger);
+      const std::vector<double> inv_std = data.saved_inv_std.GpuValues();
+      const std::vector<double> expected = data.saved_inv_std.HostValues();
+      for (std::size_t c = 0; c < inv_std.size(); ++c) {
+        EXPECT_NEAR(inv_std[c], expected[c], (T == kF ? 1e-6 : 1e-12) * expected[c]);
+      }
+      // With the statistics of the data, which the forward left.
+      CompareBackward(data, {}, 512 * larger);
+    }
+  }
+}
+
+/// Nor does a border that lies far from all else.
+TEST_F(BatchNormOwnTest, LargeMeanBesideZeros) {
+  Random random("own batch norm border");
+  const std::int64_t row = 60;
+  Data data({kF, kD, kD}, {4, 3, row, row}, {}, random);
+  std::int64_t i = 0;
+  data.X.Fill([&] {
+    const bool border = i % row == 0;
+    ++i;
+    return border ? 0. : random.Real(999, 1001);
+  });
+  CompareForward(data, false, 2000);
+}
+
+TEST_F(BatchNormOwnTest, EmptyAndSingle) {
+  Random random("own batch norm empty");
+  const Sizes shapes[] = {{0, 3, 4, 4}, {2, 0, 4, 4}, {2, 3, 0}, {0, 0}, {1, 3}, {1, 1, 1, 1}};
+  for (const Sizes& dims : shapes) {
+    for (const DataType T : {kF, kD, kH, kB}) {
+      Compare({T, T, kF}, dims, {}, random);
+    }
+  }
+}
+
+/// 1 / sqrt(0 + 0) is infinite: where there is nothing, the sums are zero nevertheless.
+TEST_F(BatchNormOwnTest, InfiniteStatistics) {
+  Random random("own batch norm infinite");
+  for (const Sizes& dims : {Sizes{0, 3, 4}, Sizes{1, 3}, Sizes{4, 3, 2}}) {
+    Data data({kF, kF, kF}, dims, {}, random);
+    data.saved_inv_std.Fill([] { return std::numeric_limits<double>::infinity(); });
+    Gradients(data, false, {}, false, data.dX);
+    Gradients(data, true, {}, false, data.dX);
+    ExpectClose(data.dScale, "dScale", kF, 64);
+    ExpectClose(data.dBias, "dBias", kF, 64);
+  }
+  attributes_.epsilon = 0;
+  Data data({kF, kF, kF}, {5, 2}, {}, random);
+  data.X.Fill([] { return 3; });
+  CompareForward(data);
+}
+
+TEST_F(BatchNormOwnTest, RunsInPlace) {
+  Random random("own batch norm in place");
+  for (const Layout layout : kWritten) {
+    Data data({kH, kH, kF}, {6, 20, 5, 5}, {.X = layout, .dY = layout, .output = layout}, random);
+    CompareForward(data, true);
+    // dX in dY's memory.
+    Gradients(data, false, {}, false, data.dX);
+    const std::vector<double> expected = data.dX.HostValues();
+    Gradients(data, true, {}, false, data.dY);
+    const std::vector<double> actual = data.dY.GpuValues();
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_NEAR(actual[i], expected[i], 1e-2) << "element " << i;
+    }
+  }
+}
+
+/// What is not asked for changes nothing in the rest.
+TEST_F(BatchNormOwnTest, AbsentOutputs) {
+  Random random("own batch norm subsets");
+  for (const Layout layout : kWritten) {
+    Data data({kB, kB, kF}, {6, 24, 5, 5}, {.X = layout, .dY = layout, .output = layout}, random);
+    for (int subset = 0; subset < 8; ++subset) {
+      const Wanted wanted = {
+          .dX = (subset & 1) != 0, .dScale = (subset & 2) != 0, .dBias = (subset & 4) != 0};
+      for (GpuTensor* tensor : {&data.dX, &data.dScale, &data.dBias}) {
+        tensor->Fill([] { return 77; });
+      }
+      CompareBackward(data, wanted);
+      for (const auto& [tensor, is_wanted] :
+           {std::pair(&data.dX, wanted.dX), std::pair(&data.dScale, wanted.dScale),
+            std::pair(&data.dBias, wanted.dBias)}) {
+        if (!is_wanted) {
+          EXPECT_EQ(tensor->GpuValues(), tensor->HostValues());
+        }
+      }
+    }
+    const ForwardRefs gpu(data, true, false);
+    RunForward(gpu.Inputs(), {.Y = &gpu.Y});
+    const std::vector<std::byte> alone = data.Y.GpuBytes();
+    EXPECT_EQ(data.new_mean.GpuBytes(), data.new_var.GpuBytes());
+    RunForward(gpu.Inputs(), gpu.Outputs());
+    EXPECT_EQ(data.Y.GpuBytes(), alone);
+  }
+}
+
+TEST_F(BatchNormOwnTest, Accumulates) {
+  Random random("own batch norm accumulate");
+  for (const Layout layout : kWritten) {
+    Data data({kF, kF, kF}, {6, 21, 5, 5}, {.X = layout, .dY = layout, .output = layout}, random);
+    Gradients(data, false, {}, false, data.dX);
+    Gradients(data, true, {}, false, data.dX);
+    Gradients(data, true, {}, true, data.dX);
+    for (GpuTensor* tensor : {&data.dX, &data.dScale, &data.dBias}) {
+      const std::vector<double> expected = tensor->HostValues();
+      const std::vector<double> actual = tensor->GpuValues();
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_NEAR(actual[i], 2 * expected[i], 1e-4 * (1 + std::abs(expected[i])));
+      }
+      EXPECT_TRUE(tensor->SurroundingsIntact());
+    }
+  }
+}
+
+/// The same bits again, and from data that are not aligned.
+TEST_F(BatchNormOwnTest, RepeatsBitForBit) {
+  for (const Layout layout : kWritten) {
+    for (const DataType T : {kF, kD, kH, kB}) {
+      std::vector<std::vector<double>> results;
+      for (const std::size_t misaligned : {0, 0, 1}) {
+        Random random("own batch norm repeat");
+        Data data(
+            {T, kD, kD}, {11, 40, 9, 10},
+            {.X = layout, .dY = layout, .output = layout, .misaligned = misaligned}, random);
+        const ForwardRefs gpu(data, true, false);
+        Gradients(data, true, {}, false, data.dX);
+        RunForward(gpu.Inputs(), gpu.Outputs());
+        results.emplace_back();
+        for (const GpuTensor* tensor :
+             {&data.Y, &data.dX, &data.dScale, &data.dBias, &data.saved_inv_std, &data.new_mean}) {
+          const std::vector<double> values = tensor->GpuValues();
+          results.back().insert(results.back().end(), values.begin(), values.end());
+        }
+      }
+      EXPECT_EQ(results[0], results[1]);
+      EXPECT_EQ(results[0], results[2]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::batch_norm
