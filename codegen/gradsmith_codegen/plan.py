@@ -95,6 +95,14 @@ class OpPlan:
         return self.op.kernel.split("::")[0]
 
     @cached_property
+    def kernel_struct(self) -> str:
+        return self.op.kernel.split("::")[1]
+
+    @cached_property
+    def kernel_place(self) -> Place:
+        return self.places[self.op.at("kernel")]
+
+    @cached_property
     def type_parameters(self) -> tuple[str, ...]:
         return self.op.type_parameters
 
