@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -153,10 +154,24 @@ def test_a_rule_that_python_does_not_know_needs_the_shapes_it_would_give() -> No
     assert schema is None
     assert fault.id == "G609"
     assert "scale::Larger(D)" in fault.message
+    assert [note.message for note in fault.notes] == ["case 'plain' gives none"]
     schema, diagnostics = load(edited(text, ("X: [2, 3]}", "X: [2, 3], Y: [2, 6]}")))
     assert diagnostics == []
     assert schema
     assert schema.ops[0].cases[0].all_shapes == (("X", (2, 3)), ("Y", (2, 6)))
+
+
+def test_a_misspelt_rule_is_one_fault_for_each_place_where_it_stands() -> None:
+    (op,) = re.findall(r"  - name: Convolve\n.*", CONVOLVE, re.DOTALL)
+    text = edited(CONVOLVE, ("OutputSpatial", "OutputSpatail")) + edited(
+        op, ("OutputSpatial", "OutputSpatail"), ("name: Convolve", "name: Convolve2")
+    )
+    text = text.replace("    cases:\n", "    cases:\n      - {name: other, X: [1, 4, 7, 6], W: [6, 4, 3, 2]}\n")
+    assert text.count("name: other") == 2
+    _, diagnostics = load(text)
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if "OutputSpatail" in line]
+    assert [(fault.id, fault.span and fault.span.line) for fault in diagnostics] == [("G609", n) for n in lines]
+    assert all(fault.message.endswith("; did you mean 'conv::OutputSpatial'?") for fault in diagnostics)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def _tree(folder: Path) -> dict[str, str]:
 def test_check_of_a_schema_without_faults(run: Run, schema: Path) -> None:
     result = run("check", "--schema", schema)
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == f"{schema}: 1 operators, 1 rows, no errors\n"
+    assert result.stdout == f"{schema}: 1 operator, 1 row, no errors\n"
 
 
 def test_the_default_schema_is_ops_yaml_here(run: Run, schema: Path) -> None:
@@ -215,7 +215,11 @@ def test_generate_writes_then_leaves_alone(run: Run, schema: Path, tmp_path: Pat
     assert re.fullmatch(rf"{re.escape(str(out))}: \d+ files written, 0 removed\n", first.stdout)
     assert (out / "include/gradsmith/ops/scale.h").exists()
     second = run("generate", "--schema", schema, "--out", out)
-    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
+    assert (second.returncode, second.stderr) == (0, "")
+    assert re.fullmatch(rf"{re.escape(str(out))}: \d+ files, none changed\n", second.stdout)
+    (out / "src/dispatch_table.cc").unlink()
+    third = run("generate", "--schema", schema, "--out", out)
+    assert third.stdout == f"{out}: 1 file written, 0 removed\n"
 
 
 def test_generate_makes_as_many_shards_as_asked_for(run: Run, schema: Path, tmp_path: Path) -> None:
