@@ -200,6 +200,17 @@ class Plan:
         """The ops in whose entries the schema has rows of these ops."""
         return sorted({row.place.entry for op in ops for row in op.rows})
 
+    def gradients_of(self, op: OpPlan) -> list[OpPlan]:
+        return self._gradients.get(op.name, [])
+
+    @cached_property
+    def _gradients(self) -> dict[str, list[OpPlan]]:
+        """By the name of the forward op."""
+        gradients: dict[str, list[OpPlan]] = {}
+        for op in self.ops:
+            gradients.setdefault(op.op.gradient_of, []).append(op)
+        return gradients
+
     def shard(self, index: int) -> list[OpPlan]:
         return [op for op in self.ops if op.shard == index]
 
