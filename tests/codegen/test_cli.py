@@ -264,7 +264,7 @@ def test_generate_as_json_has_nothing_but_faults_on_its_output(
 
 
 def test_the_depfile_lists_schema_modules_and_templates(run: Run, tmp_path: Path, repository: Path) -> None:
-    folder = tmp_path / "a folder $1"
+    folder = tmp_path / "a folder #1 $2"
     folder.mkdir()
     schema = folder / "ops.yaml"
     schema.write_text(SCALE, encoding="utf-8")
