@@ -9,7 +9,6 @@ from enum import Enum, auto
 
 from . import shape_rules
 from .faults import did_you_mean
-from .grammar import MAX_RANK
 from .model import AttributeKind, AttributeValue, Case, Dim, DimKind, Op, Symbol, Tensor
 from .shape_rules import Dims, ImpossibleShape, SymbolValue
 
@@ -112,7 +111,6 @@ class _Evaluation:
                     minimum = maximum = len(self._dims(bound))
                     origin = self._origins.get(bound, "")
         fixed = len(shape) - list_length
-        maximum = min(maximum, MAX_RANK - fixed)
         if not minimum <= list_length <= maximum:
             ranks = str(fixed + minimum) if minimum == maximum else f"{fixed + minimum} to {fixed + maximum}"
             message = f"'{tensor.name}' is {tensor.shape_text} and must have rank {ranks}, not {len(shape)}"

@@ -281,7 +281,7 @@ def test_the_depfile_lists_schema_modules_and_templates(run: Run, tmp_path: Path
 
 def _make_words(text: str) -> list[str]:
     """The words of a Make rule, read as Make reads them."""
-    words = re.findall(r"(?:\\[ #\\]|\$\$|[^\s\\])+", text.replace("\\\n", " "))
+    words = re.findall(r"(?:\\[ #\\]|\$\$|[^\s\\#$])+", text.replace("\\\n", " "))
     return [re.sub(r"\\([ #\\])", r"\1", word).replace("$$", "$") for word in words]
 
 
