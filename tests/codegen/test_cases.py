@@ -236,3 +236,26 @@ def test_a_schema_that_gives_a_rule_what_it_cannot_take(edits: list[tuple[str, s
 def test_a_default_that_cannot_be_is_not_worked_with() -> None:
     text = edited(CONVOLVE, ("group: {type: int, default: 1", "group: {type: int, default: 0"))
     assert [fault.id for fault in load(text)[1]] == ["G404"]
+
+
+@pytest.mark.parametrize(
+    ("case", "first", "second", "rule"),
+    [
+        ("X: [2, 4, 5, 6], W: [6, 4, 3, 2]", (), ("default: 1, min", "default: 2, min"), "G605"),
+        (
+            "X: [2, 8, 5, 6], W: [5, 4, 3, 2], group: 2",
+            ("      M: {multiple_of: group}\n", ""),
+            ("name: Second", "name: Second"),
+            "G606",
+        ),
+    ],
+)
+def test_ops_that_differ_in_what_shapes_depend_on_are_worked_out_apart(
+    case: str, first: tuple[str, str], second: tuple[str, str], rule: str
+) -> None:
+    text = edited(CONVOLVE, ("X: [2, 4, 5, 6], W: [6, 4, 3, 2]", case))
+    op = edited(text[text.index("  - name: Convolve") :], ("name: Convolve", "name: Second"), second)
+    forward = edited(text, first) if first else text
+    (fault,) = load(forward + op)[1]
+    assert fault.id == rule
+    assert fault.span and fault.span.line > forward.count("\n")
