@@ -222,10 +222,13 @@ def test_generate_writes_then_leaves_alone(run: Run, schema: Path, tmp_path: Pat
     assert third.stdout == f"{out}: 1 file written, 0 removed\n"
 
 
-def test_generate_makes_as_many_shards_as_asked_for(run: Run, schema: Path, tmp_path: Path) -> None:
-    run("generate", "--schema", schema, "--out", tmp_path / "out", "--shards", 3)
+@pytest.mark.parametrize(("arguments", "count"), [(["--shards", 3], 3), ([], 8)])
+def test_generate_makes_as_many_shards_as_asked_for(
+    run: Run, schema: Path, tmp_path: Path, arguments: list[object], count: int
+) -> None:
+    run("generate", "--schema", schema, "--out", tmp_path / "out", *arguments)
     shards = sorted(path.name for path in (tmp_path / "out/src").glob("ops_shard_*.cc"))
-    assert shards == ["ops_shard_0.cc", "ops_shard_1.cc", "ops_shard_2.cc"]
+    assert shards == [f"ops_shard_{shard}.cc" for shard in range(count)]
 
 
 def test_generate_check_compares_and_writes_nothing(run: Run, schema: Path, tmp_path: Path) -> None:
