@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from . import shape_rules
-from .grammar import MAX_RANK
+from .faults import did_you_mean
 from .model import AttributeKind, AttributeValue, Case, Dim, DimKind, Op, Symbol, Tensor
 from .shape_rules import Dims, ImpossibleShape, SymbolValue
 
@@ -29,13 +29,14 @@ class Impossible(Enum):
 
 @dataclass(eq=False)
 class Problem(Exception):
-    """`key` is the entry of the case that is at fault, `other` one that disagrees with it; each may be
-    absent."""
+    """`key` is the entry of the case that is at fault, `other` one that disagrees with it, `symbol` one whose
+    shape rule is at fault; each may be absent."""
 
     reason: Impossible
     message: str
     key: str = ""
     other: str = ""
+    symbol: str = ""
 
 
 def all_shapes(op: Op, case: Case) -> tuple[tuple[str, Dims], ...]:
@@ -110,7 +111,6 @@ class _Evaluation:
                     minimum = maximum = len(self._dims(bound))
                     origin = self._origins.get(bound, "")
         fixed = len(shape) - list_length
-        maximum = min(maximum, MAX_RANK - fixed)
         if not minimum <= list_length <= maximum:
             ranks = str(fixed + minimum) if minimum == maximum else f"{fixed + minimum} to {fixed + maximum}"
             message = f"'{tensor.name}' is {tensor.shape_text} and must have rank {ranks}, not {len(shape)}"
@@ -198,9 +198,11 @@ class _Evaluation:
     def _incomplete(self, tensor: Tensor, dim: Dim) -> Problem:
         rule = self._symbols[dim.symbol].rule
         if rule and not shape_rules.knows(rule.function):
-            why = f"the generator does not know {rule.text}; give a shape that has {dim.symbol}"
-        else:
-            why = f"nothing that is given sets {dim.symbol}"
+            hint = did_you_mean(rule.function, shape_rules.names())
+            need = f"a case must give a shape that has {dim.symbol}"
+            message = f"the generator cannot work out {rule.text}, so {need}{hint}"
+            return Problem(Impossible.INCOMPLETE, message, symbol=dim.symbol)
+        why = f"nothing that is given sets {dim.symbol}"
         return Problem(Impossible.INCOMPLETE, f"the shape of '{tensor.name}' cannot be worked out: {why}")
 
     def _quotient(self, dim: Dim) -> int:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from . import __version__
 from .depfile import depfile, modules
-from .diagnostics import Diagnostic, Source, format_json, format_text
+from .diagnostics import Diagnostic, Source, counted, format_json, format_text
+from .files import Changes
 from .loader import paused_collector, read_source
 from .model import Schema
 from .reader import load_source
@@ -76,16 +77,22 @@ def _generate(options: argparse.Namespace) -> int:
     if options.stamp:
         options.stamp.parent.mkdir(parents=True, exist_ok=True)
         options.stamp.touch()
-    if options.format == "text" and (changes.written or changes.removed):
-        print(f"{options.out}: {len(changes.written)} files written, {len(changes.removed)} removed")
+    if options.format == "text":
+        print(f"{options.out}: {_told(changes)}")
     return OK
+
+
+def _told(changes: Changes) -> str:
+    if changes.written or changes.removed:
+        return f"{counted(len(changes.written), 'file')} written, {len(changes.removed)} removed"
+    return f"{counted(len(changes.unchanged), 'file')}, none changed"
 
 
 def _check(options: argparse.Namespace) -> int:
     schema = _load(options)
     if schema and options.format == "text":
         rows = sum(len(op.rows) * len(op.backends) for op in schema.ops)
-        print(f"{options.schema}: {len(schema.ops)} operators, {rows} rows, no errors")
+        print(f"{options.schema}: {counted(len(schema.ops), 'operator')}, {counted(rows, 'row')}, no errors")
     return OK if schema else FAILED
 
 

@@ -8,6 +8,7 @@ shows for it.
 from __future__ import annotations
 
 import json
+import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,9 +36,9 @@ RULES: dict[str, Rule] = {}
 
 def register(rule_id: str, severity: Severity, doc: str | None) -> Rule:
     """Adds a rule; its documentation is the docstring of the function that states it."""
-    if rule_id in RULES or not doc:
+    if rule_id in RULES or not (doc or sys.flags.optimize > 1):  # python -OO strips docstrings
         raise ValueError(f"rule {rule_id} is registered twice or has no docstring")
-    rule = RULES[rule_id] = Rule(rule_id, severity, " ".join(doc.split()))
+    rule = RULES[rule_id] = Rule(rule_id, severity, " ".join((doc or "").split()))
     return rule
 
 
@@ -111,13 +112,18 @@ def format_text(diagnostics: Sequence[Diagnostic], source: Source, colour: bool 
     return "\n".join([*printer.out, summary(diagnostics)]) + "\n"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 error`, `2 errors`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def summary(diagnostics: Sequence[Diagnostic]) -> str:
     """For example "2 errors and 1 warning"."""
     parts = []
     for severity in Severity:
         count = sum(diagnostic.severity is severity for diagnostic in diagnostics)
         if count:
-            parts.append(f"{count} {severity.value}{'s' if count > 1 else ''}")
+            parts.append(counted(count, severity.value))
     return " and ".join(parts)
 
 

@@ -158,7 +158,7 @@ def unsupported_version(version: int, supported: int) -> str:
 @fault("G014")
 def unknown_type(name: str, known: Iterable[str]) -> str:
     """An element type that does not exist."""
-    return f"unknown type '{name}'{did_you_mean(name, known)}"
+    return f"unknown type '{name}'{instead(name, known)}"
 
 
 @fault("G015")

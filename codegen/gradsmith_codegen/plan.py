@@ -95,6 +95,14 @@ class OpPlan:
         return self.op.kernel.split("::")[0]
 
     @cached_property
+    def kernel_struct(self) -> str:
+        return self.op.kernel.split("::")[1]
+
+    @cached_property
+    def kernel_place(self) -> Place:
+        return self.places[self.op.at("kernel")]
+
+    @cached_property
     def type_parameters(self) -> tuple[str, ...]:
         return self.op.type_parameters
 
@@ -192,6 +200,17 @@ class Plan:
     def entries(ops: list[OpPlan]) -> list[str]:
         """The ops in whose entries the schema has rows of these ops."""
         return sorted({row.place.entry for op in ops for row in op.rows})
+
+    def gradients_of(self, op: OpPlan) -> list[OpPlan]:
+        return self._gradients.get(op.name, [])
+
+    @cached_property
+    def _gradients(self) -> dict[str, list[OpPlan]]:
+        """By the name of the forward op."""
+        gradients: dict[str, list[OpPlan]] = {}
+        for op in self.ops:
+            gradients.setdefault(op.op.gradient_of, []).append(op)
+        return gradients
 
     def shard(self, index: int) -> list[OpPlan]:
         return [op for op in self.ops if op.shard == index]

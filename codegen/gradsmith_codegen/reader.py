@@ -177,7 +177,7 @@ class _OpReader:
         """A type is an element type, or a parameter: some row binds it, or it looks like one."""
         if "rows" in self._broken:
             return
-        known = {parameter for row in rows for parameter, _ in row.types} | vocabulary.TYPES.keys()
+        known = dict.fromkeys(parameter for row in rows for parameter, _ in row.types) | vocabulary.TYPES
         for tensor in tensors:
             if tensor.type and tensor.type not in known and not _TYPE_PARAMETER.match(tensor.type):
                 self._reader.report(faults.unknown_type(tensor.at("type"), tensor.type, known))

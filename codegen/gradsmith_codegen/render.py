@@ -110,6 +110,8 @@ def _environment() -> jinja2.Environment:
         enumerator=lambda name: _data_type(name).cpp_enumerator,
         field_type=_field_type,
         md=_markdown_cell,
+        symbol_length=_symbol_length,
+        symbol_rule=_symbol_rule,
     )
     environment.globals.update(
         assignment=_assignment,
@@ -188,6 +190,21 @@ def _attribute_range(attribute: model.Attribute) -> str:
     if low is None:
         return "any" if high is None else f"at most {high:g}"
     return f"at least {low:g}" if high is None else f"{low:g} to {high:g}"
+
+
+def _symbol_length(symbol: model.Symbol) -> str:
+    if not symbol.is_list:
+        return "one"
+    if symbol.length_of:
+        return f"as {symbol.length_of}"
+    low, high = symbol.min_length, symbol.max_length
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _symbol_rule(symbol: model.Symbol) -> str:
+    if symbol.multiple_of:
+        return f"a multiple of `{symbol.multiple_of}`"
+    return f"`{symbol.rule.text}`" if symbol.rule else ""
 
 
 def _field_type(attribute: model.Attribute) -> str:

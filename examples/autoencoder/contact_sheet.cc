@@ -6,9 +6,11 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <span>
 #include <stdexcept>
+#include <system_error>
 #include <vector>
 
 #include "data.h"
@@ -60,7 +62,22 @@ class Sheet {
   std::vector<png_byte> grays_;
 };
 
+[[noreturn]] void FailToWrite(const std::string& path) {
+  throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
+}
+
 }  // namespace
+
+void CheckIsWritable(const std::string& path) {
+  std::error_code ignored;
+  const bool existed = std::filesystem::exists(path, ignored);
+  if (!std::ofstream(path, std::ios::app)) {
+    FailToWrite(path);
+  }
+  if (!existed) {
+    std::filesystem::remove(path);
+  }
+}
 
 void WriteContactSheet(
     const std::string& path,
@@ -77,6 +94,6 @@ void WriteContactSheet(
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();
   if (!file) {
-    throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
+    FailToWrite(path);
   }
 }

@@ -63,6 +63,8 @@ Options ParseOptions(std::span<const char* const> arguments) {
       Set(options.seed, name, value(), 0U, 4294967295U);
     } else if (name == "--threads") {
       Set(options.threads, name, value(), 0, 1000);
+    } else if (name == "--time-limit") {
+      Set(options.time_limit, name, value(), 0.0, 1e6);
     } else {
       throw std::invalid_argument("unknown option '" + name + "'; --help lists them");
     }
@@ -77,7 +79,8 @@ std::string HelpText() {
       << "Usage: autoencoder [options]\n\n"
          "Trains a convolutional autoencoder on 8x8 handwritten digits with gradsmith. Exits with\n"
          "0 where the held-out mean squared error ends at most one tenth of that of predicting the\n"
-         "mean image, with 1 where it does not or something fails, with 2 for a wrong option.\n\n";
+         "mean image, within the time limit; with 1 where it does not or something fails; with 2\n"
+         "for a wrong option.\n\n";
   Describe(text, "--data FILE", "images, one per line: 64 pixels and a digit", defaults.data);
   Describe(text, "--output FILE", "PNG of originals above reconstructions", defaults.output);
   Describe(text, "--epochs N", "passes over the training images", defaults.epochs);
@@ -87,7 +90,8 @@ std::string HelpText() {
   Describe(text, "--weight-decay X", "strength of the L2 penalty", defaults.weight_decay);
   Describe(text, "--seed N", "of all that is random", defaults.seed);
   Describe(text, "--threads N", "0 is one for each processor", defaults.threads);
-  text << "  --quiet             no line per epoch\n"
+  Describe(text, "--time-limit X", "seconds that all may take", defaults.time_limit);
+  text << "  --quiet             no progress\n"
           "  --help              print this\n";
   return text.str();
 }

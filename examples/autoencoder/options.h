@@ -16,6 +16,7 @@ struct Options {
   double weight_decay = 0.02;
   std::uint32_t seed = 1;
   int threads = 0;
+  double time_limit = 60;  ///< in seconds
   bool quiet = false;
   bool help = false;
 };

@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#if __has_include("batch_norm/kernels.h")
 #include "batch_norm/kernels.h"
+#endif
 #include "core/stub.h"
 #include "core/validate.h"
 #include "gradsmith/ops/batch_normalization.h"
@@ -23,11 +25,18 @@ extern const std::int32_t kBatchNormalizationEntryLine;
 // ops.yaml: BatchNormalization, line 1 of the entry
 extern const std::array<Row, 8> kBatchNormalizationRows;
 
+namespace batch_norm {
+struct BatchNormalization;  // an unknown kernel is an incomplete type
+}  // namespace batch_norm
+
 namespace batch_normalization_stub {
 namespace {
 
 using Given = BatchNormalizationAttributes;
 using Kernel = batch_norm::BatchNormalization;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: BatchNormalization, line 3 of the entry: there is no kernel batch_norm::BatchNormalization; expected struct BatchNormalization in batch_norm/kernels.h");
 
 constexpr std::array<std::string_view, 3> kTypeParameters = {
     // 0
@@ -549,11 +558,18 @@ Result<BatchNormalizationOutputDims> InferShapes(
 // ops.yaml: BatchNormalizationGrad, line 1 of the entry
 extern const std::array<Row, 8> kBatchNormalizationGradRows;
 
+namespace batch_norm {
+struct BatchNormalizationGrad;  // an unknown kernel is an incomplete type
+}  // namespace batch_norm
+
 namespace batch_normalization_grad_stub {
 namespace {
 
 using Given = BatchNormalizationGradAttributes;
 using Kernel = batch_norm::BatchNormalizationGrad;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: BatchNormalizationGrad, line 4 of the entry: there is no kernel batch_norm::BatchNormalizationGrad; expected struct BatchNormalizationGrad in batch_norm/kernels.h");
 
 constexpr std::array<std::string_view, 3> kTypeParameters = {
     // 0

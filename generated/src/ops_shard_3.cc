@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#if __has_include("conv/kernels.h")
 #include "conv/kernels.h"
+#endif
 #include "core/stub.h"
 #include "core/validate.h"
 #include "gradsmith/ops/conv_transpose.h"
@@ -22,11 +24,18 @@ extern const std::int32_t kConvEntryLine;
 // ops.yaml: ConvTranspose, line 1 of the entry
 extern const std::array<Row, 4> kConvTransposeRows;
 
+namespace conv {
+struct ConvTranspose;  // an unknown kernel is an incomplete type
+}  // namespace conv
+
 namespace conv_transpose_stub {
 namespace {
 
 using Given = ConvTransposeAttributes;
 using Kernel = conv::ConvTranspose;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: ConvTranspose, line 3 of the entry: there is no kernel conv::ConvTranspose; expected struct ConvTranspose in conv/kernels.h");
 
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0

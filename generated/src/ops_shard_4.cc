@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#if __has_include("conv/kernels.h")
 #include "conv/kernels.h"
+#endif
 #include "core/stub.h"
 #include "core/validate.h"
 #include "gradsmith/ops/conv_grad.h"
@@ -22,11 +24,18 @@ extern const std::int32_t kConvEntryLine;
 // ops.yaml: ConvGrad, line 1 of the entry
 extern const std::array<Row, 4> kConvGradRows;
 
+namespace conv {
+struct ConvGrad;  // an unknown kernel is an incomplete type
+}  // namespace conv
+
 namespace conv_grad_stub {
 namespace {
 
 using Given = ConvGradAttributes;
 using Kernel = conv::ConvGrad;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: ConvGrad, line 4 of the entry: there is no kernel conv::ConvGrad; expected struct ConvGrad in conv/kernels.h");
 
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0

@@ -11,6 +11,7 @@ namespace gradsmith {
 
 namespace {
 
+using internal::Counted;
 using internal::DidYouMean;
 using internal::Join;
 using internal::TypesText;
@@ -86,8 +87,8 @@ std::string Registry::Explain(std::string_view op, std::span<const DataType> typ
   }
   const std::span<const std::string_view> parameters = rows.front()->op->type_parameters;
   if (types.size() != parameters.size()) {
-    return std::string(op) + " has " + std::to_string(parameters.size()) + " type parameters (" +
-           Join(parameters) + "); " + std::to_string(types.size()) + " types were given.";
+    return std::string(op) + " has " + Counted(std::ssize(parameters), "type parameter") + " (" +
+           Join(parameters) + "); got " + Counted(std::ssize(types), "type") + ".";
   }
   return "No row is " + Request(op, types, backend) + "." +
          NearestRows(std::move(rows), types, backend);

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/text.h"
+
 namespace gradsmith::internal {
 
 namespace {
@@ -249,7 +251,7 @@ Status ShapeSymbols::CheckAttributeLengths() const {
     const std::string_view symbol = op_.symbols[spec.length_of].name;
     return InvalidArgument(
         "attribute " + std::string(spec.name) + " is " + ToString(list) + ", " +
-        std::to_string(list.size()) + " values; expected " +
+        Counted(list.size(), "value") + "; expected " +
         std::to_string(spec.length_factor * length) + ": " +
         (spec.length_factor == 1 ? "one" : std::to_string(spec.length_factor)) +
         " for each dim of " + std::string(symbol) + " (" + Describe(spec.length_of) + ")");

@@ -10,6 +10,10 @@
 /// What the generated registration stubs call.
 namespace gradsmith::internal {
 
+/// IsComplete is true of a type that has been defined, not just declared.
+template <typename T>
+concept IsComplete = requires { sizeof(T); };
+
 /// The bound of an attribute that has none.
 inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 

@@ -55,6 +55,10 @@ std::string DidYouMean(std::string_view name, std::span<const std::string_view> 
   return closest.empty() ? std::string() : "; did you mean '" + std::string(closest) + "'?";
 }
 
+std::string Counted(std::int64_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::string Join(std::span<const std::string_view> names) {
   std::string text;
   for (const std::string_view name : names) {

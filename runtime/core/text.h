@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_CORE_TEXT_H_
 #define GRADSMITH_CORE_TEXT_H_
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ std::string_view Closest(std::string_view name, std::span<const std::string_view
 
 /// DidYouMean returns "; did you mean 'X'?" or nothing.
 std::string DidYouMean(std::string_view name, std::span<const std::string_view> candidates);
+
+/// Counted returns "1 type" or "2 types".
+std::string Counted(std::int64_t count, std::string_view noun);
 
 /// Join returns the names separated by ", ".
 std::string Join(std::span<const std::string_view> names);

@@ -9,6 +9,7 @@
 
 #include "core/overlap.h"
 #include "core/shape_symbols.h"
+#include "core/text.h"
 
 namespace gradsmith::internal {
 
@@ -99,9 +100,9 @@ Status CheckMemory(const TensorSpec& spec, const ConstTensorRef& tensor) {
   const std::string name(spec.name);
   if (tensor.strides.size() != tensor.dims.size() || tensor.strides.too_long()) {
     return InvalidArgument(
-        name + " has " + std::to_string(tensor.strides.size()) + " strides " +
-        ToString(tensor.strides) + " for " + std::to_string(tensor.rank()) + " dims " +
-        ToString(tensor.dims) + "; expected one for each");
+        name + " has " + Counted(tensor.strides.size(), "stride") + " " + ToString(tensor.strides) +
+        " for " + Counted(tensor.rank(), "dim") + " " + ToString(tensor.dims) +
+        "; expected one for each");
   }
   for (int i = 0; i < tensor.rank(); ++i) {
     if (tensor.dims[i] < 0 || tensor.strides[i] < 0) {
@@ -120,7 +121,7 @@ Status CheckMemory(const TensorSpec& spec, const ConstTensorRef& tensor) {
   }
   if (count > 0 && tensor.data == nullptr) {
     return InvalidArgument(
-        name + " has null data; expected " + std::to_string(count) + " elements, dims " +
+        name + " has null data; expected " + Counted(count, "element") + ", dims " +
         ToString(tensor.dims));
   }
   return {};

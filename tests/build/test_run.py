@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -50,3 +53,29 @@ def test_missing_system_packages_are_named(tmp_path: Path, verb: str) -> None:
         assert package in result.stderr
     assert "apt-get install" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [("raise SystemExit(3)", 3), ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 128 + 15)],
+)
+def test_exit_status_is_as_a_shell_has_it(program: str, status: int) -> None:
+    spec = spec_from_file_location("run", REPOSITORY / "run", loader=SourceFileLoader("run", str(REPOSITORY / "run")))
+    assert spec is not None and spec.loader is not None
+    verbs = sys.modules["run"] = module_from_spec(spec)  # where its dataclasses look for it
+    spec.loader.exec_module(verbs)
+    assert verbs.status([sys.executable, "-c", program]) == status
+
+
+@pytest.mark.parametrize(("required", "outcome"), [("1", "1 error"), ("", "1 skipped")])
+def test_a_check_of_style_without_its_tool_fails_where_tools_are_required(
+    tmp_path: Path, required: str, outcome: str
+) -> None:
+    """An interpreter beside which no tool lies, and an empty path."""
+    python = tmp_path / "python"
+    python.symlink_to(sys.executable)
+    environment = {"PATH": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path), "GRADSMITH_TOOLS_REQUIRED": required}
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/quality/test_python.py", "-k", "ruff"]
+    result = subprocess.run(command, cwd=REPOSITORY, env=environment, check=False, text=True, capture_output=True)
+    assert outcome in result.stdout, result.stdout + result.stderr
+    assert "ruff is not installed" in result.stdout or not required

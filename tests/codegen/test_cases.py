@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -153,10 +154,24 @@ def test_a_rule_that_python_does_not_know_needs_the_shapes_it_would_give() -> No
     assert schema is None
     assert fault.id == "G609"
     assert "scale::Larger(D)" in fault.message
+    assert [note.message for note in fault.notes] == ["case 'plain' gives none"]
     schema, diagnostics = load(edited(text, ("X: [2, 3]}", "X: [2, 3], Y: [2, 6]}")))
     assert diagnostics == []
     assert schema
     assert schema.ops[0].cases[0].all_shapes == (("X", (2, 3)), ("Y", (2, 6)))
+
+
+def test_a_misspelt_rule_is_one_fault_for_each_place_where_it_stands() -> None:
+    (op,) = re.findall(r"  - name: Convolve\n.*", CONVOLVE, re.DOTALL)
+    text = edited(CONVOLVE, ("OutputSpatial", "OutputSpatail")) + edited(
+        op, ("OutputSpatial", "OutputSpatail"), ("name: Convolve", "name: Convolve2")
+    )
+    text = text.replace("    cases:\n", "    cases:\n      - {name: other, X: [1, 4, 7, 6], W: [6, 4, 3, 2]}\n")
+    assert text.count("name: other") == 2
+    _, diagnostics = load(text)
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if "OutputSpatail" in line]
+    assert [(fault.id, fault.span and fault.span.line) for fault in diagnostics] == [("G609", n) for n in lines]
+    assert all(fault.message.endswith("; did you mean 'conv::OutputSpatial'?") for fault in diagnostics)
 
 
 @pytest.mark.parametrize(
@@ -221,3 +236,26 @@ def test_a_schema_that_gives_a_rule_what_it_cannot_take(edits: list[tuple[str, s
 def test_a_default_that_cannot_be_is_not_worked_with() -> None:
     text = edited(CONVOLVE, ("group: {type: int, default: 1", "group: {type: int, default: 0"))
     assert [fault.id for fault in load(text)[1]] == ["G404"]
+
+
+@pytest.mark.parametrize(
+    ("case", "first", "second", "rule"),
+    [
+        ("X: [2, 4, 5, 6], W: [6, 4, 3, 2]", (), ("default: 1, min", "default: 2, min"), "G605"),
+        (
+            "X: [2, 8, 5, 6], W: [5, 4, 3, 2], group: 2",
+            ("      M: {multiple_of: group}\n", ""),
+            ("name: Second", "name: Second"),
+            "G606",
+        ),
+    ],
+)
+def test_ops_that_differ_in_what_shapes_depend_on_are_worked_out_apart(
+    case: str, first: tuple[str, str], second: tuple[str, str], rule: str
+) -> None:
+    text = edited(CONVOLVE, ("X: [2, 4, 5, 6], W: [6, 4, 3, 2]", case))
+    op = edited(text[text.index("  - name: Convolve") :], ("name: Convolve", "name: Second"), second)
+    forward = edited(text, first) if first else text
+    (fault,) = load(forward + op)[1]
+    assert fault.id == rule
+    assert fault.span and fault.span.line > forward.count("\n")

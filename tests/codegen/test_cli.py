@@ -91,7 +91,7 @@ def _tree(folder: Path) -> dict[str, str]:
 def test_check_of_a_schema_without_faults(run: Run, schema: Path) -> None:
     result = run("check", "--schema", schema)
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == f"{schema}: 1 operators, 1 rows, no errors\n"
+    assert result.stdout == f"{schema}: 1 operator, 1 row, no errors\n"
 
 
 def test_the_default_schema_is_ops_yaml_here(run: Run, schema: Path) -> None:
@@ -215,13 +215,20 @@ def test_generate_writes_then_leaves_alone(run: Run, schema: Path, tmp_path: Pat
     assert re.fullmatch(rf"{re.escape(str(out))}: \d+ files written, 0 removed\n", first.stdout)
     assert (out / "include/gradsmith/ops/scale.h").exists()
     second = run("generate", "--schema", schema, "--out", out)
-    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
+    assert (second.returncode, second.stderr) == (0, "")
+    assert re.fullmatch(rf"{re.escape(str(out))}: \d+ files, none changed\n", second.stdout)
+    (out / "src/dispatch_table.cc").unlink()
+    third = run("generate", "--schema", schema, "--out", out)
+    assert third.stdout == f"{out}: 1 file written, 0 removed\n"
 
 
-def test_generate_makes_as_many_shards_as_asked_for(run: Run, schema: Path, tmp_path: Path) -> None:
-    run("generate", "--schema", schema, "--out", tmp_path / "out", "--shards", 3)
+@pytest.mark.parametrize(("arguments", "count"), [(["--shards", 3], 3), ([], 8)])
+def test_generate_makes_as_many_shards_as_asked_for(
+    run: Run, schema: Path, tmp_path: Path, arguments: list[object], count: int
+) -> None:
+    run("generate", "--schema", schema, "--out", tmp_path / "out", *arguments)
     shards = sorted(path.name for path in (tmp_path / "out/src").glob("ops_shard_*.cc"))
-    assert shards == ["ops_shard_0.cc", "ops_shard_1.cc", "ops_shard_2.cc"]
+    assert shards == [f"ops_shard_{shard}.cc" for shard in range(count)]
 
 
 def test_generate_check_compares_and_writes_nothing(run: Run, schema: Path, tmp_path: Path) -> None:
@@ -260,7 +267,7 @@ def test_generate_as_json_has_nothing_but_faults_on_its_output(
 
 
 def test_the_depfile_lists_schema_modules_and_templates(run: Run, tmp_path: Path, repository: Path) -> None:
-    folder = tmp_path / "a folder $1"
+    folder = tmp_path / "a folder #1 $2"
     folder.mkdir()
     schema = folder / "ops.yaml"
     schema.write_text(SCALE, encoding="utf-8")
@@ -277,7 +284,7 @@ def test_the_depfile_lists_schema_modules_and_templates(run: Run, tmp_path: Path
 
 def _make_words(text: str) -> list[str]:
     """The words of a Make rule, read as Make reads them."""
-    words = re.findall(r"(?:\\[ #\\]|\$\$|[^\s\\])+", text.replace("\\\n", " "))
+    words = re.findall(r"(?:\\[ #\\]|\$\$|[^\s\\#$])+", text.replace("\\\n", " "))
     return [re.sub(r"\\([ #\\])", r"\1", word).replace("$$", "$") for word in words]
 
 

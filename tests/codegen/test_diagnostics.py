@@ -127,8 +127,10 @@ def test_json_has_every_field() -> None:
 def test_order_is_by_place_then_id_and_repetitions_are_dropped() -> None:
     late, early = _error(Span(9, 1)), _error(Span(1, 7), rule="G002")
     early_too, no_place = _error(Span(1, 7), rule="G001"), _error(None)
+    earlier = _error(Span(1, 3), rule="G009")
     repeated = _error(Span(9, 1), "said by another operator")
-    assert in_order([late, early, repeated, early_too, no_place]) == [no_place, early_too, early, late]
+    faults = [late, early, repeated, early_too, earlier, no_place]
+    assert in_order(faults) == [no_place, earlier, early_too, early, late]
 
 
 def test_summary_counts_by_severity() -> None:

@@ -260,3 +260,50 @@ def test_nothing_is_no_schema(text: str) -> None:
 @pytest.mark.parametrize("text", ["a", "- a", "3", "'text'", "[]", "~"])
 def test_only_a_mapping_is_a_schema(text: str) -> None:
     assert [fault.id for fault in load(text)[1]] == ["G010"]
+
+
+def test_a_fault_on_the_last_line_of_an_entry_is_not_said_to_be_used_by_it() -> None:
+    op = SCALE[SCALE.index("  - name: Scale") :]
+    text = edited(SCALE, ("X: [2, 3]", "X: []")) + edited(op, ("name: Scale", "name: Second"))
+    (fault,) = load(text)[1]
+    assert (fault.id, fault.notes) == ("G604", ())
+
+
+GRADIENT_OP = """\
+  - name: ScaleGrad
+    doc: The gradient of Scale.
+    gradient_of: Scale
+    kernel: scale::ScaleGrad
+    backends: [cpu]
+    inputs:
+      dY: {type: T, shape: [N, M], gradient_of: Y}
+      factor: {type: T1, shape: [N]}
+    outputs:
+      dX: {type: T, shape: [N, M], gradient_of: X}
+    rows:
+      float: {T: float, T1: float}
+    cases:
+      - {name: plain, dY: [2, 2]}
+"""
+
+SCALE_BY_TENSOR = edited(
+    SCALE,
+    ('[N, "*D"]}\n', "[N, C]}\n      factor: {type: T1, shape: [N]}\n"),
+    ("    dims:\n      D: {length: [0, 3]}\n    attributes:\n      factor: {type: float, default: 1.0}\n", ""),
+    ("{T: float}", "{T: float, T1: float}"),
+)
+
+
+@pytest.mark.parametrize(
+    ("forward", "gradient", "rule"),
+    [
+        ((), (), None),
+        ((), (("T1: float", "T1: double"),), "G506"),
+        ((("[N, C]", "[N, N]"), ("X: [2, 3]", "X: [2, 2]")), (), "G507"),
+    ],
+)
+def test_a_gradient_fits_its_forward_in_every_type_and_every_symbol(
+    forward: tuple[tuple[str, str], ...], gradient: tuple[tuple[str, str], ...], rule: str | None
+) -> None:
+    diagnostics = load(edited(SCALE_BY_TENSOR, *forward) + edited(GRADIENT_OP, *gradient))[1]
+    assert list(dict.fromkeys(fault.id for fault in diagnostics)) == ([rule] if rule else [])

@@ -77,7 +77,7 @@ def read_digits() -> list[tuple[list[float], int]]:
 def test_loss_falls_and_w_b_comes_to_match_w_f(training: Training) -> None:
     line = r"^epoch +(\d+)/100  loss ([\d.]+)  held-out [\d.]+  cosine\(w_b, w_f transposed\) (-?[\d.]+)$"
     epochs = re.findall(line, training.output, re.MULTILINE)
-    assert [int(number) for number, _, _ in epochs] == list(range(1, 101))
+    assert [int(number) for number, _, _ in epochs] == [1, *range(10, 101, 10)]
     assert float(epochs[-1][1]) < 0.1 * float(epochs[0][1])
     start, end = re.findall(r"(-?[\d.]+) at the (?:start|end)", training.output)
     assert abs(float(start)) < 0.2
@@ -85,10 +85,40 @@ def test_loss_falls_and_w_b_comes_to_match_w_f(training: Training) -> None:
     assert end == epochs[-1][2]
 
 
+# --- the verdict ----------------------------------------------------------------------------------------------------
+
+VERDICT = re.compile(
+    r"(passed|failed): the held-out error is (\S+) of the mean image's, ((?:not )?at most) 0\.1; "
+    r"it took ([\d.]+) seconds, ((?:not )?at most) ([\d.]+)"
+)
+
+
+def verdict(output: str) -> re.Match[str]:
+    match = VERDICT.fullmatch(output.splitlines()[-1])
+    assert match is not None, output
+    return match
+
+
+def test_enough_training_in_time_passes(training: Training) -> None:
+    word, ratio, good, seconds, quick, limit = verdict(training.output).groups()
+    assert (word, good, quick, limit) == ("passed", "at most", "at most", "60")
+    assert 0 < float(ratio) <= 0.1
+    assert 0 < float(seconds) <= 60
+
+
 def test_too_little_training_fails(run: Run) -> None:
     result = run("--epochs", "1")
-    assert result.returncode == 1
-    assert result.stderr == "autoencoder: the held-out error is too large\n"
+    word, ratio, good, _, quick, _ = verdict(result.stdout).groups()
+    assert (result.returncode, word, good, quick) == (1, "failed", "not at most", "at most")
+    assert float(ratio) > 0.1
+
+
+def test_too_much_time_fails(run: Run) -> None:
+    result = run("--epochs", "30", "--time-limit", "0.001")
+    word, ratio, good, seconds, quick, limit = verdict(result.stdout).groups()
+    assert (result.returncode, word, good, quick, limit) == (1, "failed", "at most", "not at most", "0.001")
+    assert float(ratio) <= 0.1
+    assert float(seconds) > 0.001
 
 
 def test_a_loss_that_is_not_a_number_fails(run: Run, tmp_path: Path) -> None:
@@ -96,8 +126,8 @@ def test_a_loss_that_is_not_a_number_fails(run: Run, tmp_path: Path) -> None:
     data = tmp_path / "alike.csv"
     data.write_text((",".join(["0"] * 65) + "\n") * 60)
     result = run("--data", str(data), "--learning-rate", "0")
-    assert "nan" in result.stdout
-    assert result.returncode == 1
+    assert (result.returncode, *verdict(result.stdout).group(1, 3)) == (1, "failed", "not at most")
+    assert "nan" in verdict(result.stdout)[2]
 
 
 def test_a_seed_gives_the_same_bits_on_any_number_of_threads(run: Run, tmp_path: Path) -> None:
@@ -179,12 +209,19 @@ def test_no_bar_where_output_is_no_terminal(run: Run) -> None:
     assert not re.search(r"[\r\033]", output)
 
 
-def test_bar_grows_on_a_terminal(autoencoder: Path, tmp_path: Path) -> None:
+def test_about_ten_epochs_have_a_line(run: Run) -> None:
+    output = run("--epochs", "23", "--filters", "1").stdout
+    epochs = re.findall(r"^epoch +(\d+)/23 ", output, re.MULTILINE)
+    assert [int(number) for number in epochs] == [1, *range(3, 23, 3), 23]
+
+
+def test_bar_grows_with_the_training_on_a_terminal(autoencoder: Path, tmp_path: Path) -> None:
     output = on_a_terminal([str(autoencoder), "--epochs", "2"], tmp_path)
-    bars = re.findall(r"\repoch +1/2  \[(#*)(\.*)\]", output)
+    bars = re.findall(r"\repoch +[12]/2  \[(#*)(\.*)\]", output)
     assert {len(done + rest) for done, rest in bars} == {40}
-    assert [len(done) for done, _ in bars] == sorted(len(done) for done, _ in bars)
-    assert len(bars[-1][0]) == 40
+    lengths = [len(done) for done, _ in bars]
+    assert lengths == sorted(lengths)
+    assert set(lengths) == set(range(40))
     assert len(re.findall(r"\r\033\[Kepoch +\d/2  loss", output)) == 2
 
 
@@ -208,22 +245,36 @@ def test_quiet_leaves_out_the_epochs(run: Run) -> None:
     assert "held-out mean squared error" in output
 
 
-@pytest.mark.parametrize("path", ["missing/folder.png", "/dev/full"])
-def test_a_picture_that_cannot_be_written_fails(run: Run, path: str) -> None:
-    result = run("--epochs", "1", "--output", path)
-    assert result.returncode == 1
-    assert result.stderr.startswith(f"autoencoder: cannot write {path}: No s")
+def test_a_picture_that_cannot_be_written_fails(run: Run) -> None:
+    result = run("--epochs", "1", "--output", "/dev/full")
+    assert (result.returncode, result.stderr) == (1, "autoencoder: cannot write /dev/full: No space left on device\n")
+
+
+def test_a_picture_that_cannot_be_opened_fails_before_the_training(run: Run) -> None:
+    result = run("--output", "missing/folder.png")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "autoencoder: cannot write missing/folder.png: No such file or directory\n"
+
+
+@pytest.mark.parametrize("there", [b"a picture", None])
+def test_training_that_fails_leaves_the_picture_as_it_was(run: Run, tmp_path: Path, there: bytes | None) -> None:
+    picture = tmp_path / "autoencoder.png"
+    if there is not None:
+        picture.write_bytes(there)
+    assert run("--data", "missing.csv").returncode == 1
+    assert (picture.read_bytes() if picture.exists() else None) == there
 
 
 # --- options --------------------------------------------------------------------------------------------------------
 
-OPTIONS = ("data", "output", "epochs", "batch", "filters", "learning-rate", "weight-decay", "seed", "threads")
+OPTIONS = ["data", "output", "epochs", "batch", "filters", "learning-rate", "weight-decay", "seed", "threads"]
+OPTIONS += ["time-limit", "quiet", "help"]
 
 
 def test_help_lists_every_option(run: Run) -> None:
     result = run("--help")
     assert result.returncode == 0
-    assert re.findall(r"^  --([\w-]+)", result.stdout, re.MULTILINE) == [*OPTIONS, "quiet", "help"]
+    assert re.findall(r"^  --([\w-]+)", result.stdout, re.MULTILINE) == OPTIONS
 
 
 @pytest.mark.parametrize(
@@ -240,6 +291,7 @@ def test_help_lists_every_option(run: Run) -> None:
         (["--learning-rate", "nan"], "--learning-rate takes a number from 0 to 1, not 'nan'"),
         (["--weight-decay", "2"], "--weight-decay takes a number from 0 to 1, not '2'"),
         (["--seed", "1.5"], "--seed takes a whole number from 0 to 4294967295, not '1.5'"),
+        (["--time-limit", "-1"], "--time-limit takes a number from 0 to 1e+06, not '-1'"),
         (["--threads", "two"], "--threads takes a whole number from 0 to 1000, not 'two'"),
     ],
 )

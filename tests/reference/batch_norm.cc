@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -239,6 +240,10 @@ class Forward final : public Oracle {
     return {{"epsilon", 0.25}, {"momentum", 0.5}};
   }
 
+  [[nodiscard]] std::set<std::string> InexactOutputs() const override {
+    return {"Y", "saved_mean", "saved_inv_std", "running_mean", "running_var"};
+  }
+
  private:
   /// How many elements of a channel deviate from the mean, half of them up, and by how much.
   struct Pattern {
@@ -448,6 +453,8 @@ class Gradient final : public Oracle {
     }
     return data;
   }
+
+  [[nodiscard]] std::set<std::string> InexactOutputs() const override { return {"dX"}; }
 
  private:
   static void RepeatBlocks(Tensor& dY, Tensor& X, Random& random) {

@@ -41,6 +41,12 @@ TEST(OracleConvTest, AddsTheBias) {
   EXPECT_EQ(Y.terms, (Values{3, 3, 2}));
 }
 
+TEST(OracleConvTest, NoOutputMayBeInexact) {
+  for (const Oracle* oracle : {&Conv(), &ConvGrad(), &ConvTranspose(), &ConvTransposeGrad()}) {
+    EXPECT_TRUE(oracle->InexactOutputs().empty());
+  }
+}
+
 TEST(OracleConvTest, BoundsAreSumsOfMagnitudes) {
   const Expected Y = Conv().Run({{"X", Line({1, -2, 3})}, {"W", Line({1, 10})}}, {}).at("Y");
   EXPECT_EQ(Y.value.values, (Values{-19, 28}));

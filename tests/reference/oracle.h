@@ -64,6 +64,10 @@ class Oracle {
       int level,
       Random& random) const = 0;
 
+  /// InexactOutputs are those that may be inexact on ExactData, in some case or type. The exact
+  /// test fails where another is.
+  [[nodiscard]] virtual std::set<std::string> InexactOutputs() const { return {}; }
+
   /// ExactAttributes are values of attributes that a case leaves open with which more outputs are
   /// exact.
   [[nodiscard]] virtual Attributes ExactAttributes() const { return {}; }

@@ -109,6 +109,23 @@ TEST_F(ConvGradKernel, NamesWhatIsWrongWithATensor) {
   EXPECT_EQ(RunError(), "input X is absent; it is required");
 }
 
+TEST_F(ConvGradKernel, NamesRanksAndMultiplesThatDoNotFit) {
+  dy_ = {DataType::kFloat, dy_data_.data(), {1, 1, 1, 1, 1, 1}};
+  EXPECT_EQ(
+      RunError(), "dY has shape [1, 1, 1, 1, 1, 1], rank 6; expected rank 3 to 5: [N, M, *O]");
+  const auto infer = [](const Dims& X, const Dims& W) {
+    return InferShapes(ConvAttributes{.group = 2}, {.X = X, .W = W}).status().message();
+  };
+  EXPECT_EQ(infer({1, 4, 3}, {6, 2, 3}), "");
+  EXPECT_EQ(
+      infer({1, 5, 3}, {6, 2, 3}),
+      "Conv: W has shape [6, 2, 3], 2 at dimension 1; expected C to be a multiple of group (C = 5 "
+      "from X, group = 2): [M, C / group, *K]");
+  EXPECT_EQ(
+      infer({1, 4, 3}, {5, 2, 3}),
+      "Conv: M = 5 from W does not fit; expected a multiple of group = 2");
+}
+
 TEST_F(ConvGradKernel, NamesWhatIsWrongWithMemory) {
   x_.data = nullptr;
   EXPECT_EQ(RunError(), "X has null data; expected 150 elements, dims [2, 3, 5, 5]");
@@ -131,6 +148,16 @@ TEST_F(ConvGradKernel, NamesWhatIsWrongWithMemory) {
 TEST_F(ConvGradKernel, NamesTheDevice) {
   w_.device = {Backend::kCuda, 1};
   EXPECT_EQ(RunError(), "W is on cuda 1; expected the context's device, cpu 0");
+  w_.device = {Backend::kCpu, 1};
+  EXPECT_EQ(RunError(), "W is on cpu 1; expected the context's device, cpu 0");
+}
+
+TEST_F(ConvGradKernel, NeedsTheDataOfASingleElement) {
+  dy_ = {DataType::kFloat, dy_data_.data(), {1, 1, 1}};
+  x_ = {DataType::kFloat, nullptr, {1, 1, 1}};
+  w_ = {DataType::kFloat, w_data_.data(), {1, 1, 1}};
+  dx_ = {DataType::kFloat, dx_data_.data(), {1, 1, 1}};
+  EXPECT_EQ(RunError(), "X has null data; expected 1 element, dims [1, 1, 1]");
 }
 
 TEST_F(ConvGradKernel, RefusesTooManyArguments) {
@@ -168,6 +195,15 @@ TEST_F(ConvGradKernel, TypedDoorInfersShapesAndRefusesOtherBackends) {
       InferShapes(ConvAttributes{}, {.X = {2, 3, 5, 5}, .W = {4, 3, 7, 2}});
   EXPECT_EQ(bad.status().message().find("Conv: "), 0U) << bad.status().message();
 
+  const Result<ConvOutputDims> negative =
+      InferShapes(ConvAttributes{}, {.X = {2, -1, 5, 5}, .W = {4, 3, 3, 2}});
+  EXPECT_EQ(negative.status().message(), "Conv: X has dims [2, -1, 5, 5]; expected 0 or more");
+  const Result<ConvOutputDims> enumerator = InferShapes(
+      ConvAttributes{.auto_pad = static_cast<AutoPad>(4)}, {.X = {2, 3, 5, 5}, .W = {4, 3, 3, 2}});
+  EXPECT_EQ(
+      enumerator.status().message(),
+      "Conv: attribute auto_pad is the enumerator 4; expected one below 4");
+
   const Context cuda({.device = {Backend::kCuda, 0}});
   const Status status = ConvGrad<float>(cuda, {}, {}, {});
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
@@ -190,6 +226,26 @@ TEST(EmptyBatch, HasZeroGradientsWhateverTheSavedStatistics) {
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(d_scale, std::vector<float>(2));
   EXPECT_EQ(d_bias, std::vector<float>(2));
+}
+
+/// Running statistics may be updated where they lie, and nowhere else that they reach into.
+TEST(InPlace, NeedsTheSameStrides) {
+  std::vector<float> buffer(24, 1.0F);
+  const std::vector<float> ones(12, 1.0F);
+  const auto run = [&](const Strides& strides) {
+    return BatchNormalization<float, float, float>(
+        Context({.threads = 1}), {},
+        {.X = {ones.data(), {6, 2}},
+         .scale = {ones.data(), {2}},
+         .B = {ones.data(), {2}},
+         .running_mean = {buffer.data(), {2}, {1}},
+         .running_var = {ones.data(), {2}}},
+        {.Y = {buffer.data() + 8, {6, 2}}, .running_mean = {buffer.data(), {2}, strides}});
+  };
+  EXPECT_TRUE(run({1}).ok());
+  EXPECT_NE(
+      run({2}).message().find("output running_mean overlaps input running_mean in memory"),
+      std::string::npos);
 }
 
 TEST(FloatAttributes, MustBeFiniteAndInRange) {

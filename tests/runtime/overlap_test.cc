@@ -69,7 +69,18 @@ TEST(Overlap, SeesAShareOfOneByte) {
   const auto* bytes = reinterpret_cast<const char*>(buffer.data());
   const ConstTensorRef first = View(bytes, {4}, {1});
   EXPECT_TRUE(Overlap(first, View(bytes + 15, {4}, {1})));
+  EXPECT_TRUE(Overlap(View(bytes + 15, {4}, {1}), first));
   EXPECT_FALSE(Overlap(first, View(bytes + 16, {4}, {1})));
+  EXPECT_FALSE(Overlap(View(bytes + 16, {4}, {1}), first));
+}
+
+/// All offsets of one are even and of the other odd, which the search does not see.
+TEST(Overlap, IsAssumedWhereTheSearchGivesUp) {
+  const Strides strides = {2 * 1009, 2 * 1013, 2 * 1019, 2 * 1021, 2 * 1031, 2 * 1033, 2 * 1039};
+  const Dims dims = {9, 9, 9, 9, 9, 9, 9};
+  std::array<float, 2> buffer{};
+  EXPECT_TRUE(Overlap(View(buffer.data(), dims, strides), View(buffer.data() + 1, dims, strides)));
+  EXPECT_FALSE(Overlap(View(buffer.data(), {9}, {2}), View(buffer.data() + 1, {9}, {2})));
 }
 
 TEST(Overlap, AgreesWithCountingOnRandomViews) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/thread_pool.h"
 #include "gradsmith/context.h"
 
 namespace gradsmith::internal {
@@ -28,7 +29,7 @@ TEST(Context, CountsTheCallersThread) {
   EXPECT_EQ(ContextWith(1).threads(), 1);
   EXPECT_EQ(ContextWith(1).thread_pool(), nullptr);
   EXPECT_EQ(ContextWith(3).threads(), 3);
-  EXPECT_NE(ContextWith(3).thread_pool(), nullptr);
+  EXPECT_EQ(ContextWith(3).thread_pool()->workers(), 2);
 }
 
 TEST(Context, HasAThreadForEachProcessorByDefault) {
@@ -156,6 +157,19 @@ TEST(ParallelFor, UsesOtherThreads) {
     }
   });
   EXPECT_EQ(arrived, 2);
+}
+
+TEST(ParallelFor, StopsAfterAFailure) {
+  const Context context = ContextWith(2);
+  std::atomic<int> runs = 0;
+  const auto run = [&] {
+    ParallelFor(context, 1000, 1, [&](std::int64_t, std::int64_t) {
+      ++runs;
+      throw std::runtime_error("no luck");
+    });
+  };
+  EXPECT_THROW(run(), std::runtime_error);
+  EXPECT_LE(runs, 2);  // one for each thread
 }
 
 TEST(ParallelFor, MayOutliveTheContextItWasGiven) {

@@ -105,6 +105,27 @@ TEST(Registry, FindsRowsOfManyTables) {
   }
 }
 
+TEST(Registry, TellsLongNamesApartWhateverLetterDiffers) {
+  const std::string name = "GradientOfAnOperatorWithAVeryLongNameIndeed";
+  const OneRow row(name, 10);
+  Registry registry;
+  ASSERT_TRUE(registry.Add(row.table).ok());
+  EXPECT_EQ(registry.Find(name, {DataType::kFloat}, Backend::kCpu), row.rows.data());
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    std::string other = name;
+    other[i] = '_';
+    EXPECT_EQ(registry.Find(other, {DataType::kFloat}, Backend::kCpu), nullptr) << other;
+  }
+}
+
+TEST(Registry, FindsDuplicatesWithinATable) {
+  const OneRow row("MyGrad", 10);
+  const std::array<std::span<const Row>, 2> twice = {row.table[0], row.table[0]};
+  Registry registry;
+  EXPECT_EQ(registry.Add(twice).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(registry.rows().empty());
+}
+
 TEST(Registry, NamesBothPlacesOfADuplicateAndAddsNothing) {
   const OneRow first("MyGrad", 10);
   const OneRow second("MyGrad", 20);
@@ -162,6 +183,34 @@ TEST(Explain, NamesTheBackend) {
   EXPECT_NE(text.find("the backend is cpu, not cuda"), text.npos) << text;
 }
 
+TEST(Explain, PrefersAnotherTypeToAnotherBackend) {
+  OneRow cuda("MyGrad", 10);
+  OneRow cpu("MyGrad", 20);
+  cuda.rows[0].backend = Backend::kCuda;
+  const std::array<std::string_view, 1> parameters = {"T"};
+  cuda.schema.type_parameters = cpu.schema.type_parameters = parameters;
+  cuda.types = {DataType::kDouble};
+  Registry registry;
+  ASSERT_TRUE(registry.Add(cuda.table).ok());
+  ASSERT_TRUE(registry.Add(cpu.table).ok());
+  const std::string text = registry.Explain("MyGrad", {DataType::kDouble}, Backend::kCpu);
+  EXPECT_LT(text.find("my_ops.yaml:23"), text.find("my_ops.yaml:13")) << text;
+}
+
+TEST(Explain, NamesTheFirstOfSeveralDifferencesAndThreeRows) {
+  const std::string text = Builtin().Explain(
+      "BatchNormalization", {DataType::kBFloat16, DataType::kDouble, DataType::kDouble},
+      Backend::kCpu);
+  EXPECT_NE(text.find("with (BFloat16, BFloat16, BFloat16): T1 is BFloat16, not double"), text.npos)
+      << text;
+  std::size_t shown = 0;
+  for (std::size_t at = text.find("nearest: "); at != text.npos;
+       at = text.find("nearest: ", at + 1)) {
+    ++shown;
+  }
+  EXPECT_EQ(shown, 3U) << text;
+}
+
 TEST(Explain, SuggestsTheOpThatWasMeant) {
   const std::string text = Builtin().Explain("ConvGard", {DataType::kFloat}, Backend::kCpu);
   EXPECT_EQ(text.find("There is no op 'ConvGard'; did you mean 'ConvGrad'? The ops are: "), 0U)
@@ -171,7 +220,10 @@ TEST(Explain, SuggestsTheOpThatWasMeant) {
 TEST(Explain, CountsTypeParameters) {
   EXPECT_EQ(
       Builtin().Explain("BatchNormalizationGrad", {DataType::kFloat}, Backend::kCpu),
-      "BatchNormalizationGrad has 3 type parameters (T, T1, T2); 1 types were given.");
+      "BatchNormalizationGrad has 3 type parameters (T, T1, T2); got 1 type.");
+  EXPECT_EQ(
+      Builtin().Explain("ConvGrad", {DataType::kFloat, DataType::kFloat}, Backend::kCpu),
+      "ConvGrad has 1 type parameter (T); got 2 types.");
 }
 
 TEST(Explain, OfAnEmptyRegistrySaysWhatToDo) {

@@ -179,7 +179,7 @@ class Refusals {
     });
     Expect(
         name + " with a stride too few", fewer,
-        {name, "strides", gradsmith::ToString((fewer.*role)[i].strides), "expected"});
+        {name, gradsmith::ToString((fewer.*role)[i].strides), "expected one for each"});
     for (int axis = 0; axis < good.rank(); ++axis) {
       CallArguments negative =
           With(role, i, [&](Ref& tensor) { tensor.strides[axis] = -tensor.strides[axis]; });

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -220,11 +221,18 @@ std::string Doing(const Subject& subject, const Present& present) {
   return "with inputs " + DescribePresent(subject.op().inputs, present);
 }
 
-void NoteReasons(const Subject& subject, const Problem& problem, Report& report) {
-  for (const TensorSpec& spec : subject.op().outputs) {
-    const auto reason = problem.inexact.find(spec.name);
-    if (reason != problem.inexact.end()) {
-      report.notes.push_back(reason->first + " is compared within rounding: " + reason->second);
+/// Notes why outputs are not compared exactly; a failure where the oracle does not allow for it.
+void NoteReasons(
+    const Subject& subject,
+    const Problem& problem,
+    const std::string& doing,
+    Report& report) {
+  const std::set<std::string> allowed = subject.oracle().InexactOutputs();
+  for (const auto& [name, reason] : problem.inexact) {
+    if (allowed.contains(name)) {
+      report.notes.push_back(name + " is compared within rounding: " + reason);
+    } else {
+      report.Fail(doing + ": " + name + " must be compared exactly, and cannot be: " + reason);
     }
   }
 }
@@ -253,7 +261,7 @@ Report CheckExact(const Subject& subject, const Case& problem, const std::string
   for (const Present& present : PresentSubsets(subject.op().inputs)) {
     const std::string doing = Doing(subject, present);
     if (auto exact = FindExactProblem(subject, adapted, present, seed)) {
-      NoteReasons(subject, *exact, report);
+      NoteReasons(subject, *exact, doing, report);
       RunAndCompare(subject, adapted.attributes, *exact, doing, report);
     } else {
       report.Fail(doing + ": no integers were found whose results the row's types hold exactly");

@@ -14,7 +14,7 @@ namespace gradsmith::support {
 
 /// Small integers, so that every result is exactly representable: zero tolerance against the
 /// oracle. Outputs that no order of evaluation gets exactly are compared as CheckRandom does, with
-/// a note.
+/// a note, if they are among the oracle's InexactOutputs, and fail otherwise.
 Report CheckExact(const Subject& subject, const Case& problem, const std::string& seed);
 
 /// Real numbers, rounded to the row's types first: AllowedError against the oracle.

@@ -7,8 +7,11 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/elements.h"
@@ -115,6 +118,80 @@ TEST(ChecksTest, ExactFindsOneUnitInTheLastPlace) {
     }
   }
   EXPECT_TRUE(CheckRandom(liar.subject(), CaseNamed(kScaleGradFloat, "plain"), "seed").ok());
+}
+
+/// ScaleGrad's oracle, whose data make dX inexact for a reason of its own, or are too large for
+/// sums to be exact.
+class RoundingOracle final : public reference::Oracle {
+ public:
+  RoundingOracle(std::set<std::string> allowed, std::string reason, double scale)
+      : allowed_(std::move(allowed)), reason_(std::move(reason)), scale_(scale) {}
+
+  [[nodiscard]] std::optional<reference::Shapes> OutputShapes(
+      const reference::Shapes& inputs,
+      const reference::Attributes& attributes) const override {
+    return real_.OutputShapes(inputs, attributes);
+  }
+  [[nodiscard]] reference::ExpectedOutputs Run(
+      const reference::Tensors& inputs,
+      const reference::Attributes& attributes) const override {
+    return real_.Run(inputs, attributes);
+  }
+  [[nodiscard]] reference::Tensors MakeRandomData(
+      const reference::Shapes& inputs,
+      const reference::Attributes& attributes,
+      reference::Random& random) const override {
+    return real_.MakeRandomData(inputs, attributes, random);
+  }
+  [[nodiscard]] std::optional<reference::ExactData> MakeExactData(
+      const reference::Shapes& inputs,
+      const reference::Attributes& attributes,
+      int level,
+      reference::Random& random) const override {
+    auto data = real_.MakeExactData(inputs, attributes, level, random);
+    if (!data) {
+      return std::nullopt;
+    }
+    if (!reason_.empty()) {
+      data->inexact["dX"] = reason_;
+    }
+    for (double& value : data->inputs["W"].values) {
+      value *= scale_;
+    }
+    return data;
+  }
+  [[nodiscard]] std::set<std::string> InexactOutputs() const override { return allowed_; }
+
+ private:
+  const reference::Oracle& real_ = *fake::TestsOf(kScaleGradFloat).oracle;
+  std::set<std::string> allowed_;
+  std::string reason_;
+  double scale_;
+};
+
+Report CheckExactWith(const RoundingOracle& oracle) {
+  OpTests tests = fake::TestsOf(kScaleGradFloat);
+  tests.oracle = &oracle;
+  Subject subject = MakeSubject(kScaleGradFloat);
+  subject.tests = &tests;
+  return CheckExact(subject, CaseNamed(kScaleGradFloat, "plain"), "seed");
+}
+
+TEST(ChecksTest, ExactFailsOutputsThatTheOracleDoesNotAllowToBeInexact) {
+  EXPECT_TRUE(CheckExactWith(RoundingOracle({}, "", 1)).ok());
+  EXPECT_TRUE(Finds(
+      CheckExactWith(RoundingOracle({"dW"}, "by decree", 1)),
+      "dX must be compared exactly, and cannot be: by decree"));
+  EXPECT_TRUE(Finds(
+      CheckExactWith(RoundingOracle({"dW"}, "", 1 + std::ldexp(1, -20))),
+      "dX must be compared exactly, and cannot be: integers give more bits than its type has"));
+}
+
+TEST(ChecksTest, ExactNotesOutputsThatTheOracleAllowsToBeInexact) {
+  const Report report = CheckExactWith(RoundingOracle({"dX"}, "by decree", 1));
+  EXPECT_TRUE(report.ok());
+  const std::vector<std::string> notes = {"dX is compared within rounding: by decree"};
+  EXPECT_EQ(report.notes, notes);
 }
 
 TEST(ChecksTest, ExactFindsWhatWasNotWritten) {

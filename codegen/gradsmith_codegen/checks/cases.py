@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..cases import Impossible
+from ..cases import Impossible, Problem
 from ..diagnostics import Note
 from ..model import Attribute, AttributeValue, Case, Op
 from .registry import SHAPES, Finding, Scope, op_rule
@@ -46,55 +46,64 @@ def _value_problems(op: Op, find: Callable[[Attribute, AttributeValue], str]) ->
                 yield Finding(f"case '{case.name}': attribute '{name}' {problem}", case.at(name))
 
 
-def _impossible(scope: Scope, reason: Impossible) -> Iterator[Finding]:
+def _impossible(op: Op, scope: Scope, reason: Impossible) -> Iterator[Finding]:
     for case, problem in scope.evaluated_cases.impossible:
-        if problem.reason is not reason:
-            continue
-        notes: tuple[Note, ...] = ()
-        if problem.other and problem.other in case.spans and problem.other != problem.key:
-            notes = (Note(f"because of '{problem.other}'", case.at(problem.other)),)
-        span = case.at(problem.key) if problem.key else case.span
-        yield Finding(f"case '{case.name}': {problem.message}", span, notes)
+        if problem.reason is reason:
+            yield _rule_finding(op, case, problem) if problem.symbol else _case_finding(case, problem)
+
+
+def _rule_finding(op: Op, case: Case, problem: Problem) -> Finding:
+    """At the rule, so that it is said once and not of every case."""
+    symbol = next(symbol for symbol in op.symbols if symbol.name == problem.symbol)
+    return Finding(problem.message, symbol.at("rule"), (Note(f"case '{case.name}' gives none", case.span),))
+
+
+def _case_finding(case: Case, problem: Problem) -> Finding:
+    notes: tuple[Note, ...] = ()
+    if problem.other and problem.other in case.spans and problem.other != problem.key:
+        notes = (Note(f"because of '{problem.other}'", case.at(problem.other)),)
+    span = case.at(problem.key) if problem.key else case.span
+    return Finding(f"case '{case.name}': {problem.message}", span, notes)
 
 
 @op_rule("G604", needs=_SHAPES_AND_ATTRIBUTES)
 def wrong_rank(op: Op, scope: Scope) -> Iterator[Finding]:
     """A case gives a shape of the wrong rank."""
-    yield from _impossible(scope, Impossible.RANK)
+    yield from _impossible(op, scope, Impossible.RANK)
 
 
 @op_rule("G605", needs=_SHAPES_AND_ATTRIBUTES)
 def mismatch(op: Op, scope: Scope) -> Iterator[Finding]:
     """The shapes of a case disagree about a symbol."""
-    yield from _impossible(scope, Impossible.MISMATCH)
+    yield from _impossible(op, scope, Impossible.MISMATCH)
 
 
 @op_rule("G606", needs=_SHAPES_AND_ATTRIBUTES)
 def indivisible(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape of a case divides by an attribute, such as channels by group, and there is a remainder."""
-    yield from _impossible(scope, Impossible.DIVISION)
+    yield from _impossible(op, scope, Impossible.DIVISION)
 
 
 @op_rule("G607", needs=_SHAPES_AND_ATTRIBUTES)
 def wrong_length(op: Op, scope: Scope) -> Iterator[Finding]:
     """A case gives a list attribute that does not fit the spatial dims."""
-    yield from _impossible(scope, Impossible.ATTRIBUTE_LENGTH)
+    yield from _impossible(op, scope, Impossible.ATTRIBUTE_LENGTH)
 
 
 @op_rule("G608", needs=_SHAPES_AND_ATTRIBUTES)
 def refused(op: Op, scope: Scope) -> Iterator[Finding]:
     """The shape rule or the kernel refuses a case: the filter is larger than the padded input, pads are given
     twice, group does not divide the filter's rows."""
-    yield from _impossible(scope, Impossible.RULE)
+    yield from _impossible(op, scope, Impossible.RULE)
 
 
 @op_rule("G609", needs=_SHAPES_AND_ATTRIBUTES)
 def incomplete(op: Op, scope: Scope) -> Iterator[Finding]:
     """A case gives too little: a tensor's shape does not follow from it."""
-    yield from _impossible(scope, Impossible.INCOMPLETE)
+    yield from _impossible(op, scope, Impossible.INCOMPLETE)
 
 
 @op_rule("G610", needs=_SHAPES_AND_ATTRIBUTES)
 def wrong_size(op: Op, scope: Scope) -> Iterator[Finding]:
     """A tensor of a case has a negative dim, or more than 2^31 - 1 elements."""
-    yield from _impossible(scope, Impossible.SIZE)
+    yield from _impossible(op, scope, Impossible.SIZE)

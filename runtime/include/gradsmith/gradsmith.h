@@ -2,6 +2,9 @@
 #define GRADSMITH_GRADSMITH_H_
 
 /// All of Gradsmith: the typed functions of every op, and the dynamic door.
+#include "gradsmith/language.h"
+
+#if __cplusplus >= 202002L  // else the one error there says enough
 #include "gradsmith/attributes.h"
 #include "gradsmith/cache.h"
 #include "gradsmith/context.h"
@@ -13,5 +16,6 @@
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 #include "gradsmith/types.h"
+#endif
 
 #endif  // GRADSMITH_GRADSMITH_H_

@@ -7,6 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include "gradsmith/language.h"
+
 namespace gradsmith {
 
 /// StatusCode says what kind of error came.

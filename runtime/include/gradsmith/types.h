@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "gradsmith/language.h"
+
 namespace gradsmith {
 
 /// DataType is the element type of a tensor.

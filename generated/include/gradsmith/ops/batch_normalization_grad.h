@@ -14,7 +14,7 @@ namespace gradsmith {
 /// Attributes of BatchNormalizationGrad. An empty list stands for its default.
 // ops.yaml: BatchNormalizationGrad, line 1 of the entry
 struct BatchNormalizationGradAttributes {
-  /// added to the variance
+  /// unused while the saved statistics are given; checked all the same
   // ops.yaml: BatchNormalizationGrad, line 19 of the entry
   double epsilon = 1e-05;
 };

@@ -1,0 +1,44 @@
+"""What the compiler says where `kernel` names no struct: only it knows the kernels, which anyone may add to."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from build_tree import REPOSITORY, replace_once, run_generator
+
+
+@pytest.mark.parametrize(
+    ("kernel", "unknown"),
+    [
+        pytest.param("conv::ConvGrad", "conv::Nope", id="struct"),
+        pytest.param("batch_norm::BatchNormalizationGrad", "nope::BatchNormalizationGrad", id="family"),
+    ],
+)
+def test_an_unknown_kernel_is_named_with_its_line_and_header(tmp_path: Path, kernel: str, unknown: str) -> None:
+    errors = errors_with_kernel(tmp_path, kernel, unknown)
+    op = kernel.split("::")[1]
+    family, name = unknown.split("::")
+    sentence = f"there is no kernel {unknown}; expected struct {name} in {family}/kernels.h"
+    assert f"ops.yaml: {op}, line 4 of the entry: {sentence}" in errors[0]
+
+
+def test_a_kernel_that_is_there_compiles(tmp_path: Path) -> None:
+    assert errors_with_kernel(tmp_path, "conv::ConvGrad", "conv::ConvGrad") == []
+
+
+def errors_with_kernel(folder: Path, kernel: str, other: str) -> list[str]:
+    """The errors of the shard that binds the op that has `kernel` to another."""
+    schema = folder / "ops.yaml"
+    schema.write_text((REPOSITORY / "ops.yaml").read_text())
+    replace_once(schema, f"kernel: {kernel}\n", f"kernel: {other}\n")
+    out = folder / "generated"
+    run_generator("generate", "--schema", str(schema), "--out", str(out))
+    shards = [path for path in out.glob("src/*.cc") if f"using Kernel = {other};" in path.read_text()]
+    assert len(shards) == 1
+    include = [f"-I{path}" for path in (REPOSITORY / "runtime", REPOSITORY / "runtime/include", out / "include")]
+    command = ["c++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", *include, str(shards[0])]
+    result = subprocess.run(command, check=False, text=True, capture_output=True)
+    assert (result.returncode == 0) == (result.stderr == ""), result.stderr
+    return [line for line in result.stderr.splitlines() if "error: " in line]
