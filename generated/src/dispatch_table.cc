@@ -12,32 +12,32 @@ namespace gradsmith {
 // ops.yaml:8
 extern const std::int32_t kConvEntryLine;
 constinit const std::int32_t kConvEntryLine = 8;
-extern const std::array<Row, 4> kConvRows;
+extern const std::array<Row, 8> kConvRows;
 
 // ops.yaml:55
 extern const std::int32_t kConvGradEntryLine;
 constinit const std::int32_t kConvGradEntryLine = 55;
-extern const std::array<Row, 4> kConvGradRows;
+extern const std::array<Row, 8> kConvGradRows;
 
 // ops.yaml:77
 extern const std::int32_t kConvTransposeEntryLine;
 constinit const std::int32_t kConvTransposeEntryLine = 77;
-extern const std::array<Row, 4> kConvTransposeRows;
+extern const std::array<Row, 8> kConvTransposeRows;
 
 // ops.yaml:119
 extern const std::int32_t kConvTransposeGradEntryLine;
 constinit const std::int32_t kConvTransposeGradEntryLine = 119;
-extern const std::array<Row, 4> kConvTransposeGradRows;
+extern const std::array<Row, 8> kConvTransposeGradRows;
 
 // ops.yaml:141
 extern const std::int32_t kBatchNormalizationEntryLine;
 constinit const std::int32_t kBatchNormalizationEntryLine = 141;
-extern const std::array<Row, 8> kBatchNormalizationRows;
+extern const std::array<Row, 16> kBatchNormalizationRows;
 
 // ops.yaml:186
 extern const std::int32_t kBatchNormalizationGradEntryLine;
 constinit const std::int32_t kBatchNormalizationGradEntryLine = 186;
-extern const std::array<Row, 8> kBatchNormalizationGradRows;
+extern const std::array<Row, 16> kBatchNormalizationGradRows;
 
 namespace {
 

@@ -23,7 +23,7 @@ namespace gradsmith {
 extern const std::int32_t kBatchNormalizationEntryLine;
 
 // ops.yaml: BatchNormalization, line 1 of the entry
-extern const std::array<Row, 8> kBatchNormalizationRows;
+extern const std::array<Row, 16> kBatchNormalizationRows;
 
 namespace batch_norm {
 struct BatchNormalization;  // an unknown kernel is an incomplete type
@@ -237,6 +237,26 @@ Status RunCpu(
   return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
 }
 
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  in.scale = internal::ArgumentAt(inputs, 1);
+  in.B = internal::ArgumentAt(inputs, 2);
+  in.running_mean = internal::ArgumentAt(inputs, 3);
+  in.running_var = internal::ArgumentAt(inputs, 4);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  out.running_mean = internal::ArgumentAt(outputs, 1);
+  out.running_var = internal::ArgumentAt(outputs, 2);
+  out.saved_mean = internal::ArgumentAt(outputs, 3);
+  out.saved_inv_std = internal::ArgumentAt(outputs, 4);
+  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+}
+
 template <typename T, typename T1, typename T2>
 Status CallTyped(
     std::size_t combination,
@@ -256,7 +276,7 @@ Status CallTyped(
   out[2] = outputs.running_var.ref();
   out[3] = outputs.saved_mean.ref();
   out[4] = outputs.saved_inv_std.ref();
-  constexpr std::size_t kBackends = 1;
+  constexpr std::size_t kBackends = 2;
   const std::span<const Row> all(kBatchNormalizationRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
@@ -274,6 +294,9 @@ constexpr std::array<DataType, 3> kTypes0 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
     "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes0),
+    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cuda");
 
 // ops.yaml: BatchNormalization, line 24 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
@@ -287,6 +310,9 @@ constexpr std::array<DataType, 3> kTypes1 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
     "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes1),
+    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cuda");
 
 // ops.yaml: BatchNormalization, line 25 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
@@ -300,6 +326,9 @@ constexpr std::array<DataType, 3> kTypes2 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
     "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes2),
+    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cuda");
 
 // ops.yaml: BatchNormalization, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
@@ -313,6 +342,9 @@ constexpr std::array<DataType, 3> kTypes3 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
     "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes3),
+    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cuda");
 
 // ops.yaml: BatchNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
@@ -326,6 +358,9 @@ constexpr std::array<DataType, 3> kTypes4 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes4),
     "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes4),
+    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cuda");
 
 // ops.yaml: BatchNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
@@ -339,6 +374,9 @@ constexpr std::array<DataType, 3> kTypes5 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes5),
     "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes5),
+    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cuda");
 
 // ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
@@ -352,6 +390,9 @@ constexpr std::array<DataType, 3> kTypes6 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes6),
     "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes6),
+    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cuda");
 
 // ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
@@ -365,11 +406,14 @@ constexpr std::array<DataType, 3> kTypes7 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes7),
     "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes7),
+    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cuda");
 
 }  // namespace
 }  // namespace batch_normalization_stub
 
-constinit const std::array<Row, 8> kBatchNormalizationRows = {
+constinit const std::array<Row, 16> kBatchNormalizationRows = {
     // ops.yaml: BatchNormalization, line 23 of the entry
     Row{
         .op = &batch_normalization_stub::kSchema,
@@ -377,6 +421,16 @@ constinit const std::array<Row, 8> kBatchNormalizationRows = {
         .types = batch_normalization_stub::kTypes0,
         .backend = Backend::kCpu,
         .run = &batch_normalization_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: BatchNormalization, line 23 of the entry
+    Row{
+        .op = &batch_normalization_stub::kSchema,
+        .name = "float",
+        .types = batch_normalization_stub::kTypes0,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_stub::RunCuda,
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 22,
     },
@@ -390,6 +444,16 @@ constinit const std::array<Row, 8> kBatchNormalizationRows = {
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 23,
     },
+    // ops.yaml: BatchNormalization, line 24 of the entry
+    Row{
+        .op = &batch_normalization_stub::kSchema,
+        .name = "double",
+        .types = batch_normalization_stub::kTypes1,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 23,
+    },
     // ops.yaml: BatchNormalization, line 25 of the entry
     Row{
         .op = &batch_normalization_stub::kSchema,
@@ -397,6 +461,16 @@ constinit const std::array<Row, 8> kBatchNormalizationRows = {
         .types = batch_normalization_stub::kTypes2,
         .backend = Backend::kCpu,
         .run = &batch_normalization_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: BatchNormalization, line 25 of the entry
+    Row{
+        .op = &batch_normalization_stub::kSchema,
+        .name = "half",
+        .types = batch_normalization_stub::kTypes2,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_stub::RunCuda,
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 24,
     },
@@ -410,6 +484,16 @@ constinit const std::array<Row, 8> kBatchNormalizationRows = {
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 25,
     },
+    // ops.yaml: BatchNormalization, line 26 of the entry
+    Row{
+        .op = &batch_normalization_stub::kSchema,
+        .name = "half_float_stats",
+        .types = batch_normalization_stub::kTypes3,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 25,
+    },
     // ops.yaml: BatchNormalization, line 27 of the entry
     Row{
         .op = &batch_normalization_stub::kSchema,
@@ -417,6 +501,16 @@ constinit const std::array<Row, 8> kBatchNormalizationRows = {
         .types = batch_normalization_stub::kTypes4,
         .backend = Backend::kCpu,
         .run = &batch_normalization_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: BatchNormalization, line 27 of the entry
+    Row{
+        .op = &batch_normalization_stub::kSchema,
+        .name = "half_float_params",
+        .types = batch_normalization_stub::kTypes4,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_stub::RunCuda,
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 26,
     },
@@ -430,6 +524,16 @@ constinit const std::array<Row, 8> kBatchNormalizationRows = {
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 27,
     },
+    // ops.yaml: BatchNormalization, line 28 of the entry
+    Row{
+        .op = &batch_normalization_stub::kSchema,
+        .name = "bf16",
+        .types = batch_normalization_stub::kTypes5,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 27,
+    },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &batch_normalization_stub::kSchema,
@@ -440,6 +544,16 @@ constinit const std::array<Row, 8> kBatchNormalizationRows = {
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 28,
     },
+    // ops.yaml: BatchNormalization, line 29 of the entry
+    Row{
+        .op = &batch_normalization_stub::kSchema,
+        .name = "bf16_float_stats",
+        .types = batch_normalization_stub::kTypes6,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 28,
+    },
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &batch_normalization_stub::kSchema,
@@ -447,6 +561,16 @@ constinit const std::array<Row, 8> kBatchNormalizationRows = {
         .types = batch_normalization_stub::kTypes7,
         .backend = Backend::kCpu,
         .run = &batch_normalization_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: BatchNormalization, line 30 of the entry
+    Row{
+        .op = &batch_normalization_stub::kSchema,
+        .name = "bf16_float_params",
+        .types = batch_normalization_stub::kTypes7,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_stub::RunCuda,
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 29,
     },
@@ -556,7 +680,7 @@ Result<BatchNormalizationOutputDims> InferShapes(
 }
 
 // ops.yaml: BatchNormalizationGrad, line 1 of the entry
-extern const std::array<Row, 8> kBatchNormalizationGradRows;
+extern const std::array<Row, 16> kBatchNormalizationGradRows;
 
 namespace batch_norm {
 struct BatchNormalizationGrad;  // an unknown kernel is an incomplete type
@@ -746,6 +870,24 @@ Status RunCpu(
   return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
 }
 
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.X = internal::ArgumentAt(inputs, 1);
+  in.scale = internal::ArgumentAt(inputs, 2);
+  in.saved_mean = internal::ArgumentAt(inputs, 3);
+  in.saved_inv_std = internal::ArgumentAt(inputs, 4);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  out.dScale = internal::ArgumentAt(outputs, 1);
+  out.dBias = internal::ArgumentAt(outputs, 2);
+  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+}
+
 template <typename T, typename T1, typename T2>
 Status CallTyped(
     std::size_t combination,
@@ -763,7 +905,7 @@ Status CallTyped(
   out[0] = outputs.dX.ref();
   out[1] = outputs.dScale.ref();
   out[2] = outputs.dBias.ref();
-  constexpr std::size_t kBackends = 1;
+  constexpr std::size_t kBackends = 2;
   const std::span<const Row> all(kBatchNormalizationGradRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
@@ -781,6 +923,9 @@ constexpr std::array<DataType, 3> kTypes0 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
     "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes0),
+    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cuda");
 
 // ops.yaml: BatchNormalization, line 24 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
@@ -794,6 +939,9 @@ constexpr std::array<DataType, 3> kTypes1 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
     "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes1),
+    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cuda");
 
 // ops.yaml: BatchNormalization, line 25 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
@@ -807,6 +955,9 @@ constexpr std::array<DataType, 3> kTypes2 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
     "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes2),
+    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cuda");
 
 // ops.yaml: BatchNormalization, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
@@ -820,6 +971,9 @@ constexpr std::array<DataType, 3> kTypes3 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
     "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes3),
+    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cuda");
 
 // ops.yaml: BatchNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
@@ -833,6 +987,9 @@ constexpr std::array<DataType, 3> kTypes4 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes4),
     "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes4),
+    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cuda");
 
 // ops.yaml: BatchNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
@@ -846,6 +1003,9 @@ constexpr std::array<DataType, 3> kTypes5 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes5),
     "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes5),
+    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cuda");
 
 // ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
@@ -859,6 +1019,9 @@ constexpr std::array<DataType, 3> kTypes6 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes6),
     "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes6),
+    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cuda");
 
 // ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
@@ -872,11 +1035,14 @@ constexpr std::array<DataType, 3> kTypes7 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes7),
     "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes7),
+    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cuda");
 
 }  // namespace
 }  // namespace batch_normalization_grad_stub
 
-constinit const std::array<Row, 8> kBatchNormalizationGradRows = {
+constinit const std::array<Row, 16> kBatchNormalizationGradRows = {
     // ops.yaml: BatchNormalization, line 23 of the entry
     Row{
         .op = &batch_normalization_grad_stub::kSchema,
@@ -884,6 +1050,16 @@ constinit const std::array<Row, 8> kBatchNormalizationGradRows = {
         .types = batch_normalization_grad_stub::kTypes0,
         .backend = Backend::kCpu,
         .run = &batch_normalization_grad_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: BatchNormalization, line 23 of the entry
+    Row{
+        .op = &batch_normalization_grad_stub::kSchema,
+        .name = "float",
+        .types = batch_normalization_grad_stub::kTypes0,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_grad_stub::RunCuda,
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 22,
     },
@@ -897,6 +1073,16 @@ constinit const std::array<Row, 8> kBatchNormalizationGradRows = {
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 23,
     },
+    // ops.yaml: BatchNormalization, line 24 of the entry
+    Row{
+        .op = &batch_normalization_grad_stub::kSchema,
+        .name = "double",
+        .types = batch_normalization_grad_stub::kTypes1,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_grad_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 23,
+    },
     // ops.yaml: BatchNormalization, line 25 of the entry
     Row{
         .op = &batch_normalization_grad_stub::kSchema,
@@ -904,6 +1090,16 @@ constinit const std::array<Row, 8> kBatchNormalizationGradRows = {
         .types = batch_normalization_grad_stub::kTypes2,
         .backend = Backend::kCpu,
         .run = &batch_normalization_grad_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: BatchNormalization, line 25 of the entry
+    Row{
+        .op = &batch_normalization_grad_stub::kSchema,
+        .name = "half",
+        .types = batch_normalization_grad_stub::kTypes2,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_grad_stub::RunCuda,
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 24,
     },
@@ -917,6 +1113,16 @@ constinit const std::array<Row, 8> kBatchNormalizationGradRows = {
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 25,
     },
+    // ops.yaml: BatchNormalization, line 26 of the entry
+    Row{
+        .op = &batch_normalization_grad_stub::kSchema,
+        .name = "half_float_stats",
+        .types = batch_normalization_grad_stub::kTypes3,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_grad_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 25,
+    },
     // ops.yaml: BatchNormalization, line 27 of the entry
     Row{
         .op = &batch_normalization_grad_stub::kSchema,
@@ -924,6 +1130,16 @@ constinit const std::array<Row, 8> kBatchNormalizationGradRows = {
         .types = batch_normalization_grad_stub::kTypes4,
         .backend = Backend::kCpu,
         .run = &batch_normalization_grad_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: BatchNormalization, line 27 of the entry
+    Row{
+        .op = &batch_normalization_grad_stub::kSchema,
+        .name = "half_float_params",
+        .types = batch_normalization_grad_stub::kTypes4,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_grad_stub::RunCuda,
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 26,
     },
@@ -937,6 +1153,16 @@ constinit const std::array<Row, 8> kBatchNormalizationGradRows = {
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 27,
     },
+    // ops.yaml: BatchNormalization, line 28 of the entry
+    Row{
+        .op = &batch_normalization_grad_stub::kSchema,
+        .name = "bf16",
+        .types = batch_normalization_grad_stub::kTypes5,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_grad_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 27,
+    },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &batch_normalization_grad_stub::kSchema,
@@ -947,6 +1173,16 @@ constinit const std::array<Row, 8> kBatchNormalizationGradRows = {
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 28,
     },
+    // ops.yaml: BatchNormalization, line 29 of the entry
+    Row{
+        .op = &batch_normalization_grad_stub::kSchema,
+        .name = "bf16_float_stats",
+        .types = batch_normalization_grad_stub::kTypes6,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_grad_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 28,
+    },
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &batch_normalization_grad_stub::kSchema,
@@ -954,6 +1190,16 @@ constinit const std::array<Row, 8> kBatchNormalizationGradRows = {
         .types = batch_normalization_grad_stub::kTypes7,
         .backend = Backend::kCpu,
         .run = &batch_normalization_grad_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: BatchNormalization, line 30 of the entry
+    Row{
+        .op = &batch_normalization_grad_stub::kSchema,
+        .name = "bf16_float_params",
+        .types = batch_normalization_grad_stub::kTypes7,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_grad_stub::RunCuda,
         .entry_line = &kBatchNormalizationEntryLine,
         .line_offset = 29,
     },

@@ -22,7 +22,7 @@ namespace gradsmith {
 extern const std::int32_t kConvEntryLine;
 
 // ops.yaml: ConvTranspose, line 1 of the entry
-extern const std::array<Row, 4> kConvTransposeRows;
+extern const std::array<Row, 8> kConvTransposeRows;
 
 namespace conv {
 struct ConvTranspose;  // an unknown kernel is an incomplete type
@@ -322,6 +322,20 @@ Status RunCpu(
   return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
 }
 
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  in.W = internal::ArgumentAt(inputs, 1);
+  in.B = internal::ArgumentAt(inputs, 2);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+}
+
 template <typename T>
 Status CallTyped(
     std::size_t combination,
@@ -335,7 +349,7 @@ Status CallTyped(
   in[2] = inputs.B.ref();
   std::array<TensorRef, 1> out;
   out[0] = outputs.Y.ref();
-  constexpr std::size_t kBackends = 1;
+  constexpr std::size_t kBackends = 2;
   const std::span<const Row> all(kConvTransposeRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
@@ -349,6 +363,9 @@ constexpr std::array<DataType, 1> kTypes0 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
     "ops.yaml: Conv, line 24 of the entry: the kernel does not cover row float on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes0),
+    "ops.yaml: Conv, line 24 of the entry: the kernel does not cover row float on cuda");
 
 // ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
@@ -358,6 +375,9 @@ constexpr std::array<DataType, 1> kTypes1 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
     "ops.yaml: Conv, line 25 of the entry: the kernel does not cover row double on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes1),
+    "ops.yaml: Conv, line 25 of the entry: the kernel does not cover row double on cuda");
 
 // ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
@@ -367,6 +387,9 @@ constexpr std::array<DataType, 1> kTypes2 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
     "ops.yaml: Conv, line 26 of the entry: the kernel does not cover row half on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes2),
+    "ops.yaml: Conv, line 26 of the entry: the kernel does not cover row half on cuda");
 
 // ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
@@ -376,11 +399,14 @@ constexpr std::array<DataType, 1> kTypes3 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
     "ops.yaml: Conv, line 27 of the entry: the kernel does not cover row bf16 on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes3),
+    "ops.yaml: Conv, line 27 of the entry: the kernel does not cover row bf16 on cuda");
 
 }  // namespace
 }  // namespace conv_transpose_stub
 
-constinit const std::array<Row, 4> kConvTransposeRows = {
+constinit const std::array<Row, 8> kConvTransposeRows = {
     // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &conv_transpose_stub::kSchema,
@@ -388,6 +414,16 @@ constinit const std::array<Row, 4> kConvTransposeRows = {
         .types = conv_transpose_stub::kTypes0,
         .backend = Backend::kCpu,
         .run = &conv_transpose_stub::RunCpu,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &conv_transpose_stub::kSchema,
+        .name = "float",
+        .types = conv_transpose_stub::kTypes0,
+        .backend = Backend::kCuda,
+        .run = &conv_transpose_stub::RunCuda,
         .entry_line = &kConvEntryLine,
         .line_offset = 23,
     },
@@ -401,6 +437,16 @@ constinit const std::array<Row, 4> kConvTransposeRows = {
         .entry_line = &kConvEntryLine,
         .line_offset = 24,
     },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &conv_transpose_stub::kSchema,
+        .name = "double",
+        .types = conv_transpose_stub::kTypes1,
+        .backend = Backend::kCuda,
+        .run = &conv_transpose_stub::RunCuda,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 24,
+    },
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &conv_transpose_stub::kSchema,
@@ -411,6 +457,16 @@ constinit const std::array<Row, 4> kConvTransposeRows = {
         .entry_line = &kConvEntryLine,
         .line_offset = 25,
     },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &conv_transpose_stub::kSchema,
+        .name = "half",
+        .types = conv_transpose_stub::kTypes2,
+        .backend = Backend::kCuda,
+        .run = &conv_transpose_stub::RunCuda,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 25,
+    },
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &conv_transpose_stub::kSchema,
@@ -418,6 +474,16 @@ constinit const std::array<Row, 4> kConvTransposeRows = {
         .types = conv_transpose_stub::kTypes3,
         .backend = Backend::kCpu,
         .run = &conv_transpose_stub::RunCpu,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &conv_transpose_stub::kSchema,
+        .name = "bf16",
+        .types = conv_transpose_stub::kTypes3,
+        .backend = Backend::kCuda,
+        .run = &conv_transpose_stub::RunCuda,
         .entry_line = &kConvEntryLine,
         .line_offset = 26,
     },

@@ -22,7 +22,7 @@ namespace gradsmith {
 extern const std::int32_t kConvEntryLine;
 
 // ops.yaml: ConvTransposeGrad, line 1 of the entry
-extern const std::array<Row, 4> kConvTransposeGradRows;
+extern const std::array<Row, 8> kConvTransposeGradRows;
 
 namespace conv {
 struct ConvTransposeGrad;  // an unknown kernel is an incomplete type
@@ -344,6 +344,22 @@ Status RunCpu(
   return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
 }
 
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.X = internal::ArgumentAt(inputs, 1);
+  in.W = internal::ArgumentAt(inputs, 2);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  out.dW = internal::ArgumentAt(outputs, 1);
+  out.dB = internal::ArgumentAt(outputs, 2);
+  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+}
+
 template <typename T>
 Status CallTyped(
     std::size_t combination,
@@ -359,7 +375,7 @@ Status CallTyped(
   out[0] = outputs.dX.ref();
   out[1] = outputs.dW.ref();
   out[2] = outputs.dB.ref();
-  constexpr std::size_t kBackends = 1;
+  constexpr std::size_t kBackends = 2;
   const std::span<const Row> all(kConvTransposeGradRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
@@ -373,6 +389,9 @@ constexpr std::array<DataType, 1> kTypes0 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
     "ops.yaml: Conv, line 24 of the entry: the kernel does not cover row float on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes0),
+    "ops.yaml: Conv, line 24 of the entry: the kernel does not cover row float on cuda");
 
 // ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
@@ -382,6 +401,9 @@ constexpr std::array<DataType, 1> kTypes1 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
     "ops.yaml: Conv, line 25 of the entry: the kernel does not cover row double on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes1),
+    "ops.yaml: Conv, line 25 of the entry: the kernel does not cover row double on cuda");
 
 // ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
@@ -391,6 +413,9 @@ constexpr std::array<DataType, 1> kTypes2 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
     "ops.yaml: Conv, line 26 of the entry: the kernel does not cover row half on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes2),
+    "ops.yaml: Conv, line 26 of the entry: the kernel does not cover row half on cuda");
 
 // ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
@@ -400,11 +425,14 @@ constexpr std::array<DataType, 1> kTypes3 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
     "ops.yaml: Conv, line 27 of the entry: the kernel does not cover row bf16 on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes3),
+    "ops.yaml: Conv, line 27 of the entry: the kernel does not cover row bf16 on cuda");
 
 }  // namespace
 }  // namespace conv_transpose_grad_stub
 
-constinit const std::array<Row, 4> kConvTransposeGradRows = {
+constinit const std::array<Row, 8> kConvTransposeGradRows = {
     // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &conv_transpose_grad_stub::kSchema,
@@ -412,6 +440,16 @@ constinit const std::array<Row, 4> kConvTransposeGradRows = {
         .types = conv_transpose_grad_stub::kTypes0,
         .backend = Backend::kCpu,
         .run = &conv_transpose_grad_stub::RunCpu,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &conv_transpose_grad_stub::kSchema,
+        .name = "float",
+        .types = conv_transpose_grad_stub::kTypes0,
+        .backend = Backend::kCuda,
+        .run = &conv_transpose_grad_stub::RunCuda,
         .entry_line = &kConvEntryLine,
         .line_offset = 23,
     },
@@ -425,6 +463,16 @@ constinit const std::array<Row, 4> kConvTransposeGradRows = {
         .entry_line = &kConvEntryLine,
         .line_offset = 24,
     },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &conv_transpose_grad_stub::kSchema,
+        .name = "double",
+        .types = conv_transpose_grad_stub::kTypes1,
+        .backend = Backend::kCuda,
+        .run = &conv_transpose_grad_stub::RunCuda,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 24,
+    },
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &conv_transpose_grad_stub::kSchema,
@@ -435,6 +483,16 @@ constinit const std::array<Row, 4> kConvTransposeGradRows = {
         .entry_line = &kConvEntryLine,
         .line_offset = 25,
     },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &conv_transpose_grad_stub::kSchema,
+        .name = "half",
+        .types = conv_transpose_grad_stub::kTypes2,
+        .backend = Backend::kCuda,
+        .run = &conv_transpose_grad_stub::RunCuda,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 25,
+    },
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &conv_transpose_grad_stub::kSchema,
@@ -442,6 +500,16 @@ constinit const std::array<Row, 4> kConvTransposeGradRows = {
         .types = conv_transpose_grad_stub::kTypes3,
         .backend = Backend::kCpu,
         .run = &conv_transpose_grad_stub::RunCpu,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &conv_transpose_grad_stub::kSchema,
+        .name = "bf16",
+        .types = conv_transpose_grad_stub::kTypes3,
+        .backend = Backend::kCuda,
+        .run = &conv_transpose_grad_stub::RunCuda,
         .entry_line = &kConvEntryLine,
         .line_offset = 26,
     },

@@ -22,7 +22,7 @@ namespace gradsmith {
 extern const std::int32_t kConvEntryLine;
 
 // ops.yaml: Conv, line 1 of the entry
-extern const std::array<Row, 4> kConvRows;
+extern const std::array<Row, 8> kConvRows;
 
 namespace conv {
 struct Conv;  // an unknown kernel is an incomplete type
@@ -300,6 +300,20 @@ Status RunCpu(
   return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
 }
 
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  in.W = internal::ArgumentAt(inputs, 1);
+  in.B = internal::ArgumentAt(inputs, 2);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+}
+
 template <typename T>
 Status CallTyped(
     std::size_t combination,
@@ -313,7 +327,7 @@ Status CallTyped(
   in[2] = inputs.B.ref();
   std::array<TensorRef, 1> out;
   out[0] = outputs.Y.ref();
-  constexpr std::size_t kBackends = 1;
+  constexpr std::size_t kBackends = 2;
   const std::span<const Row> all(kConvRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
@@ -327,6 +341,9 @@ constexpr std::array<DataType, 1> kTypes0 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes0),
     "ops.yaml: Conv, line 24 of the entry: the kernel does not cover row float on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes0),
+    "ops.yaml: Conv, line 24 of the entry: the kernel does not cover row float on cuda");
 
 // ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
@@ -336,6 +353,9 @@ constexpr std::array<DataType, 1> kTypes1 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes1),
     "ops.yaml: Conv, line 25 of the entry: the kernel does not cover row double on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes1),
+    "ops.yaml: Conv, line 25 of the entry: the kernel does not cover row double on cuda");
 
 // ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
@@ -345,6 +365,9 @@ constexpr std::array<DataType, 1> kTypes2 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes2),
     "ops.yaml: Conv, line 26 of the entry: the kernel does not cover row half on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes2),
+    "ops.yaml: Conv, line 26 of the entry: the kernel does not cover row half on cuda");
 
 // ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
@@ -354,11 +377,14 @@ constexpr std::array<DataType, 1> kTypes3 = {
 static_assert(
     Kernel::Covers(Backend::kCpu, kTypes3),
     "ops.yaml: Conv, line 27 of the entry: the kernel does not cover row bf16 on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes3),
+    "ops.yaml: Conv, line 27 of the entry: the kernel does not cover row bf16 on cuda");
 
 }  // namespace
 }  // namespace conv_stub
 
-constinit const std::array<Row, 4> kConvRows = {
+constinit const std::array<Row, 8> kConvRows = {
     // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &conv_stub::kSchema,
@@ -366,6 +392,16 @@ constinit const std::array<Row, 4> kConvRows = {
         .types = conv_stub::kTypes0,
         .backend = Backend::kCpu,
         .run = &conv_stub::RunCpu,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &conv_stub::kSchema,
+        .name = "float",
+        .types = conv_stub::kTypes0,
+        .backend = Backend::kCuda,
+        .run = &conv_stub::RunCuda,
         .entry_line = &kConvEntryLine,
         .line_offset = 23,
     },
@@ -379,6 +415,16 @@ constinit const std::array<Row, 4> kConvRows = {
         .entry_line = &kConvEntryLine,
         .line_offset = 24,
     },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &conv_stub::kSchema,
+        .name = "double",
+        .types = conv_stub::kTypes1,
+        .backend = Backend::kCuda,
+        .run = &conv_stub::RunCuda,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 24,
+    },
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &conv_stub::kSchema,
@@ -389,6 +435,16 @@ constinit const std::array<Row, 4> kConvRows = {
         .entry_line = &kConvEntryLine,
         .line_offset = 25,
     },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &conv_stub::kSchema,
+        .name = "half",
+        .types = conv_stub::kTypes2,
+        .backend = Backend::kCuda,
+        .run = &conv_stub::RunCuda,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 25,
+    },
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &conv_stub::kSchema,
@@ -396,6 +452,16 @@ constinit const std::array<Row, 4> kConvRows = {
         .types = conv_stub::kTypes3,
         .backend = Backend::kCpu,
         .run = &conv_stub::RunCpu,
+        .entry_line = &kConvEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &conv_stub::kSchema,
+        .name = "bf16",
+        .types = conv_stub::kTypes3,
+        .backend = Backend::kCuda,
+        .run = &conv_stub::RunCuda,
         .entry_line = &kConvEntryLine,
         .line_offset = 26,
     },

@@ -428,6 +428,8 @@ const TypedRow kRows[] = {
 const Backend kBackends[] = {
     // cpu
     Backend::kCpu,
+    // cuda
+    Backend::kCuda,
 };
 
 const Attribute kDefaults[] = {
@@ -840,6 +842,8 @@ const TypedRow kRows[] = {
 const Backend kBackends[] = {
     // cpu
     Backend::kCpu,
+    // cuda
+    Backend::kCuda,
 };
 
 const Attribute kDefaults[] = {

@@ -567,6 +567,8 @@ const TypedRow kRows[] = {
 const Backend kBackends[] = {
     // cpu
     Backend::kCpu,
+    // cuda
+    Backend::kCuda,
 };
 
 const Attribute kDefaults[] = {
