@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/stub.h"
 #include "gradsmith/gradsmith.h"
 
 namespace gradsmith {
@@ -169,10 +170,11 @@ TEST_F(ConvGradKernel, RefusesTooManyArguments) {
 
 TEST_F(ConvGradKernel, MissingRowsAreExplained) {
   const Result<Kernel> kernel =
-      Kernel::Create(registry_, "ConvGrad", {DataType::kFloat}, Backend::kCuda);
+      Kernel::Create(registry_, "ConvGrad", {DataType::kFloat, DataType::kFloat}, Backend::kCpu);
   EXPECT_EQ(kernel.status().code(), StatusCode::kUnsupported);
   EXPECT_EQ(
-      kernel.status().message(), registry_.Explain("ConvGrad", {DataType::kFloat}, Backend::kCuda));
+      kernel.status().message(),
+      registry_.Explain("ConvGrad", {DataType::kFloat, DataType::kFloat}, Backend::kCpu));
 }
 
 TEST_F(ConvGradKernel, InfersShapes) {
@@ -186,7 +188,7 @@ TEST_F(ConvGradKernel, InfersShapes) {
   EXPECT_FALSE(kernel->InferShapes({dy}).ok());
 }
 
-TEST_F(ConvGradKernel, TypedDoorInfersShapesAndRefusesOtherBackends) {
+TEST_F(ConvGradKernel, TypedDoorInfersShapes) {
   const Result<ConvOutputDims> dims =
       InferShapes(ConvAttributes{.pads = {1, 1, 1, 1}}, {.X = {2, 3, 5, 5}, .W = {4, 3, 3, 2}});
   ASSERT_TRUE(dims.ok()) << dims.status().message();
@@ -203,9 +205,13 @@ TEST_F(ConvGradKernel, TypedDoorInfersShapesAndRefusesOtherBackends) {
   EXPECT_EQ(
       enumerator.status().message(),
       "Conv: attribute auto_pad is the enumerator 4; expected one below 4");
+}
 
+TEST_F(ConvGradKernel, CombinationOfOneBackendRefusesOthers) {
+  const Row* row = registry_.Find("ConvGrad", {DataType::kFloat}, Backend::kCpu);
+  ASSERT_NE(row, nullptr);
   const Context cuda({.device = {Backend::kCuda, 0}});
-  const Status status = ConvGrad<float>(cuda, {}, {}, {});
+  const Status status = internal::CallOnBackend({row, 1}, cuda, nullptr, {}, {});
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
   EXPECT_NE(status.message().find("the context is on cuda"), std::string::npos) << status.message();
 }

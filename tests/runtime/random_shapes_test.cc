@@ -214,16 +214,23 @@ std::string Describe(const Case& problem) {
   return text + "layout " + std::to_string(static_cast<int>(problem.layout));
 }
 
-class RandomShapesTest : public testing::Test {
+class RandomShapesTest : public testing::TestWithParam<Backend> {
  protected:
-  void SetUp() override { ASSERT_TRUE(RegisterAll(registry_).ok()); }
+  void SetUp() override {
+    if (const std::string why = support::WhyUnavailable(GetParam()); !why.empty()) {
+      GTEST_SKIP() << why;
+    }
+    ASSERT_TRUE(RegisterAll(registry_).ok());
+  }
 
   /// Checks each row of the op on problems that `draw` makes.
   template <typename Draw>
   void CheckRows(const std::string& op, const Oracle& oracle, int problems, Draw draw) {
     const support::OpTests tests{.op = op, .oracle = &oracle};
     std::vector<const Row*> rows = registry_.rows();
-    std::erase_if(rows, [&](const Row* row) { return row->op->name != op; });
+    std::erase_if(rows, [&](const Row* row) {
+      return row->op->name != op || row->backend != GetParam();
+    });
     if (rows.empty()) {
       GTEST_SKIP() << "the schema has no " << op;
     }
@@ -269,37 +276,43 @@ class RandomShapesTest : public testing::Test {
   Registry registry_;
 };
 
-TEST_F(RandomShapesTest, Conv) {
+TEST_P(RandomShapesTest, Conv) {
   const Oracle& oracle = reference::conv::Conv();
   CheckConv("Conv", {oracle, oracle}, /*transposed=*/false);
 }
 
-TEST_F(RandomShapesTest, ConvGrad) {
+TEST_P(RandomShapesTest, ConvGrad) {
   CheckConv(
       "ConvGrad", {reference::conv::ConvGrad(), reference::conv::Conv()}, /*transposed=*/false);
 }
 
-TEST_F(RandomShapesTest, ConvTranspose) {
+TEST_P(RandomShapesTest, ConvTranspose) {
   const Oracle& oracle = reference::conv::ConvTranspose();
   CheckConv("ConvTranspose", {oracle, oracle}, /*transposed=*/true);
 }
 
-TEST_F(RandomShapesTest, ConvTransposeGrad) {
+TEST_P(RandomShapesTest, ConvTransposeGrad) {
   CheckConv(
       "ConvTransposeGrad", {reference::conv::ConvTransposeGrad(), reference::conv::ConvTranspose()},
       /*transposed=*/true);
 }
 
-TEST_F(RandomShapesTest, BatchNormalization) {
+TEST_P(RandomShapesTest, BatchNormalization) {
   CheckBatchNorm(
       "BatchNormalization", reference::batch_norm::BatchNormalization(), /*gradient=*/false);
 }
 
-TEST_F(RandomShapesTest, BatchNormalizationGrad) {
+TEST_P(RandomShapesTest, BatchNormalizationGrad) {
   CheckBatchNorm(
       "BatchNormalizationGrad", reference::batch_norm::BatchNormalizationGrad(),
       /*gradient=*/true);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Backends,
+    RandomShapesTest,
+    testing::Values(Backend::kCpu, Backend::kCuda),
+    [](const auto& backend) { return std::string(ToString(backend.param)); });
 
 }  // namespace
 }  // namespace gradsmith

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Builds for the GPU of this machine and runs every test that needs one. Logs go to the folder given, or to
+# build/gpu-results. Usage: tests/gpu/run.sh [folder] [memcheck|racecheck|initcheck|synccheck ...]
+#
+# With names of compute-sanitizer's tools, the tests are run under each of them as well.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+results=$(realpath -m "${1:-build/gpu-results}")
+shift || true
+build=build/gpu
+mkdir -p "$results"
+export GRADSMITH_CACHE=off
+
+capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$results/machine.txt"
+git log -1 --format='commit %H' 2>/dev/null | tee -a "$results/machine.txt"
+cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DGRADSMITH_CUDA=ON -DGRADSMITH_WERROR=ON \
+  "-DGRADSMITH_CUDA_ARCHITECTURES=$capability-real" | grep gradsmith: | tee -a "$results/machine.txt"
+ninja -C $build > "$results/build.log" 2>&1 || { grep -E 'error|FAILED' -A5 "$results/build.log" | head -60; exit 1; }
+library=$(sed -n 's/^GRADSMITH_CUDNN_LIBRARY:FILEPATH=//p' $build/CMakeCache.txt)
+[ -e "$library" ] && export GRADSMITH_CUDNN_LIBRARY=$library
+
+failed=0
+run() {  # name, command...
+  local name=$1 start=$SECONDS
+  shift
+  "$@" > "$results/$name.log" 2>&1
+  local code=$?
+  [ $code -eq 0 ] || failed=1
+  printf '%-34s exit %d, %d s: %s\n' "$name" $code $((SECONDS - start)) \
+    "$(grep -E '^\[  (PASSED|FAILED|SKIPPED)|ERROR SUMMARY|RACECHECK SUMMARY' "$results/$name.log" | head -4 | tr '\n' ' ')" |
+    tee -a "$results/tally.txt"
+}
+run runtime $build/tests/gradsmith_runtime_tests --gtest_brief=1
+run generated.cuda $build/tests/gradsmith_generated_tests --backend=cuda --gtest_brief=1
+for tool in "$@"; do
+  run "$tool.runtime" compute-sanitizer --tool "$tool" --print-limit 20 $build/tests/gradsmith_runtime_tests \
+    --gtest_brief=1 '--gtest_filter=*Cuda*:TensorOps*:ConvDirect*:BatchNormOwn*'
+  run "$tool.generated" compute-sanitizer --tool "$tool" --print-limit 20 $build/tests/gradsmith_generated_tests \
+    --backend=cuda --gtest_brief=1 "--gtest_filter=${SANITIZED:-*Exact*_cuda*}"
+done
+exit $failed
