@@ -18,7 +18,8 @@ namespace gradsmith::tools {
 
 namespace {
 
-constexpr const char* kUsage = R"(What the installed cuDNN offers for the convolutions of ops.yaml on a GPU that need not be there.
+constexpr const char* kUsage =
+    R"(What the installed cuDNN offers for the convolutions of ops.yaml on a GPU that need not be there.
 
     gradsmith-support DEVICE.json           write a table to standard output: for each primitive, type, layout,
                                             number of axes and feature which source serves it, and with how many

@@ -180,8 +180,8 @@ std::vector<StoredDecision> DecisionFile::Read(std::vector<std::string>* warning
   }
   if (damaged > 0) {
     warnings->push_back(
-        path_ + ": " + std::to_string(damaged) + " damaged " + (damaged == 1 ? "line is" : "lines are") +
-        " ignored");
+        path_ + ": " + std::to_string(damaged) + " damaged " +
+        (damaged == 1 ? "line is" : "lines are") + " ignored");
   }
   return decisions;
 }

@@ -132,7 +132,8 @@ class WrappedPlan final : public internal::Plan {
 
  private:
   static TensorRef Ref(const Task& task, Operand operand, void* data) {
-    return {task.problem.type, data, DimsOf(task.problem, operand), StridesOf(task.problem, operand)};
+    return {
+        task.problem.type, data, DimsOf(task.problem, operand), StridesOf(task.problem, operand)};
   }
 
   const cuda::DeviceInfo& device_;

@@ -149,8 +149,9 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
   return InvalidArgument("'" + id + "' does not fit the problem");
 }
 
-Result<std::unique_ptr<Plan>>
-ConvSearchSpace::BuildInner(const Form& form, const std::string& given) {
+Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
+    const Form& form,
+    const std::string& given) {
   const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device_).handle();
   if (!handle.ok()) {
     return handle.status();
