@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -306,5 +307,9 @@ int Main(int argc, char** argv) {
 }  // namespace gradsmith::tools
 
 int main(int argc, char** argv) {
-  return gradsmith::tools::Main(argc, argv);
+  try {
+    return gradsmith::tools::Main(argc, argv);
+  } catch (const std::exception& error) {
+    return gradsmith::tools::Fail(error.what());
+  }
 }

@@ -50,6 +50,8 @@ class SearchSpace {
   SearchSpace() = default;
   SearchSpace(const SearchSpace&) = delete;
   SearchSpace& operator=(const SearchSpace&) = delete;
+  SearchSpace(SearchSpace&&) = delete;
+  SearchSpace& operator=(SearchSpace&&) = delete;
   virtual ~SearchSpace() = default;
 
   /// What is computed, for messages: op, types, shapes, layout, alignment.

@@ -54,6 +54,7 @@ namespace gradsmith::cuda {
 
 /// CudnnApi holds cuDNN's functions under their own names.
 struct CudnnApi {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a member is declared
 #define GRADSMITH_MEMBER(name) decltype(&::name) name = nullptr;
   GRADSMITH_CUDNN_FUNCTIONS(GRADSMITH_MEMBER)
 #undef GRADSMITH_MEMBER

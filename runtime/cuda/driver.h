@@ -53,6 +53,7 @@ namespace gradsmith::cuda {
 
 /// DriverApi holds the driver's functions under their own names.
 struct DriverApi {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a member is declared
 #define GRADSMITH_MEMBER(name) decltype(&::name) name = nullptr;
   GRADSMITH_DRIVER_FUNCTIONS(GRADSMITH_MEMBER)
 #undef GRADSMITH_MEMBER

@@ -41,7 +41,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
  private:
   Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, int source);
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);
-  Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& choice);
+  Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& given);
   Status OpenTrial();
 
   const cuda::DeviceInfo& device_;
