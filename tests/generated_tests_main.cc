@@ -27,7 +27,8 @@ const char* BackendArgument(int argc, char** argv) {
 
 /// Runs the tests of one backend alone, with those that belong to none where it is the CPU.
 void FilterBackend(const std::string& backend) {
-  testing::GTEST_FLAG(filter) = "*_" + backend + "*" + (backend == "cpu" ? ":GeneratedTests.*" : "");
+  testing::GTEST_FLAG(filter) =
+      "*_" + backend + "*" + (backend == "cpu" ? ":GeneratedTests.*" : "");
 }
 
 }  // namespace

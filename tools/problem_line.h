@@ -28,7 +28,7 @@ struct ProblemLine {
 };
 
 /// ParseProblemLine reads a line; the error names the word that is wrong.
-Result<ProblemLine> ParseProblemLine(const Registry& registry, const std::string& line);
+Result<ProblemLine> ParseProblemLine(const Registry& registry, const std::string& text);
 
 /// Shapes are the dims of all of a call's arguments, in the schema's order.
 struct Shapes {
@@ -40,7 +40,7 @@ struct Shapes {
 Result<const Row*> FindRow(const Registry& registry, const ProblemLine& line, Backend backend);
 
 /// InferShapes works out what the line leaves out.
-Result<Shapes> InferShapes(const Registry& registry, const ProblemLine& line, const Row& row);
+Result<Shapes> InferShapes(const Registry& registry, const ProblemLine& given, const Row& row);
 
 }  // namespace gradsmith::tools
 

@@ -1,4 +1,4 @@
-#include <cstdio>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -18,7 +18,8 @@ namespace gradsmith::tools {
 
 namespace {
 
-constexpr const char* kUsage = R"(What the installed cuDNN offers for the convolutions of ops.yaml on a GPU that need not be there.
+constexpr const char* kUsage =
+    R"(What the installed cuDNN offers for the convolutions of ops.yaml on a GPU that need not be there.
 
     gradsmith-support DEVICE.json           write a table to standard output: for each primitive, type, layout,
                                             number of axes and feature which source serves it, and with how many
@@ -30,7 +31,7 @@ The description of an H200 is tests/data/h200_deviceprop.json.
 
 /// Feature is what is special about a cell's convolution.
 struct Feature {
-  const char* name;
+  const char* name = "";
   std::int64_t x_channels = 32;
   std::int64_t y_channels = 64;
   std::int64_t group = 1;
@@ -133,6 +134,25 @@ int Fail(const std::string& message) {
   return 1;
 }
 
+/// Writes the rows of one primitive and type.
+Status WriteRows(const cuda::GraphTarget& target, conv::Primitive primitive, DataType type) {
+  for (const bool channels_last : {false, true}) {
+    for (int axes = 1; axes <= conv::kMaxSpatialRank; ++axes) {
+      for (const Feature& feature : kFeatures) {
+        const Result<Served> served =
+            Ask(target, MakeTask(primitive, type, channels_last, axes, feature));
+        if (!served.ok()) {
+          return served.status().WithPrefix(std::string(feature.name) + ": ");
+        }
+        std::cout << ToString(primitive) << '\t' << ToString(type) << '\t'
+                  << (channels_last ? "NHWC" : "NCHW") << '\t' << axes << '\t' << feature.name
+                  << '\t' << served->source << '\t' << served->engines << '\n';
+      }
+    }
+  }
+  return {};
+}
+
 int WriteTable(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
@@ -146,26 +166,15 @@ int WriteTable(const std::string& path) {
   if (!target.ok()) {
     return Fail(path + ": " + target.status().message());
   }
-  std::printf("primitive\ttype\tlayout\taxes\tfeature\tsource\tengines\n");
+  std::cout << "# cuDNN " << cuda::LoadCudnn()->version << "\n"
+            << "primitive\ttype\tlayout\taxes\tfeature\tsource\tengines\n";
   for (const auto primitive :
        {conv::Primitive::kForward, conv::Primitive::kBackwardData,
         conv::Primitive::kBackwardFilter}) {
     for (const auto type :
          {DataType::kFloat, DataType::kDouble, DataType::kMLFloat16, DataType::kBFloat16}) {
-      for (const bool channels_last : {false, true}) {
-        for (int axes = 1; axes <= conv::kMaxSpatialRank; ++axes) {
-          for (const Feature& feature : kFeatures) {
-            const Result<Served> served =
-                Ask(*target, MakeTask(primitive, type, channels_last, axes, feature));
-            if (!served.ok()) {
-              return Fail(std::string(feature.name) + ": " + served.status().message());
-            }
-            std::printf(
-                "%s\t%s\t%s\t%d\t%s\t%s\t%d\n", std::string(ToString(primitive)).c_str(),
-                std::string(ToString(type)).c_str(), channels_last ? "NHWC" : "NCHW", axes,
-                feature.name, served->source.c_str(), served->engines);
-          }
-        }
+      if (const Status status = WriteRows(*target, primitive, type); !status.ok()) {
+        return Fail(status.message());
       }
     }
   }
@@ -192,16 +201,30 @@ int DescribeDevice() {
   return 0;
 }
 
+int Main(const std::string& argument) {
+  if (argument == "--describe-device") {
+    return DescribeDevice();
+  }
+  if (argument.starts_with("--")) {
+    Fail(argument + ": there is no such option (--help lists them)");
+    return 2;
+  }
+  return WriteTable(argument);
+}
+
 }  // namespace
 
 }  // namespace gradsmith::tools
 
 int main(int argc, char** argv) {
-  const std::string argument = argc == 2 ? argv[1] : "--help";
-  if (argument == "--help") {
-    std::cout << gradsmith::tools::kUsage;
-    return argc == 2 ? 0 : 2;
+  try {
+    const std::string argument = argc == 2 ? argv[1] : "--help";
+    if (argument == "--help") {
+      std::cout << gradsmith::tools::kUsage;
+      return argc == 2 ? 0 : 2;
+    }
+    return gradsmith::tools::Main(argument);
+  } catch (const std::exception& error) {
+    return gradsmith::tools::Fail(error.what());
   }
-  return argument == "--describe-device" ? gradsmith::tools::DescribeDevice()
-                                         : gradsmith::tools::WriteTable(argument);
 }

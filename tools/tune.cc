@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -19,7 +20,8 @@ namespace gradsmith::tools {
 
 namespace {
 
-constexpr const char* kUsage = R"(Choose the kernels of a list of problems ahead of time, and look after what was chosen.
+constexpr const char* kUsage =
+    R"(Choose the kernels of a list of problems ahead of time, and look after what was chosen.
 
     gradsmith-tune [options] FILE    tune the problems of FILE ("-": standard input)
     gradsmith-tune --show            list what is remembered
@@ -99,7 +101,8 @@ class ArgumentReader {
     return ReadValue(name, arguments_[++position_], options);
   }
 
-  static std::string ReadValue(const std::string& name, const std::string& value, Options* options) {
+  static std::string
+  ReadValue(const std::string& name, const std::string& value, Options* options) {
     if (name == "--export" || name == "--import") {
       options->verb = name;
       options->path = value;
@@ -181,8 +184,8 @@ Status AddAll(
       arguments->AddAbsent();
       continue;
     }
-    const DataType type = specs[i].type_parameter < 0 ? specs[i].fixed_type
-                                                      : row.types[specs[i].type_parameter];
+    const DataType type =
+        specs[i].type_parameter < 0 ? specs[i].fixed_type : row.types[specs[i].type_parameter];
     if (Status status = arguments->Add(type, dims[i], channels_last, device); !status.ok()) {
       return status;
     }
@@ -211,11 +214,11 @@ Status Tune(const Registry& registry, const std::string& text, const Context& co
   const OpSchema& op = *(*row)->op;
   Arguments inputs;
   Arguments outputs;
-  Status status = AddAll(
-      **row, op.inputs, shapes->inputs, line->channels_last, context.device(), &inputs);
+  Status status =
+      AddAll(**row, op.inputs, shapes->inputs, line->channels_last, context.device(), &inputs);
   if (status.ok()) {
-    status = AddAll(
-        **row, op.outputs, shapes->outputs, line->channels_last, context.device(), &outputs);
+    status =
+        AddAll(**row, op.outputs, shapes->outputs, line->channels_last, context.device(), &outputs);
   }
   const Result<Kernel> kernel = Kernel::Create(**row, line->attributes);
   if (!status.ok() || !kernel.ok()) {
@@ -304,5 +307,9 @@ int Main(int argc, char** argv) {
 }  // namespace gradsmith::tools
 
 int main(int argc, char** argv) {
-  return gradsmith::tools::Main(argc, argv);
+  try {
+    return gradsmith::tools::Main(argc, argv);
+  } catch (const std::exception& error) {
+    return gradsmith::tools::Fail(error.what());
+  }
 }

@@ -12,8 +12,8 @@
 /// The convolution family: four ops over three primitives (forward, backward-data,
 /// backward-filter). A kernel is a struct that the generated stubs bind by name: Attributes, Inputs
 /// and Outputs have the fields that an op may bind (a null pointer is an argument that the op does
-/// not have), Covers says which type combinations there are, and RunCpu and RunCuda do the work on arguments
-/// that have been validated against the op's schema.
+/// not have), Covers says which type combinations there are, and RunCpu and RunCuda do the work on
+/// arguments that have been validated against the op's schema.
 namespace gradsmith::conv {
 
 /// Attributes of every convolution op (ONNX Conv-22, ConvTranspose-22). Empty lists mean the

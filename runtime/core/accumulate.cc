@@ -28,8 +28,7 @@ void Add(const Addend& addend) {
   Dims index = Dims::Filled(dims.size(), 0);
   std::int64_t offset = 0;
   for (std::int64_t i = 0; i < NumElements(dims); ++i) {
-    to[offset] = Convert<T>(
-        Convert<Accumulator<T>>(to[offset]) + Convert<Accumulator<T>>(from[i]));
+    to[offset] = Convert<T>(Convert<Accumulator<T>>(to[offset]) + Convert<Accumulator<T>>(from[i]));
     for (int axis = dims.size() - 1; axis >= 0; --axis) {
       offset += strides[axis];
       if (++index[axis] < dims[axis]) {
@@ -74,8 +73,7 @@ Status RunOnCpu(
     return status;
   }
   for (const Addend& addend : addends) {
-    VisitDataType(
-        addend.output.type, [&]<typename T>(std::type_identity<T>) { Add<T>(addend); });
+    VisitDataType(addend.output.type, [&]<typename T>(std::type_identity<T>) { Add<T>(addend); });
   }
   return {};
 }

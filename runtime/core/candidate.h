@@ -29,8 +29,8 @@ struct CandidateNotes {
 
 /// Candidate is one way to compute a problem, not built yet.
 struct Candidate {
-  /// Source, engine and knobs, for example "graph/engine 67/2=1,5=0": names the candidate to the user
-  /// and is all that it takes to build it again.
+  /// Source, engine and knobs, for example "graph/engine 67/2=1,5=0": names the candidate to the
+  /// user and is all that it takes to build it again.
   std::string id;
   /// The part of the id that knobs vary: candidates of one engine are tried in turn with others.
   std::string engine;
@@ -50,14 +50,16 @@ class SearchSpace {
   SearchSpace() = default;
   SearchSpace(const SearchSpace&) = delete;
   SearchSpace& operator=(const SearchSpace&) = delete;
+  SearchSpace(SearchSpace&&) = delete;
+  SearchSpace& operator=(SearchSpace&&) = delete;
   virtual ~SearchSpace() = default;
 
   /// What is computed, for messages: op, types, shapes, layout, alignment.
   [[nodiscard]] virtual std::string Describe() const = 0;
 
-  /// Candidates come in batches, the most promising first, so that a quick choice need not list all.
-  /// An empty batch may be followed by others. Candidates that could not even be listed are added to
-  /// `rejections`.
+  /// Candidates come in batches, the most promising first, so that a quick choice need not list
+  /// all. An empty batch may be followed by others. Candidates that could not even be listed are
+  /// added to `rejections`.
   [[nodiscard]] virtual int batches() const = 0;
   virtual std::vector<Candidate> List(int batch, std::vector<Rejection>* rejections) = 0;
 

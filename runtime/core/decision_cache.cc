@@ -98,6 +98,8 @@ Result<Decision> DecisionCache::FindOrSearch(
     Done(DecisionCache* cache, const ProblemKey* key) : cache(cache), key(key) {}
     Done(const Done&) = delete;
     Done& operator=(const Done&) = delete;
+    Done(Done&&) = delete;
+    Done& operator=(Done&&) = delete;
     ~Done() {
       const std::scoped_lock lock(cache->mutex_);
       cache->searching_.erase(*key);

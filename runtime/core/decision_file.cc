@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -38,6 +39,8 @@ class FileLock {
   }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
+  FileLock(FileLock&&) = delete;
+  FileLock& operator=(FileLock&&) = delete;
   ~FileLock() {
     if (descriptor_ >= 0) {
       close(descriptor_);
@@ -120,14 +123,15 @@ bool Parse(std::string_view text, Number* number) {
 }
 
 bool ParseMode(std::string_view text, SearchMode* mode) {
-  for (const SearchMode candidate :
-       {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
-    if (text == ToString(candidate)) {
-      *mode = candidate;
-      return true;
-    }
+  constexpr std::array kModes = {
+      SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark};
+  const auto* const found = std::find_if(
+      kModes.begin(), kModes.end(), [&](SearchMode each) { return text == ToString(each); });
+  if (found == kModes.end()) {
+    return false;
   }
-  return false;
+  *mode = *found;
+  return true;
 }
 
 bool FromLine(std::string_view line, StoredDecision* stored) {
@@ -180,8 +184,8 @@ std::vector<StoredDecision> DecisionFile::Read(std::vector<std::string>* warning
   }
   if (damaged > 0) {
     warnings->push_back(
-        path_ + ": " + std::to_string(damaged) + " damaged " + (damaged == 1 ? "line is" : "lines are") +
-        " ignored");
+        path_ + ": " + std::to_string(damaged) + " damaged " +
+        (damaged == 1 ? "line is" : "lines are") + " ignored");
   }
   return decisions;
 }
@@ -195,9 +199,12 @@ Status DecisionFile::Append(const StoredDecision& stored) const {
   const bool is_new = !std::filesystem::exists(path_, error);
   // A file that was cut short ends in the middle of a line: begin a new one.
   const std::string text = ReadText(path_);
-  std::string line = is_new || text.empty() ? std::string(kHeader)
-                     : text.back() != '\n'  ? "\n"
-                                            : "";
+  std::string line;
+  if (is_new || text.empty()) {
+    line = kHeader;
+  } else if (text.back() != '\n') {
+    line = "\n";
+  }
   line += ToLine(stored);
   return text.empty() || text.starts_with(kHeader) ? WriteAll(path_, O_APPEND, line)
                                                    : Replace({stored});

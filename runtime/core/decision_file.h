@@ -18,8 +18,8 @@ struct StoredDecision {
   std::string problem;
 };
 
-/// DecisionFile keeps decisions across processes: one line each, with a checksum, the last line of a
-/// key counting. Several processes may use a file at once. A line that is damaged, or a file of
+/// DecisionFile keeps decisions across processes: one line each, with a checksum, the last line of
+/// a key counting. Several processes may use a file at once. A line that is damaged, or a file of
 /// another format, is left out with a warning and never harms.
 class DecisionFile {
  public:

@@ -22,6 +22,8 @@ class Plan {
   Plan() = default;
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
+  Plan(Plan&&) = delete;
+  Plan& operator=(Plan&&) = delete;
   virtual ~Plan() = default;
 
   /// Bytes of workspace, aligned to 256.

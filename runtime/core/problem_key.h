@@ -15,7 +15,7 @@ namespace gradsmith::internal {
 
 /// ProblemKey is everything on which the choice of a plan depends, as a list of numbers. It never
 /// allocates, so that a call whose plan is ready only compares.
-class ProblemKey {
+class ProblemKey {  // NOLINT(cppcoreguidelines-pro-type-member-init): see words_
  public:
   static constexpr int kCapacity = 96;
 
@@ -46,7 +46,7 @@ class ProblemKey {
   }
 
  private:
-  std::array<std::int64_t, kCapacity> words_;  // NOLINT: only the first size_ are ever read
+  std::array<std::int64_t, kCapacity> words_;  // only the first size_ are ever read
   std::uint64_t hash_ = 0x2545F4914F6CDD1DU;
   int size_ = 0;
 };

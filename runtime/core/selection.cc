@@ -116,6 +116,7 @@ std::vector<Candidate> Stratified(std::vector<Candidate> candidates) {
            std::pair(b.second.notes.runtime_compiled, b.first);
   });
   std::vector<Candidate> ordered;
+  ordered.reserve(ranked.size());
   for (auto& [rank, candidate] : ranked) {
     ordered.push_back(std::move(candidate));
   }

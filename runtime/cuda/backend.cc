@@ -35,6 +35,7 @@ Result<void*> AllocateCudaMemory(int ordinal, std::size_t size) {
       !status.ok()) {
     return status;
   }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver gives addresses as integers
   return reinterpret_cast<void*>(address);
 }
 

@@ -26,6 +26,7 @@ class Buffer {
 
   static Result<Buffer> Allocate(std::size_t size, CUstream stream);
 
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver gives addresses as integers
   [[nodiscard]] void* data() const { return reinterpret_cast<void*>(address_); }
   [[nodiscard]] std::size_t size() const { return size_; }
 

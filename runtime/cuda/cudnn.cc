@@ -33,9 +33,9 @@ std::vector<std::string> Candidates() {
 }
 
 Status FindFunctions(const DynamicLibrary& library, CudnnApi* api) {
-#define GRADSMITH_FIND(name)                                               \
-  if (Status status = library.Find(#name, &api->name); !status.ok()) {     \
-    return status;                                                         \
+#define GRADSMITH_FIND(name)                                           \
+  if (Status status = library.Find(#name, &api->name); !status.ok()) { \
+    return status;                                                     \
   }
   GRADSMITH_CUDNN_FUNCTIONS(GRADSMITH_FIND)
 #undef GRADSMITH_FIND

@@ -13,47 +13,48 @@
 
 /// cuDNN 9, loaded when first asked for.
 
-#define GRADSMITH_CUDNN_FUNCTIONS(X)               \
-  X(cudnnGetVersion)                               \
-  X(cudnnGetErrorString)                           \
-  X(cudnnGetLastErrorString)                       \
-  X(cudnnCreate)                                   \
-  X(cudnnDestroy)                                  \
-  X(cudnnSetStream)                                \
-  X(cudnnBackendCreateDescriptor)                  \
-  X(cudnnBackendDestroyDescriptor)                 \
-  X(cudnnBackendFinalize)                          \
-  X(cudnnBackendSetAttribute)                      \
-  X(cudnnBackendGetAttribute)                      \
-  X(cudnnBackendExecute)                           \
-  X(cudnnCreateTensorDescriptor)                   \
-  X(cudnnSetTensorNdDescriptor)                    \
-  X(cudnnDestroyTensorDescriptor)                  \
-  X(cudnnCreateFilterDescriptor)                   \
-  X(cudnnSetFilterNdDescriptor)                    \
-  X(cudnnDestroyFilterDescriptor)                  \
-  X(cudnnCreateConvolutionDescriptor)              \
-  X(cudnnSetConvolutionNdDescriptor)               \
-  X(cudnnSetConvolutionGroupCount)                 \
-  X(cudnnSetConvolutionMathType)                   \
-  X(cudnnDestroyConvolutionDescriptor)             \
-  X(cudnnGetConvolutionForwardAlgorithm_v7)        \
-  X(cudnnGetConvolutionBackwardDataAlgorithm_v7)   \
-  X(cudnnGetConvolutionBackwardFilterAlgorithm_v7) \
-  X(cudnnGetConvolutionForwardWorkspaceSize)       \
-  X(cudnnGetConvolutionBackwardDataWorkspaceSize)  \
+#define GRADSMITH_CUDNN_FUNCTIONS(X)                \
+  X(cudnnGetVersion)                                \
+  X(cudnnGetErrorString)                            \
+  X(cudnnGetLastErrorString)                        \
+  X(cudnnCreate)                                    \
+  X(cudnnDestroy)                                   \
+  X(cudnnSetStream)                                 \
+  X(cudnnBackendCreateDescriptor)                   \
+  X(cudnnBackendDestroyDescriptor)                  \
+  X(cudnnBackendFinalize)                           \
+  X(cudnnBackendSetAttribute)                       \
+  X(cudnnBackendGetAttribute)                       \
+  X(cudnnBackendExecute)                            \
+  X(cudnnCreateTensorDescriptor)                    \
+  X(cudnnSetTensorNdDescriptor)                     \
+  X(cudnnDestroyTensorDescriptor)                   \
+  X(cudnnCreateFilterDescriptor)                    \
+  X(cudnnSetFilterNdDescriptor)                     \
+  X(cudnnDestroyFilterDescriptor)                   \
+  X(cudnnCreateConvolutionDescriptor)               \
+  X(cudnnSetConvolutionNdDescriptor)                \
+  X(cudnnSetConvolutionGroupCount)                  \
+  X(cudnnSetConvolutionMathType)                    \
+  X(cudnnDestroyConvolutionDescriptor)              \
+  X(cudnnGetConvolutionForwardAlgorithm_v7)         \
+  X(cudnnGetConvolutionBackwardDataAlgorithm_v7)    \
+  X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)  \
+  X(cudnnGetConvolutionForwardWorkspaceSize)        \
+  X(cudnnGetConvolutionBackwardDataWorkspaceSize)   \
   X(cudnnGetConvolutionBackwardFilterWorkspaceSize) \
-  X(cudnnConvolutionForward)                       \
-  X(cudnnConvolutionBackwardData)                  \
-  X(cudnnConvolutionBackwardFilter)                \
-  X(cudnnDeriveBNTensorDescriptor)                 \
-  X(cudnnBatchNormalizationForwardTraining)        \
+  X(cudnnConvolutionForward)                        \
+  X(cudnnConvolutionBackwardData)                   \
+  X(cudnnConvolutionBackwardFilter)                 \
+  X(cudnnDeriveBNTensorDescriptor)                  \
+  X(cudnnBatchNormalizationForwardTraining)         \
   X(cudnnBatchNormalizationBackward)
 
 namespace gradsmith::cuda {
 
 /// CudnnApi holds cuDNN's functions under their own names.
 struct CudnnApi {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a member is declared
 #define GRADSMITH_MEMBER(name) decltype(&::name) name = nullptr;
   GRADSMITH_CUDNN_FUNCTIONS(GRADSMITH_MEMBER)
 #undef GRADSMITH_MEMBER
@@ -67,9 +68,9 @@ struct CudnnLibrary {
   std::string path;
 };
 
-/// LoadCudnn loads cuDNN once: the file that the environment variable GRADSMITH_CUDNN_LIBRARY names,
-/// otherwise libcudnn.so.9 where the loader or a CUDA Toolkit has it. The error says where it was
-/// sought.
+/// LoadCudnn loads cuDNN once: the file that the environment variable GRADSMITH_CUDNN_LIBRARY
+/// names, otherwise libcudnn.so.9 where the loader or a CUDA Toolkit has it. The error says where
+/// it was sought.
 const Result<CudnnLibrary>& LoadCudnn();
 
 /// Cudnn returns the functions; call only after LoadCudnn has succeeded.

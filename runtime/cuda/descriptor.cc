@@ -17,8 +17,8 @@ Descriptor::~Descriptor() {
 
 Result<Descriptor> Descriptor::Empty(cudnnBackendDescriptorType_t type) {
   cudnnBackendDescriptor_t raw = nullptr;
-  if (Status status = ToStatus(
-          Cudnn().cudnnBackendCreateDescriptor(type, &raw), "creating a cuDNN descriptor");
+  if (Status status =
+          ToStatus(Cudnn().cudnnBackendCreateDescriptor(type, &raw), "creating a cuDNN descriptor");
       !status.ok()) {
     return status;
   }
@@ -164,7 +164,8 @@ DescriptorBuilder& DescriptorBuilder::SetRaw(
     // The words are put together for errors alone: this is on the path of every call.
     if (result != CUDNN_STATUS_SUCCESS) {
       status_ = ToStatus(
-          result, "setting attribute " + std::to_string(static_cast<int>(attribute)) + " of " + what_);
+          result,
+          "setting attribute " + std::to_string(static_cast<int>(attribute)) + " of " + what_);
     }
   }
   return *this;

@@ -52,8 +52,9 @@ class Descriptor {
   friend class DescriptorBuilder;
   explicit Descriptor(cudnnBackendDescriptor_t raw) : raw_(raw) {}
 
-  [[nodiscard]] Result<std::int64_t>
-  Count(cudnnBackendAttributeName_t attribute, cudnnBackendAttributeType_t type) const;
+  [[nodiscard]] Result<std::int64_t> Count(
+      cudnnBackendAttributeName_t attribute,
+      cudnnBackendAttributeType_t type) const;
 
   cudnnBackendDescriptor_t raw_ = nullptr;
 };
@@ -91,8 +92,9 @@ class DescriptorBuilder {
     const cudnnBackendDescriptor_t raw = value.raw();
     return SetRaw(attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
   }
-  DescriptorBuilder&
-  Set(cudnnBackendAttributeName_t attribute, const std::vector<Descriptor>& values);
+  DescriptorBuilder& Set(
+      cudnnBackendAttributeName_t attribute,
+      const std::vector<Descriptor>& values);
 
   Result<Descriptor> Finalize();
 

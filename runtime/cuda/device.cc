@@ -21,7 +21,8 @@ constexpr int kOldestCapability = 75;
 Result<int> Attribute(CUdevice_attribute attribute, CUdevice device) {
   int value = 0;
   if (Status status = ToStatus(
-          Driver().cuDeviceGetAttribute(&value, attribute, device), "asking for a device attribute");
+          Driver().cuDeviceGetAttribute(&value, attribute, device),
+          "asking for a device attribute");
       !status.ok()) {
     return status;
   }

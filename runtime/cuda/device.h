@@ -50,6 +50,8 @@ class CurrentDevice {
   explicit CurrentDevice(const DeviceInfo& device);
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
+  CurrentDevice(CurrentDevice&&) = delete;
+  CurrentDevice& operator=(CurrentDevice&&) = delete;
   ~CurrentDevice();
 
  private:

@@ -14,9 +14,9 @@ namespace gradsmith::cuda {
 namespace {
 
 Status FindFunctions(const DynamicLibrary& library, DriverApi* api) {
-#define GRADSMITH_FIND(name)                                                               \
-  if (Status status = library.Find(GRADSMITH_SYMBOL(name), &api->name); !status.ok()) {    \
-    return status;                                                                         \
+#define GRADSMITH_FIND(name)                                                            \
+  if (Status status = library.Find(GRADSMITH_SYMBOL(name), &api->name); !status.ok()) { \
+    return status;                                                                      \
   }
   GRADSMITH_DRIVER_FUNCTIONS(GRADSMITH_FIND)
 #undef GRADSMITH_FIND

@@ -7,57 +7,60 @@
 
 #include "gradsmith/status.h"
 
-/// The CUDA driver, loaded when first asked for. All of gradsmith speaks the driver API: it needs no
-/// CUDA runtime library, and kernels are loaded from a constant image, without static initialisers.
+/// The CUDA driver, loaded when first asked for. All of gradsmith speaks the driver API: it needs
+/// no CUDA runtime library, and kernels are loaded from a constant image, without static
+/// initialisers.
 
 // Every function that is called, by its name in cuda.h (whose macros pick the version).
-#define GRADSMITH_DRIVER_FUNCTIONS(X)    \
-  X(cuInit)                              \
-  X(cuDriverGetVersion)                  \
-  X(cuGetErrorName)                      \
-  X(cuGetErrorString)                    \
-  X(cuDeviceGet)                         \
-  X(cuDeviceGetCount)                    \
-  X(cuDeviceGetName)                     \
-  X(cuDeviceGetAttribute)                \
-  X(cuDeviceTotalMem)                    \
-  X(cuDevicePrimaryCtxRetain)            \
-  X(cuCtxGetCurrent)                     \
-  X(cuCtxSetCurrent)                     \
-  X(cuMemGetInfo)                        \
-  X(cuMemAlloc)                          \
-  X(cuMemFree)                           \
-  X(cuMemAllocAsync)                     \
-  X(cuMemFreeAsync)                      \
-  X(cuMemcpyAsync)                       \
-  X(cuMemsetD8Async)                     \
-  X(cuStreamCreate)                      \
-  X(cuStreamDestroy)                     \
-  X(cuStreamSynchronize)                 \
-  X(cuStreamWaitEvent)                   \
-  X(cuStreamIsCapturing)                 \
-  X(cuStreamGetId)                       \
-  X(cuThreadExchangeStreamCaptureMode)   \
-  X(cuEventCreate)                       \
-  X(cuEventDestroy)                      \
-  X(cuEventRecord)                       \
-  X(cuEventSynchronize)                  \
-  X(cuEventElapsedTime)                  \
-  X(cuLibraryLoadData)                   \
-  X(cuLibraryGetKernel)                  \
-  X(cuKernelSetAttribute)                \
+#define GRADSMITH_DRIVER_FUNCTIONS(X)  \
+  X(cuInit)                            \
+  X(cuDriverGetVersion)                \
+  X(cuGetErrorName)                    \
+  X(cuGetErrorString)                  \
+  X(cuDeviceGet)                       \
+  X(cuDeviceGetCount)                  \
+  X(cuDeviceGetName)                   \
+  X(cuDeviceGetAttribute)              \
+  X(cuDeviceTotalMem)                  \
+  X(cuDevicePrimaryCtxRetain)          \
+  X(cuCtxGetCurrent)                   \
+  X(cuCtxSetCurrent)                   \
+  X(cuMemGetInfo)                      \
+  X(cuMemAlloc)                        \
+  X(cuMemFree)                         \
+  X(cuMemAllocAsync)                   \
+  X(cuMemFreeAsync)                    \
+  X(cuMemcpyAsync)                     \
+  X(cuMemsetD8Async)                   \
+  X(cuStreamCreate)                    \
+  X(cuStreamDestroy)                   \
+  X(cuStreamSynchronize)               \
+  X(cuStreamWaitEvent)                 \
+  X(cuStreamIsCapturing)               \
+  X(cuStreamGetId)                     \
+  X(cuThreadExchangeStreamCaptureMode) \
+  X(cuEventCreate)                     \
+  X(cuEventDestroy)                    \
+  X(cuEventRecord)                     \
+  X(cuEventSynchronize)                \
+  X(cuEventElapsedTime)                \
+  X(cuLibraryLoadData)                 \
+  X(cuLibraryGetKernel)                \
+  X(cuKernelSetAttribute)              \
   X(cuLaunchKernel)
 
 namespace gradsmith::cuda {
 
 /// DriverApi holds the driver's functions under their own names.
 struct DriverApi {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a member is declared
 #define GRADSMITH_MEMBER(name) decltype(&::name) name = nullptr;
   GRADSMITH_DRIVER_FUNCTIONS(GRADSMITH_MEMBER)
 #undef GRADSMITH_MEMBER
 };
 
-/// LoadDriver loads and initialises the driver once; the error says what is missing on this machine.
+/// LoadDriver loads and initialises the driver once; the error says what is missing on this
+/// machine.
 const Result<DriverApi>& LoadDriver();
 
 /// Driver returns the functions; call only after LoadDriver has succeeded, as it has wherever a

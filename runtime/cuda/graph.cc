@@ -28,7 +28,8 @@ void SetTarget(
   }
 }
 
-Result<Descriptor> MakeEngine(const GraphTarget& target, const Descriptor& graph, std::int64_t engine) {
+Result<Descriptor>
+MakeEngine(const GraphTarget& target, const Descriptor& graph, std::int64_t engine) {
   DescriptorBuilder builder(CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine " + std::to_string(engine));
   builder.Set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph).Set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, engine);
   SetTarget(target, CUDNN_ATTR_ENGINE_DEVICEPROP, &builder);
@@ -119,8 +120,8 @@ ReadCandidate(const Descriptor& config, DataType type, const std::string& prefix
   return candidate;
 }
 
-/// GraphPlan runs an execution plan. The variant pack of the last addresses is kept: a training step
-/// comes back with the same.
+/// GraphPlan runs an execution plan. The variant pack of the last addresses is kept: a training
+/// step comes back with the same.
 class GraphPlan final : public internal::Plan {
  public:
   GraphPlan(

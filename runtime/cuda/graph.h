@@ -19,8 +19,8 @@
 /// Candidates of cuDNN's graph API. A family builds an operation graph; the rest is here.
 namespace gradsmith::cuda {
 
-/// GraphTarget is what a graph is planned for: the GPU of a handle, or a GPU that is only described,
-/// for which everything but running works.
+/// GraphTarget is what a graph is planned for: the GPU of a handle, or a GPU that is only
+/// described, for which everything but running works.
 class GraphTarget {
  public:
   explicit GraphTarget(CudnnHandle* handle) : handle_(handle) {}
@@ -74,8 +74,8 @@ struct EngineChoice {
   static Result<EngineChoice> Parse(const std::string& text);
 };
 
-/// ListEngines returns what a heuristic of cuDNN offers, best first, each id with `prefix` before it.
-/// An empty list is an answer. TF32 is noted where `type` is float.
+/// ListEngines returns what a heuristic of cuDNN offers, best first, each id with `prefix` before
+/// it. An empty list is an answer. TF32 is noted where `type` is float.
 Result<std::vector<internal::Candidate>> ListEngines(
     const GraphTarget& target,
     const OperationGraph& graph,

@@ -49,7 +49,7 @@ class KernelTable {
     return "bf16";
   }
 
-  std::array<std::atomic<CUkernel>, kVariants * kDataTypeCount> kernels_{};
+  std::array<std::atomic<CUkernel>, std::size_t{kVariants} * kDataTypeCount> kernels_{};
 };
 
 }  // namespace gradsmith::cuda

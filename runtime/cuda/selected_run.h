@@ -45,8 +45,8 @@ class SpaceMaker {
   [[nodiscard]] virtual std::unique_ptr<internal::SearchSpace> Make() const = 0;
 };
 
-/// RunSelected runs a problem by the plan that this thread holds for its key, or builds the one that
-/// was decided on, or searches. While the stream is captured, searching is refused. Where the
+/// RunSelected runs a problem by the plan that this thread holds for its key, or builds the one
+/// that was decided on, or searches. While the stream is captured, searching is refused. Where the
 /// context is preparing, everything but the run is done.
 Status RunSelected(
     const Context& context,

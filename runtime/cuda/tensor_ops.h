@@ -30,9 +30,9 @@ Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const
 std::size_t SumChannelsWorkspace(const DeviceInfo& device, const ConstTensorRef& from);
 
 /// SumChannels writes to sums (C) the sums of from (N, C, D...) over all but C: the bias gradient.
-/// Half, bf16 and float are summed in float, double in double, in an order that depends on shape and
-/// strides only, so that the same call gives the same bits. Where `sums.accumulate`, they are added
-/// to what is there.
+/// Half, bf16 and float are summed in float, double in double, in an order that depends on shape
+/// and strides only, so that the same call gives the same bits. Where `sums.accumulate`, they are
+/// added to what is there.
 Status SumChannels(
     const DeviceInfo& device,
     CUstream stream,
@@ -52,10 +52,10 @@ Status FillRandom(
 
 /// Difference is what CompareTensors found, over all elements.
 struct Difference {
-  double squared_error = 0;     ///< sum of (a - b)^2
-  double squared_expected = 0;  ///< sum of b^2
-  double largest_error = 0;     ///< max |a - b|
-  std::uint64_t not_finite = 0; ///< elements where a or b is NaN or infinite; left out above
+  double squared_error = 0;      ///< sum of (a - b)^2
+  double squared_expected = 0;   ///< sum of b^2
+  double largest_error = 0;      ///< max |a - b|
+  std::uint64_t not_finite = 0;  ///< elements where a or b is NaN or infinite; left out above
 };
 
 /// CompareTensors writes the difference of a and b, which have the same dims, to device memory.

@@ -1,7 +1,7 @@
 #include "cuda/trial.h"
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

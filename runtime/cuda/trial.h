@@ -24,13 +24,15 @@ struct TrialOperand {
   bool is_output = false;
 };
 
-/// Trial is where candidates are tried: memory of the problem's shapes, strides and alignment, apart
-/// from the caller's, with random inputs, on a stream of its own.
+/// Trial is where candidates are tried: memory of the problem's shapes, strides and alignment,
+/// apart from the caller's, with random inputs, on a stream of its own.
 class Trial {
  public:
   /// Create allocates and fills; it waits for the caller's stream. Absent operands stay absent.
-  static Result<std::unique_ptr<Trial>>
-  Create(const DeviceInfo& device, CUstream callers_stream, const std::vector<TrialOperand>& operands);
+  static Result<std::unique_ptr<Trial>> Create(
+      const DeviceInfo& device,
+      CUstream callers_stream,
+      const std::vector<TrialOperand>& operands);
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
   ~Trial();
@@ -47,7 +49,8 @@ class Trial {
   /// plan once and waits.
   Status Run(internal::Plan& plan);
 
-  /// CheckWritten reads all outputs whole; an element that is not finite was not written, or wrongly.
+  /// CheckWritten reads all outputs whole; an element that is not finite was not written, or
+  /// wrongly.
   Status CheckWritten();
 
   /// Read waits and returns a difference that a kernel wrote to `difference()`.

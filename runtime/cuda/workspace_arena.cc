@@ -102,6 +102,7 @@ Result<WorkspaceArena::Block> WorkspaceArena::Allocate(std::size_t size) const {
       !status.ok()) {
     return status;
   }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver gives addresses as integers
   return Block{reinterpret_cast<void*>(address), size};
 }
 

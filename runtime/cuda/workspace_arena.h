@@ -20,6 +20,8 @@ class WorkspaceArena {
   explicit WorkspaceArena(const ContextOptions& options);
   WorkspaceArena(const WorkspaceArena&) = delete;
   WorkspaceArena& operator=(const WorkspaceArena&) = delete;
+  WorkspaceArena(WorkspaceArena&&) = delete;
+  WorkspaceArena& operator=(WorkspaceArena&&) = delete;
   ~WorkspaceArena();
 
   /// Lease is the block for one call. While it lives no other thread enqueues work that uses the

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from build_tree import JOBS, REPOSITORY, SCRATCH, build, run_generator
 
-TIDY_FOLDERS = (REPOSITORY / "runtime", REPOSITORY / "tests/support", REPOSITORY / "tests/reference")
-FOLDERS = ("runtime", "tests", "bench", "examples", "generated")
+TIDY_FOLDERS = tuple(REPOSITORY / folder for folder in ("runtime", "tools", "tests/support", "tests/reference"))
+FOLDERS = ("runtime", "tests", "tools", "bench", "examples", "generated")
 
 
 def cpp_files(*folders: Path) -> list[str]:

@@ -228,9 +228,8 @@ class RandomShapesTest : public testing::TestWithParam<Backend> {
   void CheckRows(const std::string& op, const Oracle& oracle, int problems, Draw draw) {
     const support::OpTests tests{.op = op, .oracle = &oracle};
     std::vector<const Row*> rows = registry_.rows();
-    std::erase_if(rows, [&](const Row* row) {
-      return row->op->name != op || row->backend != GetParam();
-    });
+    std::erase_if(
+        rows, [&](const Row* row) { return row->op->name != op || row->backend != GetParam(); });
     if (rows.empty()) {
       GTEST_SKIP() << "the schema has no " << op;
     }

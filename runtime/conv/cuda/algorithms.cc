@@ -1,5 +1,3 @@
-#include "gradsmith/conv_algorithms.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -16,6 +14,7 @@
 #include "cuda/driver.h"
 #include "cuda/selected_run.h"
 #include "cuda/workspace_arena.h"
+#include "gradsmith/conv_algorithms.h"
 
 namespace gradsmith {
 
@@ -242,8 +241,9 @@ Result<ConvAlgorithm> ConvAlgorithms::Best(SearchMode mode, const WorkspaceLimit
   return largest.ok() ? impl_->Best(mode, *largest) : largest.status();
 }
 
-Result<std::string>
-ConvAlgorithms::Run(std::span<const std::string> names, std::vector<ConvAttempt>* attempts) {
+Result<std::string> ConvAlgorithms::Run(
+    std::span<const std::string> names,
+    std::vector<ConvAttempt>* attempts) {
   const cuda::CurrentDevice current(impl_->device());
   std::string reasons;
   for (const std::string& name : names) {

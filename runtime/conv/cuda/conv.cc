@@ -75,9 +75,8 @@ Status RunPrimitive(
     if (NumElements(DimsOf(problem, operand)) == 0) {
       return RunEmpty(context, device, result);
     }
-    operands.at(operand) = operand == ResultOf(primitive)
-                               ? result.data
-                               : const_cast<void*>(inputs.at(operand));
+    operands.at(operand) =
+        operand == ResultOf(primitive) ? result.data : const_cast<void*>(inputs.at(operand));
     task.alignment.at(operand) = cuda::AlignmentClass(operands.at(operand), problem.type);
   }
   internal::ProblemKey key;

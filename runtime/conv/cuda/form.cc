@@ -1,5 +1,6 @@
 #include "conv/cuda/form.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -74,12 +75,9 @@ Form Packed(const Task& task, bool* needed) {
 }
 
 bool AnyMisaligned(const Task& task) {
-  for (const int alignment : task.alignment) {
-    if (alignment < kVector) {
-      return true;
-    }
-  }
-  return false;
+  return std::any_of(task.alignment.begin(), task.alignment.end(), [](int alignment) {
+    return alignment < kVector;
+  });
 }
 
 class WrappedPlan final : public internal::Plan {
@@ -87,9 +85,9 @@ class WrappedPlan final : public internal::Plan {
   WrappedPlan(
       const cuda::DeviceInfo& device,
       const Task& task,
-      const Form& form,
+      Form form,
       std::unique_ptr<internal::Plan> inner)
-      : device_(device), task_(task), form_(form), inner_(std::move(inner)) {}
+      : device_(device), task_(task), form_(std::move(form)), inner_(std::move(inner)) {}
 
   [[nodiscard]] std::size_t workspace() const override {
     return CopiesBytes(form_) + inner_->workspace();
@@ -128,7 +126,8 @@ class WrappedPlan final : public internal::Plan {
 
  private:
   static TensorRef Ref(const Task& task, Operand operand, void* data) {
-    return {task.problem.type, data, DimsOf(task.problem, operand), StridesOf(task.problem, operand)};
+    return {
+        task.problem.type, data, DimsOf(task.problem, operand), StridesOf(task.problem, operand)};
   }
 
   const cuda::DeviceInfo& device_;
@@ -139,18 +138,18 @@ class WrappedPlan final : public internal::Plan {
 
 }  // namespace
 
-std::vector<Form> FormsOf(const Task& given) {
-  Task task = given;
+std::vector<Form> FormsOf(const Task& task) {
+  Task normalized = task;
   for (const Operand operand : {kX, kW, kY}) {
-    Strides& strides = StridesOf(task.problem, operand);
-    strides = Normalized(DimsOf(task.problem, operand), strides);
+    Strides& strides = StridesOf(normalized.problem, operand);
+    strides = Normalized(DimsOf(normalized.problem, operand), strides);
   }
   bool needed = false;
-  Form packed = Packed(task, &needed);
+  Form packed = Packed(normalized, &needed);
   const bool copies = packed.copied != std::array<bool, kOperands>{};
   std::vector<Form> forms;
   if (!needed) {
-    forms.push_back({"", task, {}});
+    forms.push_back({"", normalized, {}});
   }
   if (copies) {
     // Without alignment, NHWC engines lose their tensor cores: copies come first.

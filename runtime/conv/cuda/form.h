@@ -23,8 +23,8 @@ struct Form {
   std::array<bool, kOperands> copied = {};
 };
 
-/// FormsOf returns the forms that a task can be run in, the most promising first: as it is unless an
-/// input has zero strides, and with copies of those operands that have odd strides or addresses.
+/// FormsOf returns the forms that a task can be run in, the most promising first: as it is unless
+/// an input has zero strides, and with copies of those operands that have odd strides or addresses.
 std::vector<Form> FormsOf(const Task& task);
 
 /// WrapPlan returns a plan for the task from one for the form: it copies inputs, and a result

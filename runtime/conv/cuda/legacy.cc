@@ -353,7 +353,8 @@ ListLegacy(cuda::CudnnHandle& handle, const Task& task, const std::string& prefi
   const LegacyConvolution& d = **descriptors;
   const cuda::CudnnApi& cudnn = Cudnn();
   int count = 0;
-  const auto listed = [&](cudnnStatus_t result, const auto& found) -> Result<std::vector<Candidate>> {
+  const auto listed = [&](cudnnStatus_t result,
+                          const auto& found) -> Result<std::vector<Candidate>> {
     if (Status status = ToStatus(result, "asking for the legacy algorithms"); !status.ok()) {
       return status;
     }

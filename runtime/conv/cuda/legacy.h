@@ -19,8 +19,8 @@ namespace gradsmith::conv {
 /// LegacyConvolution holds a task's descriptors, made once.
 class LegacyConvolution;
 
-/// ListLegacy returns what cuDNN's legacy heuristics offer, best first, each id with `prefix` before
-/// it.
+/// ListLegacy returns what cuDNN's legacy heuristics offer, best first, each id with `prefix`
+/// before it.
 Result<std::vector<internal::Candidate>>
 ListLegacy(cuda::CudnnHandle& handle, const Task& task, const std::string& prefix);
 

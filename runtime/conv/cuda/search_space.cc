@@ -133,13 +133,12 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
   if (id == kDirect) {
     return std::unique_ptr<Plan>(std::make_unique<DirectPlan>(device_, task_));
   }
-  // The longest name first: that of the form as it is is empty.
-  for (auto form = forms_.rbegin(); form != forms_.rend(); ++form) {
+  // The form as it is comes last: its name, which is empty, begins every id.
+  for (const Form& form : forms_) {
     std::string choice = id;
-    if (form->name.empty() || !Skip(&choice, form->name)) {
-      continue;
+    if (!form.name.empty() && Skip(&choice, form.name)) {
+      return BuildInner(form, choice);
     }
-    return BuildInner(*form, choice);
   }
   for (const Form& form : forms_) {
     if (form.name.empty()) {
@@ -149,8 +148,9 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
   return InvalidArgument("'" + id + "' does not fit the problem");
 }
 
-Result<std::unique_ptr<Plan>>
-ConvSearchSpace::BuildInner(const Form& form, const std::string& given) {
+Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
+    const Form& form,
+    const std::string& given) {
   const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device_).handle();
   if (!handle.ok()) {
     return handle.status();

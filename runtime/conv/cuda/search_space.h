@@ -32,8 +32,8 @@ class ConvSearchSpace final : public internal::SearchSpace {
   [[nodiscard]] std::string Describe() const override { return conv::Describe(task_); }
   [[nodiscard]] DataType type() const { return task_.problem.type; }
   [[nodiscard]] int batches() const override;
-  std::vector<internal::Candidate>
-  List(int batch, std::vector<internal::Rejection>* rejections) override;
+  std::vector<internal::Candidate> List(int batch, std::vector<internal::Rejection>* rejections)
+      override;
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
   Status Check(internal::Plan& plan) override;
   Result<double> Time(internal::Plan& plan) override;
@@ -41,7 +41,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
  private:
   Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, int source);
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);
-  Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& choice);
+  Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& given);
   Status OpenTrial();
 
   const cuda::DeviceInfo& device_;

@@ -123,7 +123,7 @@ std::string Describe(const Task& task) {
 double TermsOf(const Task& task) {
   const Problem& problem = task.problem;
   double taps = 1;
-  double positions = static_cast<double>(problem.batch);
+  auto positions = static_cast<double>(problem.batch);
   for (int i = 0; i < problem.spatial_rank; ++i) {
     taps *= static_cast<double>(problem.axes[i].w);
     positions *= static_cast<double>(problem.axes[i].y);

@@ -41,8 +41,8 @@ struct Task {
   std::array<int, kOperands> alignment = {16, 16, 16};
 };
 
-/// DimsOf returns an operand's dims: x (batch, x_channels, x...), w (y_channels, x_channels / group,
-/// w...), y (batch, y_channels, y...).
+/// DimsOf returns an operand's dims: x (batch, x_channels, x...), w (y_channels, x_channels /
+/// group, w...), y (batch, y_channels, y...).
 Dims DimsOf(const Problem& problem, Operand operand);
 const Strides& StridesOf(const Problem& problem, Operand operand);
 Strides& StridesOf(Problem& problem, Operand operand);

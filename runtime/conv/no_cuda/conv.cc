@@ -1,5 +1,4 @@
 #include "conv/kernels.h"
-
 #include "core/no_cuda/no_cuda.h"
 
 /// The CUDA kernels of a build without them.

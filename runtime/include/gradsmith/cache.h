@@ -8,9 +8,9 @@
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
 
-/// What the library remembers of the kernels that it chose. The environment variable GRADSMITH_CACHE
-/// names the file, or is "off"; otherwise it is gradsmith/decisions.txt in the user's cache folder
-/// (XDG_CACHE_HOME, else ~/.cache).
+/// What the library remembers of the kernels that it chose. The environment variable
+/// GRADSMITH_CACHE names the file, or is "off"; otherwise it is gradsmith/decisions.txt in the
+/// user's cache folder (XDG_CACHE_HOME, else ~/.cache).
 namespace gradsmith {
 
 /// CachedChoice is one problem and the kernel that it is computed with.

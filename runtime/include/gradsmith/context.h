@@ -20,8 +20,8 @@ class WorkspaceArena;
 }  // namespace internal
 
 /// SearchMode says how a CUDA kernel is chosen for a problem (types, shapes, layout, policies) that
-/// has not been met before. Whatever the mode, no kernel is used before its output has been compared
-/// with another's.
+/// has not been met before. Whatever the mode, no kernel is used before its output has been
+/// compared with another's.
 enum class SearchMode : std::uint8_t {
   /// A fixed choice: the first deterministic kernel by cuDNN's heuristics, whatever was measured or
   /// remembered.

@@ -13,8 +13,8 @@
 #include "gradsmith/tensor.h"
 
 /// The choice of a convolution's algorithm in the caller's own hands. The ops choose by themselves;
-/// this is for those who port code that asks cuDNN for algorithms and workspaces, or who want to see
-/// what there is.
+/// this is for those who port code that asks cuDNN for algorithms and workspaces, or who want to
+/// see what there is.
 namespace gradsmith {
 
 /// ConvPrimitive is what is computed from what: y from x and w, x's gradient from y's and w, w's
@@ -29,8 +29,8 @@ struct ConvGeometry {
   std::int64_t group = 1;
 };
 
-/// ConvAlgorithm is one way to compute a primitive: an engine of cuDNN's graph API with its knobs, an
-/// algorithm of its legacy API, or our own kernel.
+/// ConvAlgorithm is one way to compute a primitive: an engine of cuDNN's graph API with its knobs,
+/// an algorithm of its legacy API, or our own kernel.
 struct ConvAlgorithm {
   std::string name;
   std::size_t workspace = 0;  ///< bytes
@@ -72,9 +72,9 @@ struct ConvAttempt {
 ///     Status status = algorithms->Run({best->name});
 class ConvAlgorithms {
  public:
-  /// Prepare makes the descriptors. x (N, C, D...), w (M, C / group, K...) and y (N, M, O...) are of
-  /// one type on the context's CUDA device; the one that is computed is written. The context and the
-  /// memory must outlive the result. Errors: shapes that do not fit; no CUDA.
+  /// Prepare makes the descriptors. x (N, C, D...), w (M, C / group, K...) and y (N, M, O...) are
+  /// of one type on the context's CUDA device; the one that is computed is written. The context and
+  /// the memory must outlive the result. Errors: shapes that do not fit; no CUDA.
   static Result<ConvAlgorithms> Prepare(
       const Context& context,
       ConvPrimitive primitive,
@@ -101,10 +101,12 @@ class ConvAlgorithms {
 
   /// Run tries the algorithms in order until one runs, and returns its name. Where one fails, also
   /// for lack of memory, the next is tried; `attempts` receives why each of those failed.
-  Result<std::string>
-  Run(std::span<const std::string> names, std::vector<ConvAttempt>* attempts = nullptr);
-  Result<std::string>
-  Run(std::initializer_list<std::string> names, std::vector<ConvAttempt>* attempts = nullptr) {
+  Result<std::string> Run(
+      std::span<const std::string> names,
+      std::vector<ConvAttempt>* attempts = nullptr);
+  Result<std::string> Run(
+      std::initializer_list<std::string> names,
+      std::vector<ConvAttempt>* attempts = nullptr) {
     return Run(std::span(names.begin(), names.size()), attempts);
   }
 
