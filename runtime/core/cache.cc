@@ -1,6 +1,8 @@
 #include "gradsmith/cache.h"
 
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/decision_cache.h"
@@ -38,10 +40,14 @@ Status ExportCache(const std::string& path) {
 }
 
 Status ImportCache(const std::string& path) {
+  if (std::error_code error; !std::filesystem::exists(path, error)) {
+    error = error ? error : std::make_error_code(std::errc::no_such_file_or_directory);
+    return InvalidArgument("cannot read " + path + ": " + error.message());
+  }
   std::vector<std::string> warnings;
   const std::vector<StoredDecision> decisions = DecisionFile(path).Read(&warnings);
   if (!warnings.empty()) {
-    return InvalidArgument(warnings.front());
+    return InvalidArgument(warnings.front() + "; nothing is taken over");
   }
   DecisionCache::OfProcess().Add(decisions);
   return {};

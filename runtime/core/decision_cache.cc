@@ -52,26 +52,29 @@ DecisionCache& DecisionCache::OfProcess() {
   return cache;
 }
 
-void DecisionCache::LoadFile() {
-  if (file_ == nullptr) {
-    return;
-  }
+void DecisionCache::Load() {
   std::vector<std::string> warnings;
-  for (StoredDecision& stored : file_->Read(&warnings)) {
-    entries_.Insert(stored.key, {std::move(stored.decision), std::move(stored.problem)});
-  }
+  std::call_once(loaded_, [&] {
+    if (file_ == nullptr) {
+      return;
+    }
+    const std::scoped_lock lock(mutex_);
+    for (StoredDecision& stored : file_->Read(&warnings)) {
+      entries_.Insert(stored.key, {std::move(stored.decision), std::move(stored.problem)});
+    }
+  });
   for (const std::string& warning : warnings) {
     Warn(warning);
   }
 }
 
 DecisionCache::Entry* DecisionCache::FindLocked(const ProblemKey& key, SearchMode mode) {
-  std::call_once(loaded_, [this] { LoadFile(); });
   Entry* entry = entries_.Find(key);
   return entry != nullptr && Serves(entry->decision, mode) ? entry : nullptr;
 }
 
 std::optional<Decision> DecisionCache::Find(const ProblemKey& key, SearchMode mode) {
+  Load();
   const std::scoped_lock lock(mutex_);
   const Entry* entry = FindLocked(key, mode);
   return entry == nullptr ? std::nullopt : std::optional(entry->decision);
@@ -83,6 +86,7 @@ Result<Decision> DecisionCache::FindOrSearch(
     const std::function<std::string()>& describe,
     const Search& search,
     std::unique_ptr<Plan>* plan) {
+  Load();
   {
     std::unique_lock lock(mutex_);
     searched_.wait(lock, [&] { return !searching_.contains(key); });
@@ -120,6 +124,7 @@ void DecisionCache::Store(
     const ProblemKey& key,
     const Decision& decision,
     const std::string& problem) {
+  Load();
   {
     const std::scoped_lock lock(mutex_);
     if (entries_.Find(key) != nullptr) {
@@ -141,8 +146,8 @@ void DecisionCache::Forget(const ProblemKey& key) {
 }
 
 std::vector<StoredDecision> DecisionCache::Entries() {
+  Load();
   const std::scoped_lock lock(mutex_);
-  std::call_once(loaded_, [this] { LoadFile(); });
   std::vector<StoredDecision> all;
   for (const auto& [key, entry] : entries_.entries()) {
     all.push_back({key, entry.decision, entry.problem});
@@ -157,8 +162,8 @@ void DecisionCache::Add(const std::vector<StoredDecision>& decisions) {
 }
 
 Status DecisionCache::Clear() {
-  const std::scoped_lock lock(mutex_);
   std::call_once(loaded_, [] {});  // what the file holds is not wanted any more
+  const std::scoped_lock lock(mutex_);
   entries_.Clear();
   ++generation_;
   return file_ == nullptr ? Status() : file_->Replace({});

@@ -70,7 +70,8 @@ class DecisionCache {
     std::string problem;
   };
 
-  void LoadFile();
+  /// Reads the file once. Whoever holds the mutex must not call it: warnings are given.
+  void Load();
   Entry* FindLocked(const ProblemKey& key, SearchMode mode);
   void Store(const ProblemKey& key, const Decision& decision, const std::string& problem);
 

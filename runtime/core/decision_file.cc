@@ -12,8 +12,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -26,51 +24,103 @@ namespace gradsmith::internal {
 namespace {
 
 constexpr std::string_view kHeader = "gradsmith decisions, format 1\n";
+/// What every version's header begins with.
+constexpr std::string_view kMark = "gradsmith decisions";
 constexpr int kFields = 7;
 
-/// A lock on the file beside the decisions, held while they are written.
-class FileLock {
- public:
-  explicit FileLock(const std::string& path)
-      : descriptor_(open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    if (descriptor_ >= 0) {
-      flock(descriptor_, LOCK_EX);
-    }
+/// Calls until no signal interrupts.
+template <typename Call>
+auto Uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) {
+    result = call();
   }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-  FileLock(FileLock&&) = delete;
-  FileLock& operator=(FileLock&&) = delete;
-  ~FileLock() {
-    if (descriptor_ >= 0) {
+  return result;
+}
+
+/// An open file; closed at the end.
+class File {
+ public:
+  File(const std::string& path, int flags)
+      : descriptor_(Uninterrupted([&] { return open(path.c_str(), flags | O_CLOEXEC, 0644); })) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  File(File&&) = delete;
+  File& operator=(File&&) = delete;
+  ~File() {
+    if (is_open()) {
       close(descriptor_);
     }
   }
+
+  [[nodiscard]] bool is_open() const { return descriptor_ >= 0; }
+  [[nodiscard]] int descriptor() const { return descriptor_; }
 
  private:
   int descriptor_;
 };
 
-std::string SystemError(int code) {
-  return std::error_code(code, std::generic_category()).message();
+/// A lock on the file beside the decisions, held while they are written. Where it cannot be had, as
+/// on some network's file systems, writers take their chance.
+class FileLock {
+ public:
+  explicit FileLock(const std::string& path) : file_(path + ".lock", O_RDWR | O_CREAT) {
+    if (file_.is_open()) {
+      Uninterrupted([&] { return flock(file_.descriptor(), LOCK_EX); });
+    }
+  }
+
+ private:
+  File file_;
+};
+
+Status SystemError(const std::string& what) {
+  const std::error_code error(errno, std::generic_category());
+  return Internal(what + ": " + error.message());
+}
+
+/// The file's text; empty where there is none.
+Result<std::string> ReadText(const std::string& path) {
+  const File file(path, O_RDONLY);
+  if (!file.is_open()) {
+    return errno == ENOENT ? Result<std::string>("") : SystemError("cannot read " + path);
+  }
+  std::string text;
+  std::array<char, 65536> block{};
+  while (true) {
+    const ssize_t count =
+        Uninterrupted([&] { return read(file.descriptor(), block.data(), block.size()); });
+    if (count < 0) {
+      return SystemError("cannot read " + path);
+    }
+    if (count == 0) {
+      return text;
+    }
+    text.append(block.data(), static_cast<std::size_t>(count));
+  }
 }
 
 Status WriteAll(const std::string& path, int flags, std::string_view text) {
-  const int descriptor = open(path.c_str(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor < 0) {
-    return Internal("cannot write " + path + ": " + SystemError(errno));
+  const File file(path, flags | O_WRONLY | O_CREAT);
+  if (!file.is_open()) {
+    return SystemError("cannot write " + path);
   }
-  Status status;
-  while (!text.empty() && status.ok()) {
-    const ssize_t written = write(descriptor, text.data(), text.size());
+  while (!text.empty()) {
+    const ssize_t written =
+        Uninterrupted([&] { return write(file.descriptor(), text.data(), text.size()); });
     if (written < 0) {
-      status = Internal("cannot write " + path + ": " + SystemError(errno));
-    } else {
-      text.remove_prefix(static_cast<std::size_t>(written));
+      return SystemError("cannot write " + path);
     }
+    text.remove_prefix(static_cast<std::size_t>(written));
   }
-  close(descriptor);
-  return status;
+  return {};
+}
+
+/// Whoever mistypes the path of the cache must not lose what is there.
+Status CheckIsOurs(const std::string& path, std::string_view text) {
+  return text.starts_with(kMark) || kMark.starts_with(text)
+             ? Status()
+             : Internal("cannot write " + path + ": it is there and no decision file");
 }
 
 Status MakeFolder(const std::string& path) {
@@ -97,12 +147,14 @@ std::string Sanitized(std::string text) {
 
 std::string ToLine(const StoredDecision& stored) {
   const Decision& decision = stored.decision;
+  // Not printf, which writes what the program's locale has for a point.
   std::array<char, 32> milliseconds{};
-  std::snprintf(milliseconds.data(), milliseconds.size(), "%.6g", decision.milliseconds);
+  const auto end = std::to_chars(
+      milliseconds.data(), milliseconds.data() + milliseconds.size(), decision.milliseconds);
   std::string line = stored.key.Text() + "\t" + Sanitized(decision.id) + "\t" +
                      std::to_string(decision.workspace) + "\t" +
-                     std::string(ToString(decision.mode)) + "\t" + milliseconds.data() + "\t" +
-                     Sanitized(stored.problem);
+                     std::string(ToString(decision.mode)) + "\t" +
+                     std::string(milliseconds.data(), end.ptr) + "\t" + Sanitized(stored.problem);
   return line + "\t" + std::to_string(Checksum(line)) + "\n";
 }
 
@@ -149,20 +201,36 @@ bool FromLine(std::string_view line, StoredDecision* stored) {
          Parse(fields[4], &stored->decision.milliseconds);
 }
 
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+/// Writes the whole file anew, at once; the caller holds the lock.
+Status ReplaceLocked(const std::string& path, const std::vector<StoredDecision>& decisions) {
+  std::string text(kHeader);
+  for (const StoredDecision& stored : decisions) {
+    text += ToLine(stored);
+  }
+  const std::string temporary = path + "." + std::to_string(getpid());
+  Status status = WriteAll(temporary, O_TRUNC, text);
+  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = SystemError("cannot write " + path);
+  }
+  if (!status.ok()) {
+    std::remove(temporary.c_str());
+  }
+  return status;
 }
 
 }  // namespace
 
 std::vector<StoredDecision> DecisionFile::Read(std::vector<std::string>* warnings) const {
-  const std::string text = ReadText(path_);
   std::vector<StoredDecision> decisions;
-  if (text.empty()) {
+  const Result<std::string> text = ReadText(path_);
+  if (!text.ok()) {
+    warnings->push_back(text.status().message());
     return decisions;
   }
-  std::string_view rest = text;
+  if (text->empty()) {
+    return decisions;
+  }
+  std::string_view rest = *text;
   if (!rest.starts_with(kHeader)) {
     warnings->push_back(path_ + " is ignored: it is not a decision file of this version");
     return decisions;
@@ -171,16 +239,17 @@ std::vector<StoredDecision> DecisionFile::Read(std::vector<std::string>* warning
   std::unordered_map<ProblemKey, std::size_t, ProblemKeyHash> places;
   int damaged = 0;
   while (!rest.empty()) {
-    const std::size_t end = rest.find('\n');
+    // The last line may lack its end: the checksum tells whether it is whole.
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
     StoredDecision stored;
-    if (end == std::string_view::npos || !FromLine(rest.substr(0, end), &stored)) {
+    if (!FromLine(rest.substr(0, end), &stored)) {
       ++damaged;
     } else if (const auto [place, added] = places.emplace(stored.key, decisions.size()); added) {
       decisions.push_back(std::move(stored));
     } else {
       decisions[place->second] = std::move(stored);
     }
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   if (damaged > 0) {
     warnings->push_back(
@@ -195,36 +264,28 @@ Status DecisionFile::Append(const StoredDecision& stored) const {
     return status;
   }
   const FileLock lock(path_);
-  std::error_code error;
-  const bool is_new = !std::filesystem::exists(path_, error);
-  // A file that was cut short ends in the middle of a line: begin a new one.
-  const std::string text = ReadText(path_);
-  std::string line;
-  if (is_new || text.empty()) {
-    line = kHeader;
-  } else if (text.back() != '\n') {
-    line = "\n";
+  const Result<std::string> text = ReadText(path_);
+  if (!text.ok()) {
+    return text.status();
   }
-  line += ToLine(stored);
-  return text.empty() || text.starts_with(kHeader) ? WriteAll(path_, O_APPEND, line)
-                                                   : Replace({stored});
+  if (text->starts_with(kHeader)) {
+    // A file that was cut short ends in the middle of a line: begin a new one.
+    const std::string separator = text->back() == '\n' ? "" : "\n";
+    return WriteAll(path_, O_APPEND, separator + ToLine(stored));
+  }
+  // New, cut short within the header, or of another version.
+  Status status = CheckIsOurs(path_, *text);
+  return status.ok() ? ReplaceLocked(path_, {stored}) : status;
 }
 
 Status DecisionFile::Replace(const std::vector<StoredDecision>& decisions) const {
   if (Status status = MakeFolder(path_); !status.ok()) {
     return status;
   }
-  std::string text(kHeader);
-  for (const StoredDecision& stored : decisions) {
-    text += ToLine(stored);
-  }
-  const std::string temporary = path_ + "." + std::to_string(getpid());
-  if (Status status = WriteAll(temporary, O_TRUNC, text); !status.ok()) {
-    return status;
-  }
-  std::error_code error;
-  std::filesystem::rename(temporary, path_, error);
-  return error ? Internal("cannot write " + path_ + ": " + error.message()) : Status();
+  const FileLock lock(path_);
+  const Result<std::string> text = ReadText(path_);
+  Status status = text.ok() ? CheckIsOurs(path_, *text) : text.status();
+  return status.ok() ? ReplaceLocked(path_, decisions) : status;
 }
 
 }  // namespace gradsmith::internal

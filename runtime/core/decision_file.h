@@ -31,10 +31,12 @@ class DecisionFile {
   /// described in `*warnings`.
   std::vector<StoredDecision> Read(std::vector<std::string>* warnings) const;
 
-  /// Append adds a line, making the file and its folder where they are not there.
+  /// Append adds a line, making the file and its folder where they are not there. A file of another
+  /// version is replaced; one that is no decision file is left alone, which is an error.
   [[nodiscard]] Status Append(const StoredDecision& stored) const;
 
-  /// Replace writes the whole file anew, at once.
+  /// Replace writes the whole file anew: who reads meanwhile sees the old one or the new one. It
+  /// waits for writers as Append does.
   [[nodiscard]] Status Replace(const std::vector<StoredDecision>& decisions) const;
 
  private:

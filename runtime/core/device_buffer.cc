@@ -34,7 +34,9 @@ Result<DeviceBuffer> DeviceBuffer::Allocate(Device device, std::size_t size) {
     return buffer;
   }
   if (device.backend == Backend::kCpu) {
-    buffer.data_ = operator new(size, kAlignment, std::nothrow);
+    // C++ libraries round the size up to the alignment, and some let it overflow.
+    const bool fits = size <= kNoLimit - static_cast<std::size_t>(kAlignment);
+    buffer.data_ = fits ? operator new(size, kAlignment, std::nothrow) : nullptr;
     if (buffer.data_ == nullptr) {
       return OutOfMemory("no " + std::to_string(size) + " bytes of memory");
     }

@@ -21,7 +21,7 @@ std::string ProblemKey::Text() const {
 
 ProblemKey ProblemKey::FromText(std::string_view text) {
   ProblemKey key;
-  while (!text.empty()) {
+  for (bool more = !text.empty(); more;) {
     std::uint64_t word = 0;
     const auto end = std::from_chars(text.data(), text.data() + text.size(), word, 16);
     if (end.ec != std::errc() || key.size_ == kCapacity) {
@@ -29,10 +29,11 @@ ProblemKey ProblemKey::FromText(std::string_view text) {
     }
     key.Add(static_cast<std::int64_t>(word));
     text.remove_prefix(end.ptr - text.data());
-    if (!text.empty() && text.front() != '.') {
+    more = !text.empty();
+    if (more && text.front() != '.') {
       return {};
     }
-    text.remove_prefix(text.empty() ? 0 : 1);
+    text.remove_prefix(more ? 1 : 0);
   }
   return key;
 }

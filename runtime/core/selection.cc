@@ -18,6 +18,11 @@ namespace {
 /// More samples steady the median but take budget from other candidates.
 constexpr int kSamples = 5;
 
+std::string TooMuchWorkspace(const SearchPolicy& policy) {
+  return "needs more workspace than the limit of " + std::to_string(policy.workspace_limit) +
+         " bytes";
+}
+
 std::vector<Candidate> Allowed(
     SearchSpace& space,
     int batch,
@@ -46,7 +51,7 @@ std::unique_ptr<Plan> BuildAndCheck(
     return nullptr;
   }
   if ((*plan)->workspace() > policy.workspace_limit) {
-    rejections->push_back({candidate.id, "needs more workspace than the limit"});
+    rejections->push_back({candidate.id, TooMuchWorkspace(policy)});
     return nullptr;
   }
   if (Status status = space.Check(**plan); !status.ok()) {
@@ -220,8 +225,7 @@ std::string WhyFiltered(const Candidate& candidate, const SearchPolicy& policy) 
     return "is not deterministic";
   }
   if (candidate.workspace > policy.workspace_limit) {
-    return "needs more workspace than the limit of " + std::to_string(policy.workspace_limit) +
-           " bytes";
+    return TooMuchWorkspace(policy);
   }
   return {};
 }

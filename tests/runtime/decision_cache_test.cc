@@ -1,0 +1,359 @@
+#include "core/decision_cache.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <latch>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/decision_file.h"
+#include "gradsmith/cache.h"
+#include "support/scratch_folder.h"
+
+namespace gradsmith::internal {
+namespace {
+
+using support::ReadFile;
+using support::ScratchFolder;
+using support::WriteFile;
+
+class FakePlan final : public Plan {
+ public:
+  [[nodiscard]] std::size_t workspace() const override { return 0; }
+  Status Run(const Launch& /*launch*/) override { return {}; }
+};
+
+ProblemKey KeyOf(std::int64_t number) {
+  ProblemKey key;
+  key.Add(number);
+  return key;
+}
+
+Selected Chosen(const std::string& id, SearchMode mode = SearchMode::kHeuristic) {
+  return {{id, 100, mode, 0.5}, std::make_unique<FakePlan>(), {}};
+}
+
+StoredDecision Stored(std::int64_t number, const std::string& id) {
+  return {KeyOf(number), {id, 100, SearchMode::kHeuristic, 0.5}, "a problem"};
+}
+
+/// Collects warnings while it lives.
+class Warnings {
+ public:
+  Warnings() {
+    SetWarningHandler([this](const std::string& sentence) { sentences.push_back(sentence); });
+  }
+  Warnings(const Warnings&) = delete;
+  Warnings& operator=(const Warnings&) = delete;
+  Warnings(Warnings&&) = delete;
+  Warnings& operator=(Warnings&&) = delete;
+  ~Warnings() { SetWarningHandler({}); }
+
+  std::vector<std::string> sentences;
+};
+
+/// A cache, and how often it was searched.
+class Subject {
+ public:
+  explicit Subject(const std::string& path = "")
+      : cache(path.empty() ? nullptr : std::make_unique<DecisionFile>(path)) {}
+
+  /// The id that is found or chosen, or the error.
+  std::string Ask(
+      std::int64_t number,
+      const DecisionCache::Search& search,
+      SearchMode mode = SearchMode::kHeuristic) {
+    std::unique_ptr<Plan> plan;
+    const Result<Decision> decision = cache.FindOrSearch(
+        KeyOf(number), mode, [] { return "a problem"; },
+        [&] {
+          ++searches;
+          return search();
+        },
+        &plan);
+    return decision.ok() ? decision->id : decision.status().message();
+  }
+  /// The same, where there must be no search.
+  std::string AskWithoutSearch(std::int64_t number, SearchMode mode = SearchMode::kHeuristic) {
+    return Ask(number, []() -> Result<Selected> { return Internal("searched"); }, mode);
+  }
+
+  DecisionCache cache;
+  std::atomic<int> searches = 0;
+};
+
+/// Calls `function` from eight threads at once.
+void FromThreads(const std::function<void()>& function) {
+  constexpr int kThreads = 8;
+  std::latch start(kThreads);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      start.arrive_and_wait();
+      function();
+    });
+  }
+}
+
+TEST(DecisionCache, HandsThePlanToWhoeverSearched) {
+  Subject subject;
+  std::unique_ptr<Plan> plan;
+  const auto find = [&](const std::string& id) {
+    return subject.cache.FindOrSearch(
+        KeyOf(1), SearchMode::kHeuristic, [] { return "a problem"; },
+        [&]() -> Result<Selected> { return Chosen(id); }, &plan);
+  };
+  ASSERT_TRUE(find("first").ok());
+  EXPECT_NE(plan, nullptr);
+  plan = nullptr;
+  const Result<Decision> again = find("second");
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->id, "first");
+  EXPECT_EQ(plan, nullptr);
+  const std::vector<StoredDecision> entries = subject.cache.Entries();
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_EQ(entries[0].problem, "a problem");
+  EXPECT_EQ(entries[0].decision.workspace, 100U);
+}
+
+TEST(DecisionCache, ThreadsSearchAProblemOnce) {
+  Subject subject;
+  FromThreads([&] {
+    for (int key = 0; key < 3; ++key) {
+      EXPECT_EQ(
+          subject.Ask(
+              key,
+              [&]() -> Result<Selected> {
+                std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                return Chosen("chosen");
+              }),
+          "chosen");
+    }
+  });
+  EXPECT_EQ(subject.searches, 3);
+}
+
+TEST(DecisionCache, AfterASearchThatFailsTheNextTries) {
+  Subject subject;
+  std::atomic<int> errors = 0;
+  FromThreads([&] {
+    const std::string id = subject.Ask(1, [&]() -> Result<Selected> {
+      if (subject.searches <= 3) {
+        return Internal("failed");
+      }
+      return Chosen("chosen");
+    });
+    errors += id == "failed" ? 1 : 0;
+  });
+  EXPECT_EQ(errors, 3);
+  EXPECT_EQ(subject.searches, 4);
+}
+
+TEST(DecisionCache, AfterASearchThatThrowsTheNextTries) {
+  Subject subject;
+  std::atomic<int> thrown = 0;
+  FromThreads([&] {
+    try {
+      subject.Ask(1, [&]() -> Result<Selected> {
+        if (subject.searches <= 3) {
+          throw std::runtime_error("thrown");
+        }
+        return Chosen("chosen");
+      });
+    } catch (const std::runtime_error&) {
+      ++thrown;
+    }
+  });
+  EXPECT_EQ(thrown, 3);
+  EXPECT_EQ(subject.searches, 4);
+  EXPECT_EQ(subject.AskWithoutSearch(1), "chosen");
+}
+
+TEST(DecisionCache, BenchmarkSearchesAgainWhatWasNotTimed) {
+  Subject subject;
+  EXPECT_EQ(subject.Ask(1, [] { return Chosen("first"); }), "first");
+  const std::uint64_t generation = subject.cache.generation();
+  EXPECT_EQ(subject.cache.Find(KeyOf(1), SearchMode::kBenchmark), std::nullopt);
+  const auto timed = [] { return Chosen("timed", SearchMode::kBenchmark); };
+  EXPECT_EQ(subject.Ask(1, timed, SearchMode::kBenchmark), "timed");
+  EXPECT_GT(subject.cache.generation(), generation);
+  for (const SearchMode mode :
+       {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    EXPECT_EQ(subject.AskWithoutSearch(1, mode), "timed");
+    EXPECT_EQ(subject.cache.Find(KeyOf(1), mode)->id, "timed");
+  }
+}
+
+TEST(DecisionCache, WhatIsNewLeavesPlansAlone) {
+  Subject subject;
+  const std::uint64_t generation = subject.cache.generation();
+  subject.Ask(1, [] { return Chosen("a"); });
+  subject.Ask(2, [] { return Chosen("b"); });
+  EXPECT_EQ(subject.cache.generation(), generation);
+}
+
+TEST(DecisionCache, LaterProcessesRemember) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/folder/decisions.txt";
+  Subject first(path);
+  EXPECT_EQ(first.cache.path(), path);
+  first.Ask(1, [] { return Chosen("heuristic"); });
+  first.Ask(2, [] { return Chosen("timed", SearchMode::kBenchmark); });
+  Subject second(path);
+  EXPECT_EQ(second.AskWithoutSearch(1), "heuristic");
+  EXPECT_EQ(second.AskWithoutSearch(2, SearchMode::kBenchmark), "timed");
+  EXPECT_EQ(second.AskWithoutSearch(1, SearchMode::kBenchmark), "searched");
+}
+
+TEST(DecisionCache, ADamagedFileIsWarnedOfAndDoesNoHarm) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  Subject(path).Ask(1, [] { return Chosen("whole"); });
+  WriteFile(path, ReadFile(path) + "5.6\tdamaged");
+  const Warnings warnings;
+  Subject subject(path);
+  EXPECT_EQ(subject.AskWithoutSearch(1), "whole");
+  EXPECT_EQ(warnings.sentences, std::vector<std::string>{path + ": 1 damaged line is ignored"});
+  EXPECT_EQ(subject.Ask(2, [] { return Chosen("new"); }), "new");
+  EXPECT_EQ(Subject(path).AskWithoutSearch(2), "new");
+}
+
+TEST(DecisionCache, AFileThatCannotBeReadOrWrittenIsWarnedOfAndDoesNoHarm) {
+  const ScratchFolder folder;
+  Warnings warnings;
+  Subject subject(folder.path());  // a folder
+  EXPECT_EQ(subject.Ask(1, [] { return Chosen("chosen"); }), "chosen");
+  EXPECT_EQ(subject.AskWithoutSearch(1), "chosen");
+  ASSERT_EQ(warnings.sentences.size(), 2U);
+  EXPECT_TRUE(warnings.sentences[0].starts_with("cannot read " + folder.path()))
+      << warnings.sentences[0];
+  EXPECT_TRUE(
+      warnings.sentences[1].starts_with("the choice of a kernel is not remembered: cannot "))
+      << warnings.sentences[1];
+}
+
+TEST(DecisionCache, AWarningHandlerMayAskTheCache) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  WriteFile(path, "damaged\n");
+  Subject subject(path);
+  std::size_t entries = 7;
+  SetWarningHandler(
+      [&](const std::string& /*sentence*/) { entries = subject.cache.Entries().size(); });
+  EXPECT_EQ(subject.cache.Find(KeyOf(1), SearchMode::kHeuristic), std::nullopt);
+  SetWarningHandler({});
+  EXPECT_EQ(entries, 0U);
+}
+
+TEST(DecisionCache, IsBounded) {
+  Subject subject;
+  for (int key = 0; key < 20000; ++key) {
+    subject.Ask(key, [] { return Chosen("chosen"); });
+    subject.AskWithoutSearch(0);
+  }
+  EXPECT_LE(subject.cache.Entries().size(), 10000U);
+  EXPECT_EQ(subject.AskWithoutSearch(19999), "chosen");
+  EXPECT_EQ(subject.AskWithoutSearch(0), "chosen");  // was used throughout
+  EXPECT_EQ(subject.AskWithoutSearch(1), "searched");
+}
+
+TEST(DecisionCache, ForgottenDecisionsAreSearchedAgainAndPlansAreStale) {
+  Subject subject;
+  subject.Ask(1, [] { return Chosen("old"); });
+  subject.Ask(2, [] { return Chosen("other"); });
+  const std::uint64_t generation = subject.cache.generation();
+  subject.cache.Forget(KeyOf(1));
+  EXPECT_GT(subject.cache.generation(), generation);
+  EXPECT_EQ(subject.cache.Find(KeyOf(1), SearchMode::kHeuristic), std::nullopt);
+  EXPECT_EQ(subject.Ask(1, [] { return Chosen("new"); }), "new");
+  EXPECT_EQ(subject.AskWithoutSearch(2), "other");
+}
+
+TEST(DecisionCache, ClearForgetsTheFileToo) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  Subject(path).Ask(1, [] { return Chosen("old"); });
+  for (const bool loaded : {false, true}) {
+    Subject(path).Ask(1, [] { return Chosen("old"); });
+    Subject subject(path);
+    if (loaded) {
+      EXPECT_EQ(subject.AskWithoutSearch(1), "old");
+    }
+    const std::uint64_t generation = subject.cache.generation();
+    ASSERT_TRUE(subject.cache.Clear().ok());
+    EXPECT_GT(subject.cache.generation(), generation);
+    EXPECT_TRUE(subject.cache.Entries().empty());
+    EXPECT_EQ(subject.AskWithoutSearch(1), "searched");
+    EXPECT_TRUE(Subject(path).cache.Entries().empty());
+  }
+}
+
+TEST(DecisionCache, AddTakesOverAndReplaces) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  Subject(path).Ask(1, [] { return Chosen("old"); });
+  Subject subject(path);
+  const std::uint64_t generation = subject.cache.generation();
+  subject.cache.Add({Stored(1, "new"), Stored(2, "added")});
+  EXPECT_GT(subject.cache.generation(), generation);
+  Subject later(path);
+  for (Subject* each : {&subject, &later}) {
+    EXPECT_EQ(each->AskWithoutSearch(1), "new");
+    EXPECT_EQ(each->AskWithoutSearch(2), "added");
+  }
+}
+
+/// What a program sees of a cache in a file, in a process of its own; 0 where it is as it must be.
+int UsePublicInterface() {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  const std::string exported = folder.path() + "/exported.txt";
+  setenv("GRADSMITH_CACHE", path.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_TRUE(DecisionFile(path).Append(Stored(1, "first")).ok());
+  EXPECT_TRUE(DecisionFile(path).Append(Stored(2, "second")).ok());
+
+  EXPECT_EQ(CacheFile(), path);
+  std::vector<CachedChoice> choices = CachedChoices();
+  EXPECT_EQ(choices.size(), 2U);
+  EXPECT_EQ(choices.at(1).problem, "a problem");
+  EXPECT_EQ(choices.at(1).kernel, "first");
+  EXPECT_EQ(choices.at(1).mode, SearchMode::kHeuristic);
+  EXPECT_EQ(choices.at(1).milliseconds, 0.5);
+  EXPECT_EQ(choices.at(1).workspace, 100U);
+
+  EXPECT_TRUE(ExportCache(exported).ok());
+  EXPECT_TRUE(ClearCache().ok());
+  EXPECT_TRUE(CachedChoices().empty());
+  EXPECT_TRUE(ImportCache(exported).ok());
+  EXPECT_EQ(CachedChoices().size(), 2U);
+  EXPECT_EQ(Subject(path).cache.Entries().size(), 2U);
+
+  WriteFile(exported, ReadFile(exported) + "damaged\n");
+  EXPECT_TRUE(ClearCache().ok());
+  const Status damaged = ImportCache(exported);
+  EXPECT_EQ(damaged.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(damaged.message(), exported + ": 1 damaged line is ignored; nothing is taken over");
+  EXPECT_TRUE(CachedChoices().empty());
+  const Status missing = ImportCache(exported + "x");
+  EXPECT_EQ(missing.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(missing.message(), "cannot read " + exported + "x: No such file or directory");
+  EXPECT_FALSE(ExportCache(folder.path()).ok());
+  return testing::Test::HasFailure() ? 1 : 0;
+}
+
+TEST(Cache, IsSeenExportedImportedAndCleared) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process that has not opened its cache
+  EXPECT_EXIT(_exit(UsePublicInterface()), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace gradsmith::internal

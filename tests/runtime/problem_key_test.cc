@@ -1,0 +1,75 @@
+#include "core/problem_key.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <string>
+
+namespace gradsmith::internal {
+namespace {
+
+ProblemKey KeyOf(std::initializer_list<std::int64_t> words) {
+  ProblemKey key;
+  for (const std::int64_t word : words) {
+    key.Add(word);
+  }
+  return key;
+}
+
+TEST(ProblemKey, IsRestoredFromItsText) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  ProblemKey full;
+  for (int i = 0; i < ProblemKey::kCapacity; ++i) {
+    full.Add(i % 2 == 0 ? kLeast + i : kMost - i);
+  }
+  for (const ProblemKey& key :
+       {KeyOf({0}), KeyOf({1, 0}), KeyOf({-1, 10, 255}), KeyOf({kLeast, kMost}), full}) {
+    const ProblemKey restored = ProblemKey::FromText(key.Text());
+    EXPECT_EQ(restored, key) << key.Text();
+    EXPECT_EQ(restored.hash(), key.hash());
+    EXPECT_EQ(restored.Text(), key.Text());
+  }
+  EXPECT_EQ(KeyOf({-1, 10, 255}).Text(), "ffffffffffffffff.a.ff");
+}
+
+TEST(ProblemKey, GarbageGivesAnEmptyKey) {
+  std::string too_long = "1";
+  for (int i = 0; i < ProblemKey::kCapacity; ++i) {
+    too_long += ".1";
+  }
+  for (const std::string& text :
+       {std::string(), std::string("."), std::string("1."), std::string(".1"), std::string("1..2"),
+        std::string("1,2"), std::string("-1"), std::string("1 "), std::string(" 1"),
+        std::string("0x1"), std::string("g"), std::string("10000000000000000"),
+        std::string("1\0", 2), too_long}) {
+    EXPECT_TRUE(ProblemKey::FromText(text).empty()) << text;
+  }
+  EXPECT_FALSE(ProblemKey::FromText(too_long.substr(2)).empty());
+}
+
+TEST(ProblemKey, EqualsWhatHasTheSameWordsInTheSameOrder) {
+  EXPECT_EQ(KeyOf({1, 2}), KeyOf({1, 2}));
+  EXPECT_EQ(KeyOf({1, 2}).hash(), KeyOf({1, 2}).hash());
+  for (const ProblemKey& other :
+       {KeyOf({}), KeyOf({1}), KeyOf({2, 1}), KeyOf({1, 2, 0}), KeyOf({1, -2}), KeyOf({0, 1, 2})}) {
+    EXPECT_FALSE(KeyOf({1, 2}) == other) << other.Text();
+    EXPECT_NE(KeyOf({1, 2}).hash(), other.hash()) << other.Text();
+  }
+}
+
+TEST(ProblemKey, ListsThatMeetAreToldApart) {
+  ProblemKey first;
+  first.Add(IntList{1, 2});
+  first.Add(IntList{3});
+  ProblemKey second;
+  second.Add(IntList{1});
+  second.Add(IntList{2, 3});
+  EXPECT_EQ(first.Text(), "2.1.2.1.3");
+  EXPECT_FALSE(first == second);
+}
+
+}  // namespace
+}  // namespace gradsmith::internal

@@ -1,0 +1,359 @@
+#include "core/selection.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace gradsmith::internal {
+namespace {
+
+/// Engine is a candidate that does what a test wants of it.
+struct Engine {
+  Candidate candidate;
+  /// Milliseconds of its runs in turn, the last one repeated.
+  std::vector<double> times = {1};
+  std::string build_error = {};
+  std::string check_error = {};
+  std::string time_error = {};
+  /// What the plan says, where it is not what was listed.
+  std::size_t built_workspace = 0;
+};
+
+class FakePlan final : public Plan {
+ public:
+  FakePlan(const Engine* engine, std::size_t workspace) : engine_(engine), workspace_(workspace) {}
+  [[nodiscard]] std::size_t workspace() const override { return workspace_; }
+  Status Run(const Launch& /*launch*/) override { return {}; }
+  [[nodiscard]] const Engine& engine() const { return *engine_; }
+
+ private:
+  const Engine* engine_;
+  std::size_t workspace_;
+};
+
+/// FakeSpace offers engines, batch by batch, and notes what is asked of it.
+class FakeSpace final : public SearchSpace {
+ public:
+  explicit FakeSpace(std::vector<std::vector<Engine>> batches) : batches_(std::move(batches)) {}
+
+  [[nodiscard]] std::string Describe() const override { return "forward of fakes"; }
+  [[nodiscard]] int batches() const override { return static_cast<int>(batches_.size()); }
+  std::vector<Candidate> List(int batch, std::vector<Rejection>* /*rejections*/) override {
+    listed = batch + 1;
+    std::vector<Candidate> candidates;
+    for (const Engine& engine : batches_.at(batch)) {
+      candidates.push_back(engine.candidate);
+    }
+    return candidates;
+  }
+  Result<std::unique_ptr<Plan>> Build(const std::string& id) override {
+    built.push_back(id);
+    const Engine& engine = Find(id);
+    if (!engine.build_error.empty()) {
+      return Unsupported(engine.build_error);
+    }
+    return std::unique_ptr<Plan>(std::make_unique<FakePlan>(
+        &engine, std::max(engine.candidate.workspace, engine.built_workspace)));
+  }
+  Status Check(Plan& plan) override {
+    const Engine& engine = Of(plan);
+    checked.push_back(engine.candidate.id);
+    return engine.check_error.empty() ? Status() : Internal(engine.check_error);
+  }
+  Result<double> Time(Plan& plan) override {
+    const Engine& engine = Of(plan);
+    if (!engine.time_error.empty()) {
+      return Internal(engine.time_error);
+    }
+    std::this_thread::sleep_for(time_taken);
+    const auto run = static_cast<std::size_t>(timed[engine.candidate.id]++);
+    return engine.times.at(std::min(run, engine.times.size() - 1));
+  }
+
+  int listed = 0;
+  std::vector<std::string> built;
+  std::vector<std::string> checked;
+  std::map<std::string, int> timed;
+  std::chrono::milliseconds time_taken{0};
+
+ private:
+  static const Engine& Of(Plan& plan) { return dynamic_cast<FakePlan&>(plan).engine(); }
+  [[nodiscard]] const Engine& Find(const std::string& id) const {
+    for (const std::vector<Engine>& batch : batches_) {
+      for (const Engine& engine : batch) {
+        if (engine.candidate.id == id) {
+          return engine;
+        }
+      }
+    }
+    throw std::out_of_range(id);
+  }
+
+  std::vector<std::vector<Engine>> batches_;
+};
+
+/// An engine without faults, whose id is "<engine>/<knobs>" or "<engine>".
+Engine Good(const std::string& id, double milliseconds = 1) {
+  return {.candidate = {id, id.substr(0, id.find('/')), {}, 0}, .times = {milliseconds}};
+}
+
+Engine WithNotes(const std::string& id, const CandidateNotes& notes) {
+  Engine engine = Good(id, 0.1);
+  engine.candidate.notes = notes;
+  return engine;
+}
+
+SearchPolicy In(SearchMode mode) {
+  return {.mode = mode};
+}
+
+/// Why a candidate was rejected; empty where it was not.
+std::string WhyNot(const std::vector<Rejection>& rejections, const std::string& id) {
+  for (const Rejection& rejection : rejections) {
+    if (rejection.id == id) {
+      return rejection.reason;
+    }
+  }
+  return "";
+}
+
+/// The id that is chosen, or the error.
+std::string Choice(FakeSpace& space, const SearchPolicy& policy) {
+  const Result<Selected> selected = Select(space, policy);
+  return selected.ok() ? selected->decision.id : selected.status().message();
+}
+
+TEST(Selection, HeuristicModesTakeTheFirstAndAskForNoMoreThanNeeded) {
+  for (const SearchMode mode : {SearchMode::kDefault, SearchMode::kHeuristic}) {
+    FakeSpace space({{}, {Good("first", 9), Good("second", 1)}, {Good("third", 1)}});
+    const Result<Selected> selected = Select(space, In(mode));
+    ASSERT_TRUE(selected.ok()) << selected.status().message();
+    EXPECT_EQ(selected->decision.id, "first");
+    EXPECT_EQ(selected->decision.mode, mode);
+    EXPECT_EQ(selected->decision.milliseconds, 0);
+    ASSERT_NE(selected->plan, nullptr);
+    EXPECT_EQ(space.listed, 2);
+    EXPECT_EQ(space.built, std::vector<std::string>{"first"});
+    EXPECT_EQ(space.checked, std::vector<std::string>{"first"});
+    EXPECT_TRUE(space.timed.empty());
+  }
+}
+
+TEST(Selection, OnlyDefaultModeInsistsOnDeterminismByItself) {
+  const auto space = [] {
+    return FakeSpace({{WithNotes("atomic", {.deterministic = false}), Good("ordered")}});
+  };
+  FakeSpace by_default = space();
+  EXPECT_EQ(Choice(by_default, In(SearchMode::kDefault)), "ordered");
+  FakeSpace by_heuristic = space();
+  EXPECT_EQ(Choice(by_heuristic, In(SearchMode::kHeuristic)), "atomic");
+  FakeSpace by_time = space();
+  EXPECT_EQ(Choice(by_time, In(SearchMode::kBenchmark)), "atomic");
+  for (const SearchMode mode : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    FakeSpace strict = space();
+    EXPECT_EQ(Choice(strict, {.mode = mode, .deterministic = true}), "ordered");
+  }
+}
+
+TEST(Selection, Tf32MustBeAllowed) {
+  FakeSpace strict({{WithNotes("tf32", {.tf32 = true}), Good("ieee")}});
+  EXPECT_EQ(Choice(strict, In(SearchMode::kBenchmark)), "ieee");
+  FakeSpace loose({{WithNotes("tf32", {.tf32 = true}), Good("ieee")}});
+  EXPECT_EQ(Choice(loose, {.mode = SearchMode::kBenchmark, .allow_tf32 = true}), "tf32");
+}
+
+TEST(Selection, NeverBuildsWhatMayNotBeChosen) {
+  for (const SearchMode mode :
+       {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    FakeSpace space(
+        {{WithNotes("narrows", {.down_converts = true}),
+          WithNotes("sums in half", {.reduced_precision = true}),
+          WithNotes("crashes", {.known_bad = true}), Good("good", 5)}});
+    const Result<Selected> selected = Select(space, {.mode = mode, .allow_tf32 = true});
+    ASSERT_TRUE(selected.ok()) << selected.status().message();
+    EXPECT_EQ(selected->decision.id, "good");
+    EXPECT_EQ(space.built, std::vector<std::string>{"good"});
+    EXPECT_EQ(WhyNot(selected->rejections, "narrows"), "narrows its inputs");
+    EXPECT_EQ(WhyNot(selected->rejections, "sums in half"), "sums in less than float");
+    EXPECT_EQ(WhyNot(selected->rejections, "crashes"), "known to be bad in this version");
+  }
+}
+
+/// Every way in which an engine may fail after it was listed, before one that does not.
+std::vector<Engine> Liars() {
+  std::vector<Engine> engines = {
+      Good("unbuildable", 0.1), Good("wrong", 0.1), Good("leaves poison", 0.1), Good("good", 5)};
+  engines[0].build_error = "CUDNN_STATUS_NOT_SUPPORTED";
+  engines[1].check_error = "differs by 3 in 10 elements";
+  engines[2].check_error = "leaves 7 elements unwritten";
+  return engines;
+}
+
+TEST(Selection, TrustsNoEngineThatFailsItsTrial) {
+  for (const SearchMode mode :
+       {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    FakeSpace space({Liars()});
+    const Result<Selected> selected = Select(space, In(mode));
+    ASSERT_TRUE(selected.ok()) << selected.status().message();
+    EXPECT_EQ(selected->decision.id, "good");
+    EXPECT_EQ(space.checked, (std::vector<std::string>{"wrong", "leaves poison", "good"}));
+    EXPECT_EQ(WhyNot(selected->rejections, "unbuildable"), "CUDNN_STATUS_NOT_SUPPORTED");
+    EXPECT_EQ(WhyNot(selected->rejections, "wrong"), "differs by 3 in 10 elements");
+    EXPECT_EQ(WhyNot(selected->rejections, "leaves poison"), "leaves 7 elements unwritten");
+  }
+}
+
+TEST(Selection, HoldsTheWorkspaceLimitAsListedAndAsBuilt) {
+  std::vector<Engine> engines = {Good("listed"), Good("built"), Good("fits")};
+  engines[0].candidate.workspace = 101;
+  engines[1].built_workspace = 102;
+  engines[2].candidate.workspace = 99;
+  engines[2].built_workspace = 100;
+  for (const SearchMode mode : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    FakeSpace space({engines});
+    const Result<Selected> selected = Select(space, {.mode = mode, .workspace_limit = 100});
+    ASSERT_TRUE(selected.ok()) << selected.status().message();
+    EXPECT_EQ(selected->decision.id, "fits");
+    EXPECT_EQ(selected->decision.workspace, 100U);
+    EXPECT_EQ(space.built, (std::vector<std::string>{"built", "fits"}));
+    EXPECT_EQ(space.checked, std::vector<std::string>{"fits"});
+    for (const char* id : {"listed", "built"}) {
+      EXPECT_EQ(
+          WhyNot(selected->rejections, id), "needs more workspace than the limit of 100 bytes");
+    }
+  }
+}
+
+TEST(Selection, HeuristicModeCompilesAtRunTimeOnlyWhereNothingElseIsLeft) {
+  const Engine slow = WithNotes("compiled", {.runtime_compiled = true});
+  FakeSpace space({{slow, Good("first")}, {Good("second")}});
+  EXPECT_EQ(Choice(space, In(SearchMode::kHeuristic)), "first");
+  std::vector<Engine> all = Liars();
+  all.pop_back();
+  all.insert(all.begin(), slow);
+  FakeSpace none_else({all, {WithNotes("compiled later", {.runtime_compiled = true})}});
+  EXPECT_EQ(Choice(none_else, In(SearchMode::kHeuristic)), "compiled");
+  EXPECT_EQ(
+      none_else.built,
+      (std::vector<std::string>{"unbuildable", "wrong", "leaves poison", "compiled"}));
+}
+
+TEST(Selection, BenchmarkTriesEnginesInTurnAndWhatCompilesLast) {
+  FakeSpace space(
+      {{Good("a/1"), Good("a/2"), Good("a/3"), WithNotes("c/1", {.runtime_compiled = true})},
+       {Good("b/1"), Good("a/4"), Good("b/2"), Good("d/1")}});
+  EXPECT_EQ(Choice(space, In(SearchMode::kBenchmark)), "c/1");
+  EXPECT_EQ(
+      space.built,
+      (std::vector<std::string>{"a/1", "b/1", "d/1", "a/2", "b/2", "a/3", "a/4", "c/1"}));
+}
+
+TEST(Selection, BenchmarkTakesTheFastestByTheMedianOfItsRuns) {
+  std::vector<Engine> engines = {
+      Good("steady", 2), Good("lucky"), Good("fast", 1.5), Good("slow", 3)};
+  engines[1].times = {0.1, 9, 9, 9, 0.1, 9, 9};
+  engines[2].times = {40, 1.5};
+  FakeSpace space({engines});
+  const Result<Selected> selected = Select(space, In(SearchMode::kBenchmark));
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "fast");
+  EXPECT_EQ(selected->decision.milliseconds, 1.5);
+  EXPECT_EQ(selected->decision.mode, SearchMode::kBenchmark);
+  EXPECT_EQ(dynamic_cast<FakePlan&>(*selected->plan).engine().candidate.id, "fast");
+  EXPECT_EQ(space.timed.size(), engines.size());
+  for (const auto& [id, samples] : space.timed) {
+    EXPECT_GE(samples, 3) << id;
+  }
+}
+
+TEST(Selection, BenchmarkDropsWhatCannotBeTimed) {
+  std::vector<Engine> engines = {Good("hangs", 0.1), Good("good", 5)};
+  engines[0].time_error = "the device does not answer";
+  FakeSpace space({engines});
+  const Result<Selected> selected = Select(space, In(SearchMode::kBenchmark));
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "good");
+  EXPECT_EQ(WhyNot(selected->rejections, "hangs"), "the device does not answer");
+}
+
+TEST(Selection, SpentBudgetLeavesTheRestUntriedAndSaysSo) {
+  std::vector<Engine> engines = Liars();
+  engines.push_back(Good("faster", 1));
+  FakeSpace space({engines});
+  space.time_taken = std::chrono::milliseconds(1);
+  std::vector<SearchProgress> reports;
+  const Result<Selected> selected = Select(
+      space, {.mode = SearchMode::kBenchmark,
+              .budget_seconds = 0,
+              .on_progress = [&](const SearchProgress& report) { reports.push_back(report); }});
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  // However little there is to spend, it goes on until there is one that works.
+  EXPECT_EQ(selected->decision.id, "good");
+  EXPECT_EQ(WhyNot(selected->rejections, "faster"), "not tried: the search's budget was spent");
+  EXPECT_EQ(reports.size(), 4U);
+}
+
+TEST(Selection, ReportsProgress) {
+  std::vector<SearchProgress> reports;
+  std::vector<Engine> engines = Liars();
+  engines.erase(engines.begin(), engines.begin() + 2);
+  engines.push_back(Good("faster", 1));
+  engines.push_back(WithNotes("filtered", {.known_bad = true}));
+  FakeSpace space({engines});
+  const Result<Selected> selected = Select(
+      space, {.mode = SearchMode::kBenchmark,
+              .on_progress = [&](const SearchProgress& report) { reports.push_back(report); }});
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  ASSERT_EQ(reports.size(), 3U);
+  const std::vector<std::string> ids = {"leaves poison", "good", "faster"};
+  const std::vector<std::string> best = {"", "good", "faster"};
+  const std::vector<double> milliseconds = {0, 5, 1};
+  double seconds = 0;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    EXPECT_EQ(reports[i].problem, "forward of fakes");
+    EXPECT_EQ(reports[i].candidate, ids[i]);
+    EXPECT_EQ(reports[i].tried, static_cast<int>(i) + 1);
+    EXPECT_EQ(reports[i].candidates, 3);
+    EXPECT_EQ(reports[i].best, best[i]);
+    EXPECT_EQ(reports[i].best_milliseconds, milliseconds[i]);
+    EXPECT_GE(reports[i].seconds, seconds);
+    seconds = reports[i].seconds;
+  }
+}
+
+TEST(Selection, SaysOfEachReasonOnceWhomItExcluded) {
+  std::vector<Engine> engines = Liars();
+  engines.back() = Good("wrong too");
+  engines.back().check_error = engines[1].check_error;
+  engines.push_back(WithNotes("atomic", {.deterministic = false}));
+  engines.push_back(WithNotes("tf32/1", {.tf32 = true}));
+  engines.push_back(WithNotes("tf32/2", {.tf32 = true}));
+  engines.push_back(WithNotes("tf32/3", {.tf32 = true}));
+  for (const SearchMode mode :
+       {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    FakeSpace space({engines});
+    const Status status = Select(space, {.mode = mode, .deterministic = true}).status();
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+    EXPECT_EQ(
+        status.message(),
+        "forward of fakes: no candidate is left"
+        "; unbuildable: CUDNN_STATUS_NOT_SUPPORTED"
+        "; tf32/1 and 2 more: computes in TF32, and allow_tf32 is off"
+        "; wrong and 1 more: differs by 3 in 10 elements"
+        "; atomic: is not deterministic"
+        "; leaves poison: leaves 7 elements unwritten");
+  }
+  FakeSpace empty({{}, {}});
+  EXPECT_EQ(Choice(empty, {}), "forward of fakes: no candidate is left; none was offered");
+}
+
+}  // namespace
+}  // namespace gradsmith::internal
