@@ -83,6 +83,10 @@ Result<ReadyPlan> MakeReady(
     if (!decision.ok()) {
       return decision.status();
     }
+    if (searched != nullptr) {
+      // What replaces an older decision makes a new generation, to which this plan belongs.
+      ready.generation = cache.generation();
+    }
     ready.mode = decision->mode;
     ready.plan = searched != nullptr ? std::move(searched) : Rebuild(key, *decision, *space);
     if (ready.plan != nullptr) {
