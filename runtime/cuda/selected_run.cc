@@ -99,7 +99,9 @@ Result<ReadyPlan> MakeReady(
 }  // namespace
 
 Result<const DeviceInfo*> OpenCall(const Context& context) {
-  return DeviceInfo::Open(context.device().index);
+  Result<const DeviceInfo*> device = DeviceInfo::Open(context.device().index);
+  // Without cuDNN our own kernels would do all the work, slowly and silently.
+  return device.ok() && !LoadCudnn().ok() ? LoadCudnn().status() : device;
 }
 
 bool IsDeterministic(const Context& context, DataType type) {
