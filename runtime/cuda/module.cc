@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/capture.h"
 #include "cuda/driver.h"
 #include "cuda/kernel_images.h"
 
@@ -13,6 +14,8 @@ namespace gradsmith::cuda {
 namespace {
 
 Result<std::vector<CUlibrary>> LoadImages() {
+  // Loading is refused to a thread that captures, unless it says that it knows.
+  const RelaxedCapture relaxed;
   std::vector<CUlibrary> libraries;
   for (const KernelImage& image : KernelImages()) {
     libraries.emplace_back();
