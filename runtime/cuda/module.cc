@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cuda/capture.h"
 #include "cuda/driver.h"
 #include "cuda/kernel_images.h"
 
@@ -43,6 +44,8 @@ Status AddImage(const KernelImage& image, KernelMap* kernels) {
 }
 
 Result<KernelMap> LoadImages() {
+  // Loading is refused to a thread that captures, unless it says that it knows.
+  const RelaxedCapture relaxed;
   KernelMap kernels;
   for (const KernelImage& image : KernelImages()) {
     if (Status status = AddImage(image, &kernels); !status.ok()) {
