@@ -48,7 +48,7 @@ Split ReadSplit(const Options& options, std::mt19937& random) {
   return split;
 }
 
-double HeldOutLoss(const Autoencoder& model, const Split& split) {
+double HeldOutLoss(Autoencoder& model, const Split& split) {
   const Tensor images = ToTensor(split.held_out);
   return MeanSquaredError(model.Reconstruct(images), images);
 }
@@ -117,13 +117,29 @@ bool PrintVerdict(double ratio, double seconds, double time_limit) {
   return is_good && is_quick;
 }
 
+/// ChooseDevice returns the first GPU where the backend is "cuda", or is "auto" and one can be used.
+gradsmith::Device ChooseDevice(const std::string& backend) {
+  constexpr gradsmith::Device kGpu = {gradsmith::Backend::kCuda, 0};
+  if (backend == "cpu") {
+    return {};
+  }
+  const gradsmith::Status status = gradsmith::CheckDevice(kGpu);
+  if (backend == "cuda") {
+    Check(status);
+  }
+  std::printf(
+      "training on %s%s\n", status.ok() ? "the GPU" : "the CPU: ", status.message().c_str());
+  return status.ok() ? kGpu : gradsmith::Device();
+}
+
 /// Run returns whether the autoencoder has become good enough in time.
 bool Run(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   CheckIsWritable(options.output);
   std::mt19937 random(options.seed);
   const Split split = ReadSplit(options, random);
-  const gradsmith::Context context({.threads = options.threads});
+  const gradsmith::Context context(
+      {.device = ChooseDevice(options.device), .threads = options.threads});
   Autoencoder model(context, options.filters, random);
   std::printf(
       "%zu digits to train on, %zu held out; the code has %d values for 64 pixels\n",

@@ -47,7 +47,7 @@ double Dot(std::span<const float> a, std::span<const float> b) {
 }  // namespace
 
 Autoencoder::Autoencoder(gradsmith::Context context, int filters, std::mt19937& random)
-    : context_(std::move(context)),
+    : memory_(std::move(context)),
       filters_(filters),
       w_f_(RandomFilters(filters, random)),
       scale_({filters}, 1),
@@ -58,30 +58,35 @@ Autoencoder::Autoencoder(gradsmith::Context context, int filters, std::mt19937& 
       running_var_({filters}, 1) {}
 
 void Autoencoder::Encode(const Tensor& images, Activations& activations) {
+  Transfer t(memory_);
+  const gradsmith::TensorView<float> convolved = t.Out(activations.convolved);
   // No bias here: batch normalization would take it out again.
   Check(gradsmith::Conv<float>(
-      context_, {.strides = kStrides, .pads = kPads}, {.X = images, .W = w_f_.value},
-      {.Y = activations.convolved}));
+      memory_.context(), {.strides = kStrides, .pads = kPads},
+      {.X = t.In(images), .W = t.In(w_f_.value)}, {.Y = convolved}));
   Check(gradsmith::BatchNormalization<float, float, float>(
-      context_, {.epsilon = kEpsilon},
-      {.X = activations.convolved,
-       .scale = scale_.value,
-       .B = bias_.value,
-       .running_mean = running_mean_,
-       .running_var = running_var_},
-      {.Y = activations.code,
-       .running_mean = running_mean_,
-       .running_var = running_var_,
-       .saved_mean = activations.saved_mean,
-       .saved_inv_std = activations.saved_inv_std}));
+      memory_.context(), {.epsilon = kEpsilon},
+      {.X = convolved,
+       .scale = t.In(scale_.value),
+       .B = t.In(bias_.value),
+       .running_mean = t.In(running_mean_),
+       .running_var = t.In(running_var_)},
+      {.Y = t.Out(activations.code),
+       .running_mean = t.Out(running_mean_),
+       .running_var = t.Out(running_var_),
+       .saved_mean = t.Out(activations.saved_mean),
+       .saved_inv_std = t.Out(activations.saved_inv_std)}));
+  t.Finish();
   Relu(activations.code);
 }
 
-Tensor Autoencoder::Decode(const Tensor& code) const {
+Tensor Autoencoder::Decode(const Tensor& code) {
   Tensor drawn({code.dims[0], 1, kImageSide, kImageSide});
+  Transfer t(memory_);
   Check(gradsmith::ConvTranspose<float>(
-      context_, {.strides = kStrides, .pads = kPads},
-      {.X = code, .W = w_b_.value, .B = bias_b_.value}, {.Y = drawn}));
+      memory_.context(), {.strides = kStrides, .pads = kPads},
+      {.X = t.In(code), .W = t.In(w_b_.value), .B = t.In(bias_b_.value)}, {.Y = t.Out(drawn)}));
+  t.Finish();
   return drawn;
 }
 
@@ -90,24 +95,37 @@ void Autoencoder::Backward(
     const Tensor& images,
     const Activations& activations) {
   Tensor d_code(activations.code.dims);
+  Transfer decoder(memory_);
   Check(gradsmith::ConvTransposeGrad<float>(
-      context_, {.strides = kStrides, .pads = kPads},
-      {.dY = d_drawn, .X = activations.code, .W = w_b_.value},
-      {.dX = d_code, .dW = w_b_.gradient, .dB = bias_b_.gradient}));
+      memory_.context(), {.strides = kStrides, .pads = kPads},
+      {.dY = decoder.In(d_drawn),
+       .X = decoder.In(activations.code),
+       .W = decoder.In(w_b_.value)},
+      {.dX = decoder.Out(d_code),
+       .dW = decoder.Out(w_b_.gradient),
+       .dB = decoder.Out(bias_b_.gradient)}));
+  decoder.Finish();
   ReluGrad(activations.code, d_code);
+
   Tensor d_convolved(activations.convolved.dims);
+  Transfer encoder(memory_);
+  const gradsmith::TensorView<float> d_convolved_view = encoder.Out(d_convolved);
   Check(gradsmith::BatchNormalizationGrad<float, float, float>(
-      context_, {.epsilon = kEpsilon},
-      {.dY = d_code,
-       .X = activations.convolved,
-       .scale = scale_.value,
-       .saved_mean = activations.saved_mean,
-       .saved_inv_std = activations.saved_inv_std},
-      {.dX = d_convolved, .dScale = scale_.gradient, .dBias = bias_.gradient}));
+      memory_.context(), {.epsilon = kEpsilon},
+      {.dY = encoder.In(d_code),
+       .X = encoder.In(activations.convolved),
+       .scale = encoder.In(scale_.value),
+       .saved_mean = encoder.In(activations.saved_mean),
+       .saved_inv_std = encoder.In(activations.saved_inv_std)},
+      {.dX = d_convolved_view,
+       .dScale = encoder.Out(scale_.gradient),
+       .dBias = encoder.Out(bias_.gradient)}));
   // dX would be the gradient of the images: nobody needs it, so it is left out and not computed.
   Check(gradsmith::ConvGrad<float>(
-      context_, {.strides = kStrides, .pads = kPads},
-      {.dY = d_convolved, .X = images, .W = w_f_.value}, {.dW = w_f_.gradient}));
+      memory_.context(), {.strides = kStrides, .pads = kPads},
+      {.dY = d_convolved_view, .X = encoder.In(images), .W = encoder.In(w_f_.value)},
+      {.dW = encoder.Out(w_f_.gradient)}));
+  encoder.Finish();
 }
 
 double Autoencoder::ComputeGradients(const Tensor& images) {
@@ -128,7 +146,7 @@ double Autoencoder::ComputeGradients(const Tensor& images) {
   return MeanSquaredError(drawn, images);
 }
 
-Tensor Autoencoder::Reconstruct(const Tensor& images) const {
+Tensor Autoencoder::Reconstruct(const Tensor& images) {
   // With fixed statistics, batch normalization is a factor and an offset for each filter: it folds
   // into the convolution.
   Tensor w = w_f_.value;
@@ -142,8 +160,11 @@ Tensor Autoencoder::Reconstruct(const Tensor& images) const {
     b.values[m] -= running_mean_.values[m] * factor;
   }
   Tensor code({images.dims[0], filters_, kCodeSide, kCodeSide});
+  Transfer t(memory_);
   Check(gradsmith::Conv<float>(
-      context_, {.strides = kStrides, .pads = kPads}, {.X = images, .W = w, .B = b}, {.Y = code}));
+      memory_.context(), {.strides = kStrides, .pads = kPads},
+      {.X = t.In(images), .W = t.In(w), .B = t.In(b)}, {.Y = t.Out(code)}));
+  t.Finish();
   Relu(code);
   return Decode(code);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tensor.h"
+#include "transfer.h"
 
 /// Parameter is a tensor that is trained and the gradient of the loss with respect to it.
 struct Parameter {
@@ -34,7 +35,7 @@ class Autoencoder {
   double ComputeGradients(const Tensor& images);
 
   /// Reconstruct encodes and decodes images with the running statistics of batch normalization.
-  [[nodiscard]] Tensor Reconstruct(const Tensor& images) const;
+  Tensor Reconstruct(const Tensor& images);
 
   /// Alignment returns the cosine between w_b and w_f transposed, averaged over the filters.
   [[nodiscard]] double Alignment() const;
@@ -51,10 +52,10 @@ class Autoencoder {
   };
 
   void Encode(const Tensor& images, Activations& activations);
-  [[nodiscard]] Tensor Decode(const Tensor& code) const;
+  Tensor Decode(const Tensor& code);
   void Backward(const Tensor& d_drawn, const Tensor& images, const Activations& activations);
 
-  gradsmith::Context context_;
+  DeviceMemory memory_;
   int filters_;
   Parameter w_f_;
   Parameter scale_;

@@ -24,6 +24,13 @@ void Set(Number& number, std::string_view name, std::string_view text, Number mi
   throw std::invalid_argument(message.str());
 }
 
+void SetDevice(std::string& device, const std::string& text) {
+  if (text != "auto" && text != "cpu" && text != "cuda") {
+    throw std::invalid_argument("--device takes auto, cpu or cuda, not '" + text + "'");
+  }
+  device = text;
+}
+
 template <typename Value>
 void Describe(std::ostream& out, const char* option, const char* meaning, const Value& fallback) {
   out << "  " << std::left << std::setw(20) << option << meaning << " (" << fallback << ")\n";
@@ -49,6 +56,8 @@ Options ParseOptions(std::span<const char* const> arguments) {
       options.data = value();
     } else if (name == "--output") {
       options.output = value();
+    } else if (name == "--device") {
+      SetDevice(options.device, value());
     } else if (name == "--epochs") {
       Set(options.epochs, name, value(), 1, 100000);
     } else if (name == "--batch") {
@@ -83,6 +92,7 @@ std::string HelpText() {
          "for a wrong option.\n\n";
   Describe(text, "--data FILE", "images, one per line: 64 pixels and a digit", defaults.data);
   Describe(text, "--output FILE", "PNG of originals above reconstructions", defaults.output);
+  Describe(text, "--device NAME", "cuda, cpu, or auto: the GPU where there is one", defaults.device);
   Describe(text, "--epochs N", "passes over the training images", defaults.epochs);
   Describe(text, "--batch N", "images per step", defaults.batch);
   Describe(text, "--filters N", "the code has 4 values for each filter", defaults.filters);

@@ -9,6 +9,7 @@
 struct Options {
   std::string data = AUTOENCODER_DIGITS;
   std::string output = "autoencoder.png";
+  std::string device = "auto";  ///< "auto", "cpu" or "cuda"
   int epochs = 100;
   int batch = 32;
   int filters = 12;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -33,9 +34,31 @@ std::size_t LimitBucket(std::size_t limit) {
   return limit == kNoLimit ? limit : std::bit_floor(limit);
 }
 
-bool Serves(const ReadyPlan& ready, SearchMode mode) {
-  return ready.generation == DecisionCache::OfProcess().generation() &&
-         (mode != SearchMode::kBenchmark || ready.mode == SearchMode::kBenchmark);
+/// Whether the plan is still the one to take. Decisions have changed since where the generation has;
+/// a plan whose own has not is kept, as building it anew may take seconds.
+bool Serves(const ProblemKey& key, SearchMode mode, ReadyPlan* ready) {
+  DecisionCache& cache = DecisionCache::OfProcess();
+  const std::uint64_t generation = cache.generation();
+  if (ready->generation != generation) {
+    const std::optional<Decision> decision = cache.Find(key, mode);
+    if (!decision || decision->id != ready->id) {
+      return false;
+    }
+    ready->generation = generation;
+    ready->mode = decision->mode;
+  }
+  return mode != SearchMode::kBenchmark || ready->mode == SearchMode::kBenchmark;
+}
+
+/// The context's policies and the library, for errors.
+std::string PolicyText(const Context& context, DataType type) {
+  const std::size_t limit = context.workspace_arena()->limit();
+  return std::string(" (") + (IsDeterministic(context, type) ? "deterministic" : "any order of sums") +
+         (context.options().allow_tf32 ? ", TF32 allowed" : ", no TF32") + ", search mode " +
+         std::string(ToString(context.search_mode())) +
+         (limit == kNoLimit ? std::string(", no workspace limit")
+                            : ", workspace limit " + std::to_string(limit)) +
+         "; " + CudnnVersionText() + ")";
 }
 
 /// A plan for a decision; where it cannot be built any more the decision is forgotten.
@@ -78,9 +101,11 @@ MakeReady(const Context& context, DataType type, const ProblemKey& key, const Sp
         },
         &searched);
     if (!decision.ok()) {
-      return decision.status();
+      const Status status = decision.status();
+      return Status(status.code(), status.message() + PolicyText(context, type));
     }
     ready.mode = decision->mode;
+    ready.id = decision->id;
     ready.plan = searched != nullptr ? std::move(searched) : Rebuild(key, *decision, *space);
     if (ready.plan != nullptr) {
       return ready;
@@ -138,7 +163,7 @@ Status RunSelected(
     const SpaceMaker& maker) {
   ThreadState& state = ThreadState::OfThisThread(device);
   ReadyPlan* ready = state.plans().Find(key);
-  if (ready == nullptr || !Serves(*ready, context.search_mode())) {
+  if (ready == nullptr || !Serves(key, context.search_mode(), ready)) {
     Result<ReadyPlan> made = MakeReady(context, type, key, maker);
     if (!made.ok()) {
       return made.status();

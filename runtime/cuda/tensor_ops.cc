@@ -360,25 +360,6 @@ Pattern PatternOf(double value, DataType type) {
 // Channel bias
 // ------------------------------------------------------------------------------------------------
 
-/// Describes y as a dense run in which channels repeat evenly; false where it is none. `dims` pair
-/// y with the bias, whose strides are zero but along channels.
-bool DescribeDenseBias(const PairDims& dims, ChannelBiasTask* task) {
-  *task = {.count = dims.Count(), .inner = 1, .channels = 1, .bias_stride = 0};
-  std::int64_t dense = 1;
-  for (int i = dims.size() - 1; i >= 0; --i) {
-    if (dims[i].to != dense) {
-      return false;
-    }
-    if (dims[i].from != 0) {
-      task->channels = dims[i].size;
-      task->bias_stride = dims[i].from;
-      task->inner = dense;
-    }
-    dense *= dims[i].size;
-  }
-  return true;
-}
-
 // ------------------------------------------------------------------------------------------------
 // Channel sums
 // ------------------------------------------------------------------------------------------------
@@ -661,29 +642,6 @@ Status CopyTensor(
   return LaunchFound(kernel, ElementShape(device, grid.count), stream, from.data, to.data, grid);
 }
 
-Status AddTensor(
-    const DeviceInfo& device,
-    CUstream stream,
-    const ConstTensorRef& from,
-    const TensorRef& to) {
-  static KernelsOfTypes dense_kernels;
-  static KernelsOfTypes kernels;
-  if (Status status = CheckRank(to.rank()); !status.ok() || IsEmpty(to.dims)) {
-    return status;
-  }
-  const PairDims dims = PairUp(to.dims, to.strides, from.strides);
-  const PairGrid grid = dims.Grid();
-  if (IsDense(dims) && IsAligned(from.data, kVectorBytes) && IsAligned(to.data, kVectorBytes)) {
-    return LaunchFound(
-        FindOfType(&dense_kernels, "add_dense_", to.type),
-        ElementShape(device, CeilDivide(grid.count, VectorLength(to.type))), stream, from.data,
-        to.data, grid.count);
-  }
-  return LaunchFound(
-      FindOfType(&kernels, "add_", to.type), ElementShape(device, grid.count), stream, from.data,
-      to.data, grid);
-}
-
 Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const TensorRef& to) {
   static KernelsOfSizes kernels;
   if (Status status = CheckRank(to.rank()); !status.ok() || IsEmpty(to.dims)) {
@@ -703,30 +661,6 @@ Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const
   // A kernel for smaller units takes as much of the pattern as it needs.
   const Result<CUkernel> kernel = FindOfSize(&kernels, "fill_", unit);
   return LaunchFound(kernel, ElementShape(device, grid.count), stream, pattern, to.data, grid);
-}
-
-Status AddChannelBias(
-    const DeviceInfo& device,
-    CUstream stream,
-    const ConstTensorRef& bias,
-    const TensorRef& y) {
-  static KernelsOfTypes kernels;
-  if (Status status = CheckChannels(y); !status.ok() || IsEmpty(y.dims)) {
-    return status;
-  }
-  ConstTensorRef broadcast = bias;
-  broadcast.dims = y.dims;
-  broadcast.strides = Strides::Filled(y.rank(), 0);
-  broadcast.strides[1] = bias.strides[0];
-  ChannelBiasTask task;
-  if (!IsAligned(y.data, kVectorBytes) ||
-      !DescribeDenseBias(PairUp(y.dims, y.strides, broadcast.strides), &task)) {
-    return AddTensor(device, stream, broadcast, y);
-  }
-  return LaunchFound(
-      FindOfType(&kernels, "add_bias_", y.type),
-      ElementShape(device, CeilDivide(task.count, VectorLength(y.type))), stream, bias.data, y.data,
-      task);
 }
 
 std::size_t SumChannelsWorkspace(const DeviceInfo& /*device*/, const ConstTensorRef& from) {

@@ -23,22 +23,8 @@ Status CopyTensor(
     const ConstTensorRef& from,
     const TensorRef& to);
 
-/// AddTensor adds `from` to `to`, which has the same dims and type; half and bf16 add in float.
-Status AddTensor(
-    const DeviceInfo& device,
-    CUstream stream,
-    const ConstTensorRef& from,
-    const TensorRef& to);
-
 /// FillTensor sets every element.
 Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const TensorRef& to);
-
-/// AddChannelBias adds bias (C) to every y (N, C, D...), both of one type.
-Status AddChannelBias(
-    const DeviceInfo& device,
-    CUstream stream,
-    const ConstTensorRef& bias,
-    const TensorRef& y);
 
 /// SumChannelsWorkspace returns the bytes that SumChannels needs for its partial sums.
 std::size_t SumChannelsWorkspace(const DeviceInfo& device, const ConstTensorRef& from);
@@ -54,8 +40,8 @@ Status SumChannels(
     const TensorRef& sums,
     void* workspace);
 
-/// FillRandom writes `count` elements of a type, dense: values in [-1, 1) that are multiples of
-/// 1/64, hashed from index and seed.
+/// FillRandom writes `count` elements of a type, dense: values in [-1, 1) hashed from index and seed,
+/// float and double with all their bits, half and bf16 multiples of 1/64.
 Status FillRandom(
     const DeviceInfo& device,
     CUstream stream,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "core/lru_map.h"
 #include "core/plan.h"
@@ -42,6 +43,8 @@ class CudnnHandle {
 /// ReadyPlan is a plan that a thread has built, and the decision it was built from.
 struct ReadyPlan {
   std::unique_ptr<internal::Plan> plan;
+  /// The candidate's.
+  std::string id;
   SearchMode mode = SearchMode::kHeuristic;
   /// Of the decision cache, when the plan was taken from it.
   std::uint64_t generation = 0;

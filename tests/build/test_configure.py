@@ -59,3 +59,32 @@ def test_backends_are_told_in_one_line(tmp_path: Path) -> None:
 def test_the_default_build_is_a_release(tmp_path: Path) -> None:
     configure_output(tmp_path / "build", "-DGRADSMITH_USE_SNAPSHOT=ON")
     assert "CMAKE_BUILD_TYPE:STRING=Release" in (tmp_path / "build/CMakeCache.txt").read_text()
+
+
+def test_cuda_that_is_asked_for_and_missing_is_an_error(tmp_path: Path) -> None:
+    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_CUDA=ON", f"-DGRADSMITH_CUDNN_ROOT={tmp_path}")
+    assert code != 0
+    assert "GRADSMITH_CUDA is ON, but" in output
+    assert "-DGRADSMITH_CUDA=OFF" in output
+
+
+def test_cuda_that_is_missing_is_left_out_by_itself(tmp_path: Path) -> None:
+    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_CUDA=AUTO", f"-DGRADSMITH_CUDNN_ROOT={tmp_path}")
+    assert code == 0, output
+    assert "gradsmith: backends: cpu (no CUDA backend: " in output
+
+
+@pytest.mark.parametrize("value", ["maybe", "1x"])
+def test_other_values_of_the_cuda_option_are_refused(tmp_path: Path, value: str) -> None:
+    code, output = configure_output(tmp_path / "build", f"-DGRADSMITH_CUDA={value}")
+    assert code != 0
+    assert f"GRADSMITH_CUDA is '{value}'; it must be AUTO, ON or OFF." in output
+
+
+def test_architectures_are_checked(tmp_path: Path) -> None:
+    options = ["-DGRADSMITH_CUDA=AUTO", "-DGRADSMITH_CUDA_ARCHITECTURES=90-real;hopper"]
+    code, output = configure_output(tmp_path / "build", *options)
+    if "no CUDA backend" in output:
+        pytest.skip("there is no CUDA Toolkit, or no cuDNN")
+    assert code != 0
+    assert "GRADSMITH_CUDA_ARCHITECTURES has 'hopper'" in output

@@ -267,7 +267,7 @@ def test_training_that_fails_leaves_the_picture_as_it_was(run: Run, tmp_path: Pa
 
 # --- options --------------------------------------------------------------------------------------------------------
 
-OPTIONS = ["data", "output", "epochs", "batch", "filters", "learning-rate", "weight-decay", "seed", "threads"]
+OPTIONS = ["data", "output", "device", "epochs", "batch", "filters", "learning-rate", "weight-decay", "seed", "threads"]
 OPTIONS += ["time-limit", "quiet", "help"]
 
 
@@ -292,6 +292,7 @@ def test_help_lists_every_option(run: Run) -> None:
         (["--weight-decay", "2"], "--weight-decay takes a number from 0 to 1, not '2'"),
         (["--seed", "1.5"], "--seed takes a whole number from 0 to 4294967295, not '1.5'"),
         (["--time-limit", "-1"], "--time-limit takes a number from 0 to 1e+06, not '-1'"),
+        (["--device", "gpu"], "--device takes auto, cpu or cuda, not 'gpu'"),
         (["--threads", "two"], "--threads takes a whole number from 0 to 1000, not 'two'"),
     ],
 )

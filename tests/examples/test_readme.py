@@ -43,7 +43,7 @@ def check_schema(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
 
 def test_every_block_is_tested_here() -> None:
     tested = {
-        "cpp": ["int main()", "registry.Explain"],
+        "cpp": ["int main()", "registry.Explain", "CheckDevice"],
         "text": ["dW:", "error[G014]"],
         "yaml": ["DepthwiseConvGrad"],
         "sh": ["./run demo", "cmake --install", "pkg-config"],
@@ -79,7 +79,34 @@ def test_dynamic_door_compiles_and_runs(tmp_path: Path, prefix: Path) -> None:
           {block("cpp", "registry.Explain")}
           return status.ok() && memory[10] == 1 && memory[12] == 0 ? 0 : 1;
         }}"""
-    assert "No row is ConvGrad(float) on cuda." in run_program(tmp_path, prefix, program)
+    assert "ConvGrad has 1 type parameter (T); got 2 types" in run_program(tmp_path, prefix, program)
+
+
+def test_gpu_lines_compile_and_run_or_say_what_is_missing(tmp_path: Path, prefix: Path) -> None:
+    program = f"""
+        #include <gradsmith/gradsmith.h>
+        #include <iostream>
+        using gradsmith::Backend;
+        int main() {{
+          void* stream = nullptr;
+          gradsmith::Status status;
+          const gradsmith::Device device = {{Backend::kCuda, 0}};
+          auto memory = gradsmith::DeviceBuffer::Allocate(device, 400);
+          if (!memory.ok()) {{
+            memory = gradsmith::DeviceBuffer::Allocate({{}}, 400);
+          }}
+          float* values = static_cast<float*>(memory->data());
+          const gradsmith::TensorView<const float> dy(values, {{1, 1, 1, 1}}, device);
+          const gradsmith::TensorView<const float> x(values, {{1, 1, 3, 3}}, device);
+          const gradsmith::TensorView<const float> w(values, {{1, 1, 3, 3}}, device);
+          const gradsmith::TensorView<float> dx(values + 20, {{1, 1, 3, 3}}, device);
+          const gradsmith::TensorView<float> dw(values + 40, {{1, 1, 3, 3}}, device);
+          {block("cpp", "CheckDevice")}
+          std::cout << (status.ok() ? "ok" : status.message());
+          return status.ok() ? 0 : 1;
+        }}"""
+    output = run_program(tmp_path, prefix, program)
+    assert output == "ok" or output.startswith("no GPU: ")
 
 
 def test_cmake_lines_build_a_program(tmp_path: Path, prefix: Path) -> None:

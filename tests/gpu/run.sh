@@ -13,8 +13,8 @@ export GRADSMITH_CACHE=off
 
 capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$results/machine.txt"
-git log -1 --format='commit %H' 2>/dev/null | tee -a "$results/machine.txt"
-cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DGRADSMITH_CUDA=ON -DGRADSMITH_WERROR=ON \
+echo "commit ${COMMIT:-$(git log -1 --format=%H)}" | tee -a "$results/machine.txt"
+cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DGRADSMITH_CUDA=ON -DGRADSMITH_WERROR=OFF \
   "-DGRADSMITH_CUDA_ARCHITECTURES=$capability-real" | grep gradsmith: | tee -a "$results/machine.txt"
 ninja -C $build > "$results/build.log" 2>&1 || { grep -E 'error|FAILED' -A5 "$results/build.log" | head -60; exit 1; }
 library=$(sed -n 's/^GRADSMITH_CUDNN_LIBRARY:FILEPATH=//p' $build/CMakeCache.txt)

@@ -30,7 +30,7 @@ def with_find_package(prefix: Path) -> Path:
 def with_add_subdirectory() -> Path:
     """Without optimization, which would only make the build slower here."""
     options = [f"-DGRADSMITH_SOURCE_DIR={REPOSITORY}", f"-DPython3_EXECUTABLE={sys.executable}"]
-    return built_with_cmake("add_subdirectory", *options, "-DCMAKE_CXX_FLAGS_RELEASE=-O0")
+    return built_with_cmake("add_subdirectory", *options, "-DCMAKE_CXX_FLAGS_RELEASE=-O0", "-DGRADSMITH_CUDA=OFF")
 
 
 @pytest.fixture(scope="session")

@@ -51,6 +51,7 @@ Status DoNothing(
 /// A table of one op with one row.
 struct OneRow {
   OpSchema schema;
+  std::array<std::string_view, 1> type_parameters = {"T"};
   std::array<DataType, 1> types = {DataType::kFloat};
   std::int32_t line;
   std::array<Row, 1> rows;
@@ -59,6 +60,7 @@ struct OneRow {
   OneRow(std::string_view op, std::int32_t line) : line(line) {
     schema.name = op;
     schema.source_file = "my_ops.yaml";
+    schema.type_parameters = type_parameters;
     rows[0] = {
         .op = &schema,
         .name = "float",

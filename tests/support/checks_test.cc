@@ -54,13 +54,13 @@ class Liar {
   Subject subject_;
 };
 
-const Case& CaseNamed(RowIndex row, const std::string& name) {
+const Case& CaseNamed(RowIndex row, std::string_view name) {
   for (const Case* problem : fake::TestsOf(row).cases) {
     if (problem->name == name) {
       return *problem;
     }
   }
-  throw std::invalid_argument(name);
+  throw std::invalid_argument(std::string(name));
 }
 
 bool Finds(const Report& report, const std::string& phrase) {

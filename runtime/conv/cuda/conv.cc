@@ -86,15 +86,38 @@ Status RunPrimitive(
   return cuda::RunSelected(context, device, problem.type, key, operands, maker);
 }
 
-Status AddBias(
+/// Fills y with the bias of each channel, to which the convolution is then added: one rounding, and
+/// no pass more than adding the bias afterwards.
+Status FillWithBias(
     const Context& context,
     const DeviceInfo& device,
-    const ConstTensorRef* bias,
+    const ConstTensorRef& bias,
     const TensorRef& y) {
-  if (!IsPresent(bias) || context.preparing()) {
+  if (context.preparing()) {
     return {};
   }
-  return cuda::AddChannelBias(device, StreamOf(context), *bias, y);
+  Strides strides = Strides::Filled(y.rank(), 0);
+  strides[1] = bias.strides[0];
+  const ConstTensorRef broadcast(bias.type, bias.data, y.dims, strides, bias.device);
+  return cuda::CopyTensor(device, StreamOf(context), broadcast, y);
+}
+
+/// Runs a primitive that makes an op's Y, with the bias where there is one.
+Status RunWithBias(
+    const Context& context,
+    const DeviceInfo& device,
+    Primitive primitive,
+    const Problem& problem,
+    const std::array<const void*, kOperands>& inputs,
+    const ConstTensorRef* bias,
+    const TensorRef& y) {
+  if (!IsPresent(bias)) {
+    return RunPrimitive(context, device, primitive, problem, inputs, y);
+  }
+  if (Status status = FillWithBias(context, device, *bias, y); !status.ok()) {
+    return status;
+  }
+  return RunPrimitive(context, device, primitive, problem, inputs, y.Accumulating());
 }
 
 Status BackwardBias(
@@ -126,14 +149,10 @@ Status Conv::RunCuda(
     return problem.status();
   }
   const cuda::CurrentDevice current(**device);
-  if (Status status = RunPrimitive(
-          context, **device, Primitive::kForward,
-          WithStrides(*problem, inputs.X->strides, inputs.W->strides, outputs.Y->strides),
-          {inputs.X->data, inputs.W->data, nullptr}, *outputs.Y);
-      !status.ok()) {
-    return status;
-  }
-  return AddBias(context, **device, inputs.B, *outputs.Y);
+  return RunWithBias(
+      context, **device, Primitive::kForward,
+      WithStrides(*problem, inputs.X->strides, inputs.W->strides, outputs.Y->strides),
+      {inputs.X->data, inputs.W->data, nullptr}, inputs.B, *outputs.Y);
 }
 
 Status ConvGrad::RunCuda(
@@ -183,14 +202,10 @@ Status ConvTranspose::RunCuda(
     return problem.status();
   }
   const cuda::CurrentDevice current(**device);
-  if (Status status = RunPrimitive(
-          context, **device, Primitive::kBackwardData,
-          WithStrides(*problem, outputs.Y->strides, inputs.W->strides, inputs.X->strides),
-          {nullptr, inputs.W->data, inputs.X->data}, *outputs.Y);
-      !status.ok()) {
-    return status;
-  }
-  return AddBias(context, **device, inputs.B, *outputs.Y);
+  return RunWithBias(
+      context, **device, Primitive::kBackwardData,
+      WithStrides(*problem, outputs.Y->strides, inputs.W->strides, inputs.X->strides),
+      {nullptr, inputs.W->data, inputs.X->data}, inputs.B, *outputs.Y);
 }
 
 Status ConvTransposeGrad::RunCuda(

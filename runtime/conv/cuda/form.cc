@@ -71,10 +71,6 @@ Form Packed(const Task& task, bool* needed) {
       StridesOf(form.inner.problem, operand) = DenseStrides(dims, strides);
     }
   }
-  // The result is added after it was computed apart.
-  if (form.copied.at(ResultOf(task.primitive))) {
-    form.inner.accumulate = false;
-  }
   return form;
 }
 
@@ -109,7 +105,8 @@ class WrappedPlan final : public internal::Plan {
       }
       operands.at(operand) = place;
       place += Rounded(BytesOf(task_.problem, operand));
-      if (operand != result) {
+      // What is added to is copied as well, so that the sum is rounded once.
+      if (operand != result || task_.accumulate) {
         const ConstTensorRef from = Ref(task_, operand, launch.operands[operand]);
         if (Status status = cuda::CopyTensor(
                 device_, stream, from, Ref(form_.inner, operand, operands.at(operand)));
@@ -124,8 +121,7 @@ class WrappedPlan final : public internal::Plan {
     }
     const ConstTensorRef from = Ref(form_.inner, result, operands.at(result));
     const TensorRef to = Ref(task_, result, launch.operands[result]);
-    return task_.accumulate ? cuda::AddTensor(device_, stream, from, to)
-                            : cuda::CopyTensor(device_, stream, from, to);
+    return cuda::CopyTensor(device_, stream, from, to);
   }
 
  private:

@@ -27,8 +27,8 @@ struct Form {
 /// an input has zero strides, and with copies of those operands that have odd strides or addresses.
 std::vector<Form> FormsOf(const Task& task);
 
-/// WrapPlan returns a plan for the task from one for the form: it copies inputs into the workspace,
-/// runs the inner plan, and copies, or adds, the result back.
+/// WrapPlan returns a plan for the task from one for the form: it copies inputs, and a result
+/// that is added to, into the workspace, runs the inner plan, and copies the result back.
 std::unique_ptr<internal::Plan> WrapPlan(
     const cuda::DeviceInfo& device,
     const Task& task,

@@ -1,100 +1,8 @@
 #include "cuda/kernels/element_vector.cuh"
 
-// Sums, fills and random values, element by element.
+// Fills and random values, element by element.
 namespace gradsmith::cuda {
 namespace {
-
-template <typename T>
-__device__ __forceinline__ T Sum(T a, T b) {
-  using A = Accumulator<T>;
-  return Convert<T>(Convert<A>(a) + Convert<A>(b));
-}
-
-template <typename T>
-__device__ __forceinline__ void Add(const T* from, T* to, const PairGrid& grid) {
-  ForEachBatch(grid.count, [&](const auto& indices, const auto& valid) {
-    T sums[kElementBatch];
-    std::int64_t to_offsets[kElementBatch];
-#pragma unroll
-    for (int i = 0; i < kElementBatch; ++i) {
-      if (valid[i]) {
-        const Offsets offsets = OffsetsAt(grid, indices[i]);
-        to_offsets[i] = offsets.to;
-        sums[i] = Sum(to[offsets.to], from[offsets.from]);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kElementBatch; ++i) {
-      if (valid[i]) {
-        to[to_offsets[i]] = sums[i];
-      }
-    }
-  });
-}
-
-/// Calls visit(begin) for the vectors of a dense tensor, then tail(index) for the elements after
-/// the last whole one.
-template <typename T, typename Visitor, typename Tail>
-__device__ __forceinline__ void
-ForEachVector(std::int64_t count, const Visitor& visit, const Tail& tail) {
-  const std::int64_t vectors = count / kVectorLength<T>;
-  const std::int64_t step = static_cast<std::int64_t>(kElementThreads) * gridDim.x;
-  const std::int64_t thread =
-      static_cast<std::int64_t>(kElementThreads) * blockIdx.x + threadIdx.x;
-#pragma unroll 2
-  for (std::int64_t i = thread; i < vectors; i += step) {
-    visit(i * kVectorLength<T>);
-  }
-  if (thread < count % kVectorLength<T>) {
-    tail(vectors * kVectorLength<T> + thread);
-  }
-}
-
-/// Both are dense and aligned to 16 bytes.
-template <typename T>
-__device__ __forceinline__ void AddDense(const T* from, T* to, std::int64_t count) {
-  ForEachVector<T>(
-      count,
-      [&](std::int64_t begin) {
-        const Vector<T> terms = LoadVector(from + begin);
-        Vector<T> sums = LoadVector(to + begin);
-#pragma unroll
-        for (int i = 0; i < kVectorLength<T>; ++i) {
-          sums.values[i] = Sum(sums.values[i], terms.values[i]);
-        }
-        StoreVector(to + begin, sums);
-      },
-      [&](std::int64_t i) { to[i] = Sum(to[i], from[i]); });
-}
-
-/// `y` is dense and aligned to 16 bytes.
-template <typename T>
-__device__ __forceinline__ void AddBias(const T* bias, T* y, const ChannelBiasTask& task) {
-  ForEachVector<T>(
-      task.count,
-      [&](std::int64_t begin) {
-        Vector<T> sums = LoadVector(y + begin);
-        const Division position = Divide(begin, task.inner);
-        std::int64_t inner = position.remainder;
-        std::int64_t channel = Divide(position.quotient, task.channels).remainder;
-        T term = bias[channel * task.bias_stride];
-#pragma unroll
-        for (int i = 0; i < kVectorLength<T>; ++i) {
-          if (inner == task.inner) {
-            inner = 0;
-            channel = channel + 1 == task.channels ? 0 : channel + 1;
-            term = bias[channel * task.bias_stride];
-          }
-          sums.values[i] = Sum(sums.values[i], term);
-          ++inner;
-        }
-        StoreVector(y + begin, sums);
-      },
-      [&](std::int64_t i) {
-        const std::int64_t channel = Divide(Divide(i, task.inner).quotient, task.channels).remainder;
-        y[i] = Sum(y[i], bias[channel * task.bias_stride]);
-      });
-}
 
 template <typename T>
 __device__ __forceinline__ void Fill(T value, T* to, const PairGrid& grid) {
@@ -116,15 +24,26 @@ __device__ __forceinline__ std::uint64_t Hash(std::uint64_t seed, std::uint64_t 
   return mixed ^ (mixed >> 31U);
 }
 
+/// A number in [-1, 1) with all the bits that float and double have; half and bf16 get multiples of
+/// 1/64, so that products and sums of some of them are exact.
+template <typename T>
+__device__ __forceinline__ T Uniform(std::uint64_t hash) {
+  if constexpr (sizeof(T) == 8) {
+    return static_cast<double>(hash >> 11U) * 0x1.0p-52 - 1;
+  } else if constexpr (sizeof(T) == 4) {
+    return static_cast<float>(hash >> 40U) * 0x1.0p-23F - 1;
+  } else {
+    return Convert<T>(static_cast<float>(static_cast<int>(hash >> 57U) - 64) / 64);
+  }
+}
+
 template <typename T>
 __device__ __forceinline__ void FillRandom(T* to, std::int64_t count, std::uint64_t seed) {
   ForEachBatch(count, [&](const auto& indices, const auto& valid) {
 #pragma unroll
     for (int i = 0; i < kElementBatch; ++i) {
       if (valid[i]) {
-        const std::uint64_t hash = Hash(seed, static_cast<std::uint64_t>(indices[i]));
-        const int steps = static_cast<int>(hash >> 57U) - 64;
-        to[indices[i]] = Convert<T>(static_cast<float>(steps) / 64);
+        to[indices[i]] = Uniform<T>(Hash(seed, static_cast<std::uint64_t>(indices[i])));
       }
     }
   });
@@ -147,16 +66,6 @@ GRADSMITH_FILL(8, std::uint64_t)
 GRADSMITH_FILL(16, uint4)
 
 #define GRADSMITH_ELEMENTWISE(name, T)                                                         \
-  GRADSMITH_KERNEL(add_##name)(const T* from, T* to, const gradsmith::cuda::PairGrid grid) {   \
-    gradsmith::cuda::Add(from, to, grid);                                                      \
-  }                                                                                            \
-  GRADSMITH_KERNEL(add_dense_##name)(const T* from, T* to, const std::int64_t count) {         \
-    gradsmith::cuda::AddDense(from, to, count);                                                \
-  }                                                                                            \
-  GRADSMITH_KERNEL(add_bias_##name)(                                                           \
-      const T* bias, T* y, const gradsmith::cuda::ChannelBiasTask task) {                      \
-    gradsmith::cuda::AddBias(bias, y, task);                                                   \
-  }                                                                                            \
   GRADSMITH_KERNEL(fill_random_##name)(                                                        \
       T* to, const std::int64_t count, const std::uint64_t seed) {                             \
     gradsmith::cuda::FillRandom(to, count, seed);                                              \

@@ -36,14 +36,6 @@ struct TransposeTask {
 
 inline constexpr int kTransposeThreads = 256;
 
-/// ChannelBiasTask: element i of a dense tensor belongs to channel i / inner % channels.
-struct ChannelBiasTask {
-  std::int64_t count = 0;
-  std::int64_t inner = 0;
-  std::int64_t channels = 0;
-  std::int64_t bias_stride = 0;
-};
-
 inline constexpr int kSumThreads = 256;
 /// Loads in flight of each thread that sums.
 inline constexpr int kSumBatch = 4;
