@@ -1,4 +1,5 @@
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -23,7 +24,8 @@ constexpr const char* kUsage =
 
     gradsmith-support DEVICE.json           write a table to standard output: for each primitive, type, layout,
                                             number of axes and feature which source serves it, and with how many
-                                            engines (deterministic, strict: no TF32, sums in float or wider)
+                                            engines (deterministic, strict: no TF32, sums in float or wider).
+                                            A first line, after #, is the version of cuDNN
     gradsmith-support --describe-device     write the description of GPU 0 of this machine
 
 The description of an H200 is tests/data/h200_deviceprop.json.
@@ -155,7 +157,7 @@ Status WriteRows(const cuda::GraphTarget& target, conv::Primitive primitive, Dat
 
 int WriteTable(const std::string& path) {
   std::ifstream file(path);
-  if (!file) {
+  if (!file || std::filesystem::is_directory(path)) {
     return Fail("cannot read " + path);
   }
   if (!cuda::LoadCudnn().ok()) {

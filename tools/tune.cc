@@ -1,10 +1,13 @@
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "cuda/buffer.h"
@@ -56,6 +59,14 @@ int Fail(const std::string& message) {
   return 1;
 }
 
+/// Parses the whole of a text; false where it is no number of the type, or less than 0.
+template <typename Number>
+bool Parse(const std::string& text, Number* number) {
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, *number);
+  return error == std::errc() && rest == end && *number >= 0;
+}
+
 /// Reads the arguments; false with a message in `*error`.
 class ArgumentReader {
  public:
@@ -92,6 +103,9 @@ class ArgumentReader {
       return "";
     }
     if (!name.starts_with("--")) {
+      if (!options->file.empty()) {
+        return name + ": one file of problems at a time; there is " + options->file;
+      }
       options->file = name;
       return "";
     }
@@ -118,21 +132,22 @@ class ArgumentReader {
       }
       return "--mode " + value + ": expected default, heuristic or benchmark";
     }
-    char* end = nullptr;
-    const double number = std::strtod(value.c_str(), &end);
-    if (value.empty() || *end != '\0' || number < 0) {
-      return name + " " + value + ": expected a number, 0 or more";
-    }
     if (name == "--device") {
-      options->context.device.index = static_cast<int>(number);
-    } else if (name == "--budget") {
-      options->context.search_budget_seconds = number;
-    } else if (name == "--workspace") {
-      options->context.workspace_limit = static_cast<std::size_t>(number);
-    } else {
-      return name + ": there is no such option (--help lists them)";
+      return Parse(value, &options->context.device.index) ? "" : Wrong(name, value, "an ordinal");
     }
-    return "";
+    if (name == "--budget") {
+      return Parse(value, &options->context.search_budget_seconds) ? ""
+                                                                   : Wrong(name, value, "seconds");
+    }
+    if (name == "--workspace") {
+      return Parse(value, &options->context.workspace_limit) ? "" : Wrong(name, value, "bytes");
+    }
+    return name + ": there is no such option (--help lists them)";
+  }
+
+  static std::string
+  Wrong(const std::string& name, const std::string& value, const std::string& what) {
+    return name + " " + value + ": expected " + what + ", 0 or more";
   }
 
   std::vector<std::string> arguments_;
@@ -143,9 +158,6 @@ void ShowProgress(const SearchProgress& progress) {
   std::fprintf(
       stderr, "\r  %3d/%d tried, %.1f s, best %.4f ms: %-60.60s", progress.tried,
       progress.candidates, progress.seconds, progress.best_milliseconds, progress.best.c_str());
-  if (progress.tried == progress.candidates) {
-    std::fputc('\n', stderr);
-  }
 }
 
 /// Device memory for a problem's arguments.
@@ -193,8 +205,17 @@ Status AddAll(
   return {};
 }
 
-Status Tune(const Registry& registry, const std::string& text, const Context& context) {
-  const Result<ProblemLine> line = ParseProblemLine(registry, text);
+/// Problem is a line of the file, understood.
+struct Problem {
+  std::string place;
+  std::string text;
+  ProblemLine line;
+  const Row* row = nullptr;
+  Shapes shapes;
+};
+
+Result<Problem> ReadProblem(const Registry& registry, const std::string& text) {
+  Result<ProblemLine> line = ParseProblemLine(registry, text);
   if (!line.ok()) {
     return line.status();
   }
@@ -202,25 +223,31 @@ Status Tune(const Registry& registry, const std::string& text, const Context& co
   if (!row.ok()) {
     return row.status();
   }
-  const Result<Shapes> shapes = InferShapes(registry, *line, **row);
+  Result<Shapes> shapes = InferShapes(registry, *line, **row);
   if (!shapes.ok()) {
     return shapes.status();
   }
+  return Problem{"", text, std::move(*line), *row, std::move(*shapes)};
+}
+
+Status Tune(const Problem& problem, const Context& context) {
   const Result<const cuda::DeviceInfo*> device = cuda::DeviceInfo::Open(context.device().index);
   if (!device.ok()) {
     return device.status();
   }
   const cuda::CurrentDevice current(**device);
-  const OpSchema& op = *(*row)->op;
+  const OpSchema& op = *problem.row->op;
   Arguments inputs;
   Arguments outputs;
-  Status status =
-      AddAll(**row, op.inputs, shapes->inputs, line->channels_last, context.device(), &inputs);
+  Status status = AddAll(
+      *problem.row, op.inputs, problem.shapes.inputs, problem.line.channels_last, context.device(),
+      &inputs);
   if (status.ok()) {
-    status =
-        AddAll(**row, op.outputs, shapes->outputs, line->channels_last, context.device(), &outputs);
+    status = AddAll(
+        *problem.row, op.outputs, problem.shapes.outputs, problem.line.channels_last,
+        context.device(), &outputs);
   }
-  const Result<Kernel> kernel = Kernel::Create(**row, line->attributes);
+  const Result<Kernel> kernel = Kernel::Create(*problem.row, problem.line.attributes);
   if (!status.ok() || !kernel.ok()) {
     return status.ok() ? kernel.status() : status;
   }
@@ -230,37 +257,62 @@ Status Tune(const Registry& registry, const std::string& text, const Context& co
       std::span<const TensorRef>(outputs.refs()));
 }
 
+/// Reads the problems; what is wrong with a line is printed and counted in `*failed`.
+std::vector<Problem>
+ReadProblems(const Registry& registry, const std::string& name, std::istream& lines, int* failed) {
+  std::vector<Problem> problems;
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    line.erase(std::min(line.find('#'), line.size()));
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (line.empty()) {
+      continue;
+    }
+    const std::string place = name + ":" + std::to_string(number) + ": ";
+    Result<Problem> problem = ReadProblem(registry, line);
+    if (problem.ok()) {
+      problem->place = place;
+      problems.push_back(std::move(*problem));
+    } else {
+      *failed += Fail(place + problem.status().message());
+    }
+  }
+  return problems;
+}
+
 int TuneFile(const Options& options) {
   std::ifstream file;
   if (options.file != "-") {
     file.open(options.file);
-    if (!file) {
+    if (!file || std::filesystem::is_directory(options.file)) {
       return Fail("cannot read " + options.file);
     }
-  }
-  std::istream& lines = options.file == "-" ? std::cin : file;
-  if (const Status status = CheckDevice(options.context.device); !status.ok()) {
-    return Fail(status.message());
   }
   Registry registry;
   if (const Status status = RegisterAll(registry); !status.ok()) {
     return Fail(status.message());
   }
-  ContextOptions context_options = options.context;
-  context_options.on_search_progress = ShowProgress;
-  const Context context(context_options);
+  // All lines are read before the first is tuned, which takes long and needs a GPU.
   int failed = 0;
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    line.erase(std::min(line.find('#'), line.size()));
-    if (line.find_first_not_of(" \t\r") == std::string::npos) {
-      continue;
+  const std::vector<Problem> problems =
+      ReadProblems(registry, options.file, options.file == "-" ? std::cin : file, &failed);
+  if (const Status status = CheckDevice(options.context.device); !status.ok()) {
+    return Fail(status.message());
+  }
+  ContextOptions context_options = options.context;
+  bool is_line_open = false;
+  context_options.on_search_progress = [&](const SearchProgress& progress) {
+    ShowProgress(progress);
+    is_line_open = true;
+  };
+  const Context context(context_options);
+  for (const Problem& problem : problems) {
+    std::cerr << problem.text << "\n";
+    const Status status = Tune(problem, context);
+    if (std::exchange(is_line_open, false)) {
+      std::cerr << "\n";
     }
-    std::cerr << line << "\n";
-    if (const Status status = Tune(registry, line, context); !status.ok()) {
-      ++failed;
-      Fail(options.file + ":" + std::to_string(number) + ": " + status.message());
-    }
+    failed += status.ok() ? 0 : Fail(problem.place + status.message());
   }
   return failed == 0 ? 0 : 1;
 }

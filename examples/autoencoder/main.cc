@@ -117,7 +117,8 @@ bool PrintVerdict(double ratio, double seconds, double time_limit) {
   return is_good && is_quick;
 }
 
-/// ChooseDevice returns the first GPU where the backend is "cuda", or is "auto" and one can be used.
+/// ChooseDevice returns the first GPU where the backend is "cuda", or is "auto" and one can be
+/// used.
 gradsmith::Device ChooseDevice(const std::string& backend) {
   constexpr gradsmith::Device kGpu = {gradsmith::Backend::kCuda, 0};
   if (backend == "cpu") {

@@ -98,9 +98,7 @@ void Autoencoder::Backward(
   Transfer decoder(memory_);
   Check(gradsmith::ConvTransposeGrad<float>(
       memory_.context(), {.strides = kStrides, .pads = kPads},
-      {.dY = decoder.In(d_drawn),
-       .X = decoder.In(activations.code),
-       .W = decoder.In(w_b_.value)},
+      {.dY = decoder.In(d_drawn), .X = decoder.In(activations.code), .W = decoder.In(w_b_.value)},
       {.dX = decoder.Out(d_code),
        .dW = decoder.Out(w_b_.gradient),
        .dB = decoder.Out(bias_b_.gradient)}));

@@ -92,7 +92,8 @@ std::string HelpText() {
          "for a wrong option.\n\n";
   Describe(text, "--data FILE", "images, one per line: 64 pixels and a digit", defaults.data);
   Describe(text, "--output FILE", "PNG of originals above reconstructions", defaults.output);
-  Describe(text, "--device NAME", "cuda, cpu, or auto: the GPU where there is one", defaults.device);
+  Describe(
+      text, "--device NAME", "cuda, cpu, or auto: the GPU where there is one", defaults.device);
   Describe(text, "--epochs N", "passes over the training images", defaults.epochs);
   Describe(text, "--batch N", "images per step", defaults.batch);
   Describe(text, "--filters N", "the code has 4 values for each filter", defaults.filters);

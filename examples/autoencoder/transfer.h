@@ -87,13 +87,11 @@ class Transfer {
   }
 
   gradsmith::TensorView<float> Lend(const Tensor& tensor, Tensor* result) {
-    Lent& lent = lent_.emplace_back(
-        memory_.Take(tensor.values.size() * sizeof(float)), result);
+    Lent& lent = lent_.emplace_back(memory_.Take(tensor.values.size() * sizeof(float)), result);
     if (result == nullptr) {
       Check(lent.buffer.CopyFromHost(memory_.context(), tensor.values.data(), lent.buffer.size()));
     }
-    return {
-        static_cast<float*>(lent.buffer.data()), tensor.dims, memory_.context().device()};
+    return {static_cast<float*>(lent.buffer.data()), tensor.dims, memory_.context().device()};
   }
 
   DeviceMemory& memory_;

@@ -24,6 +24,8 @@ class RelaxedCapture {
   RelaxedCapture() { Driver().cuThreadExchangeStreamCaptureMode(&mode_); }
   RelaxedCapture(const RelaxedCapture&) = delete;
   RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+  RelaxedCapture(RelaxedCapture&&) = delete;
+  RelaxedCapture& operator=(RelaxedCapture&&) = delete;
   ~RelaxedCapture() { Driver().cuThreadExchangeStreamCaptureMode(&mode_); }
 
  private:

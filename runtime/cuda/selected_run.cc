@@ -34,8 +34,8 @@ std::size_t LimitBucket(std::size_t limit) {
   return limit == kNoLimit ? limit : std::bit_floor(limit);
 }
 
-/// Whether the plan is still the one to take. Decisions have changed since where the generation has;
-/// a plan whose own has not is kept, as building it anew may take seconds.
+/// Whether the plan is still the one to take. Decisions have changed since where the generation
+/// has; a plan whose own has not is kept, as building it anew may take seconds.
 bool Serves(const ProblemKey& key, SearchMode mode, ReadyPlan* ready) {
   DecisionCache& cache = DecisionCache::OfProcess();
   const std::uint64_t generation = cache.generation();
@@ -53,7 +53,8 @@ bool Serves(const ProblemKey& key, SearchMode mode, ReadyPlan* ready) {
 /// The context's policies and the library, for errors.
 std::string PolicyText(const Context& context, DataType type) {
   const std::size_t limit = context.workspace_arena()->limit();
-  return std::string(" (") + (IsDeterministic(context, type) ? "deterministic" : "any order of sums") +
+  return std::string(" (") +
+         (IsDeterministic(context, type) ? "deterministic" : "any order of sums") +
          (context.options().allow_tf32 ? ", TF32 allowed" : ", no TF32") + ", search mode " +
          std::string(ToString(context.search_mode())) +
          (limit == kNoLimit ? std::string(", no workspace limit")

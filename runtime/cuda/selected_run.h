@@ -41,6 +41,8 @@ class SpaceMaker {
   SpaceMaker() = default;
   SpaceMaker(const SpaceMaker&) = delete;
   SpaceMaker& operator=(const SpaceMaker&) = delete;
+  SpaceMaker(SpaceMaker&&) = delete;
+  SpaceMaker& operator=(SpaceMaker&&) = delete;
   virtual ~SpaceMaker() = default;
   [[nodiscard]] virtual std::unique_ptr<internal::SearchSpace> Make() const = 0;
 };

@@ -40,8 +40,8 @@ Status SumChannels(
     const TensorRef& sums,
     void* workspace);
 
-/// FillRandom writes `count` elements of a type, dense: values in [-1, 1) hashed from index and seed,
-/// float and double with all their bits, half and bf16 multiples of 1/64.
+/// FillRandom writes `count` elements of a type, dense: values in [-1, 1) hashed from index and
+/// seed, float and double with all their bits, half and bf16 multiples of 1/64.
 Status FillRandom(
     const DeviceInfo& device,
     CUstream stream,

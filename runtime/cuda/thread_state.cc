@@ -52,6 +52,8 @@ class ThreadStates {
   ThreadStates() = default;
   ThreadStates(const ThreadStates&) = delete;
   ThreadStates& operator=(const ThreadStates&) = delete;
+  ThreadStates(ThreadStates&&) = delete;
+  ThreadStates& operator=(ThreadStates&&) = delete;
   ~ThreadStates() {
     Free& free = FreeStates();
     const std::scoped_lock lock(free.mutex);

@@ -24,6 +24,8 @@ class CudnnHandle {
   static Result<std::unique_ptr<CudnnHandle>> Create();
   CudnnHandle(const CudnnHandle&) = delete;
   CudnnHandle& operator=(const CudnnHandle&) = delete;
+  CudnnHandle(CudnnHandle&&) = delete;
+  CudnnHandle& operator=(CudnnHandle&&) = delete;
   ~CudnnHandle();
 
   [[nodiscard]] cudnnHandle_t raw() const { return raw_; }

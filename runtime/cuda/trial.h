@@ -35,6 +35,8 @@ class Trial {
       const std::vector<TrialOperand>& operands);
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
+  Trial(Trial&&) = delete;
+  Trial& operator=(Trial&&) = delete;
   ~Trial();
 
   [[nodiscard]] CUstream stream() const { return stream_; }

@@ -24,6 +24,8 @@ const std::string kGraph = "graph/";
 const std::string kLegacy = "legacy/";
 const std::string kDirect = "own/direct";
 
+constexpr int kAligned = 16;
+
 /// Where candidates come from, in the order in which they are asked for.
 enum Source : unsigned char { kHeuristicA, kFallback, kLegacyApi };
 constexpr int kSources = 3;
@@ -115,6 +117,12 @@ Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, int
     return handle.status();
   }
   if (source == kLegacyApi) {
+    // It takes no alignment, and reads 16 bytes at once: the fault would end the context.
+    for (const int alignment : form.inner.alignment) {
+      if (alignment < kAligned) {
+        return Unsupported("the legacy API takes aligned addresses only");
+      }
+    }
     return ListLegacy(**handle, form.inner, form.name + kLegacy);
   }
   const Result<const cuda::OperationGraph*> graph = GraphOf(form);

@@ -25,6 +25,8 @@ class DeviceBlock final : public Memory {
   }
   DeviceBlock(const DeviceBlock&) = delete;
   DeviceBlock& operator=(const DeviceBlock&) = delete;
+  DeviceBlock(DeviceBlock&&) = delete;
+  DeviceBlock& operator=(DeviceBlock&&) = delete;
   ~DeviceBlock() override {
     const cuda::CurrentDevice current(device_);
     buffer_ = cuda::Buffer();
