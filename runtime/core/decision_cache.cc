@@ -138,7 +138,7 @@ void DecisionCache::Store(
   // Said once: what is wrong with the file now will be wrong with the next choice.
   if (const Status status = file_->Append({key, decision, problem});
       !status.ok() && !cannot_write_.exchange(true)) {
-    Warn("the choice of kernels is not remembered: " + status.message());
+    Warn("the choice of a kernel is not remembered: " + status.message());
   }
 }
 

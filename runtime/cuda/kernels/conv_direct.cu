@@ -323,13 +323,21 @@ __device__ double SumBlock(double share) {
   return shares[0];
 }
 
-/// Half a unit in the last place, as a part of the number.
+/// Bits of the significand where sums may be rounded twice; 0 where nobody asks.
 template <typename T>
-constexpr double kRounding = 0;
+constexpr int kDigits = 0;
 template <>
-constexpr double kRounding<__half> = 0x1.0p-11;
+constexpr int kDigits<__half> = 11;
 template <>
-constexpr double kRounding<__nv_bfloat16> = 0x1.0p-9;
+constexpr int kDigits<__nv_bfloat16> = 8;
+
+/// Half a unit in the last place of a number.
+template <typename T>
+__device__ double HalfUnit(double number) {
+  int exponent = 0;
+  frexp(number, &exponent);
+  return scalbn(1.0, exponent - kDigits<T> - 1);
+}
 
 template <typename T>
 __device__ void Record(double stored, double expected, DifferenceSums* difference) {
@@ -340,7 +348,7 @@ __device__ void Record(double stored, double expected, DifferenceSums* differenc
   }
   const double error = fabs(stored - expected);
   // A little more than one rounding, for what the sums in float are off.
-  if (kRounding<T> > 0 && error > 1.02 * kRounding<T> * fabs(expected) + 1e-6) {
+  if (kDigits<T> > 0 && error > 1.02 * HalfUnit<T>(expected) + 1e-6) {
     atomicAdd(&difference->rounded_twice, 1ULL);
   }
   atomicAdd(&difference->squared_error, error * error);
