@@ -69,6 +69,9 @@ class SearchSpace {
   /// another way to compute it.
   virtual Status Check(Plan& plan) = 0;
 
+  /// Relax lowers what Check demands, for when no candidate is left; false where it cannot.
+  virtual bool Relax() { return false; }
+
   /// Time returns the milliseconds of one run with cold caches.
   virtual Result<double> Time(Plan& plan) = 0;
 };

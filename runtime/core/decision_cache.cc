@@ -132,10 +132,13 @@ void DecisionCache::Store(
     }
     entries_.Insert(key, {decision, problem});
   }
-  if (file_ != nullptr) {
-    if (const Status status = file_->Append({key, decision, problem}); !status.ok()) {
-      Warn("the choice of a kernel is not remembered: " + status.message());
-    }
+  if (file_ == nullptr || cannot_write_) {
+    return;
+  }
+  // Said once: what is wrong with the file now will be wrong with the next choice.
+  if (const Status status = file_->Append({key, decision, problem});
+      !status.ok() && !cannot_write_.exchange(true)) {
+    Warn("the choice of kernels is not remembered: " + status.message());
   }
 }
 

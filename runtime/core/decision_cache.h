@@ -82,6 +82,7 @@ class DecisionCache {
   LruMap<ProblemKey, Entry, ProblemKeyHash> entries_;
   std::unordered_set<ProblemKey, ProblemKeyHash> searching_;
   std::atomic<std::uint64_t> generation_ = 0;
+  std::atomic<bool> cannot_write_ = false;
 };
 
 }  // namespace gradsmith::internal

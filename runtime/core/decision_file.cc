@@ -124,8 +124,12 @@ Status CheckIsOurs(const std::string& path, std::string_view text) {
 }
 
 Status MakeFolder(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) {
+    return {};  // the current one
+  }
   std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  std::filesystem::create_directories(folder, error);
   return error ? Internal("cannot make the folder of " + path + ": " + error.message()) : Status();
 }
 

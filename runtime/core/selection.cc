@@ -231,8 +231,12 @@ std::string WhyFiltered(const Candidate& candidate, const SearchPolicy& policy) 
 }
 
 Result<Selected> Select(SearchSpace& space, const SearchPolicy& policy) {
-  return policy.mode == SearchMode::kBenchmark ? TakeFastest(space, policy)
-                                               : TakeFirst(space, policy);
+  const auto select = policy.mode == SearchMode::kBenchmark ? &TakeFastest : &TakeFirst;
+  Result<Selected> selected = select(space, policy);
+  while (!selected.ok() && selected.status().code() == StatusCode::kUnsupported && space.Relax()) {
+    selected = select(space, policy);
+  }
+  return selected;
 }
 
 }  // namespace gradsmith::internal

@@ -13,8 +13,8 @@ namespace gradsmith::cuda {
 
 namespace {
 
-/// cuLibraryLoadData and cuStreamGetId came with it.
-constexpr int kOldestDriver = 12000;
+/// cuLibraryEnumerateKernels came with it.
+constexpr int kOldestDriver = 12040;
 /// The kernels are compiled for it and later.
 constexpr int kOldestCapability = 75;
 
@@ -38,7 +38,7 @@ Result<int> CheckedDriverVersion() {
   if (version < kOldestDriver) {
     return Unsupported(
         "the NVIDIA driver serves CUDA " + std::to_string(version / 1000) + "." +
-        std::to_string(version % 1000 / 10) + "; expected 12.0 or later");
+        std::to_string(version % 1000 / 10) + "; expected 12.4 or later");
   }
   return version;
 }

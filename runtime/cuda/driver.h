@@ -45,7 +45,9 @@
   X(cuEventSynchronize)                \
   X(cuEventElapsedTime)                \
   X(cuLibraryLoadData)                 \
-  X(cuLibraryGetKernel)                \
+  X(cuLibraryGetKernelCount)           \
+  X(cuLibraryEnumerateKernels)         \
+  X(cuKernelGetName)                   \
   X(cuKernelSetAttribute)              \
   X(cuLaunchKernel)
 

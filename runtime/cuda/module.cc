@@ -1,10 +1,11 @@
 #include "cuda/module.h"
 
 #include <map>
-#include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cuda/capture.h"
 #include "cuda/driver.h"
 #include "cuda/kernel_images.h"
 
@@ -12,51 +13,58 @@ namespace gradsmith::cuda {
 
 namespace {
 
-Result<std::vector<CUlibrary>> LoadImages() {
-  std::vector<CUlibrary> libraries;
+using KernelMap = std::map<std::string, CUkernel, std::less<>>;
+
+/// Adds the kernels of one image under their names.
+Status AddImage(const KernelImage& image, KernelMap* kernels) {
+  const DriverApi& driver = Driver();
+  const std::string doing = std::string("loading the kernels of ") + image.name;
+  CUlibrary library = nullptr;
+  unsigned count = 0;
+  if (Status status = ToStatus(
+          driver.cuLibraryLoadData(&library, image.bytes, nullptr, nullptr, 0, nullptr, nullptr, 0),
+          doing);
+      !status.ok()) {
+    return status;
+  }
+  if (Status status = ToStatus(driver.cuLibraryGetKernelCount(&count, library), doing);
+      !status.ok()) {
+    return status;
+  }
+  std::vector<CUkernel> found(count);
+  Status status = ToStatus(driver.cuLibraryEnumerateKernels(found.data(), count, library), doing);
+  for (std::size_t i = 0; i < found.size() && status.ok(); ++i) {
+    const char* name = nullptr;
+    status = ToStatus(driver.cuKernelGetName(&name, found[i]), doing);
+    if (status.ok()) {
+      kernels->emplace(name, found[i]);
+    }
+  }
+  return status;
+}
+
+Result<KernelMap> LoadImages() {
+  // Loading is refused to a thread that captures, unless it says that it knows.
+  const RelaxedCapture relaxed;
+  KernelMap kernels;
   for (const KernelImage& image : KernelImages()) {
-    libraries.emplace_back();
-    if (Status status = ToStatus(
-            Driver().cuLibraryLoadData(
-                &libraries.back(), image.bytes, nullptr, nullptr, 0, nullptr, nullptr, 0),
-            std::string("loading the kernels of ") + image.name);
-        !status.ok()) {
+    if (Status status = AddImage(image, &kernels); !status.ok()) {
       return status;
     }
   }
-  return libraries;
-}
-
-Result<CUkernel> FindIn(const std::vector<CUlibrary>& libraries, const char* name) {
-  CUresult result = CUDA_ERROR_NOT_FOUND;
-  for (const CUlibrary library : libraries) {
-    CUkernel kernel = nullptr;
-    result = Driver().cuLibraryGetKernel(&kernel, library, name);
-    if (result == CUDA_SUCCESS) {
-      return kernel;
-    }
-  }
-  return ToStatus(result, std::string("finding the kernel ") + name);
+  return kernels;
 }
 
 }  // namespace
 
 Result<CUkernel> FindKernel(const char* name) {
-  static const auto& libraries = *new Result<std::vector<CUlibrary>>(LoadImages());
-  static auto& mutex = *new std::mutex;
-  static auto& kernels = *new std::map<std::string, CUkernel, std::less<>>;
-  if (!libraries.ok()) {
-    return libraries.status();
+  static const auto& kernels = *new Result<KernelMap>(LoadImages());
+  if (!kernels.ok()) {
+    return kernels.status();
   }
-  const std::scoped_lock lock(mutex);
-  if (const auto found = kernels.find(name); found != kernels.end()) {
-    return found->second;
-  }
-  Result<CUkernel> kernel = FindIn(*libraries, name);
-  if (kernel.ok()) {
-    kernels.emplace(name, *kernel);
-  }
-  return kernel;
+  const auto found = kernels->find(std::string_view(name));
+  return found == kernels->end() ? Result<CUkernel>(Internal(std::string("no kernel ") + name))
+                                 : found->second;
 }
 
 Status LaunchAny(CUkernel kernel, const LaunchShape& shape, CUstream stream, void** arguments) {

@@ -11,7 +11,7 @@
 namespace gradsmith::cuda {
 
 /// FindKernel returns one of our own kernels (cuda/kernels/*.cu) by its extern "C" name. Looking up
-/// takes a lock: keep the result, it stays good on every device.
+/// compares names: keep the result, it stays good on every device.
 Result<CUkernel> FindKernel(const char* name);
 
 /// Grid is the shape of a launch: blocks, threads of a block, and dynamic shared memory in bytes.

@@ -105,6 +105,10 @@ MakeReady(const Context& context, DataType type, const ProblemKey& key, const Sp
       const Status status = decision.status();
       return Status(status.code(), status.message() + PolicyText(context, type));
     }
+    if (searched != nullptr) {
+      // What replaces an older decision makes a new generation, to which this plan belongs.
+      ready.generation = cache.generation();
+    }
     ready.mode = decision->mode;
     ready.id = decision->id;
     ready.plan = searched != nullptr ? std::move(searched) : Rebuild(key, *decision, *space);
@@ -118,7 +122,9 @@ MakeReady(const Context& context, DataType type, const ProblemKey& key, const Sp
 }  // namespace
 
 Result<const DeviceInfo*> OpenCall(const Context& context) {
-  return DeviceInfo::Open(context.device().index);
+  Result<const DeviceInfo*> device = DeviceInfo::Open(context.device().index);
+  // Without cuDNN our own kernels would do all the work, slowly and silently.
+  return device.ok() && !LoadCudnn().ok() ? LoadCudnn().status() : device;
 }
 
 bool IsDeterministic(const Context& context, DataType type) {

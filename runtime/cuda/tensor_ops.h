@@ -56,6 +56,9 @@ struct Difference {
   double squared_expected = 0;   ///< sum of b^2
   double largest_error = 0;      ///< max |a - b|
   std::uint64_t not_finite = 0;  ///< elements where a or b is NaN or infinite; left out above
+  /// Elements further from b than one rounding of their type, told by conv::CheckSample alone.
+  std::uint64_t rounded_twice = 0;
+  std::uint64_t compared = 0;  ///< elements, by conv::CheckSample alone
 };
 
 /// CompareTensors writes the difference of a and b, which have the same dims, to device memory.

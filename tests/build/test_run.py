@@ -44,6 +44,12 @@ def test_arguments_that_mean_nothing_are_refused(verb: str) -> None:
     assert result.stderr == f"run: {verb} takes no arguments, but got --fast\n"
 
 
+def test_benchmark_of_the_gpu_says_what_is_missing(tmp_path: Path) -> None:
+    result = run("bench", "--gpu", path=tmp_path)
+    assert result.returncode == 1
+    assert result.stderr.startswith("run: the benchmark of the GPU needs an NVIDIA GPU (nvidia-smi finds none); ")
+
+
 @pytest.mark.parametrize("verb", ["demo", "test", "bench", "lint"])
 def test_missing_system_packages_are_named(tmp_path: Path, verb: str) -> None:
     """With an empty path there is no compiler, and no apt to install one with."""

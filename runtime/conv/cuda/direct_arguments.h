@@ -62,6 +62,8 @@ struct DifferenceSums {
   double squared_expected;
   double largest_error;
   unsigned long long not_finite;
+  unsigned long long rounded_twice;
+  unsigned long long compared;
 };
 
 }  // namespace gradsmith::conv::direct

@@ -36,6 +36,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
       override;
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
   Status Check(internal::Plan& plan) override;
+  bool Relax() override;
   Result<double> Time(internal::Plan& plan) override;
 
  private:
@@ -49,6 +50,8 @@ class ConvSearchSpace final : public internal::SearchSpace {
   Task task_;
   std::array<void*, kOperands> operands_;
   bool allow_tf32_;
+  /// Sums of half or bf16 that are added to must be rounded once.
+  bool rounds_once_;
   std::vector<Form> forms_;
   std::map<std::string, cuda::OperationGraph> graphs_;
   std::unique_ptr<cuda::Trial> trial_;

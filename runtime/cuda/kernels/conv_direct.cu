@@ -323,12 +323,26 @@ __device__ double SumBlock(double share) {
   return shares[0];
 }
 
+/// Half a unit in the last place, as a part of the number.
+template <typename T>
+constexpr double kRounding = 0;
+template <>
+constexpr double kRounding<__half> = 0x1.0p-11;
+template <>
+constexpr double kRounding<__nv_bfloat16> = 0x1.0p-9;
+
+template <typename T>
 __device__ void Record(double stored, double expected, DifferenceSums* difference) {
+  atomicAdd(&difference->compared, 1ULL);
   if (!isfinite(stored) || !isfinite(expected)) {
     atomicAdd(&difference->not_finite, 1ULL);
     return;
   }
   const double error = fabs(stored - expected);
+  // A little more than one rounding, for what the sums in float are off.
+  if (kRounding<T> > 0 && error > 1.02 * kRounding<T> * fabs(expected) + 1e-6) {
+    atomicAdd(&difference->rounded_twice, 1ULL);
+  }
   atomicAdd(&difference->squared_error, error * error);
   atomicAdd(&difference->squared_expected, expected * expected);
   // Numbers that are not negative are ordered as their bits are.
@@ -352,7 +366,7 @@ __device__ void Check(
   if (threadIdx.x == 0) {
     const std::int64_t offset = Offset(ResultStrides(arguments), position);
     const double old = before == nullptr ? 0 : Convert<double>(before[offset]);
-    Record(Convert<double>(result[offset]), old + sum, difference);
+    Record<T>(Convert<double>(result[offset]), old + sum, difference);
   }
 }
 

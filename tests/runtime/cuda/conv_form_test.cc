@@ -98,16 +98,18 @@ TEST(FormsOf, OddStridesMayBeCopied) {
   }
 }
 
-TEST(FormsOf, EveryFormAddsWhereTheTaskDoes) {
-  for (const bool accumulate : {false, true}) {
+TEST(FormsOf, ACopiedResultIsAddedToInItsCopy) {
+  for (const Primitive primitive :
+       {Primitive::kForward, Primitive::kBackwardData, Primitive::kBackwardFilter}) {
     for (const Operand odd : {kX, kW, kY}) {
-      Task task = Dense(Primitive::kBackwardFilter);
-      task.accumulate = accumulate;
+      Task task = Dense(primitive);
+      task.accumulate = true;
       task.alignment.at(odd) = 4;
       const std::vector<Form> forms = FormsOf(task);
       ASSERT_EQ(forms.size(), 2U);
-      EXPECT_EQ(forms[0].inner.accumulate, accumulate);  // its copy of the result is added to
-      EXPECT_EQ(forms[1].inner.accumulate, accumulate);
+      EXPECT_TRUE(forms[0].inner.accumulate);
+      EXPECT_TRUE(forms[0].copied.at(odd));
+      EXPECT_TRUE(forms[1].inner.accumulate);
     }
   }
 }

@@ -1,0 +1,166 @@
+#include <array>
+#include <stdexcept>
+#include <string>
+
+#include "gpu/cases.h"
+#include "gradsmith/cache.h"
+
+namespace gradsmith::bench {
+
+namespace {
+
+/// The tensors of a set of arguments.
+enum Tensor : std::uint8_t {
+  kX,
+  kDY,
+  kY,
+  kDX,
+  kScale,
+  kB,
+  kDScale,
+  kDBias,
+  kRunningMean,
+  kRunningVar,
+  kSavedMean,
+  kSavedInvStd,
+  kTensors
+};
+
+template <typename T, typename T1, typename T2>
+class BatchNormCase {
+ public:
+  BatchNormCase(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options)
+      : gpu_(gpu),
+        case_options_(options),
+        dims_(suite_case.Numbers("shape")),
+        strides_(StridesOf(dims_, suite_case.channels_last())),
+        sets_(MakeSets(gpu, dims_)),
+        device_(gpu->Options().device) {}
+
+  JsonObject Measure() {
+    Require(ClearCache());
+    ContextOptions options = gpu_->Options();
+    options.search_mode = SearchMode::kBenchmark;
+    options.search_budget_seconds = case_options_.budget_seconds;
+    const Context context(options);
+    for (int set = 0; set < sets_.count(); ++set) {
+      Require(Forward(context, set));  // also writes the statistics that the gradient reads
+    }
+    JsonObject result;
+    result.Add("sets", sets_.count());
+    result.Add("set_bytes", static_cast<double>(sets_.set_bytes()));
+    JsonObject ours;
+    ours.Add("forward", Time([&](int set) { return Forward(context, set); }));
+    ours.Add("backward", Time([&](int set) { return Backward(context, set); }));
+    result.Add("ours", ours);
+    Save(context);
+    return result;
+  }
+
+ private:
+  static ArgumentSets MakeSets(Gpu* gpu, const Dims& dims) {
+    const std::int64_t elements = NumElements(dims);
+    std::vector<ArgumentSets::Tensor> tensors;
+    for (int tensor = 0; tensor < kTensors; ++tensor) {
+      if (tensor < kScale) {
+        tensors.push_back({kDataTypeOf<T>, elements});
+      } else {
+        tensors.push_back({tensor < kRunningMean ? kDataTypeOf<T1> : kDataTypeOf<T2>, dims[1]});
+      }
+    }
+    return {gpu, tensors};
+  }
+
+  template <typename E>
+  [[nodiscard]] TensorView<E> Image(int set, Tensor tensor) const {
+    return {static_cast<E*>(sets_.At(set, tensor)), dims_, strides_, device_};
+  }
+  template <typename E>
+  [[nodiscard]] TensorView<E> Channels(int set, Tensor tensor) const {
+    return {static_cast<E*>(sets_.At(set, tensor)), {dims_[1]}, device_};
+  }
+
+  Status Forward(const Context& context, int set) const {
+    BatchNormalizationInputs<T, T1, T2> inputs;
+    inputs.X = Image<T>(set, kX);
+    inputs.scale = Channels<T1>(set, kScale);
+    inputs.B = Channels<T1>(set, kB);
+    inputs.running_mean = Channels<T2>(set, kRunningMean);
+    inputs.running_var = Channels<T2>(set, kRunningVar);
+    BatchNormalizationOutputs<T, T1, T2> outputs;
+    outputs.Y = Image<T>(set, kY);
+    outputs.running_mean = Channels<T2>(set, kRunningMean);
+    outputs.running_var = Channels<T2>(set, kRunningVar);
+    outputs.saved_mean = Channels<T2>(set, kSavedMean);
+    outputs.saved_inv_std = Channels<T2>(set, kSavedInvStd);
+    return BatchNormalization<T, T1, T2>(context, {}, inputs, outputs);
+  }
+
+  Status Backward(const Context& context, int set) const {
+    BatchNormalizationGradInputs<T, T1, T2> inputs;
+    inputs.dY = Image<T>(set, kDY);
+    inputs.X = Image<T>(set, kX);
+    inputs.scale = Channels<T1>(set, kScale);
+    inputs.saved_mean = Channels<T2>(set, kSavedMean);
+    inputs.saved_inv_std = Channels<T2>(set, kSavedInvStd);
+    BatchNormalizationGradOutputs<T, T1, T2> outputs;
+    outputs.dX = Image<T>(set, kDX);
+    outputs.dScale = Channels<T1>(set, kDScale);
+    outputs.dBias = Channels<T1>(set, kDBias);
+    return BatchNormalizationGrad<T, T1, T2>(context, {}, inputs, outputs);
+  }
+
+  JsonObject Time(const Gpu::Call& call) {
+    if (Status status = call(0); !status.ok()) {
+      return JsonObject().Add("error", status.message());
+    }
+    return gpu_->Time(sets_.count(), case_options_.samples, call).Json();
+  }
+
+  void Save(const Context& context) {
+    if (case_options_.save.empty()) {
+      return;
+    }
+    Require(Forward(context, 0));
+    Require(Backward(context, 0));
+    constexpr std::array<const char*, kTensors> kNames = {
+        "X",     "dY",           "Y",           "dX",         "scale",        "B", "dScale",
+        "dBias", "running_mean", "running_var", "saved_mean", "saved_inv_std"};
+    for (int tensor = 0; tensor < kTensors; ++tensor) {
+      sets_.Save(
+          *gpu_, tensor,
+          case_options_.save + "/" + kNames.at(static_cast<std::size_t>(tensor)) + ".bin");
+    }
+  }
+
+  Gpu* gpu_;
+  CaseOptions case_options_;
+  Dims dims_;
+  Strides strides_;
+  ArgumentSets sets_;
+  Device device_;
+};
+
+}  // namespace
+
+JsonObject MeasureBatchNorm(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
+  const std::string types = suite_case.Text("type") + "/" + suite_case.Text("scale_type");
+  if (types == "f16/f32") {
+    return BatchNormCase<MLFloat16, float, float>(gpu, suite_case, options).Measure();
+  }
+  if (types == "f16/f16") {
+    return BatchNormCase<MLFloat16, MLFloat16, float>(gpu, suite_case, options).Measure();
+  }
+  if (types == "bf16/f32") {
+    return BatchNormCase<BFloat16, float, float>(gpu, suite_case, options).Measure();
+  }
+  if (types == "f32/f32") {
+    return BatchNormCase<float, float, float>(gpu, suite_case, options).Measure();
+  }
+  if (types == "f64/f64") {
+    return BatchNormCase<double, double, double>(gpu, suite_case, options).Measure();
+  }
+  throw std::runtime_error("unknown types " + types);
+}
+
+}  // namespace gradsmith::bench

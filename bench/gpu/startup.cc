@@ -1,0 +1,158 @@
+#include <array>
+#include <string>
+#include <vector>
+
+#include "cuda/thread_state.h"
+#include "gpu/cases.h"
+
+/// What calls cost the host.
+namespace gradsmith::bench {
+
+namespace {
+
+/// A 3x3 convolution of half in NHWC, size kept.
+class SmallConv {
+ public:
+  SmallConv(std::int64_t images, std::int64_t channels, std::int64_t size, std::int64_t filters)
+      : x_({images, channels, size, size}),
+        w_({filters, channels, 3, 3}),
+        y_({images, filters, size, size}),
+        db_({filters}) {
+    for (Tensor* tensor : {&x_, &w_, &y_, &dx_, &dw_, &db_}) {
+      if (tensor->dims.empty()) {
+        tensor->dims = tensor == &dx_ ? x_.dims : w_.dims;
+      }
+      tensor->memory = Take(DeviceBuffer::Allocate(kDevice, tensor->Bytes()));
+    }
+  }
+
+  void Fill(Gpu* gpu) {
+    for (const Tensor* tensor : {&x_, &w_, &y_}) {
+      gpu->FillRandom(DataType::kMLFloat16, tensor->memory.data(), tensor->Bytes());
+    }
+    gpu->Wait();
+  }
+
+  [[nodiscard]] Status Call(const Context& context, int outputs) const {
+    ConvGradInputs<MLFloat16> inputs;
+    inputs.dY = y_.View();
+    inputs.X = x_.View();
+    inputs.W = w_.View();
+    ConvGradOutputs<MLFloat16> wanted;
+    wanted.dW = dw_.View();
+    if (outputs == 3) {
+      wanted.dX = dx_.View();
+      wanted.dB = db_.View();
+    }
+    return ConvGrad<MLFloat16>(context, {.pads = {1, 1, 1, 1}}, inputs, wanted);
+  }
+
+ private:
+  static constexpr Device kDevice = {Backend::kCuda, 0};
+
+  struct Tensor {
+    Dims dims = {};
+    DeviceBuffer memory = {};
+
+    [[nodiscard]] std::size_t Bytes() const {
+      return static_cast<std::size_t>(NumElements(dims)) * sizeof(MLFloat16);
+    }
+    [[nodiscard]] TensorView<MLFloat16> View() const {
+      return {
+          static_cast<MLFloat16*>(memory.data()), dims, StridesOf(dims, dims.size() > 2), kDevice};
+    }
+  };
+
+  Tensor x_;
+  Tensor w_;
+  Tensor y_;
+  Tensor dx_;
+  Tensor dw_;
+  Tensor db_;
+};
+
+/// Microseconds of a call, median of 1,000 of them; the stream is emptied in between, so that none
+/// waits for room in its queue.
+double
+HostMicroseconds(const Gpu& gpu, const Context& context, const SmallConv& conv, int outputs) {
+  constexpr int kRounds = 50;
+  constexpr int kCallsOfRound = 20;
+  std::vector<double> times;
+  for (int round = -1; round < kRounds; ++round) {
+    for (int i = 0; i < kCallsOfRound; ++i) {
+      const Stopwatch watch;
+      Require(conv.Call(context, outputs));
+      if (round >= 0) {
+        times.push_back(watch.Seconds() * 1e6);
+      }
+    }
+    gpu.Wait();
+  }
+  return Median(&times);
+}
+
+double MillisecondsOf(const std::function<void()>& what) {
+  const Stopwatch watch;
+  what();
+  return watch.Seconds() * 1e3;
+}
+
+}  // namespace
+
+JsonObject MeasureHostTime(Gpu* gpu) {
+  ContextOptions options = gpu->Options();
+  options.search_mode = SearchMode::kBenchmark;
+  options.search_budget_seconds = 1;
+  const Context context(options);
+  SmallConv conv(2, 16, 8, 16);
+  conv.Fill(gpu);
+  const double three = HostMicroseconds(*gpu, context, conv, 3);
+  const double one = HostMicroseconds(*gpu, context, conv, 1);
+  return JsonObject().Add("outputs_3", three).Add("outputs_1", one);
+}
+
+JsonObject MeasureFirstCalls(SearchMode mode, double budget_seconds) {
+  constexpr std::array<std::array<std::int64_t, 4>, 7> kShapes = {
+      {{32, 64, 28, 64},
+       {16, 128, 14, 128},
+       {64, 32, 30, 48},
+       {8, 256, 20, 128},
+       {24, 96, 26, 96},
+       {48, 80, 18, 64},
+       {12, 192, 22, 160}}};
+  JsonObject result;
+  const Device device = {Backend::kCuda, 0};
+  result.Add("device_ms", MillisecondsOf([&] { Require(CheckDevice(device)); }));
+  Gpu gpu;
+  result.Add("handle_ms", MillisecondsOf([&] {
+               Require(cuda::ThreadState::OfThisThread(gpu.info()).handle().status());
+             }));
+  ContextOptions options = gpu.Options();
+  options.search_mode = mode;
+  options.search_budget_seconds = budget_seconds;
+  const Context context(options);
+  std::vector<double> later;
+  for (const auto& [images, channels, size, filters] : kShapes) {
+    SmallConv conv(images, channels, size, filters);
+    conv.Fill(&gpu);
+    const double milliseconds = MillisecondsOf([&] {
+      Require(conv.Call(context, 3));
+      gpu.Wait();
+    });
+    const double again = MillisecondsOf([&] {
+      Require(conv.Call(context, 3));
+      gpu.Wait();
+    });
+    if (&images == &kShapes.front().front()) {
+      result.Add("first_ms", milliseconds).Add("first_again_ms", again);
+    } else {
+      later.push_back(milliseconds);
+    }
+  }
+  const double median = Median(&later);
+  return result.Add("new_shape_ms", median)
+      .Add("new_shape_quickest_ms", later.front())
+      .Add("new_shape_slowest_ms", later.back());
+}
+
+}  // namespace gradsmith::bench
