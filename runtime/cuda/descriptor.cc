@@ -116,10 +116,9 @@ Result<std::vector<Descriptor>> Descriptor::Children(
     cudnnBackendAttributeName_t attribute,
     cudnnBackendDescriptorType_t type) const {
   // Of an engine's knobs cuDNN does not tell the number beforehand: there are at most so many.
-  const Result<std::int64_t> count =
-      attribute == CUDNN_ATTR_ENGINECFG_KNOB_CHOICES
-          ? Result<std::int64_t>(CUDNN_KNOB_TYPE_COUNTS)
-          : Count(attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR);
+  const Result<std::int64_t> count = attribute == CUDNN_ATTR_ENGINECFG_KNOB_CHOICES
+                                         ? Result<std::int64_t>(CUDNN_KNOB_TYPE_COUNTS)
+                                         : Count(attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR);
   if (!count.ok()) {
     return count.status();
   }

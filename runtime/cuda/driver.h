@@ -45,9 +45,9 @@
   X(cuEventSynchronize)                \
   X(cuEventElapsedTime)                \
   X(cuLibraryLoadData)                 \
-  X(cuLibraryGetKernelCount) \
-  X(cuLibraryEnumerateKernels) \
-  X(cuKernelGetName)                \
+  X(cuLibraryGetKernelCount)           \
+  X(cuLibraryEnumerateKernels)         \
+  X(cuKernelGetName)                   \
   X(cuKernelSetAttribute)              \
   X(cuLaunchKernel)
 

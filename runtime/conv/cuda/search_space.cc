@@ -237,7 +237,8 @@ Status ConvSearchSpace::Check(Plan& plan) {
     return difference.status();
   }
   // By chance, or where terms cancel, a few are further off.
-  if (constexpr int kFew = 20; rounds_once_ && difference->rounded_twice > difference->compared / kFew) {
+  if (constexpr int kFew = 20;
+      rounds_once_ && difference->rounded_twice > difference->compared / kFew) {
     return Unsupported("rounds what it adds twice");
   }
   return cuda::CheckDifference(*difference, task_.problem.type, TermsOf(task_), allow_tf32_);

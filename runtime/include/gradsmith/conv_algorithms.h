@@ -85,6 +85,8 @@ class ConvAlgorithms {
 
   ConvAlgorithms(ConvAlgorithms&&) noexcept;
   ConvAlgorithms& operator=(ConvAlgorithms&&) noexcept;
+  ConvAlgorithms(const ConvAlgorithms&) = delete;
+  ConvAlgorithms& operator=(const ConvAlgorithms&) = delete;
   ~ConvAlgorithms();
 
   /// List returns all algorithms, whatever the policies, by source, each source's best first by

@@ -145,10 +145,7 @@ MakeConvTransposeGrad(const ConvShape& shape, DataType type, Layout layout, Rand
 
 /// BatchNormalization with all its outputs.
 inline OpCall MakeBatchNorm(const Sizes& x, DataType type, Layout layout, Random& random) {
-  OpCall call{
-      .name = LayoutName(layout),
-      .op = "BatchNormalization",
-      .types = {type, type, type}};
+  OpCall call{.name = LayoutName(layout), .op = "BatchNormalization", .types = {type, type, type}};
   const auto channels = [&] { return MakeTensor(type, {x[1]}); };
   call.inputs = {MakeTensor(type, x, layout), channels(), channels(), channels(), channels()};
   call.outputs = {MakeTensor(type, x, layout), channels(), channels(), channels(), channels()};
@@ -159,9 +156,7 @@ inline OpCall MakeBatchNorm(const Sizes& x, DataType type, Layout layout, Random
 /// Inputs (dY, X, scale, saved_mean, saved_inv_std), outputs (dX, dScale, dBias).
 inline OpCall MakeBatchNormGrad(const Sizes& x, DataType type, Layout layout, Random& random) {
   OpCall call{
-      .name = LayoutName(layout),
-      .op = "BatchNormalizationGrad",
-      .types = {type, type, type}};
+      .name = LayoutName(layout), .op = "BatchNormalizationGrad", .types = {type, type, type}};
   const auto channels = [&] { return MakeTensor(type, {x[1]}); };
   call.inputs = {
       MakeTensor(type, x, layout), MakeTensor(type, x, layout), channels(), channels(), channels()};
