@@ -23,14 +23,17 @@ struct CandidateNotes {
   bool reduced_precision = false;
   /// Its code is compiled when the plan is built, which takes up to seconds.
   bool runtime_compiled = false;
+  /// Sums in numbers of a fixed range, so that large values may come out as NaN or infinite: taken
+  /// only where all candidates are compared.
+  bool may_overflow = false;
   /// Known to be wrong or to crash in this version of the library that it comes from.
   bool known_bad = false;
 };
 
 /// Candidate is one way to compute a problem, not built yet.
 struct Candidate {
-  /// Source, engine and knobs, for example "graph/engine 67/2=1,5=0": names the candidate to the user
-  /// and is all that it takes to build it again.
+  /// Source, engine and knobs, for example "graph/engine 67/2=1,5=0": names the candidate to the
+  /// user and is all that it takes to build it again.
   std::string id;
   /// The part of the id that knobs vary: candidates of one engine are tried in turn with others.
   std::string engine;
@@ -55,9 +58,9 @@ class SearchSpace {
   /// What is computed, for messages: op, types, shapes, layout, alignment.
   [[nodiscard]] virtual std::string Describe() const = 0;
 
-  /// Candidates come in batches, the most promising first, so that a quick choice need not list all.
-  /// An empty batch may be followed by others. Candidates that could not even be listed are added to
-  /// `rejections`.
+  /// Candidates come in batches, the most promising first, so that a quick choice need not list
+  /// all. An empty batch may be followed by others. Candidates that could not even be listed are
+  /// added to `rejections`.
   [[nodiscard]] virtual int batches() const = 0;
   virtual std::vector<Candidate> List(int batch, std::vector<Rejection>* rejections) = 0;
 

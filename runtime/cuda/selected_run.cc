@@ -58,11 +58,8 @@ Status NoSearch(const SearchSpace& space) {
       "graph; run or prepare the call once before (Context::ForPreparing)");
 }
 
-Result<ReadyPlan> MakeReady(
-    const Context& context,
-    DataType type,
-    const ProblemKey& key,
-    const SpaceMaker& maker) {
+Result<ReadyPlan>
+MakeReady(const Context& context, DataType type, const ProblemKey& key, const SpaceMaker& maker) {
   DecisionCache& cache = DecisionCache::OfProcess();
   const SearchMode mode = context.search_mode();
   const std::unique_ptr<SearchSpace> space = maker.Make();
@@ -128,9 +125,8 @@ void AddPolicy(
 
 int AlignmentClass(const void* address, DataType type) {
   constexpr int kVector = 16;
-  return reinterpret_cast<std::uintptr_t>(address) % kVector == 0
-             ? kVector
-             : static_cast<int>(SizeOf(type));
+  return reinterpret_cast<std::uintptr_t>(address) % kVector == 0 ? kVector
+                                                                  : static_cast<int>(SizeOf(type));
 }
 
 Status RunSelected(
@@ -139,7 +135,8 @@ Status RunSelected(
     DataType type,
     const internal::ProblemKey& key,
     std::span<void* const> operands,
-    const SpaceMaker& maker) {
+    const SpaceMaker& maker,
+    std::span<const double> scalars) {
   ThreadState& state = ThreadState::OfThisThread(device);
   ReadyPlan* ready = state.plans().Find(key);
   if (ready == nullptr || !Serves(*ready, context.search_mode())) {
@@ -157,7 +154,7 @@ Status RunSelected(
   if (context.preparing()) {
     return {};
   }
-  return plan.Run({context.options().stream, operands, lease->address});
+  return plan.Run({context.options().stream, operands, lease->address, scalars});
 }
 
 }  // namespace gradsmith::cuda

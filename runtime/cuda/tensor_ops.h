@@ -23,6 +23,13 @@ Status CopyTensor(
     const ConstTensorRef& from,
     const TensorRef& to);
 
+/// AddTensor adds `from` to `to`, which has the same dims: half and bf16 in float, rounded once.
+Status AddTensor(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& from,
+    const TensorRef& to);
+
 /// FillTensor sets every element.
 Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const TensorRef& to);
 
@@ -30,9 +37,9 @@ Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const
 std::size_t SumChannelsWorkspace(const DeviceInfo& device, const ConstTensorRef& from);
 
 /// SumChannels writes to sums (C) the sums of from (N, C, D...) over all but C: the bias gradient.
-/// Half, bf16 and float are summed in float, double in double, in an order that depends on shape and
-/// strides only, so that the same call gives the same bits. Where `sums.accumulate`, they are added
-/// to what is there.
+/// Half, bf16 and float are summed in float, double in double, in an order that depends on shape
+/// and strides only, so that the same call gives the same bits. Where `sums.accumulate`, they are
+/// added to what is there.
 Status SumChannels(
     const DeviceInfo& device,
     CUstream stream,
@@ -40,22 +47,30 @@ Status SumChannels(
     const TensorRef& sums,
     void* workspace);
 
-/// FillRandom writes `count` elements of a type, dense: values in [-1, 1) hashed from index and seed,
-/// float and double with all their bits, half and bf16 multiples of 1/64.
+/// UniformRange is [center - radius, center + radius).
+struct UniformRange {
+  double center = 0;
+  double radius = 1;
+};
+
+/// FillRandom writes `count` elements of a type, dense: values in the range, hashed from index and
+/// seed, float and double with all their bits, half and bf16 multiples of 1/64 of the radius beside
+/// the center.
 Status FillRandom(
     const DeviceInfo& device,
     CUstream stream,
     DataType type,
     void* data,
     std::int64_t count,
-    std::uint64_t seed);
+    std::uint64_t seed,
+    const UniformRange& range = {});
 
 /// Difference is what CompareTensors found, over all elements.
 struct Difference {
-  double squared_error = 0;     ///< sum of (a - b)^2
-  double squared_expected = 0;  ///< sum of b^2
-  double largest_error = 0;     ///< max |a - b|
-  std::uint64_t not_finite = 0; ///< elements where a or b is NaN or infinite; left out above
+  double squared_error = 0;      ///< sum of (a - b)^2
+  double squared_expected = 0;   ///< sum of b^2
+  double largest_error = 0;      ///< max |a - b|
+  std::uint64_t not_finite = 0;  ///< elements where a or b is NaN or infinite; left out above
 };
 
 /// CompareTensors writes the difference of a and b, which have the same dims, to device memory.
