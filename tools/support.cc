@@ -1,3 +1,5 @@
+#include <array>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -6,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "batch_norm/cuda/form.h"
+#include "batch_norm/cuda/graph.h"
+#include "batch_norm/cuda/task.h"
 #include "conv/cuda/form.h"
 #include "conv/cuda/graph.h"
 #include "conv/cuda/task.h"
@@ -20,13 +25,16 @@ namespace gradsmith::tools {
 namespace {
 
 constexpr const char* kUsage =
-    R"(What the installed cuDNN offers for the convolutions of ops.yaml on a GPU that need not be there.
+    R"(What the installed cuDNN offers for the operators of ops.yaml on a GPU that need not be there.
 
     gradsmith-support DEVICE.json           write a table to standard output: for each primitive, type, layout,
                                             number of axes and feature which source serves it, and with how many
                                             engines (deterministic, strict: no TF32, sums in float or wider).
                                             A first line, after #, is the version of cuDNN
     gradsmith-support --describe-device     write the description of GPU 0 of this machine
+
+Engines that cuDNN compiles at run time, all of batch normalization's, are listed only where libcuda.so.1 is found:
+a link of that name to the CUDA Toolkit's lib64/stubs/libcuda.so is enough.
 
 The description of an H200 is tests/data/h200_deviceprop.json.
 )";
@@ -105,30 +113,160 @@ struct Served {
   int engines = 0;
 };
 
-Result<Served> Ask(const cuda::GraphTarget& target, const conv::Task& task) {
+/// How many engines of a graph the strictest policy allows.
+Result<int>
+CountEngines(const cuda::GraphTarget& target, const cuda::OperationGraph& graph, DataType type) {
   const internal::SearchPolicy strictest{.deterministic = true};
+  int count = 0;
+  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    const Result<std::vector<internal::Candidate>> candidates =
+        cuda::ListEngines(target, graph, mode, type, "");
+    if (!candidates.ok()) {
+      return candidates.status();
+    }
+    for (const internal::Candidate& candidate : *candidates) {
+      count += internal::WhyFiltered(candidate, strictest).empty() ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+Result<Served> Ask(const cuda::GraphTarget& target, const conv::Task& task) {
   for (const conv::Form& form : conv::FormsOf(task)) {
     const Result<cuda::OperationGraph> graph = conv::MakeGraph(target, form.inner);
     if (!graph.ok()) {
       return graph.status();
     }
-    Served served;
-    for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-      Result<std::vector<internal::Candidate>> candidates =
-          cuda::ListEngines(target, *graph, mode, task.problem.type, "");
-      if (!candidates.ok()) {
-        return candidates.status();
-      }
-      for (const internal::Candidate& candidate : *candidates) {
-        served.engines += internal::WhyFiltered(candidate, strictest).empty() ? 1 : 0;
-      }
+    const Result<int> engines = CountEngines(target, *graph, task.problem.type);
+    if (!engines.ok()) {
+      return engines.status();
     }
-    if (served.engines > 0) {
-      served.source = form.name + "graph";
-      return served;
+    if (*engines > 0) {
+      return Served{form.name + "graph", *engines};
     }
   }
   return Served();
+}
+
+Result<Served> Ask(const cuda::GraphTarget& target, const batch_norm::Task& task) {
+  const Result<batch_norm::Form> form = batch_norm::GraphForm(task);
+  if (!form.ok()) {
+    return Served();
+  }
+  const Result<cuda::OperationGraph> graph = batch_norm::MakeGraph(target, *form);
+  if (!graph.ok()) {
+    return graph.status();
+  }
+  const Result<int> engines = CountEngines(target, *graph, batch_norm::XOf(task).type);
+  if (!engines.ok()) {
+    return engines.status();
+  }
+  return *engines > 0 ? Served{"graph", *engines} : Served();
+}
+
+/// BatchNormFeature is what is special about a cell's batch normalization.
+struct BatchNormFeature {
+  const char* name;
+  std::int64_t channels = 64;
+  bool accumulate = false;
+};
+
+constexpr BatchNormFeature kBatchNormFeatures[] = {
+    {.name = "plain"},
+    {.name = "odd channels", .channels = 63},
+    {.name = "accumulating", .accumulate = true},
+};
+
+/// The types of a row: T, T1, T2.
+using Mix = std::array<DataType, 3>;
+
+/// The rows of ops.yaml.
+constexpr DataType kF = DataType::kFloat;
+constexpr DataType kD = DataType::kDouble;
+constexpr DataType kH = DataType::kMLFloat16;
+constexpr DataType kB = DataType::kBFloat16;
+constexpr Mix kMixes[] = {{kF, kF, kF}, {kD, kD, kD}, {kH, kH, kH}, {kH, kH, kF},
+                          {kH, kF, kF}, {kB, kB, kB}, {kB, kB, kF}, {kB, kF, kF}};
+
+batch_norm::Task
+MakeTask(const Mix& mix, bool channels_last, int spatial_rank, const BatchNormFeature& feature) {
+  using batch_norm::backward::Operand;
+  Dims dims = {8, feature.channels};
+  for (int i = 0; i < spatial_rank; ++i) {
+    dims.push_back(16);
+  }
+  batch_norm::Task task;
+  task.direction = batch_norm::Direction::kBackward;
+  for (const Operand operand : {Operand::kDY, Operand::kX, Operand::kDX}) {
+    task.tensors.at(operand) =
+        TensorRef(mix[0], nullptr, dims, batch_norm::DenseStrides(dims, channels_last));
+  }
+  for (const Operand operand : {Operand::kScale, Operand::kDScale, Operand::kDBias}) {
+    task.tensors.at(operand) = TensorRef(mix[1], nullptr, {feature.channels});
+  }
+  for (const Operand operand : {Operand::kSavedMean, Operand::kSavedInvStd}) {
+    task.tensors.at(operand) = TensorRef(mix[2], nullptr, {feature.channels});
+  }
+  for (const Operand operand : {Operand::kDX, Operand::kDScale, Operand::kDBias}) {
+    task.tensors.at(operand).accumulate = feature.accumulate;
+  }
+  return task;
+}
+
+std::string Text(const Mix& mix) {
+  return std::string(ToString(mix[0])) + "/" + std::string(ToString(mix[1])) + "/" +
+         std::string(ToString(mix[2]));
+}
+
+void PrintRow(
+    const std::string& primitive,
+    const std::string& type,
+    bool channels_last,
+    int axes,
+    const char* feature,
+    const Served& served) {
+  std::printf(
+      "%s\t%s\t%s\t%d\t%s\t%s\t%d\n", primitive.c_str(), type.c_str(),
+      channels_last ? "NHWC" : "NCHW", axes, feature, served.source.c_str(), served.engines);
+}
+
+Status WriteConvolutions(const cuda::GraphTarget& target, conv::Primitive primitive) {
+  for (const auto type : {kF, kD, kH, kB}) {
+    for (const bool channels_last : {false, true}) {
+      for (int axes = 1; axes <= conv::kMaxSpatialRank; ++axes) {
+        for (const Feature& feature : kFeatures) {
+          const Result<Served> served =
+              Ask(target, MakeTask(primitive, type, channels_last, axes, feature));
+          if (!served.ok()) {
+            return served.status().WithPrefix(std::string(feature.name) + ": ");
+          }
+          PrintRow(
+              std::string(ToString(primitive)), std::string(ToString(type)), channels_last, axes,
+              feature.name, *served);
+        }
+      }
+    }
+  }
+  return {};
+}
+
+Status WriteBatchNormalizations(const cuda::GraphTarget& target) {
+  for (const Mix& mix : kMixes) {
+    for (const bool channels_last : {false, true}) {
+      for (int axes = 0; axes <= conv::kMaxSpatialRank; ++axes) {
+        for (const BatchNormFeature& feature : kBatchNormFeatures) {
+          const Result<Served> served = Ask(target, MakeTask(mix, channels_last, axes, feature));
+          if (!served.ok()) {
+            return served.status().WithPrefix(std::string(feature.name) + ": ");
+          }
+          PrintRow(
+              "batch-normalization-backward", Text(mix), channels_last, axes, feature.name,
+              *served);
+        }
+      }
+    }
+  }
+  return {};
 }
 
 int Fail(const std::string& message) {
@@ -137,24 +275,6 @@ int Fail(const std::string& message) {
 }
 
 /// Writes the rows of one primitive and type.
-Status WriteRows(const cuda::GraphTarget& target, conv::Primitive primitive, DataType type) {
-  for (const bool channels_last : {false, true}) {
-    for (int axes = 1; axes <= conv::kMaxSpatialRank; ++axes) {
-      for (const Feature& feature : kFeatures) {
-        const Result<Served> served =
-            Ask(target, MakeTask(primitive, type, channels_last, axes, feature));
-        if (!served.ok()) {
-          return served.status().WithPrefix(std::string(feature.name) + ": ");
-        }
-        std::cout << ToString(primitive) << '\t' << ToString(type) << '\t'
-                  << (channels_last ? "NHWC" : "NCHW") << '\t' << axes << '\t' << feature.name
-                  << '\t' << served->source << '\t' << served->engines << '\n';
-      }
-    }
-  }
-  return {};
-}
-
 int WriteTable(const std::string& path) {
   std::ifstream file(path);
   if (!file || std::filesystem::is_directory(path)) {
@@ -173,12 +293,12 @@ int WriteTable(const std::string& path) {
   for (const auto primitive :
        {conv::Primitive::kForward, conv::Primitive::kBackwardData,
         conv::Primitive::kBackwardFilter}) {
-    for (const auto type :
-         {DataType::kFloat, DataType::kDouble, DataType::kMLFloat16, DataType::kBFloat16}) {
-      if (const Status status = WriteRows(*target, primitive, type); !status.ok()) {
-        return Fail(status.message());
-      }
+    if (Status status = WriteConvolutions(*target, primitive); !status.ok()) {
+      return Fail(status.message());
     }
+  }
+  if (Status status = WriteBatchNormalizations(*target); !status.ok()) {
+    return Fail(status.message());
   }
   return 0;
 }

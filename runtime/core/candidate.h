@@ -23,6 +23,9 @@ struct CandidateNotes {
   bool reduced_precision = false;
   /// Its code is compiled when the plan is built, which takes up to seconds.
   bool runtime_compiled = false;
+  /// Sums in numbers of a fixed range, so that large values may come out as NaN or infinite: taken
+  /// only where all candidates are compared.
+  bool may_overflow = false;
   /// Known to be wrong or to crash in this version of the library that it comes from.
   bool known_bad = false;
 };

@@ -9,11 +9,13 @@
 namespace gradsmith::internal {
 
 /// Launch is what one run of a plan needs: the device's stream, the addresses of the problem's
-/// tensors in the order of its family, and as much workspace as the plan asks for.
+/// tensors in the order of its family, as much workspace as the plan asks for, and those numbers of
+/// the call on which no choice of a plan depends, in the order of its family as well.
 struct Launch {
   void* stream = nullptr;
   std::span<void* const> operands;
   void* workspace = nullptr;
+  std::span<const double> scalars = {};
 };
 
 /// Plan is a candidate that is ready to run, on one device and by one thread at a time.

@@ -224,6 +224,9 @@ std::string WhyFiltered(const Candidate& candidate, const SearchPolicy& policy) 
   if (!notes.deterministic && (policy.deterministic || policy.mode == SearchMode::kDefault)) {
     return "is not deterministic";
   }
+  if (notes.may_overflow && policy.mode != SearchMode::kBenchmark) {
+    return "may overflow where values are large";
+  }
   if (candidate.workspace > policy.workspace_limit) {
     return TooMuchWorkspace(policy);
   }

@@ -167,7 +167,8 @@ Status RunSelected(
     DataType type,
     const internal::ProblemKey& key,
     std::span<void* const> operands,
-    const SpaceMaker& maker) {
+    const SpaceMaker& maker,
+    std::span<const double> scalars) {
   ThreadState& state = ThreadState::OfThisThread(device);
   ReadyPlan* ready = state.plans().Find(key);
   if (ready == nullptr || !Serves(key, context.search_mode(), ready)) {
@@ -185,7 +186,7 @@ Status RunSelected(
   if (context.preparing()) {
     return {};
   }
-  return plan.Run({context.options().stream, operands, lease->address});
+  return plan.Run({context.options().stream, operands, lease->address, scalars});
 }
 
 }  // namespace gradsmith::cuda

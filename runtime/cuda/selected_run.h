@@ -49,14 +49,15 @@ class SpaceMaker {
 
 /// RunSelected runs a problem by the plan that this thread holds for its key, or builds the one
 /// that was decided on, or searches. While the stream is captured, searching is refused. Where the
-/// context is preparing, everything but the run is done.
+/// context is preparing, everything but the run is done. `scalars` are Launch's.
 Status RunSelected(
     const Context& context,
     const DeviceInfo& device,
     DataType type,
     const internal::ProblemKey& key,
     std::span<void* const> operands,
-    const SpaceMaker& maker);
+    const SpaceMaker& maker,
+    std::span<const double> scalars = {});
 
 }  // namespace gradsmith::cuda
 

@@ -642,6 +642,21 @@ Status CopyTensor(
   return LaunchFound(kernel, ElementShape(device, grid.count), stream, from.data, to.data, grid);
 }
 
+Status AddTensor(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& from,
+    const TensorRef& to) {
+  static KernelsOfTypes kernels;
+  if (Status status = CheckRank(to.rank()); !status.ok() || IsEmpty(to.dims)) {
+    return status;
+  }
+  const PairGrid grid = PairUp(to.dims, to.strides, from.strides).Grid();
+  return LaunchFound(
+      FindOfType(&kernels, "add_", to.type), ElementShape(device, grid.count), stream, from.data,
+      static_cast<int>(from.type), to.data, grid);
+}
+
 Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const TensorRef& to) {
   static KernelsOfSizes kernels;
   if (Status status = CheckRank(to.rank()); !status.ok() || IsEmpty(to.dims)) {
@@ -693,14 +708,15 @@ Status FillRandom(
     DataType type,
     void* data,
     std::int64_t count,
-    std::uint64_t seed) {
+    std::uint64_t seed,
+    const UniformRange& range) {
   static KernelsOfTypes kernels;
   if (count == 0) {
     return {};
   }
   return LaunchFound(
       FindOfType(&kernels, "fill_random_", type), ElementShape(device, count), stream, data, count,
-      seed);
+      seed, range.center, range.radius);
 }
 
 Status CompareTensors(

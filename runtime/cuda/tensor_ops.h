@@ -23,6 +23,13 @@ Status CopyTensor(
     const ConstTensorRef& from,
     const TensorRef& to);
 
+/// AddTensor adds `from` to `to`, which has the same dims: half and bf16 in float, rounded once.
+Status AddTensor(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& from,
+    const TensorRef& to);
+
 /// FillTensor sets every element.
 Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const TensorRef& to);
 
@@ -40,15 +47,23 @@ Status SumChannels(
     const TensorRef& sums,
     void* workspace);
 
-/// FillRandom writes `count` elements of a type, dense: values in [-1, 1) hashed from index and
-/// seed, float and double with all their bits, half and bf16 multiples of 1/64.
+/// UniformRange is [center - radius, center + radius).
+struct UniformRange {
+  double center = 0;
+  double radius = 1;
+};
+
+/// FillRandom writes `count` elements of a type, dense: values in the range, hashed from index and
+/// seed, float and double with all their bits, half and bf16 multiples of 1/64 of the radius beside
+/// the center.
 Status FillRandom(
     const DeviceInfo& device,
     CUstream stream,
     DataType type,
     void* data,
     std::int64_t count,
-    std::uint64_t seed);
+    std::uint64_t seed,
+    const UniformRange& range = {});
 
 /// Difference is what CompareTensors found, over all elements.
 struct Difference {

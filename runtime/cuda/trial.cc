@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,7 +91,7 @@ Status Trial::Open(CUstream callers_stream) {
   if (!status.ok()) {
     return status;
   }
-  Result<Buffer> difference = Buffer::Allocate(sizeof(Difference), stream_);
+  Result<Buffer> difference = Buffer::Allocate(kDifferences * sizeof(Difference), stream_);
   if (!difference.ok()) {
     return difference.status();
   }
@@ -140,7 +141,8 @@ Status Trial::Fill() {
     }
     void* place = is_before ? const_cast<void*>(Before(i)) : addresses_[i];
     const auto count = static_cast<std::int64_t>(SpanBytes(tensor) / SizeOf(tensor.type));
-    if (Status status = FillRandom(device_, stream_, tensor.type, place, count, i + 1);
+    if (Status status =
+            FillRandom(device_, stream_, tensor.type, place, count, i + 1, specs_[i].values);
         !status.ok()) {
       return status;
     }
@@ -199,11 +201,11 @@ Status Trial::Wait() {
   return ToStatus(Driver().cuStreamSynchronize(stream_), "waiting for a trial run");
 }
 
-Status Trial::Run(internal::Plan& plan) {
+Status Trial::Run(internal::Plan& plan, std::span<const double> scalars) {
   if (Status status = Poison(plan); !status.ok()) {
     return status;
   }
-  if (Status status = plan.Run({stream_, addresses_, workspace_.data()}); !status.ok()) {
+  if (Status status = plan.Run({stream_, addresses_, workspace_.data(), scalars}); !status.ok()) {
     return status;
   }
   return Wait();
@@ -233,11 +235,19 @@ Status Trial::CheckWritten() {
 }
 
 Result<Difference> Trial::Read() {
-  Difference difference;
+  const Result<std::array<Difference, kDifferences>> all = ReadAll();
+  if (!all.ok()) {
+    return all.status();
+  }
+  return all->front();
+}
+
+Result<std::array<Difference, Trial::kDifferences>> Trial::ReadAll() {
+  std::array<Difference, kDifferences> differences;
   if (Status status = ToStatus(
           Driver().cuMemcpyAsync(
-              reinterpret_cast<CUdeviceptr>(&difference), Address(difference_.data()),
-              sizeof(difference), stream_),
+              Address(differences.data()), Address(difference_.data()), sizeof(differences),
+              stream_),
           "reading a difference");
       !status.ok()) {
     return status;
@@ -245,10 +255,10 @@ Result<Difference> Trial::Read() {
   if (Status status = Wait(); !status.ok()) {
     return status;
   }
-  return difference;
+  return differences;
 }
 
-Result<double> Trial::Time(internal::Plan& plan) {
+Result<double> Trial::Time(internal::Plan& plan, std::span<const double> scalars) {
   const DriverApi& driver = Driver();
   if (flush_.size() == 0) {
     Result<Buffer> flush = Buffer::Allocate(2 * device_.l2_bytes(), stream_);
@@ -259,7 +269,7 @@ Result<double> Trial::Time(internal::Plan& plan) {
   }
   driver.cuMemsetD8Async(Address(flush_.data()), 0, flush_.size(), stream_);
   driver.cuEventRecord(begin_, stream_);
-  if (Status status = plan.Run({stream_, addresses_, workspace_.data()}); !status.ok()) {
+  if (Status status = plan.Run({stream_, addresses_, workspace_.data(), scalars}); !status.ok()) {
     return status;
   }
   driver.cuEventRecord(end_, stream_);

@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -22,6 +23,8 @@ namespace gradsmith::cuda {
 struct TrialOperand {
   ConstTensorRef tensor;
   bool is_output = false;
+  /// What it is filled with: an input, or an output that is added to.
+  UniformRange values = {};
 };
 
 /// Trial is where candidates are tried: memory of the problem's shapes, strides and alignment,
@@ -48,21 +51,24 @@ class Trial {
   [[nodiscard]] TensorRef Ref(std::size_t operand) const;
 
   /// Run poisons the outputs, or restores those that are added to, and the workspace, then runs the
-  /// plan once and waits.
-  Status Run(internal::Plan& plan);
+  /// plan once and waits. `scalars` are Launch's.
+  Status Run(internal::Plan& plan, std::span<const double> scalars = {});
 
   /// CheckWritten reads all outputs whole; an element that is not finite was not written, or
   /// wrongly.
   Status CheckWritten();
 
+  /// There is room for the differences of so many outputs, one behind the other.
+  static constexpr int kDifferences = 8;
   /// Read waits and returns a difference that a kernel wrote to `difference()`.
   [[nodiscard]] Difference* difference() const {
     return static_cast<Difference*>(difference_.data());
   }
   Result<Difference> Read();
+  Result<std::array<Difference, kDifferences>> ReadAll();
 
-  /// Time runs the plan once with cold caches and returns its milliseconds.
-  Result<double> Time(internal::Plan& plan);
+  /// Time runs the plan once with cold caches and returns its milliseconds. `scalars` are Launch's.
+  Result<double> Time(internal::Plan& plan, std::span<const double> scalars = {});
 
  private:
   explicit Trial(const DeviceInfo& device) : device_(device) {}

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cuda/cudnn.h"
+#include "cuda/legacy_descriptor.h"
 
 namespace gradsmith::conv {
 
@@ -22,37 +23,13 @@ using internal::Candidate;
 /// More than any primitive has algorithms.
 constexpr int kMaxAlgorithms = 32;
 
-/// Legacy owns a descriptor of the legacy API.
-template <typename Raw, cudnnStatus_t (*cuda::CudnnApi::*destroy)(Raw)>
-class Legacy {
- public:
-  Legacy() = default;
-  Legacy(const Legacy&) = delete;
-  Legacy& operator=(const Legacy&) = delete;
-  Legacy(Legacy&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
-  Legacy& operator=(Legacy&& other) noexcept {
-    std::swap(raw_, other.raw_);
-    return *this;
-  }
-  ~Legacy() {
-    if (raw_ != nullptr) {
-      (Cudnn().*destroy)(raw_);
-    }
-  }
-
-  [[nodiscard]] Raw raw() const { return raw_; }
-  [[nodiscard]] Raw* place() { return &raw_; }
-
- private:
-  Raw raw_ = nullptr;
-};
-
-using TensorDescriptor =
-    Legacy<cudnnTensorDescriptor_t, &cuda::CudnnApi::cudnnDestroyTensorDescriptor>;
+using cuda::LegacyDescriptor;
+using cuda::TensorDescriptor;
 using FilterDescriptor =
-    Legacy<cudnnFilterDescriptor_t, &cuda::CudnnApi::cudnnDestroyFilterDescriptor>;
-using ConvolutionDescriptor =
-    Legacy<cudnnConvolutionDescriptor_t, &cuda::CudnnApi::cudnnDestroyConvolutionDescriptor>;
+    LegacyDescriptor<cudnnFilterDescriptor_t, &cuda::CudnnApi::cudnnDestroyFilterDescriptor>;
+using ConvolutionDescriptor = LegacyDescriptor<
+    cudnnConvolutionDescriptor_t,
+    &cuda::CudnnApi::cudnnDestroyConvolutionDescriptor>;
 
 /// As the legacy API takes lists: int, and at least four dims and two spatial axes.
 struct Ints {

@@ -1,8 +1,46 @@
 #include "cuda/kernels/element_vector.cuh"
 
-// Fills and random values, element by element.
+// Sums, fills and random values, element by element.
 namespace gradsmith::cuda {
 namespace {
+
+/// An element of the library's DataType `type`, as a number.
+template <typename A>
+__device__ __forceinline__ A LoadAs(int type, const void* data, std::int64_t offset) {
+  switch (type) {
+    case 0:
+      return static_cast<A>(static_cast<const float*>(data)[offset]);
+    case 1:
+      return static_cast<A>(static_cast<const double*>(data)[offset]);
+    case 2:
+      return Convert<A>(static_cast<const __half*>(data)[offset]);
+    default:
+      return Convert<A>(static_cast<const __nv_bfloat16*>(data)[offset]);
+  }
+}
+
+template <typename T>
+__device__ __forceinline__ void Add(const void* from, int from_type, T* to, const PairGrid& grid) {
+  using A = Accumulator<T>;
+  ForEachBatch(grid.count, [&](const auto& indices, const auto& valid) {
+    A sums[kElementBatch];
+    std::int64_t to_offsets[kElementBatch];
+#pragma unroll
+    for (int i = 0; i < kElementBatch; ++i) {
+      if (valid[i]) {
+        const Offsets offsets = OffsetsAt(grid, indices[i]);
+        to_offsets[i] = offsets.to;
+        sums[i] = Convert<A>(to[offsets.to]) + LoadAs<A>(from_type, from, offsets.from);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kElementBatch; ++i) {
+      if (valid[i]) {
+        to[to_offsets[i]] = Convert<T>(sums[i]);
+      }
+    }
+  });
+}
 
 template <typename T>
 __device__ __forceinline__ void Fill(T value, T* to, const PairGrid& grid) {
@@ -27,23 +65,27 @@ __device__ __forceinline__ std::uint64_t Hash(std::uint64_t seed, std::uint64_t 
 /// A number in [-1, 1) with all the bits that float and double have; half and bf16 get multiples of
 /// 1/64, so that products and sums of some of them are exact.
 template <typename T>
-__device__ __forceinline__ T Uniform(std::uint64_t hash) {
+__device__ __forceinline__ Accumulator<T> Uniform(std::uint64_t hash) {
   if constexpr (sizeof(T) == 8) {
     return static_cast<double>(hash >> 11U) * 0x1.0p-52 - 1;
   } else if constexpr (sizeof(T) == 4) {
     return static_cast<float>(hash >> 40U) * 0x1.0p-23F - 1;
   } else {
-    return Convert<T>(static_cast<float>(static_cast<int>(hash >> 57U) - 64) / 64);
+    return static_cast<float>(static_cast<int>(hash >> 57U) - 64) / 64;
   }
 }
 
 template <typename T>
-__device__ __forceinline__ void FillRandom(T* to, std::int64_t count, std::uint64_t seed) {
+__device__ __forceinline__ void
+FillRandom(T* to, std::int64_t count, std::uint64_t seed, double center, double radius) {
+  const auto middle = static_cast<Accumulator<T>>(center);
+  const auto factor = static_cast<Accumulator<T>>(radius);
   ForEachBatch(count, [&](const auto& indices, const auto& valid) {
 #pragma unroll
     for (int i = 0; i < kElementBatch; ++i) {
       if (valid[i]) {
-        to[indices[i]] = Uniform<T>(Hash(seed, static_cast<std::uint64_t>(indices[i])));
+        const std::uint64_t hash = Hash(seed, static_cast<std::uint64_t>(indices[i]));
+        to[indices[i]] = Convert<T>(middle + factor * Uniform<T>(hash));
       }
     }
   });
@@ -55,9 +97,9 @@ __device__ __forceinline__ void FillRandom(T* to, std::int64_t count, std::uint6
 #define GRADSMITH_KERNEL(name) \
   extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kElementThreads) gradsmith_##name
 
-#define GRADSMITH_FILL(size, T)                                                            \
+#define GRADSMITH_FILL(size, T)                                                               \
   GRADSMITH_KERNEL(fill_##size)(const T value, T* to, const gradsmith::cuda::PairGrid grid) { \
-    gradsmith::cuda::Fill(value, to, grid);                                                \
+    gradsmith::cuda::Fill(value, to, grid);                                                   \
   }
 
 GRADSMITH_FILL(2, std::uint16_t)
@@ -65,10 +107,15 @@ GRADSMITH_FILL(4, std::uint32_t)
 GRADSMITH_FILL(8, std::uint64_t)
 GRADSMITH_FILL(16, uint4)
 
-#define GRADSMITH_ELEMENTWISE(name, T)                                                         \
-  GRADSMITH_KERNEL(fill_random_##name)(                                                        \
-      T* to, const std::int64_t count, const std::uint64_t seed) {                             \
-    gradsmith::cuda::FillRandom(to, count, seed);                                              \
+#define GRADSMITH_ELEMENTWISE(name, T)                                                   \
+  GRADSMITH_KERNEL(add_##name)                                                           \
+  (const void* from, const int from_type, T* to, const gradsmith::cuda::PairGrid grid) { \
+    gradsmith::cuda::Add(from, from_type, to, grid);                                     \
+  }                                                                                      \
+  GRADSMITH_KERNEL(fill_random_##name)                                                   \
+  (T * to, const std::int64_t count, const std::uint64_t seed, const double center,      \
+   const double radius) {                                                                \
+    gradsmith::cuda::FillRandom(to, count, seed, center, radius);                        \
   }
 
 GRADSMITH_FOR_ELEMENT_TYPES(GRADSMITH_ELEMENTWISE)

@@ -236,6 +236,19 @@ class TensorOpsTest : public testing::Test {
     to->ExpectValues(from->Filled());
   }
 
+  void CheckAdd(Tensor* from, Tensor* to, Random* random) const {
+    SCOPED_TRACE(from->Text() + " added to " + to->Text());
+    from->FillRandomly(random);
+    to->FillRandomly(random);
+    support::Require(AddTensor(device(), stream().get(), from->Ref(), to->Ref()));
+    std::vector<double> sums = to->Filled();
+    const std::vector<double> terms = from->Filled();
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i] += terms[i];
+    }
+    to->ExpectValues(sums);
+  }
+
   void CheckFill(Tensor* to, double value) const {
     SCOPED_TRACE(to->Text() + " filled with " + std::to_string(value));
     support::Require(FillTensor(device(), stream().get(), value, to->Ref()));
@@ -393,6 +406,20 @@ TEST_F(TensorOpsTest, ConvertsBetweenAllTypes) {
   }
 }
 
+TEST_F(TensorOpsTest, AddsTensorsOfAllTypes) {
+  Random random("adds tensors");
+  for (const DataType from_type : kTypes) {
+    for (const DataType type : kTypes) {
+      for (int repeat = 0; repeat < 20; ++repeat) {
+        const Shape dims = RandomDims(&random, 1 + repeat % 5);
+        Tensor from = Make(from_type, dims, RandomSource(dims, &random));
+        Tensor to = Make(type, dims, RandomPlacement(dims, &random));
+        CheckAdd(&from, &to, &random);
+      }
+    }
+  }
+}
+
 TEST_F(TensorOpsTest, FillsTensors) {
   Random random("fills tensors");
   for (const DataType type : kTypes) {
@@ -508,6 +535,7 @@ TEST_F(TensorOpsTest, EmptyTensorsAreFine) {
       Tensor from = Make(type, dims, Contiguous(dims));
       Tensor to = Make(type, dims, Contiguous(dims));
       CheckCopy(&from, &to, &random);
+      CheckAdd(&from, &to, &random);
       CheckFill(&to, 1);
       CheckSums(&from, {{2}, 1}, false, &random);
       CheckSums(&from, {{2}, 1}, true, &random);
@@ -547,6 +575,27 @@ TEST_F(TensorOpsTest, FillsWithRandomValues) {
         EXPECT_NEAR(sum / static_cast<double>(count), 0, 5 / std::sqrt(count));
       }
     }
+  }
+}
+
+TEST_F(TensorOpsTest, FillsWithRandomValuesOfARange) {
+  constexpr std::int64_t kCount = 5000;
+  for (const DataType type : kTypes) {
+    Tensor to = Make(type, {kCount}, {{1}, 1});
+    support::Require(FillRandom(
+        device(), stream().get(), type, to.Ref().data, kCount, 7, {.center = 1, .radius = 0.5}));
+    const std::vector<std::byte> bytes = to.Bytes();
+    double smallest = 1;
+    double largest = 1;
+    for (std::int64_t i = 0; i < kCount; ++i) {
+      const double value = support::Decode(type, &bytes[256 + (i + 1) * SizeOf(type)]);
+      smallest = std::min(smallest, value);
+      largest = std::max(largest, value);
+    }
+    EXPECT_GE(smallest, 0.5);
+    EXPECT_LT(smallest, 0.51);
+    EXPECT_GT(largest, 1.48);
+    EXPECT_LE(largest, 1.5);
   }
 }
 

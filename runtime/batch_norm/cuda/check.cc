@@ -1,0 +1,128 @@
+#include "batch_norm/cuda/check.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "batch_norm/cuda/check_arguments.h"
+#include "cuda/driver.h"
+#include "cuda/module.h"
+
+namespace gradsmith::batch_norm {
+
+namespace {
+
+using check::DifferenceSums;
+using check::Samples;
+using check::Tensor;
+
+static_assert(
+    sizeof(DifferenceSums) == sizeof(cuda::Difference) &&
+    offsetof(DifferenceSums, squared_error) == offsetof(cuda::Difference, squared_error) &&
+    offsetof(DifferenceSums, squared_expected) == offsetof(cuda::Difference, squared_expected) &&
+    offsetof(DifferenceSums, largest_error) == offsetof(cuda::Difference, largest_error) &&
+    offsetof(DifferenceSums, not_finite) == offsetof(cuda::Difference, not_finite));
+
+/// A tensor's batch and spatial axes.
+template <typename Visitor>
+void ForEachSampleDim(const Dims& dims, const Visitor& visit) {
+  visit(0, 0);
+  for (int i = 2; i < dims.size(); ++i) {
+    visit(i, i - 1);
+  }
+}
+
+Samples SamplesOf(const Task& task) {
+  const Dims& dims = XOf(task).dims;
+  Samples samples{};
+  samples.channels = dims[1];
+  samples.checked = std::min(dims[1], check::kMaxChannels);
+  samples.count = SamplesPerChannel(task);
+  std::ranges::fill(samples.dims, 1);
+  ForEachSampleDim(dims, [&](int from, int to) { samples.dims[to] = dims[from]; });
+  return samples;
+}
+
+Tensor
+ToTensor(const Task& task, int operand, const std::array<const void*, kMaxOperands>& before) {
+  const TensorRef& ref = task.tensors.at(operand);
+  Tensor tensor{};
+  if (!ref.present) {
+    return tensor;
+  }
+  tensor.data = ref.data;
+  tensor.before = before.at(operand);
+  tensor.type = static_cast<int>(ref.type);
+  tensor.channel_stride = ref.strides[IsLarge(ref) ? 1 : 0];
+  if (IsLarge(ref)) {
+    ForEachSampleDim(ref.dims, [&](int from, int to) { tensor.strides[to] = ref.strides[from]; });
+  }
+  return tensor;
+}
+
+template <typename Arguments>
+Status LaunchCheck(
+    const char* name,
+    CUstream stream,
+    const Arguments& arguments,
+    cuda::Difference* differences) {
+  const Result<CUkernel> kernel = cuda::FindKernel(name);
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  const cuda::LaunchShape shape = {
+      .blocks_x = static_cast<unsigned>(arguments.samples.checked), .threads = check::kThreads};
+  return cuda::Launch(*kernel, shape, stream, arguments, differences);
+}
+
+}  // namespace
+
+Status CheckChannels(
+    CUstream stream,
+    const Task& task,
+    const std::array<const void*, kMaxOperands>& before,
+    std::span<const double> scalars,
+    cuda::Difference* differences) {
+  const int operands = OperandsOf(task.direction);
+  if (Status status = cuda::ToStatus(
+          cuda::Driver().cuMemsetD8Async(
+              reinterpret_cast<CUdeviceptr>(differences), 0,
+              static_cast<std::size_t>(operands - kInputs) * sizeof(*differences), stream),
+          "clearing differences");
+      !status.ok()) {
+    return status;
+  }
+  const auto tensor = [&](int operand) { return ToTensor(task, operand, before); };
+  if (task.direction == Direction::kForward) {
+    const check::Forward arguments = {
+        .samples = SamplesOf(task),
+        .epsilon = scalars[forward::kEpsilon],
+        .momentum = scalars[forward::kMomentum],
+        .X = tensor(forward::kX),
+        .scale = tensor(forward::kScale),
+        .bias = tensor(forward::kB),
+        .running_mean = tensor(forward::kRunningMean),
+        .running_var = tensor(forward::kRunningVar),
+        .Y = tensor(forward::kY),
+        .new_mean = tensor(forward::kNewMean),
+        .new_var = tensor(forward::kNewVar),
+        .saved_mean = tensor(forward::kSavedMean),
+        .saved_inv_std = tensor(forward::kSavedInvStd)};
+    return LaunchCheck("gradsmith_bn_check_forward", stream, arguments, differences);
+  }
+  const check::Backward arguments = {
+      .samples = SamplesOf(task),
+      .dY = tensor(backward::kDY),
+      .X = tensor(backward::kX),
+      .scale = tensor(backward::kScale),
+      .saved_mean = tensor(backward::kSavedMean),
+      .saved_inv_std = tensor(backward::kSavedInvStd),
+      .dX = tensor(backward::kDX),
+      .dScale = tensor(backward::kDScale),
+      .dBias = tensor(backward::kDBias)};
+  return LaunchCheck("gradsmith_bn_check_backward", stream, arguments, differences);
+}
+
+}  // namespace gradsmith::batch_norm

@@ -1,0 +1,363 @@
+#include "batch_norm/cuda/search_space.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "batch_norm/cuda/check.h"
+#include "batch_norm/cuda/graph.h"
+#include "batch_norm/cuda/legacy.h"
+#include "batch_norm/cuda/own.h"
+#include "cuda/bad_engines.h"
+
+namespace gradsmith::batch_norm {
+
+namespace {
+
+using internal::Candidate;
+using internal::Plan;
+using internal::Rejection;
+
+const std::string kOwn = "own";
+const std::string kGraph = "graph/";
+const std::string kSpatial = "legacy/spatial";
+const std::string kPersistent = "legacy/spatial_persistent";
+
+/// Where candidates come from, in the order in which they are asked for.
+enum Source : unsigned char { kOwnKernels, kGraphApi, kLegacyApi };
+constexpr int kSources = 3;
+
+/// They are all one engine with other knobs, each compiled for half a second; cuDNN lists the best
+/// first.
+constexpr std::size_t kMostGraphCandidates = 8;
+
+/// What trials are run with.
+constexpr std::array<double, 2> kTrialScalars = {1e-5, 0.9};
+
+class OwnPlan final : public Plan {
+ public:
+  OwnPlan(const cuda::DeviceInfo& device, const Task& task)
+      : device_(device),
+        direction_(task.direction),
+        workspace_(
+            task.direction == Direction::kForward ? ForwardWorkspace(device, XOf(task))
+                                                  : BackwardWorkspace(device, XOf(task))) {
+    for (int i = 0; i < OperandsOf(direction_); ++i) {
+      if (i < kInputs) {
+        inputs_.at(i) = task.tensors.at(i);
+      } else {
+        outputs_.at(i - kInputs) = task.tensors.at(i);
+      }
+    }
+  }
+
+  [[nodiscard]] std::size_t workspace() const override { return workspace_; }
+
+  Status Run(const internal::Launch& launch) override {
+    for (int i = 0; i < OperandsOf(direction_); ++i) {
+      if (i < kInputs) {
+        inputs_.at(i).data = launch.operands[i];
+      } else {
+        outputs_.at(i - kInputs).data = launch.operands[i];
+      }
+    }
+    auto* stream = static_cast<CUstream>(launch.stream);
+    if (direction_ == Direction::kBackward) {
+      return Backward(
+          device_, stream,
+          {.dY = &inputs_[backward::kDY],
+           .X = &inputs_[backward::kX],
+           .scale = &inputs_[backward::kScale],
+           .saved_mean = &inputs_[backward::kSavedMean],
+           .saved_inv_std = &inputs_[backward::kSavedInvStd]},
+          {.dX = Output(backward::kDX),
+           .dScale = Output(backward::kDScale),
+           .dBias = Output(backward::kDBias)},
+          launch.workspace);
+    }
+    return Forward(
+        device_, stream,
+        {.epsilon = launch.scalars[forward::kEpsilon],
+         .momentum = launch.scalars[forward::kMomentum]},
+        {.X = &inputs_[forward::kX],
+         .scale = &inputs_[forward::kScale],
+         .B = &inputs_[forward::kB],
+         .running_mean = &inputs_[forward::kRunningMean],
+         .running_var = &inputs_[forward::kRunningVar]},
+        {.Y = Output(forward::kY),
+         .running_mean = Output(forward::kNewMean),
+         .running_var = Output(forward::kNewVar),
+         .saved_mean = Output(forward::kSavedMean),
+         .saved_inv_std = Output(forward::kSavedInvStd)},
+        launch.workspace);
+  }
+
+ private:
+  [[nodiscard]] const TensorRef* Output(int operand) const {
+    return &outputs_.at(operand - kInputs);
+  }
+
+  const cuda::DeviceInfo& device_;
+  Direction direction_;
+  std::size_t workspace_;
+  std::array<ConstTensorRef, kInputs> inputs_;
+  std::array<TensorRef, kMaxOperands - kInputs> outputs_;
+};
+
+/// What an operand holds in a trial. Sums of many dY stay within half's range, variances and
+/// factors are positive, and the mean of X is not lost beside its deviation.
+cuda::UniformRange ValuesOf(Direction direction, int operand) {
+  constexpr cuda::UniformRange kPositive = {.center = 1, .radius = 0.5};
+  if (direction == Direction::kForward) {
+    switch (operand) {
+      case forward::kX:
+        return {.center = 0.5, .radius = 1};
+      case forward::kScale:
+      case forward::kRunningVar:
+        return kPositive;
+      default:
+        return {};
+    }
+  }
+  switch (operand) {
+    case backward::kDY:
+      return {.center = 0, .radius = 0.5};
+    case backward::kScale:
+    case backward::kSavedInvStd:
+      return kPositive;
+    default:
+      return {};
+  }
+}
+
+/// Sums of what is not double are not as exact as a double that they are stored in.
+DataType ComparedAs(const Task& task, const TensorRef& output) {
+  return output.type == DataType::kDouble ? XOf(task).type : output.type;
+}
+
+Candidate LegacyCandidate(const std::string& id, std::size_t workspace, bool may_overflow) {
+  Candidate candidate;
+  candidate.id = id;
+  candidate.engine = id;
+  candidate.workspace = workspace;
+  candidate.notes.may_overflow = may_overflow;
+  return candidate;
+}
+
+}  // namespace
+
+std::unique_ptr<Plan> MakeOwnPlan(const cuda::DeviceInfo& device, const Task& task) {
+  return std::make_unique<OwnPlan>(device, task);
+}
+
+int BatchNormSearchSpace::batches() const {
+  return kSources;
+}
+
+std::vector<Candidate> BatchNormSearchSpace::List(int batch, std::vector<Rejection>* rejections) {
+  if (batch == kOwnKernels) {
+    return {{kOwn, kOwn, {}, OwnPlan(device_, task_).workspace()}};
+  }
+  if (batch == kGraphApi && task_.direction == Direction::kForward) {
+    return {};
+  }
+  Result<std::vector<Candidate>> listed = batch == kGraphApi ? ListGraph() : ListLegacy();
+  if (!listed.ok()) {
+    rejections->push_back({batch == kGraphApi ? "graph" : "legacy", listed.status().message()});
+    return {};
+  }
+  const std::string operation = task_.direction == Direction::kForward
+                                    ? "batch-normalization"
+                                    : "batch-normalization-backward";
+  for (Candidate& candidate : *listed) {
+    candidate.notes.known_bad =
+        cuda::IsKnownBad(operation, candidate.engine, XOf(task_).rank() - 2);
+  }
+  return std::move(*listed);
+}
+
+Result<cuda::CudnnHandle*> BatchNormSearchSpace::Handle() {
+  return cuda::ThreadState::OfThisThread(device_).handle();
+}
+
+Result<std::vector<Candidate>> BatchNormSearchSpace::ListGraph() {
+  const Result<Form> form = GraphForm(task_);
+  if (!form.ok()) {
+    return form.status();
+  }
+  const Result<cuda::CudnnHandle*> handle = Handle();
+  if (!handle.ok()) {
+    return handle.status();
+  }
+  const Result<const cuda::OperationGraph*> graph = GraphOf(*form);
+  if (!graph.ok()) {
+    return graph.status();
+  }
+  std::vector<Candidate> candidates;
+  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    if (!candidates.empty()) {
+      break;
+    }
+    Result<std::vector<Candidate>> listed =
+        cuda::ListEngines(cuda::GraphTarget(*handle), **graph, mode, XOf(task_).type, kGraph);
+    if (!listed.ok()) {
+      return listed.status();
+    }
+    candidates = std::move(*listed);
+  }
+  candidates.resize(std::min(candidates.size(), kMostGraphCandidates));
+  for (Candidate& candidate : candidates) {
+    candidate.workspace += StagedBytes(*form);
+  }
+  return candidates;
+}
+
+Result<std::vector<Candidate>> BatchNormSearchSpace::ListLegacy() {
+  const Result<Form> form = LegacyForm(task_);
+  if (!form.ok()) {
+    return form.status();
+  }
+  if (const Result<cuda::CudnnHandle*> handle = Handle(); !handle.ok()) {
+    return handle.status();
+  }
+  const std::size_t workspace = StagedBytes(*form);
+  return std::vector<Candidate>{
+      LegacyCandidate(kSpatial, workspace, false), LegacyCandidate(kPersistent, workspace, true)};
+}
+
+Result<const cuda::OperationGraph*> BatchNormSearchSpace::GraphOf(const Form& form) {
+  if (!graph_) {
+    const Result<cuda::CudnnHandle*> handle = Handle();
+    if (!handle.ok()) {
+      return handle.status();
+    }
+    Result<cuda::OperationGraph> graph = MakeGraph(cuda::GraphTarget(*handle), form);
+    if (!graph.ok()) {
+      return graph.status();
+    }
+    graph_ = std::move(*graph);
+  }
+  return &*graph_;
+}
+
+Result<std::unique_ptr<Plan>> BatchNormSearchSpace::Build(const std::string& id) {
+  if (id == kOwn) {
+    return MakeOwnPlan(device_, task_);
+  }
+  if (id == kSpatial || id == kPersistent) {
+    return BuildLegacy(id == kPersistent);
+  }
+  if (id.starts_with(kGraph)) {
+    return BuildGraph(id.substr(kGraph.size()));
+  }
+  return InvalidArgument("'" + id + "' is no candidate");
+}
+
+Result<std::unique_ptr<Plan>> BatchNormSearchSpace::BuildGraph(const std::string& choice) {
+  const Result<cuda::EngineChoice> engine = cuda::EngineChoice::Parse(choice);
+  if (!engine.ok()) {
+    return engine.status();
+  }
+  const Result<Form> form = GraphForm(task_);
+  if (!form.ok()) {
+    return form.status();
+  }
+  const Result<const cuda::OperationGraph*> graph = GraphOf(*form);
+  if (!graph.ok()) {
+    return graph.status();
+  }
+  Result<std::unique_ptr<Plan>> inner =
+      cuda::BuildGraphPlan(cuda::GraphTarget(*Handle()), **graph, *engine);
+  return inner.ok() ? WrapPlan(device_, task_, *form, std::move(*inner)) : std::move(inner);
+}
+
+Result<std::unique_ptr<Plan>> BatchNormSearchSpace::BuildLegacy(bool persistent) {
+  const Result<Form> form = LegacyForm(task_);
+  if (!form.ok()) {
+    return form.status();
+  }
+  const Result<cuda::CudnnHandle*> handle = Handle();
+  if (!handle.ok()) {
+    return handle.status();
+  }
+  Result<std::unique_ptr<Plan>> inner = BuildLegacyPlan(device_, **handle, *form, persistent);
+  return inner.ok() ? WrapPlan(device_, task_, *form, std::move(*inner)) : std::move(inner);
+}
+
+Status BatchNormSearchSpace::OpenTrial() {
+  if (trial_ != nullptr) {
+    return {};
+  }
+  std::vector<cuda::TrialOperand> operands;
+  for (int i = 0; i < OperandsOf(task_.direction); ++i) {
+    operands.push_back(
+        {.tensor = task_.tensors.at(i),
+         .is_output = i >= kInputs,
+         .values = ValuesOf(task_.direction, i)});
+  }
+  Result<std::unique_ptr<cuda::Trial>> trial = cuda::Trial::Create(device_, stream_, operands);
+  if (!trial.ok()) {
+    return trial.status();
+  }
+  trial_ = std::move(*trial);
+  return {};
+}
+
+Status BatchNormSearchSpace::CheckOutputs() {
+  Task task = task_;
+  std::array<const void*, kMaxOperands> before{};
+  for (int i = 0; i < OperandsOf(task.direction); ++i) {
+    task.tensors.at(i) = trial_->Ref(i);
+    before.at(i) = trial_->Before(i);
+  }
+  if (Status status =
+          CheckChannels(trial_->stream(), task, before, kTrialScalars, trial_->difference());
+      !status.ok()) {
+    return status;
+  }
+  const auto differences = trial_->ReadAll();
+  if (!differences.ok()) {
+    return differences.status();
+  }
+  const auto terms = static_cast<double>(SamplesPerChannel(task));
+  for (int i = kInputs; i < OperandsOf(task.direction); ++i) {
+    const TensorRef& output = task.tensors.at(i);
+    if (!output.present) {
+      continue;
+    }
+    if (Status status = cuda::CheckDifference(
+            differences->at(i - kInputs), ComparedAs(task, output), terms, false);
+        !status.ok()) {
+      return status.WithPrefix(std::string(NameOf(task.direction, i)) + " ");
+    }
+  }
+  return {};
+}
+
+Status BatchNormSearchSpace::Check(Plan& plan) {
+  if (Status status = OpenTrial(); !status.ok()) {
+    // Our own kernels are what is left where there is no memory to try any in.
+    const bool is_own = dynamic_cast<OwnPlan*>(&plan) != nullptr;
+    return is_own && status.code() == StatusCode::kOutOfMemory ? Status() : status;
+  }
+  if (Status status = trial_->Run(plan, kTrialScalars); !status.ok()) {
+    return status;
+  }
+  if (Status status = trial_->CheckWritten(); !status.ok()) {
+    return status;
+  }
+  return CheckOutputs();
+}
+
+Result<double> BatchNormSearchSpace::Time(Plan& plan) {
+  if (Status status = OpenTrial(); !status.ok()) {
+    return status;
+  }
+  return trial_->Time(plan, kTrialScalars);
+}
+
+}  // namespace gradsmith::batch_norm

@@ -1,0 +1,608 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "batch_norm/cuda/form.h"
+#include "batch_norm/cuda/graph.h"
+#include "batch_norm/cuda/search_space.h"
+#include "batch_norm/cuda/task.h"
+#include "batch_norm/kernels.h"
+#include "core/selection.h"
+#include "cuda/cudnn.h"
+#include "cuda/dynamic_library.h"
+#include "cuda/graph.h"
+#include "cuda/tensor_ops.h"
+#include "gradsmith/context.h"
+#include "gradsmith/tensor.h"
+#include "reference/random.h"
+#include "runtime/cuda/batch_norm_data.h"
+#include "runtime/cuda/gpu_tensor.h"
+#include "support/test_tensor.h"
+
+namespace gradsmith::batch_norm {
+namespace {
+
+using cuda::Block;
+using internal::Candidate;
+using internal::Plan;
+
+constexpr std::array<double, 2> kScalars = {1e-3, 0.7};
+/// What outputs hold that are added to.
+constexpr double kOld = 0.5;
+
+/// Which gradients are asked for, and which of them are added to.
+struct Wanted {
+  bool dX = true;
+  bool dScale = true;
+  bool dBias = true;
+  bool add_dX = false;
+  bool add_dScale = false;
+  bool add_dBias = false;
+};
+
+constexpr Wanted kWantedSets[] = {
+    {},
+    {.dScale = false},
+    {.dScale = false, .dBias = false},
+    {.dX = false},
+    {.dX = false, .dScale = false},
+    {.add_dX = true},
+    {.add_dScale = true},
+    {.add_dScale = true, .add_dBias = true},
+    {.dBias = false, .add_dX = true, .add_dScale = true},
+    {.add_dX = true, .add_dScale = true, .add_dBias = true},
+};
+
+struct Problem {
+  Types types;
+  Sizes dims;
+  Layouts layouts;
+};
+
+std::string Text(const Problem& problem) {
+  std::ostringstream text;
+  text << ToString(problem.types.T) << " " << ToString(problem.types.T1) << " "
+       << ToString(problem.types.T2) << " " << support::ToString(problem.dims) << " layouts "
+       << static_cast<int>(problem.layouts.X) << " " << static_cast<int>(problem.layouts.dY) << " "
+       << static_cast<int>(problem.layouts.output) << " misaligned " << problem.layouts.misaligned
+       << (problem.layouts.dense_parameters ? " dense parameters" : "");
+  return text.str();
+}
+
+constexpr Layout kNchw = Layout::kContiguous;
+constexpr Layout kNhwc = Layout::kChannelsLast;
+
+/// Every row in both layouts with channels that suit vectors and that do not, then odd strides,
+/// addresses and ranks.
+std::vector<Problem> Problems() {
+  std::vector<Problem> problems;
+  for (const Types& types : kRows) {
+    for (const Layout layout : {kNchw, kNhwc}) {
+      const Layouts layouts = {.X = layout, .dY = layout, .output = layout};
+      problems.push_back({types, {4, 16, 6, 5}, layouts});
+      problems.push_back({types, {3, 13, 5, 5}, layouts});
+      problems.back().layouts.dense_parameters = true;
+    }
+  }
+  const Types half = {kH, kH, kF};
+  const Types single = {kF, kF, kF};
+  problems.push_back(
+      {half, {4, 16, 6, 5}, {.X = kNhwc, .dY = Layout::kBroadcast, .output = kNhwc}});
+  problems.push_back({half, {4, 16, 6, 5}, {.X = kNhwc, .dY = kNchw, .output = Layout::kStrided}});
+  problems.push_back({single, {4, 16, 6, 5}, {.misaligned = 1}});
+  problems.push_back({single, {4, 16, 6, 5}, {.X = Layout::kStrided, .output = kNhwc}});
+  problems.push_back({single, {40, 16}, {.dense_parameters = true}});
+  problems.push_back({half, {4, 16, 9}, {.dense_parameters = true}});
+  problems.push_back(
+      {half,
+       {2, 16, 3, 4, 5},
+       {.X = kNhwc, .dY = kNhwc, .output = kNhwc, .dense_parameters = true}});
+  return problems;
+}
+
+/// The operands of both ops on one set of data, on the host or on the GPU.
+class Operands {
+ public:
+  Operands(Data& data, bool on_gpu, const Wanted& wanted = {}, bool in_place = false)
+      : on_gpu_(on_gpu),
+        X_(Ref(data.X)),
+        dY_(Ref(data.dY)),
+        scale_(Ref(data.scale)),
+        B_(Ref(data.B)),
+        old_mean_(Ref(data.old_mean)),
+        old_var_(Ref(data.old_var)),
+        in_mean_(Ref(data.saved_mean)),
+        in_inv_std_(Ref(data.saved_inv_std)),
+        Y_(Ref(data.Y)),
+        new_mean_(Ref(in_place ? data.old_mean : data.new_mean)),
+        new_var_(Ref(in_place ? data.old_var : data.new_var)),
+        saved_mean_(Ref(data.saved_mean)),
+        saved_inv_std_(Ref(data.saved_inv_std)),
+        dX_(Output(data.dX, wanted.dX, wanted.add_dX)),
+        dScale_(Output(data.dScale, wanted.dScale, wanted.add_dScale)),
+        dBias_(Output(data.dBias, wanted.dBias, wanted.add_dBias)) {}
+
+  [[nodiscard]] BatchNormalization::Inputs ForwardInputs() const {
+    return {
+        .X = &X_, .scale = &scale_, .B = &B_, .running_mean = &old_mean_, .running_var = &old_var_};
+  }
+  [[nodiscard]] BatchNormalization::Outputs ForwardOutputs() const {
+    return {
+        .Y = &Y_,
+        .running_mean = &new_mean_,
+        .running_var = &new_var_,
+        .saved_mean = &saved_mean_,
+        .saved_inv_std = &saved_inv_std_};
+  }
+  [[nodiscard]] BatchNormalizationGrad::Inputs BackwardInputs() const {
+    return {
+        .dY = &dY_,
+        .X = &X_,
+        .scale = &scale_,
+        .saved_mean = &in_mean_,
+        .saved_inv_std = &in_inv_std_};
+  }
+  [[nodiscard]] BatchNormalizationGrad::Outputs BackwardOutputs() const {
+    return {.dX = &dX_, .dScale = &dScale_, .dBias = &dBias_};
+  }
+  [[nodiscard]] Task ForwardTask() const { return MakeTask(ForwardInputs(), ForwardOutputs()); }
+  [[nodiscard]] Task BackwardTask() const { return MakeTask(BackwardInputs(), BackwardOutputs()); }
+
+ private:
+  [[nodiscard]] TensorRef Ref(GpuTensor& tensor) const {
+    return on_gpu_ ? tensor.GpuRef() : tensor.HostRef();
+  }
+  [[nodiscard]] TensorRef Output(GpuTensor& tensor, bool wanted, bool add) const {
+    TensorRef ref = wanted ? Ref(tensor) : TensorRef();
+    // The CPU's kernels do not add: that is done around them.
+    ref.accumulate = wanted && add && on_gpu_;
+    return ref;
+  }
+
+  bool on_gpu_;
+  ConstTensorRef X_;
+  ConstTensorRef dY_;
+  ConstTensorRef scale_;
+  ConstTensorRef B_;
+  ConstTensorRef old_mean_;
+  ConstTensorRef old_var_;
+  ConstTensorRef in_mean_;
+  ConstTensorRef in_inv_std_;
+  TensorRef Y_;
+  TensorRef new_mean_;
+  TensorRef new_var_;
+  TensorRef saved_mean_;
+  TensorRef saved_inv_std_;
+  TensorRef dX_;
+  TensorRef dScale_;
+  TensorRef dBias_;
+};
+
+/// Runs an inner plan, then spoils one operand.
+class SpoilingPlan final : public Plan {
+ public:
+  SpoilingPlan(
+      const cuda::DeviceInfo& device,
+      const Task& task,
+      int operand,
+      std::unique_ptr<Plan> inner)
+      : device_(device),
+        spoiled_(task.tensors.at(operand)),
+        operand_(operand),
+        inner_(std::move(inner)) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return inner_->workspace(); }
+  Status Run(const internal::Launch& launch) override {
+    if (Status status = inner_->Run(launch); !status.ok()) {
+      return status;
+    }
+    spoiled_.data = launch.operands[operand_];
+    return cuda::FillTensor(device_, static_cast<CUstream>(launch.stream), 0.25, spoiled_);
+  }
+
+ private:
+  const cuda::DeviceInfo& device_;
+  TensorRef spoiled_;
+  int operand_;
+  std::unique_ptr<Plan> inner_;
+};
+
+class BatchNormSelectionTest : public cuda::GpuTest {
+ protected:
+  static Context MakeContext(SearchMode mode) {
+    ContextOptions options;
+    options.device = Device{Backend::kCuda, 0};
+    options.search_mode = mode;
+    options.search_budget_seconds = 5;
+    return Context(options);
+  }
+
+  static void RunPlan(Plan& plan, const Task& task) {
+    const Block workspace(plan.workspace());
+    workspace.Fill(0xFF);
+    const auto operands = AddressesOf(task);
+    const Status status = plan.Run({kStream, operands, workspace.data(), kScalars});
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+
+  /// Puts what was there before into the outputs.
+  static void Reset(Data& data) {
+    for (GpuTensor* tensor :
+         {&data.dX, &data.dScale, &data.dBias, &data.Y, &data.new_mean, &data.new_var}) {
+      tensor->Fill([] { return kOld; });
+    }
+  }
+
+  void RunGradientOnCpu(Data& data, const Wanted& wanted) const {
+    const Operands cpu(data, false, wanted);
+    ASSERT_TRUE(
+        BatchNormalizationGrad::RunCpu(cpu_, {}, cpu.BackwardInputs(), cpu.BackwardOutputs()).ok());
+  }
+  static void ExpectGradient(const Data& data, const Wanted& wanted) {
+    const DataType T = data.types.T;
+    // What is not wanted holds the same on both sides: what was there before.
+    ExpectClose(data.dX, "dX", T, 512, wanted.dX && wanted.add_dX ? kOld : 0);
+    ExpectClose(data.dScale, "dScale", T, 512, wanted.dScale && wanted.add_dScale ? kOld : 0);
+    ExpectClose(data.dBias, "dBias", T, 512, wanted.dBias && wanted.add_dBias ? kOld : 0);
+  }
+
+  void RunForwardOnCpu(Data& data, bool in_place, const Attributes& attributes) const {
+    const Operands cpu(data, false, {}, in_place);
+    ASSERT_TRUE(
+        BatchNormalization::RunCpu(cpu_, attributes, cpu.ForwardInputs(), cpu.ForwardOutputs())
+            .ok());
+  }
+  static void ExpectForward(const Data& data, bool in_place, double roundoffs) {
+    const DataType T = data.types.T;
+    ExpectClose(data.Y, "Y", T, roundoffs);
+    ExpectClose(in_place ? data.old_mean : data.new_mean, "running_mean", T, roundoffs);
+    ExpectClose(in_place ? data.old_var : data.new_var, "running_var", T, roundoffs);
+    ExpectClose(data.saved_mean, "saved_mean", T, roundoffs);
+    ExpectClose(data.saved_inv_std, "saved_inv_std", T, roundoffs);
+  }
+
+  /// Calls visit(plan) for the candidates of a task that can be built and pass the check, of
+  /// several that differ in knobs only for the first. Others may be refused, not wrong.
+  template <typename Visitor>
+  void ForEachPlan(const Task& task, const Visitor& visit) {
+    BatchNormSearchSpace space(device(), kStream, task);
+    std::vector<internal::Rejection> rejections;
+    std::set<std::string> engines;
+    for (int batch = 0; batch < space.batches(); ++batch) {
+      for (const Candidate& candidate : space.List(batch, &rejections)) {
+        SCOPED_TRACE(candidate.id);
+        if (!engines.insert(candidate.engine).second) {
+          continue;
+        }
+        const Result<std::unique_ptr<Plan>> plan = space.Build(candidate.id);
+        const Status status = plan.ok() ? space.Check(**plan) : plan.status();
+        if (!status.ok()) {
+          EXPECT_TRUE(candidate.notes.may_overflow || status.code() == StatusCode::kUnsupported)
+              << status.message();
+          continue;
+        }
+        visit(**plan);
+        tried_.insert(candidate.id.substr(0, candidate.id.find("/engine")));
+      }
+    }
+    EXPECT_EQ(engines.count("own"), 1);
+  }
+
+  /// The sources whose plans ran.
+  std::set<std::string> tried_;
+  Context cpu_;
+};
+
+TEST_F(BatchNormSelectionTest, EveryCandidateOfTheGradientAgreesWithCpu) {
+  Random random("batch norm candidates");
+  std::size_t round = 0;
+  for (const Problem& problem : Problems()) {
+    const Wanted& wanted = kWantedSets[round++ % std::size(kWantedSets)];
+    for (const Wanted& set : {Wanted(), wanted}) {
+      SCOPED_TRACE(Text(problem) + " set " + std::to_string(round));
+      Data data(problem.types, problem.dims, problem.layouts, random);
+      const Task task = Operands(data, true, set).BackwardTask();
+      ForEachPlan(task, [&](Plan& plan) {
+        Reset(data);
+        RunGradientOnCpu(data, set);
+        RunPlan(plan, task);
+        ExpectGradient(data, set);
+      });
+    }
+    if (HasFailure()) {
+      return;
+    }
+  }
+  EXPECT_TRUE(tried_.contains("own"));
+}
+
+TEST_F(BatchNormSelectionTest, EveryCandidateOfTheForwardAgreesWithCpu) {
+  Random random("batch norm forward candidates");
+  for (const Problem& problem : Problems()) {
+    for (const bool in_place : {false, true}) {
+      SCOPED_TRACE(Text(problem) + (in_place ? " in place" : ""));
+      Data data(problem.types, problem.dims, problem.layouts, random);
+      const Task task = Operands(data, true, {}, in_place).ForwardTask();
+      ForEachPlan(task, [&](Plan& plan) {
+        Reset(data);
+        for (GpuTensor* tensor : {&data.old_mean, &data.old_var}) {
+          tensor->FillRandom(random, 0.5, 2);
+        }
+        RunForwardOnCpu(data, in_place, {.epsilon = kScalars[0], .momentum = kScalars[1]});
+        RunPlan(plan, task);
+        ExpectForward(data, in_place, 512);
+      });
+    }
+    if (HasFailure()) {
+      return;
+    }
+  }
+}
+
+/// What cuDNN would be given, given to our own kernels: the copies in and out are right.
+TEST_F(BatchNormSelectionTest, StagedOperandsArriveAndReturn) {
+  Random random("batch norm staging");
+  for (const Problem& problem : Problems()) {
+    for (const Wanted& wanted : kWantedSets) {
+      SCOPED_TRACE(Text(problem));
+      Data data(problem.types, problem.dims, problem.layouts, random);
+      const Task task = Operands(data, true, wanted).BackwardTask();
+      for (const Result<Form>& form : {GraphForm(task), LegacyForm(task)}) {
+        // Our own kernels have one type for all large tensors.
+        if (!form.ok() ||
+            form->inner.tensors[backward::kDX].type != form->inner.tensors[backward::kX].type) {
+          continue;
+        }
+        const std::unique_ptr<Plan> plan =
+            WrapPlan(device(), task, *form, MakeOwnPlan(device(), form->inner));
+        Reset(data);
+        RunGradientOnCpu(data, wanted);
+        RunPlan(*plan, task);
+        ExpectGradient(data, wanted);
+      }
+    }
+    Data data(problem.types, problem.dims, problem.layouts, random);
+    const Task task = Operands(data, true).ForwardTask();
+    const Result<Form> form = LegacyForm(task);
+    ASSERT_TRUE(form.ok()) << form.status().message();
+    const std::unique_ptr<Plan> plan =
+        WrapPlan(device(), task, *form, MakeOwnPlan(device(), form->inner));
+    Reset(data);
+    RunForwardOnCpu(data, false, {.epsilon = kScalars[0], .momentum = kScalars[1]});
+    RunPlan(*plan, task);
+    ExpectForward(data, false, 512);
+    if (HasFailure()) {
+      return;
+    }
+  }
+}
+
+/// Our own kernels are what is left where all others are refused: small sums that nearly cancel do
+/// not make the check refuse them.
+TEST_F(BatchNormSelectionTest, OwnKernelsPassTheCheck) {
+  Random random("batch norm own check");
+  for (int round = 0; round < 60; ++round) {
+    Sizes dims = {random.Integer(1, 4), random.Integer(1, 6)};
+    for (std::int64_t rank = random.Integer(0, 3); rank > 0; --rank) {
+      dims.push_back(random.Integer(1, 4));
+    }
+    dims[0] += 1;
+    for (const Types& types : kRows) {
+      const Layouts layouts = {
+          .X = random.Choice(std::vector{kNchw, kNhwc, Layout::kStrided}),
+          .dY = static_cast<Layout>(random.Integer(0, 3)),
+          .misaligned = static_cast<std::size_t>(random.Integer(0, 3))};
+      const Wanted wanted = {.add_dX = random.Chance(0.3), .add_dBias = random.Chance(0.3)};
+      SCOPED_TRACE(Text({types, dims, layouts}));
+      Data data(types, dims, layouts, random);
+      const Operands operands(data, true, wanted);
+      for (const Task& task : {operands.ForwardTask(), operands.BackwardTask()}) {
+        BatchNormSearchSpace space(device(), kStream, task);
+        const std::unique_ptr<Plan> own = MakeOwnPlan(device(), task);
+        const Status status = space.Check(*own);
+        EXPECT_TRUE(status.ok()) << status.message();
+      }
+    }
+  }
+}
+
+/// A result that is wrong in one output is refused, and the message says in which.
+TEST_F(BatchNormSelectionTest, WrongOutputsAreRefused) {
+  Random random("batch norm spoiled");
+  for (const Types& types : {Types{kF, kF, kF}, Types{kH, kH, kH}, Types{kD, kD, kD}}) {
+    Data data(types, {4, 70, 6, 5}, {}, random);
+    const Operands operands(data, true, {.add_dScale = true});
+    for (const Task& task : {operands.ForwardTask(), operands.BackwardTask()}) {
+      BatchNormSearchSpace space(device(), kStream, task);
+      const std::unique_ptr<Plan> own = MakeOwnPlan(device(), task);
+      const Status status = space.Check(*own);
+      EXPECT_TRUE(status.ok()) << status.message();
+      for (int i = kInputs; i < OperandsOf(task.direction); ++i) {
+        SpoilingPlan plan(device(), task, i, MakeOwnPlan(device(), task));
+        const Status refused = space.Check(plan);
+        EXPECT_FALSE(refused.ok());
+        const std::string name(NameOf(task.direction, i));
+        EXPECT_TRUE(refused.message().starts_with(name + " disagrees")) << refused.message();
+      }
+    }
+  }
+}
+
+TEST_F(BatchNormSelectionTest, RunsInEveryMode) {
+  Random random("batch norm modes");
+  for (const SearchMode mode :
+       {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    SCOPED_TRACE(ToString(mode));
+    const Context context = MakeContext(mode);
+    for (const Sizes& dims : {Sizes{4, 16, 6, 5}, Sizes{3, 5}, Sizes{1, 3}, Sizes{0, 3, 2}}) {
+      SCOPED_TRACE(support::ToString(dims));
+      Data data({kH, kH, kF}, dims, {}, random);
+      // The second time the plan is there, and other numbers reach it.
+      for (const Attributes& attributes :
+           {Attributes{}, Attributes{.epsilon = 0.5, .momentum = 0.25}}) {
+        Reset(data);
+        RunGradientOnCpu(data, {});
+        const Operands gpu(data, true);
+        ASSERT_TRUE(BatchNormalizationGrad::RunCuda(
+                        context, {}, gpu.BackwardInputs(), gpu.BackwardOutputs())
+                        .ok());
+        ExpectGradient(data, {});
+        RunForwardOnCpu(data, false, attributes);
+        const Status status = BatchNormalization::RunCuda(
+            context, attributes, gpu.ForwardInputs(), gpu.ForwardOutputs());
+        ASSERT_TRUE(status.ok()) << status.message();
+        ExpectForward(data, false, 512);
+      }
+    }
+  }
+}
+
+/// A task of dense tensors that need no memory: for keys and graphs.
+Task DenseTask(const Types& types, const Dims& dims, bool channels_last) {
+  Task task;
+  task.direction = Direction::kBackward;
+  const Strides strides = channels_last ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
+  for (const int operand : {backward::kDY, backward::kX, backward::kDX}) {
+    task.tensors.at(operand) = TensorRef(types.T, nullptr, dims, strides);
+  }
+  for (const int operand : {backward::kScale, backward::kDScale, backward::kDBias}) {
+    task.tensors.at(operand) = TensorRef(types.T1, nullptr, {dims[1]});
+  }
+  for (const int operand : {backward::kSavedMean, backward::kSavedInvStd}) {
+    task.tensors.at(operand) = TensorRef(types.T2, nullptr, {dims[1]});
+  }
+  return task;
+}
+
+TEST(BatchNormTaskTest, TheKeyTellsTasksApart) {
+  const Task base = DenseTask({kH, kH, kF}, {4, 16, 6, 5}, false);
+  std::vector<Task> tasks = {
+      base,
+      DenseTask({kH, kH, kF}, {4, 16, 6, 5}, true),
+      DenseTask({kH, kH, kF}, {4, 16, 5, 6}, false),
+      DenseTask({kH, kH, kF}, {4, 16, 30}, false),
+      DenseTask({kB, kH, kF}, {4, 16, 6, 5}, false),
+      DenseTask({kH, kF, kF}, {4, 16, 6, 5}, false),
+      DenseTask({kH, kH, kH}, {4, 16, 6, 5}, false)};
+  for (int i = 0; i < backward::kOperands; ++i) {
+    Task strided = base;
+    strided.tensors.at(i).strides[0] *= 2;
+    Task unaligned = base;
+    unaligned.tensors.at(i).data = reinterpret_cast<void*>(8);
+    tasks.insert(tasks.end(), {strided, unaligned});
+  }
+  for (int subset = 1; subset < 8; ++subset) {
+    Task absent = base;
+    Task adding = base;
+    for (int i = 0; i < 3; ++i) {
+      if ((subset >> i & 1) != 0) {
+        absent.tensors.at(kInputs + i) = {};
+        adding.tensors.at(kInputs + i).accumulate = true;
+      }
+    }
+    tasks.insert(tasks.end(), {absent, adding});
+  }
+  Task forward;
+  for (int i = 0; i < forward::kOperands; ++i) {
+    const bool large = i == forward::kX || i == forward::kY;
+    const Dims dims = large ? Dims{4, 16, 6, 5} : Dims{16};
+    forward.tensors.at(i) = TensorRef(kF, reinterpret_cast<void*>(16 * (i + 1L)), dims);
+  }
+  Task in_place = forward;
+  in_place.tensors[forward::kNewMean].data = in_place.tensors[forward::kRunningMean].data;
+  tasks.insert(tasks.end(), {forward, in_place});
+  std::set<std::string> keys;
+  for (const Task& task : tasks) {
+    internal::ProblemKey key;
+    AddTo(task, &key);
+    EXPECT_TRUE(keys.insert(key.Text()).second) << Describe(task);
+  }
+}
+
+TEST(BatchNormTaskTest, WhatMayOverflowIsTakenByBenchmarksOnly) {
+  const Candidate candidate{.id = "a", .engine = "a", .notes = {.may_overflow = true}};
+  for (const SearchMode mode : {SearchMode::kDefault, SearchMode::kHeuristic}) {
+    EXPECT_NE(internal::WhyFiltered(candidate, {.mode = mode}), "");
+  }
+  EXPECT_EQ(internal::WhyFiltered(candidate, {.mode = SearchMode::kBenchmark}), "");
+}
+
+/// Plans for a GPU that is only described.
+class BatchNormGraphTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!cuda::LoadCudnn().ok()) {
+      GTEST_SKIP() << cuda::LoadCudnn().status().message();
+    }
+    if (!cuda::DynamicLibrary::Open({"libcuda.so.1"}).ok()) {
+      GTEST_SKIP() << "cuDNN lists no engines that are compiled at run time without libcuda.so.1";
+    }
+    std::ifstream file(GRADSMITH_TEST_DATA "/h200_deviceprop.json");
+    const std::string json{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    Result<cuda::GraphTarget> target = cuda::GraphTarget::Described(json);
+    ASSERT_TRUE(target.ok()) << target.status().message();
+    target_.emplace(std::move(*target));
+  }
+
+  /// How many engines cuDNN lists.
+  [[nodiscard]] std::size_t Count(const Form& form) const {
+    const Result<cuda::OperationGraph> graph = MakeGraph(*target_, form);
+    if (!graph.ok()) {
+      return 0;
+    }
+    std::size_t count = 0;
+    for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+      const auto listed = cuda::ListEngines(*target_, *graph, mode, XOf(form.inner).type, "graph/");
+      count += listed.ok() ? listed->size() : 0;
+    }
+    return count;
+  }
+
+  std::optional<cuda::GraphTarget> target_;
+};
+
+TEST_F(BatchNormGraphTest, ListsEnginesForEveryTypeThatAFormIsOffered) {
+  for (const Types& types : kRows) {
+    for (const Dims& dims : {Dims{64, 64}, Dims{8, 64, 16, 16}, Dims{2, 64, 4, 8, 8}}) {
+      for (const bool channels_last : {false, true}) {
+        for (const bool adds : {false, true}) {
+          Task task = DenseTask(types, dims, channels_last);
+          task.tensors[backward::kDX].accumulate = adds;
+          task.tensors[backward::kDBias].accumulate = adds;
+          const Result<Form> form = GraphForm(task);
+          const bool has_double = types.T == kD || types.T1 == kD || types.T2 == kD;
+          EXPECT_EQ(form.ok(), !has_double) << Describe(task);
+          EXPECT_TRUE(!form.ok() || Count(*form) > 0) << Describe(task);
+        }
+      }
+    }
+  }
+}
+
+/// What GraphForm refuses, cuDNN refuses as well.
+TEST_F(BatchNormGraphTest, ListsNoneForOddChannelsOrDouble) {
+  for (const auto& [types, channels] :
+       {std::pair(Types{kH, kH, kF}, 63), std::pair(Types{kB, kF, kF}, 60),
+        std::pair(Types{kF, kF, kF}, 63), std::pair(Types{kD, kD, kD}, 64)}) {
+    const Task task = DenseTask(types, {8, channels, 16, 16}, true);
+    EXPECT_FALSE(GraphForm(task).ok());
+    Form form;
+    form.inner = task;
+    form.channels_last = true;
+    EXPECT_EQ(Count(form), 0) << Describe(task);
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::batch_norm
