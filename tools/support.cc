@@ -39,7 +39,7 @@ The description of an H200 is tests/data/h200_deviceprop.json.
 
 /// Feature is what is special about a cell's convolution.
 struct Feature {
-  const char* name;
+  const char* name = "";
   std::int64_t x_channels = 32;
   std::int64_t y_channels = 64;
   std::int64_t group = 1;
@@ -164,7 +164,7 @@ Result<Served> Ask(const cuda::GraphTarget& target, const batch_norm::Task& task
 
 /// BatchNormFeature is what is special about a cell's batch normalization.
 struct BatchNormFeature {
-  const char* name;
+  const char* name = "";
   std::int64_t channels = 64;
   bool accumulate = false;
 };
