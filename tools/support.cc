@@ -166,7 +166,7 @@ Result<Served> Ask(const cuda::GraphTarget& target, const batch_norm::Task& task
 
 /// BatchNormFeature is what is special about a cell's batch normalization.
 struct BatchNormFeature {
-  const char* name;
+  const char* name = "";
   std::int64_t channels = 64;
   bool accumulate = false;
 };

@@ -102,7 +102,8 @@ DataType LegacyParameterType(const Task& task) {
   return XOf(task).type == DataType::kDouble ? DataType::kDouble : DataType::kFloat;
 }
 
-Form LegacyForwardForm(const Task& task, Form form) {
+Form LegacyForwardForm(const Task& task, const Form& empty) {
+  Form form = empty;
   using namespace forward;  // NOLINT(google-build-using-namespace): names of one list
   const DataType type = LegacyParameterType(task);
   for (const Operand operand : {kX, kY}) {
@@ -124,7 +125,8 @@ Form LegacyForwardForm(const Task& task, Form form) {
   return form;
 }
 
-Form LegacyBackwardForm(const Task& task, Form form) {
+Form LegacyBackwardForm(const Task& task, const Form& empty) {
+  Form form = empty;
   using namespace backward;  // NOLINT(google-build-using-namespace): names of one list
   const DataType type = LegacyParameterType(task);
   for (const Operand operand : {kDY, kX, kDX}) {
@@ -281,8 +283,7 @@ Result<Form> LegacyForm(const Task& task) {
   if (!form.ok()) {
     return form;
   }
-  return is_forward ? LegacyForwardForm(task, std::move(*form))
-                    : LegacyBackwardForm(task, std::move(*form));
+  return is_forward ? LegacyForwardForm(task, *form) : LegacyBackwardForm(task, *form);
 }
 
 Dims Expanded(const Dims& dims) {

@@ -293,6 +293,7 @@ Status BatchNormSearchSpace::OpenTrial() {
     return {};
   }
   std::vector<cuda::TrialOperand> operands;
+  operands.reserve(OperandsOf(task_.direction));
   for (int i = 0; i < OperandsOf(task_.direction); ++i) {
     operands.push_back(
         {.tensor = task_.tensors.at(i),

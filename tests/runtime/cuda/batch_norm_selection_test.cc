@@ -23,6 +23,7 @@
 #include "cuda/dynamic_library.h"
 #include "cuda/graph.h"
 #include "cuda/tensor_ops.h"
+#include "cuda/thread_state.h"
 #include "gradsmith/context.h"
 #include "gradsmith/tensor.h"
 #include "reference/random.h"
@@ -299,6 +300,18 @@ class BatchNormSelectionTest : public cuda::GpuTest {
     EXPECT_EQ(engines.count("own"), 1);
   }
 
+  void ExpectOwnPasses(const Problem& problem, const Wanted& wanted, Random& random) {
+    SCOPED_TRACE(Text(problem));
+    Data data(problem.types, problem.dims, problem.layouts, random);
+    const Operands operands(data, true, wanted);
+    for (const Task& task : {operands.ForwardTask(), operands.BackwardTask()}) {
+      BatchNormSearchSpace space(device(), kStream, task);
+      const std::unique_ptr<Plan> own = MakeOwnPlan(device(), task);
+      const Status status = space.Check(*own);
+      EXPECT_TRUE(status.ok()) << status.message();
+    }
+  }
+
   /// The sources whose plans ran.
   std::set<std::string> tried_;
   Context cpu_;
@@ -324,7 +337,10 @@ TEST_F(BatchNormSelectionTest, EveryCandidateOfTheGradientAgreesWithCpu) {
       return;
     }
   }
-  EXPECT_TRUE(tried_.contains("own"));
+  if (cuda::ThreadState::OfThisThread(device()).handle().ok()) {
+    EXPECT_TRUE(tried_.contains("graph"));
+    EXPECT_TRUE(tried_.contains("legacy/spatial"));
+  }
 }
 
 TEST_F(BatchNormSelectionTest, EveryCandidateOfTheForwardAgreesWithCpu) {
@@ -347,6 +363,9 @@ TEST_F(BatchNormSelectionTest, EveryCandidateOfTheForwardAgreesWithCpu) {
     if (HasFailure()) {
       return;
     }
+  }
+  if (cuda::ThreadState::OfThisThread(device()).handle().ok()) {
+    EXPECT_TRUE(tried_.contains("legacy/spatial"));
   }
 }
 
@@ -404,15 +423,17 @@ TEST_F(BatchNormSelectionTest, OwnKernelsPassTheCheck) {
           .dY = static_cast<Layout>(random.Integer(0, 3)),
           .misaligned = static_cast<std::size_t>(random.Integer(0, 3))};
       const Wanted wanted = {.add_dX = random.Chance(0.3), .add_dBias = random.Chance(0.3)};
-      SCOPED_TRACE(Text({types, dims, layouts}));
-      Data data(types, dims, layouts, random);
-      const Operands operands(data, true, wanted);
-      for (const Task& task : {operands.ForwardTask(), operands.BackwardTask()}) {
-        BatchNormSearchSpace space(device(), kStream, task);
-        const std::unique_ptr<Plan> own = MakeOwnPlan(device(), task);
-        const Status status = space.Check(*own);
-        EXPECT_TRUE(status.ok()) << status.message();
-      }
+      ExpectOwnPasses({types, dims, layouts}, wanted, random);
+    }
+  }
+}
+
+/// Nor do long sums.
+TEST_F(BatchNormSelectionTest, OwnKernelsPassTheCheckWithLongSums) {
+  Random random("batch norm own check of long sums");
+  for (const Sizes& dims : {Sizes{3, 2, 101, 97}, Sizes{1, 3, 20011}, Sizes{300, 160, 2, 2}}) {
+    for (const Types& types : kRows) {
+      ExpectOwnPasses({types, dims, {.X = kNhwc, .dY = kNhwc}}, {}, random);
     }
   }
 }
