@@ -1,0 +1,312 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/cuda/child_process.h"
+#include "runtime/cuda/graph_capture.h"
+#include "runtime/cuda/op_problems.h"
+
+/// Calls that are captured into CUDA graphs, and prepared calls.
+namespace gradsmith::cuda {
+namespace {
+
+using support::DeviceMemory;
+using support::DeviceStream;
+
+class CudaCapture : public CudaTest {
+ protected:
+  static ContextOptions OptionsFor(const DeviceStream& stream, CountingAllocator* allocator) {
+    ContextOptions options = OnGpu();
+    options.stream = stream.get();
+    options.deterministic = true;
+    if (allocator != nullptr) {
+      options.allocator = allocator->Get();
+    }
+    return options;
+  }
+
+  static std::vector<OpCall> AllCalls(DataType type, Random& random) {
+    std::vector<OpCall> calls;
+    for (const Layout layout : kDenseLayouts) {
+      calls.push_back(MakeConvGrad(Conv3x3(), type, layout, random));
+      calls.push_back(MakeConv(ConvGrouped(), type, layout, random));
+      calls.push_back(MakeConvTransposeGrad(Conv3x3(), type, layout, random));
+      calls.push_back(MakeBatchNorm({4, 16, 12, 10}, type, layout, random));
+      calls.push_back(MakeBatchNormGrad({4, 16, 12, 10}, type, layout, random));
+    }
+    return calls;
+  }
+
+  /// A problem that needs workspace: x is off its boundary, so that it is copied.
+  static OpCall MakeMisaligned(const ConvShape& shape, Random& random) {
+    OpCall call = MakeConvGrad(shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
+    call.inputs[1] = std::make_shared<GpuTensor>(
+        DataType::kMLFloat16, shape.x, support::StridesFor(Layout::kChannelsLast, shape.x), 1);
+    call.outputs[0] = nullptr;
+    call.outputs[2] = nullptr;
+    call.FillInputs(random);
+    return call;
+  }
+
+  static void Capture(CudaGraph& graph, const OpCall& call, const Context& context) {
+    graph.Begin();
+    const Status called = call.Run(context);
+    const Status ended = graph.End();
+    ASSERT_TRUE(called.ok()) << call.Describe() << ": " << called.message() << RecentChoices();
+    ASSERT_TRUE(ended.ok()) << call.Describe() << ": " << ended.message() << RecentChoices();
+  }
+
+  /// Replays with inputs that change each time, and compares with calls that are not captured.
+  static void
+  Replay(const CudaGraph& graph, const OpCall& call, const Context& context, Random& random) {
+    for (int run = 0; run < 10; ++run) {
+      call.FillInputs(random);
+      call.ResetOutputs();
+      ASSERT_TRUE(graph.Launch().ok()) << call.Describe();
+      ASSERT_TRUE(Synchronize(context).ok()) << call.Describe();
+      const std::vector<std::vector<std::byte>> replayed = call.OutputBytes();
+      call.ResetOutputs();
+      const Status status = call.Run(context);
+      ASSERT_TRUE(status.ok()) << status.message();
+      ASSERT_TRUE(Synchronize(context).ok());
+      ASSERT_TRUE(replayed == call.OutputBytes())
+          << call.Describe() << ": replay " << run << " differs from the call" << RecentChoices();
+    }
+    call.ExpectResults("the last call");
+  }
+};
+
+TEST_F(CudaCapture, ReplaysWhatCallsCompute) {
+  Random random("cuda capture replay");
+  for (const DataType type : kAllTypes) {
+    for (const OpCall& call : AllCalls(type, random)) {
+      const DeviceStream stream(device());
+      CountingAllocator allocator;
+      const Context context(OptionsFor(stream, &allocator));
+      const Status prepared = call.Prepare(context);
+      ASSERT_TRUE(prepared.ok()) << call.Describe() << ": " << prepared.message();
+      const int allocations = allocator.allocations;
+      CudaGraph graph(stream.get());
+      Capture(graph, call, context);
+      if (HasFatalFailure()) {
+        return;
+      }
+      EXPECT_EQ(allocator.allocations, allocations) << call.Describe();
+      Replay(graph, call, context, random);
+    }
+  }
+}
+
+TEST_F(CudaCapture, PreparingLeavesOutputsAlone) {
+  Random random("cuda capture outputs");
+  const Context context(OnGpu());
+  for (const OpCall& call : AllCalls(DataType::kFloat, random)) {
+    const std::vector<std::vector<std::byte>> before = call.OutputBytes();
+    ASSERT_TRUE(call.Prepare(context).ok()) << call.Describe();
+    ASSERT_TRUE(Synchronize(context).ok());
+    EXPECT_TRUE(call.OutputBytes() == before) << call.Describe();
+  }
+}
+
+TEST_F(CudaCapture, PreparedOnAnotherThread) {
+  Random random("cuda capture other thread");
+  for (const OpCall& call : AllCalls(DataType::kFloat, random)) {
+    const DeviceStream stream(device());
+    const Context context(OptionsFor(stream, nullptr));
+    Status prepared;
+    std::thread([&] {
+      const CurrentDevice current(device());
+      prepared = call.Prepare(context);
+    }).join();
+    ASSERT_TRUE(prepared.ok()) << call.Describe() << ": " << prepared.message();
+    CudaGraph graph(stream.get());
+    Capture(graph, call, context);
+    if (HasFatalFailure()) {
+      return;
+    }
+    Replay(graph, call, context, random);
+  }
+}
+
+TEST_F(CudaCapture, NewProblemIsRefused) {
+  Random random("cuda capture refused");
+  const DeviceStream stream(device());
+  const Context context(OptionsFor(stream, nullptr));
+  const OpCall known = MakeConvGrad(Conv3x3(), DataType::kFloat, Layout::kContiguous, random);
+  const OpCall never = MakeConvGrad(ConvStrided(), DataType::kFloat, Layout::kContiguous, random);
+  ASSERT_TRUE(known.Prepare(context).ok());
+  CudaGraph graph(stream.get());
+  graph.Begin();
+  const Status refused = never.Run(context);
+  const CUstreamCaptureStatus state = CaptureStatus(stream.get());
+  const Status called = known.Run(context);
+  const Status ended = graph.End();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused.message();
+  EXPECT_NE(
+      refused.message().find("none can be sought while the stream is captured into a CUDA graph"),
+      std::string::npos)
+      << refused.message();
+  EXPECT_NE(refused.message().find("Context::ForPreparing"), std::string::npos);
+  EXPECT_EQ(state, CU_STREAM_CAPTURE_STATUS_ACTIVE) << "the refusal has spoilt the capture";
+  EXPECT_TRUE(called.ok()) << called.message();
+  EXPECT_TRUE(ended.ok()) << ended.message();
+  EXPECT_EQ(CaptureStatus(stream.get()), CU_STREAM_CAPTURE_STATUS_NONE);
+  if (ended.ok()) {
+    Replay(graph, known, context, random);
+  }
+  const Status later = never.Run(context);
+  EXPECT_TRUE(later.ok()) << later.message();
+  EXPECT_TRUE(Synchronize(context).ok());
+  never.ExpectResults("after the capture");
+}
+
+TEST_F(CudaCapture, GrowthIsRefused) {
+  Random random("cuda capture growth");
+  const DeviceStream stream(device());
+  CountingAllocator allocator;
+  const OpCall call = MakeMisaligned(Conv3x3(), random);
+  // The plan is ready on this thread, but the second context has no workspace yet.
+  ASSERT_TRUE(call.Prepare(Context(OptionsFor(stream, &allocator))).ok());
+  ASSERT_GT(allocator.allocations, 0) << "the call needs no workspace" << RecentChoices();
+  const int allocations = allocator.allocations;
+  const Context context(OptionsFor(stream, &allocator));
+  CudaGraph graph(stream.get());
+  graph.Begin();
+  const Status refused = call.Run(context);
+  const CUstreamCaptureStatus state = CaptureStatus(stream.get());
+  const Status ended = graph.End();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused.message();
+  EXPECT_NE(
+      refused.message().find("memory cannot be allocated while the stream is captured"),
+      std::string::npos)
+      << refused.message();
+  EXPECT_EQ(state, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  EXPECT_TRUE(ended.ok()) << ended.message();
+  EXPECT_EQ(allocator.allocations, allocations);
+}
+
+TEST_F(CudaCapture, GrowthAfterwardsLeavesTheGraphItsWorkspace) {
+  Random random("cuda capture grown");
+  const DeviceStream stream(device());
+  CountingAllocator allocator;
+  {
+    const Context context(OptionsFor(stream, &allocator));
+    const OpCall small = MakeMisaligned(Conv3x3(), random);
+    const OpCall large = MakeMisaligned(
+        {.name = "large", .x = {16, 64, 56, 56}, .w = {64, 64, 3, 3}, .pads = {1, 1, 1, 1}},
+        random);
+    ASSERT_TRUE(small.Prepare(context).ok());
+    CudaGraph graph(stream.get());
+    Capture(graph, small, context);
+    const int before = allocator.allocations;
+    ASSERT_GT(before, 0) << "the call needs no workspace" << RecentChoices();
+    const Status status = large.Run(context);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_GT(allocator.allocations, before) << "the workspace did not grow" << RecentChoices();
+    EXPECT_EQ(allocator.frees, 0) << "the graph's workspace was freed";
+    Replay(graph, small, context, random);
+  }
+  EXPECT_EQ(allocator.live, 0U) << "the contexts have gone, their workspace has not";
+}
+
+TEST_F(CudaCapture, PreparedCallsNeitherAllocateNorWait) {
+  Random random("cuda capture no wait");
+  for (const OpCall& call : AllCalls(DataType::kFloat, random)) {
+    const DeviceStream stream(device());
+    CountingAllocator allocator;
+    const Context context(OptionsFor(stream, &allocator));
+    ASSERT_TRUE(call.Prepare(context).ok()) << call.Describe();
+    // Once for what the driver loads lazily.
+    ASSERT_TRUE(call.Run(context).ok());
+    ASSERT_TRUE(Synchronize(context).ok());
+    const int allocations = allocator.allocations;
+    const DeviceMemory busy(stream, std::size_t{1} << 30U);
+    // Some 0.2 s or more.
+    for (int i = 0; i < 500; ++i) {
+      Driver().cuMemsetD8Async(
+          reinterpret_cast<CUdeviceptr>(busy.data()), 0, std::size_t{1} << 30U, stream.get());
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const Status status = call.Run(context);
+    const std::chrono::duration<double, std::milli> taken =
+        std::chrono::steady_clock::now() - begin;
+    const CUresult state = CaptureApi::Get().query(stream.get());
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(state, CUDA_ERROR_NOT_READY)
+        << call.Describe() << ": waited, or the stream was not busy; the call took "
+        << taken.count() << " ms" << RecentChoices();
+    EXPECT_LT(taken.count(), 20) << call.Describe() << RecentChoices();
+    EXPECT_EQ(allocator.allocations, allocations) << call.Describe();
+    ASSERT_TRUE(Synchronize(context).ok());
+    call.ExpectResults("behind other work");
+  }
+}
+
+/// In a process of its own nothing is loaded yet that an earlier test has loaded.
+class CudaCaptureChild : public CudaChildTest {
+ protected:
+  void CaptureFirst(const OpCall& call, Random& random) {
+    const DeviceStream stream(device());
+    ContextOptions options = OnGpu();
+    options.stream = stream.get();
+    options.deterministic = true;
+    const Context context(options);
+    const Status prepared = call.Prepare(context);
+    ASSERT_TRUE(prepared.ok()) << prepared.message();
+    CudaGraph graph(stream.get());
+    graph.Begin();
+    const Status called = call.Run(context);
+    const Status ended = graph.End();
+    ASSERT_TRUE(called.ok()) << called.message();
+    ASSERT_TRUE(ended.ok()) << ended.message();
+    call.FillInputs(random);
+    ASSERT_TRUE(graph.Launch().ok());
+    ASSERT_TRUE(Synchronize(context).ok());
+    call.ExpectResults("captured first of all");
+  }
+};
+
+TEST_F(CudaCaptureChild, BatchNormGrad) {
+  Random random("cuda capture child batch norm");
+  CaptureFirst(
+      MakeBatchNormGrad({4, 8, 6, 6}, DataType::kFloat, Layout::kContiguous, random), random);
+}
+
+TEST_F(CudaCaptureChild, Conv) {
+  Random random("cuda capture child conv");
+  CaptureFirst(MakeConv(Conv3x3(), DataType::kFloat, Layout::kChannelsLast, random), random);
+}
+
+TEST_F(CudaCaptureChild, ConvGrad) {
+  Random random("cuda capture child conv grad");
+  CaptureFirst(MakeConvGrad(Conv3x3(), DataType::kFloat, Layout::kChannelsLast, random), random);
+}
+
+TEST_F(CudaCapture, FirstOfAllInItsProcess) {
+  const std::string folder = testing::TempDir() + "gradsmith_capture_" + std::to_string(getpid());
+  const std::string file = folder + "/decisions.txt";
+  for (const std::string test : {"BatchNormGrad", "Conv", "ConvGrad"}) {
+    for (const std::string driver_loading : {"LAZY", "EAGER"}) {
+      const std::string name = "CudaCaptureChild." + test;
+      const std::string doing = name + ", module loading " + driver_loading;
+      const auto run = [&](const std::string& cache) {
+        return RunChild(
+            name, {{"GRADSMITH_CACHE", cache}, {"CUDA_MODULE_LOADING", driver_loading}});
+      };
+      ExpectPassed(run("off"), doing);
+      // The second finds the choice in the file: it has never run the kernel that it captures.
+      ExpectPassed(run(file), doing + ", writing the file");
+      ExpectPassed(run(file), doing + ", by the file");
+    }
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace gradsmith::cuda
