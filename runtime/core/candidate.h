@@ -21,6 +21,10 @@ struct CandidateNotes {
   bool down_converts = false;
   /// Sums half or bf16 in less than float.
   bool reduced_precision = false;
+  /// Multiplies transformed inputs (FFT, Winograd): right to rounding, but not exact on integers.
+  bool transforms = false;
+  /// Slow, and there for when nothing else is.
+  bool last_resort = false;
   /// Its code is compiled when the plan is built, which takes up to seconds.
   bool runtime_compiled = false;
   /// Sums in numbers of a fixed range, so that large values may come out as NaN or infinite: taken
@@ -37,7 +41,7 @@ struct Candidate {
   std::string id;
   /// The part of the id that knobs vary: candidates of one engine are tried in turn with others.
   std::string engine;
-  CandidateNotes notes;
+  CandidateNotes notes = {};
   std::size_t workspace = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -81,10 +82,21 @@ Status NoneIsLeft(const SearchSpace& space, const std::vector<Rejection>& reject
   return Unsupported(message);
 }
 
+/// Which candidates a quick choice leaves for later: those that are less exact, those that are slow,
+/// and last those that turn milliseconds into seconds.
+int Postponement(const Candidate& candidate) {
+  if (candidate.notes.runtime_compiled) {
+    return 3;
+  }
+  if (candidate.notes.last_resort) {
+    return 2;
+  }
+  return candidate.notes.transforms ? 1 : 0;
+}
+
 Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy) {
   Selected selected;
-  // What compiles at run time is left for last: it turns milliseconds into seconds.
-  std::vector<Candidate> slow;
+  std::vector<Candidate> postponed;
   const auto take = [&](const Candidate& candidate) {
     selected.plan = BuildAndCheck(space, candidate, policy, &selected.rejections);
     if (selected.plan != nullptr) {
@@ -94,14 +106,17 @@ Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy) {
   };
   for (int batch = 0; batch < space.batches(); ++batch) {
     for (Candidate& candidate : Allowed(space, batch, policy, &selected.rejections)) {
-      if (candidate.notes.runtime_compiled) {
-        slow.push_back(std::move(candidate));
+      if (Postponement(candidate) > 0) {
+        postponed.push_back(std::move(candidate));
       } else if (take(candidate)) {
         return selected;
       }
     }
   }
-  if (std::any_of(slow.begin(), slow.end(), take)) {
+  std::stable_sort(postponed.begin(), postponed.end(), [](const auto& a, const auto& b) {
+    return Postponement(a) < Postponement(b);
+  });
+  if (std::any_of(postponed.begin(), postponed.end(), take)) {
     return selected;
   }
   return NoneIsLeft(space, selected.rejections);
@@ -117,8 +132,11 @@ std::vector<Candidate> Stratified(std::vector<Candidate> candidates) {
     ranked.emplace_back(rank, std::move(candidate));
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.second.notes.runtime_compiled, a.first) <
-           std::pair(b.second.notes.runtime_compiled, b.first);
+    const auto order = [](const auto& candidate) {
+      const CandidateNotes& notes = candidate.second.notes;
+      return std::tuple(notes.last_resort, notes.runtime_compiled, candidate.first);
+    };
+    return order(a) < order(b);
   });
   std::vector<Candidate> ordered;
   ordered.reserve(ranked.size());
@@ -183,6 +201,10 @@ Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
   }
   candidates = Stratified(std::move(candidates));
   for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (best.plan != nullptr && candidates[i].notes.last_resort) {
+      best.rejections.push_back({candidates[i].id, "not tried: others do, and it is slow"});
+      continue;
+    }
     if (best.plan != nullptr && watch.Seconds() > policy.budget_seconds) {
       best.rejections.push_back({candidates[i].id, "not tried: the search's budget was spent"});
       continue;

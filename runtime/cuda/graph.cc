@@ -95,6 +95,8 @@ CandidateNotes ReadNotes(const Descriptor& engine, DataType type) {
   notes.tf32 = type == DataType::kFloat && Has(numerical, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   notes.down_converts = Has(numerical, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
   notes.reduced_precision = Has(numerical, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  notes.transforms =
+      Has(numerical, CUDNN_NUMERICAL_NOTE_FFT) || Has(numerical, CUDNN_NUMERICAL_NOTE_WINOGRAD);
   notes.runtime_compiled = Has(behavior, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
   return notes;
 }

@@ -258,6 +258,10 @@ Result<Form> GraphForm(const Task& task) {
   if (!form.ok()) {
     return form;
   }
+  if (!form->channels_last) {
+    // 9.19 lists engines for it that leave part of dX unwritten.
+    return Unsupported("NCHW; the graph API is used for NHWC only");
+  }
   for (const Operand operand : {kDY, kX}) {
     PlaceLarge(task, operand, type, false, &*form);
   }

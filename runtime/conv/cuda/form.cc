@@ -63,21 +63,16 @@ Form Packed(const Task& task, bool* needed) {
   for (const Operand operand : {kX, kW, kY}) {
     const Dims dims = DimsOf(task.problem, operand);
     const Strides& strides = StridesOf(task.problem, operand);
-    const bool zero = HasZeroStride(dims, strides);
-    *needed = *needed || zero;
-    if (zero || task.alignment.at(operand) < kVector || !IsDense(dims, strides)) {
+    // Engines that take a declared alignment have read past it, which ends the whole CUDA context.
+    const bool refused = HasZeroStride(dims, strides) || task.alignment.at(operand) < kVector;
+    *needed = *needed || refused;
+    if (refused || !IsDense(dims, strides)) {
       form.copied.at(operand) = true;
       form.inner.alignment.at(operand) = kVector;
       StridesOf(form.inner.problem, operand) = DenseStrides(dims, strides);
     }
   }
   return form;
-}
-
-bool AnyMisaligned(const Task& task) {
-  return std::any_of(task.alignment.begin(), task.alignment.end(), [](int alignment) {
-    return alignment < kVector;
-  });
 }
 
 class WrappedPlan final : public internal::Plan {
@@ -152,8 +147,7 @@ std::vector<Form> FormsOf(const Task& task) {
     forms.push_back({"", normalized, {}});
   }
   if (copies) {
-    // Without alignment, NHWC engines lose their tensor cores: copies come first.
-    forms.insert(AnyMisaligned(task) ? forms.begin() : forms.end(), std::move(packed));
+    forms.push_back(std::move(packed));
   }
   return forms;
 }

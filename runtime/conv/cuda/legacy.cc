@@ -194,6 +194,17 @@ bool IsTf32(DataType type, cudnnMathType_t math) {
   return type == DataType::kFloat && math != CUDNN_FMA_MATH;
 }
 
+bool Transforms(cudnnConvolutionFwdAlgo_t algorithm) {
+  return algorithm >= CUDNN_CONVOLUTION_FWD_ALGO_FFT;
+}
+bool Transforms(cudnnConvolutionBwdDataAlgo_t algorithm) {
+  return algorithm >= CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT;
+}
+bool Transforms(cudnnConvolutionBwdFilterAlgo_t algorithm) {
+  return algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT ||
+         algorithm >= CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD;
+}
+
 template <typename Performance>
 std::vector<Candidate> ToCandidates(
     const std::array<Performance, kMaxAlgorithms>& found,
@@ -217,10 +228,11 @@ std::vector<Candidate> ToCandidates(
       choice.math = math;
       Candidate candidate;
       candidate.id = prefix + choice.Text();
-      candidate.engine = candidate.id;
+      candidate.engine = prefix + std::to_string(choice.algorithm);
       candidate.workspace = algorithm.memory;
       candidate.notes.deterministic = deterministic;
       candidate.notes.tf32 = IsTf32(task.problem.type, math);
+      candidate.notes.transforms = Transforms(algorithm.algo);
       candidate.notes.down_converts = math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
       candidates.push_back(std::move(candidate));
     }
