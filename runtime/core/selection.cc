@@ -82,8 +82,8 @@ Status NoneIsLeft(const SearchSpace& space, const std::vector<Rejection>& reject
   return Unsupported(message);
 }
 
-/// Which candidates a quick choice leaves for later: those that are less exact, those that are slow,
-/// and last those that turn milliseconds into seconds.
+/// Which candidates a quick choice leaves for later: those that are less exact, those that are
+/// slow, and last those that turn milliseconds into seconds.
 int Postponement(const Candidate& candidate) {
   if (candidate.notes.runtime_compiled) {
     return 3;

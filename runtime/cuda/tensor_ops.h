@@ -54,8 +54,7 @@ struct UniformRange {
 };
 
 /// FillRandom writes `count` elements of a type, dense: values in the range, hashed from index and
-/// seed, float and double with all their bits, half and bf16 multiples of 1/64 of the radius beside
-/// the center.
+/// seed, with all the bits that the type has.
 Status FillRandom(
     const DeviceInfo& device,
     CUstream stream,

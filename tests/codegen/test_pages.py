@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from gradsmith_codegen.plan import make_plan
 from gradsmith_codegen.reader import load_schema
-from gradsmith_codegen.render import render
+from gradsmith_codegen.render import artefacts, render
 from schemas import CONVOLVE, edited, load
 
 
@@ -15,7 +15,7 @@ from schemas import CONVOLVE, edited, load
 def pages(ops_yaml: Path) -> dict[str, list[str]]:
     schema, _ = load_schema(ops_yaml)
     assert schema
-    contents = render(make_plan(schema, shards=1))
+    contents = dict(render(artefacts(make_plan(schema, shards=1))))
     return {Path(path).stem: text.splitlines() for path, text in contents.items() if path.startswith("docs/")}
 
 
@@ -41,7 +41,7 @@ def test_every_symbol_of_the_shapes_has_a_row(pages: dict[str, list[str]]) -> No
 def test_a_length_that_is_a_number_is_said_once() -> None:
     schema, _ = load(edited(CONVOLVE, ("D: {length: [1, 3]}", "D: {length: 2}")))
     assert schema
-    page = render(make_plan(schema, shards=1))["docs/Convolve.md"]
+    page = dict(render(artefacts(make_plan(schema, shards=1))))["docs/Convolve.md"]
     assert "\n| D | 2 |  |  |\n" in page
 
 

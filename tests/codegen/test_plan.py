@@ -6,7 +6,7 @@ import re
 
 from gradsmith_codegen.model import Schema, Span
 from gradsmith_codegen.plan import PlaceFinder, make_plan
-from gradsmith_codegen.render import render
+from gradsmith_codegen.render import artefacts, render
 from schemas import SCALE, edited, load
 
 OP = SCALE[SCALE.index("  - name: Scale") :]
@@ -23,7 +23,7 @@ def two_ops(*edits: tuple[str, str], first: str = OP) -> Schema:
 
 def stub(schema: Schema, op: str) -> str:
     """What is generated for an op besides its rows."""
-    text = render(make_plan(schema, shards=1))["src/ops_shard_0.cc"]
+    text = dict(render(artefacts(make_plan(schema, shards=1))))["src/ops_shard_0.cc"]
     (found,) = re.findall(rf"namespace {op}_stub {{.*?}}  // namespace {op}_stub", text, re.DOTALL)
     return str(found)
 

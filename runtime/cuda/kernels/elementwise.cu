@@ -62,16 +62,13 @@ __device__ __forceinline__ std::uint64_t Hash(std::uint64_t seed, std::uint64_t 
   return mixed ^ (mixed >> 31U);
 }
 
-/// A number in [-1, 1) with all the bits that float and double have; half and bf16 get multiples of
-/// 1/64, so that products and sums of some of them are exact.
+/// A number in [-1, 1) with all the bits that double, or float, has.
 template <typename T>
 __device__ __forceinline__ Accumulator<T> Uniform(std::uint64_t hash) {
   if constexpr (sizeof(T) == 8) {
     return static_cast<double>(hash >> 11U) * 0x1.0p-52 - 1;
-  } else if constexpr (sizeof(T) == 4) {
-    return static_cast<float>(hash >> 40U) * 0x1.0p-23F - 1;
   } else {
-    return static_cast<float>(static_cast<int>(hash >> 57U) - 64) / 64;
+    return static_cast<float>(hash >> 40U) * 0x1.0p-23F - 1;
   }
 }
 

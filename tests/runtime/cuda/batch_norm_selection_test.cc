@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -289,8 +290,10 @@ class BatchNormSelectionTest : public cuda::GpuTest {
         const Result<std::unique_ptr<Plan>> plan = space.Build(candidate.id);
         const Status status = plan.ok() ? space.Check(**plan) : plan.status();
         if (!status.ok()) {
-          EXPECT_TRUE(candidate.notes.may_overflow || status.code() == StatusCode::kUnsupported)
-              << status.message();
+          // Of cuDNN's some are wrong (9.19 leaves half of dX unwritten): the check is there for
+          // them.
+          EXPECT_NE(candidate.id, "own") << status.message();
+          std::cout << "[ note     ] " << candidate.id << ": " << status.message() << "\n";
           continue;
         }
         visit(**plan);
@@ -603,7 +606,8 @@ TEST_F(BatchNormGraphTest, ListsEnginesForEveryTypeThatAFormIsOffered) {
           task.tensors[backward::kDBias].accumulate = adds;
           const Result<Form> form = GraphForm(task);
           const bool has_double = types.T == kD || types.T1 == kD || types.T2 == kD;
-          EXPECT_EQ(form.ok(), !has_double) << Describe(task);
+          EXPECT_EQ(form.ok(), !has_double && (channels_last || dims.size() == 2))
+              << Describe(task);
           EXPECT_TRUE(!form.ok() || Count(*form) > 0) << Describe(task);
         }
       }
