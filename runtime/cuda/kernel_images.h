@@ -1,8 +1,6 @@
 #ifndef GRADSMITH_CUDA_KERNEL_IMAGES_H_
 #define GRADSMITH_CUDA_KERNEL_IMAGES_H_
 
-#include <span>
-
 namespace gradsmith::cuda {
 
 /// KernelImage is what nvcc made of one file of cuda/kernels: code for every architecture.
@@ -11,8 +9,15 @@ struct KernelImage {
   const unsigned char* bytes;
 };
 
-/// KernelImages returns all images. The build writes the file that holds them.
-std::span<const KernelImage> KernelImages();
+/// One for each file, in a source that the build writes. Each is a symbol of its own, so that a
+/// program keeps those of the operators that it calls.
+extern const KernelImage kImage_batch_norm;        // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_batch_norm_check;  // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_compare;           // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_direct;       // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_copy;              // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_elementwise;       // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_sum_channels;      // NOLINT(readability-identifier-naming)
 
 }  // namespace gradsmith::cuda
 

@@ -19,6 +19,8 @@ namespace gradsmith::cuda {
 template <int kVariants>
 class KernelTable {
  public:
+  explicit KernelTable(const KernelImage& image) : image_(image) {}
+
   /// Find returns the kernel `name` + "_" + "f32", "f64", "f16" or "bf16". A variant always has the
   /// same name.
   Result<CUkernel> Find(int variant, std::string_view name, DataType type) {
@@ -27,7 +29,7 @@ class KernelTable {
       return known;
     }
     const Result<CUkernel> found =
-        FindKernel((std::string(name) + "_" + std::string(Suffix(type))).c_str());
+        FindKernel({&image_}, (std::string(name) + "_" + std::string(Suffix(type))).c_str());
     if (found.ok()) {
       entry.store(*found, std::memory_order_release);
     }
@@ -49,6 +51,7 @@ class KernelTable {
     return "bf16";
   }
 
+  const KernelImage& image_;
   std::array<std::atomic<CUkernel>, std::size_t{kVariants} * kDataTypeCount> kernels_{};
 };
 

@@ -1,6 +1,8 @@
 #include "cuda/module.h"
 
+#include <initializer_list>
 #include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,28 +45,39 @@ Status AddImage(const KernelImage& image, KernelMap* kernels) {
   return status;
 }
 
-Result<KernelMap> LoadImages() {
+Result<KernelMap> LoadImage(const KernelImage& image) {
   // Loading is refused to a thread that captures, unless it says that it knows.
   const RelaxedCapture relaxed;
   KernelMap kernels;
-  for (const KernelImage& image : KernelImages()) {
-    if (Status status = AddImage(image, &kernels); !status.ok()) {
-      return status;
-    }
+  if (Status status = AddImage(image, &kernels); !status.ok()) {
+    return status;
   }
   return kernels;
 }
 
+/// The kernels of an image, which is loaded when first asked for.
+const Result<KernelMap>& KernelsOf(const KernelImage& image) {
+  static auto& mutex = *new std::mutex;
+  static auto& loaded = *new std::map<const KernelImage*, Result<KernelMap>>;
+  const std::scoped_lock lock(mutex);
+  const auto found = loaded.find(&image);
+  return found != loaded.end() ? found->second
+                               : loaded.emplace(&image, LoadImage(image)).first->second;
+}
+
 }  // namespace
 
-Result<CUkernel> FindKernel(const char* name) {
-  static const auto& kernels = *new Result<KernelMap>(LoadImages());
-  if (!kernels.ok()) {
-    return kernels.status();
+Result<CUkernel> FindKernel(std::initializer_list<const KernelImage*> images, const char* name) {
+  for (const KernelImage* image : images) {
+    const Result<KernelMap>& kernels = KernelsOf(*image);
+    if (!kernels.ok()) {
+      return kernels.status();
+    }
+    if (const auto found = kernels->find(std::string_view(name)); found != kernels->end()) {
+      return found->second;
+    }
   }
-  const auto found = kernels->find(std::string_view(name));
-  return found == kernels->end() ? Result<CUkernel>(Internal(std::string("no kernel ") + name))
-                                 : found->second;
+  return Internal(std::string("there is no kernel ") + name);
 }
 
 Status LaunchAny(CUkernel kernel, const LaunchShape& shape, CUstream stream, void** arguments) {

@@ -5,14 +5,17 @@
 
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 
+#include "cuda/kernel_images.h"
 #include "gradsmith/status.h"
 
 namespace gradsmith::cuda {
 
-/// FindKernel returns one of our own kernels (cuda/kernels/*.cu) by its extern "C" name. Looking up
-/// compares names: keep the result, it stays good on every device.
-Result<CUkernel> FindKernel(const char* name);
+/// FindKernel returns one of our own kernels by its extern "C" name, from the first of the images
+/// (cuda/kernels/*.cu) that has it. Looking up takes a lock: keep the result, it stays good on
+/// every device.
+Result<CUkernel> FindKernel(std::initializer_list<const KernelImage*> images, const char* name);
 
 /// Grid is the shape of a launch: blocks, threads of a block, and dynamic shared memory in bytes.
 struct LaunchShape {

@@ -36,7 +36,8 @@ Result<CUkernel> FindOnce(KernelSlot* slot, std::string_view family, const Suffi
     return kernel;
   }
   const std::string name = "gradsmith_" + std::string(family) + suffix();
-  Result<CUkernel> kernel = FindKernel(name.c_str());
+  Result<CUkernel> kernel = FindKernel(
+      {&kImage_copy, &kImage_elementwise, &kImage_sum_channels, &kImage_compare}, name.c_str());
   if (kernel.ok()) {
     slot->store(*kernel, std::memory_order_relaxed);
   }

@@ -297,10 +297,10 @@ Status CheckDifference(const Difference& difference, DataType type, double terms
       allowed = 1e-14 * walk;
       break;
     case DataType::kMLFloat16:
-      allowed = 5e-4 + (1e-6 * walk);
+      allowed = 1e-3 + (1e-6 * walk);
       break;
     case DataType::kBFloat16:
-      allowed = 4e-3 + (1e-6 * walk);
+      allowed = 8e-3 + (1e-6 * walk);
       break;
   }
   if (difference.not_finite > 0) {

@@ -59,7 +59,12 @@ def program() -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", ["BatchNormalization*half_double_stats_cpu*", "BatchNormalizationGrad*half_double_stats_cpu*", "UnitStrideConvGrad*"]
+    "name",
+    [
+        "BatchNormalization*half_double_stats_cpu*",
+        "BatchNormalizationGrad*half_double_stats_cpu*",
+        "UnitStrideConvGrad*",
+    ],
 )
 def test_new_tests_are_there_and_pass(program: Path, name: str) -> None:
     result = subprocess.run([str(program), f"--gtest_filter={name}"], check=False, text=True, capture_output=True)

@@ -68,7 +68,7 @@ Status LaunchCheck(
     CUstream stream,
     const Arguments& arguments,
     cuda::Difference* differences) {
-  const Result<CUkernel> kernel = cuda::FindKernel(name);
+  const Result<CUkernel> kernel = cuda::FindKernel({&cuda::kImage_batch_norm_check}, name);
   if (!kernel.ok()) {
     return kernel.status();
   }

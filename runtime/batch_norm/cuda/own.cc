@@ -286,7 +286,7 @@ constexpr std::array<std::array<std::string_view, kPaths>, 5> kNames = {{
 }};
 
 Result<CUkernel> FindKernel(Step step, Path path, DataType type) {
-  static auto& table = *new cuda::KernelTable<kNames.size() * kPaths>;
+  static auto& table = *new cuda::KernelTable<kNames.size() * kPaths>(cuda::kImage_batch_norm);
   const int i = static_cast<int>(step);
   const int j = static_cast<int>(path);
   return table.Find((i * kPaths) + j, kNames[i][j], type);
@@ -320,7 +320,7 @@ Status RunFinish(
     const Workspace& workspace) {
   CUkernel kernel = known->load(std::memory_order_acquire);
   if (kernel == nullptr) {
-    const Result<CUkernel> found = cuda::FindKernel(name);
+    const Result<CUkernel> found = cuda::FindKernel({&cuda::kImage_batch_norm}, name);
     if (!found.ok()) {
       return found.status();
     }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,10 +23,10 @@ using internal::Candidate;
 using internal::Plan;
 using internal::Rejection;
 
-const std::string kOwn = "own";
-const std::string kGraph = "graph/";
-const std::string kSpatial = "legacy/spatial";
-const std::string kPersistent = "legacy/spatial_persistent";
+constexpr const char* kOwn = "own";
+constexpr const char* kGraph = "graph/";
+constexpr const char* kSpatial = "legacy/spatial";
+constexpr const char* kPersistent = "legacy/spatial_persistent";
 
 /// Where candidates come from, in the order in which they are asked for.
 enum Source : unsigned char { kOwnKernels, kGraphApi, kLegacyApi };
@@ -252,7 +253,7 @@ Result<std::unique_ptr<Plan>> BatchNormSearchSpace::Build(const std::string& id)
     return BuildLegacy(id == kPersistent);
   }
   if (id.starts_with(kGraph)) {
-    return BuildGraph(id.substr(kGraph.size()));
+    return BuildGraph(id.substr(std::string_view(kGraph).size()));
   }
   return InvalidArgument("'" + id + "' is no candidate");
 }

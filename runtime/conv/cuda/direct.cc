@@ -129,7 +129,7 @@ constexpr int kDirectKernel = 0;
 constexpr int kCheckKernel = 1;
 
 Result<CUkernel> FindKernel(int kernel, DataType type) {
-  static auto& table = *new cuda::KernelTable<2>;
+  static auto& table = *new cuda::KernelTable<2>(cuda::kImage_conv_direct);
   return table.Find(
       kernel, kernel == kDirectKernel ? "gradsmith_conv_direct" : "gradsmith_conv_check", type);
 }

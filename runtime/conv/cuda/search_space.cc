@@ -20,9 +20,9 @@ using internal::Candidate;
 using internal::Plan;
 using internal::Rejection;
 
-const std::string kGraph = "graph/";
-const std::string kLegacy = "legacy/";
-const std::string kDirect = "own/direct";
+constexpr const char* kGraph = "graph/";
+constexpr const char* kLegacy = "legacy/";
+constexpr const char* kDirect = "own/direct";
 
 /// Where candidates come from, in the order in which they are asked for.
 enum Source : unsigned char { kHeuristicA, kFallback, kLegacyApi };
