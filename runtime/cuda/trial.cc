@@ -96,7 +96,10 @@ Status Trial::Open(CUstream callers_stream) {
     return difference.status();
   }
   difference_ = std::move(*difference);
-  return {};
+  // All are read together, also those that no kernel writes.
+  return ToStatus(
+      driver.cuMemsetD8Async(Address(difference_.data()), 0, difference_.size(), stream_),
+      "clearing the differences");
 }
 
 Status Trial::AllocateAll(const std::vector<TrialOperand>& operands, bool copy_inputs) {
