@@ -2,7 +2,6 @@
 #define GRADSMITH_CORE_CANDIDATE_H_
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
