@@ -14,6 +14,7 @@ struct KernelImage {
 extern const KernelImage kImage_batch_norm;        // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_batch_norm_check;  // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_compare;           // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_depthwise;    // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_direct;       // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_copy;              // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_elementwise;       // NOLINT(readability-identifier-naming)

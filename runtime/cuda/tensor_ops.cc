@@ -20,6 +20,11 @@ namespace gradsmith::cuda {
 
 namespace {
 
+// LoadElement of cuda/kernels/element.cuh knows the types by these numbers.
+static_assert(
+    static_cast<int>(DataType::kFloat) == 0 && static_cast<int>(DataType::kDouble) == 1 &&
+    static_cast<int>(DataType::kMLFloat16) == 2 && static_cast<int>(DataType::kBFloat16) == 3);
+
 // ------------------------------------------------------------------------------------------------
 // Kernels by name
 // ------------------------------------------------------------------------------------------------
@@ -358,10 +363,6 @@ Pattern PatternOf(double value, DataType type) {
 }
 
 // ------------------------------------------------------------------------------------------------
-// Channel bias
-// ------------------------------------------------------------------------------------------------
-
-// ------------------------------------------------------------------------------------------------
 // Channel sums
 // ------------------------------------------------------------------------------------------------
 
@@ -387,6 +388,7 @@ struct SumPlan {
 constexpr std::int64_t kEnoughSumBlocks = 1056;
 /// What a thread sums before its slice ends, in batches of loads: less is not worth a partial sum.
 constexpr std::int64_t kFewestBatches = 2;
+constexpr std::int64_t kBatchesOfOneSlice = 4;
 
 /// The view of a tensor that the plans work on: its channels, and all other dims.
 struct ChannelView {
@@ -415,8 +417,12 @@ struct Slices {
   std::int64_t size;
 };
 
-/// At most `wanted` slices of a multiple of `batch` items, no less than kFewestBatches of them.
+/// At most `wanted` slices of a multiple of `batch` items, no less than kFewestBatches of them; one
+/// where that takes less time than a second stage.
 Slices Slice(std::int64_t items, std::int64_t wanted, std::int64_t batch) {
+  if (const std::int64_t all = CeilDivide(items, batch); all <= kBatchesOfOneSlice) {
+    return {1, all * batch};
+  }
   const std::int64_t batches =
       std::max(CeilDivide(items, std::max<std::int64_t>(wanted, 1) * batch), kFewestBatches);
   return {CeilDivide(items, batches * batch), batches * batch};
@@ -547,6 +553,11 @@ SumPlan PlanSums(const ConstTensorRef& from) {
   return plan;
 }
 
+/// The first stage's sums are the result.
+bool IsOneStage(const SumPlan& plan) {
+  return plan.partial_rows == 1 && plan.tail_rows == 0;
+}
+
 Status CheckChannels(const ConstTensorRef& tensor) {
   if (tensor.rank() < 2) {
     return InvalidArgument(
@@ -555,7 +566,11 @@ Status CheckChannels(const ConstTensorRef& tensor) {
   return CheckRank(tensor.rank());
 }
 
-Status LaunchFirstStage(CUstream stream, SumPlan* plan, const ConstTensorRef& from, void* partial) {
+Status LaunchFirstStage(
+    CUstream stream,
+    SumPlan* plan,
+    const ConstTensorRef& from,
+    const SumsTarget& target) {
   static KernelsOfTypes columns_kernels;
   static KernelsOfTypes rows_kernels;
   static KernelsOfTypes any_kernels;
@@ -572,34 +587,31 @@ Status LaunchFirstStage(CUstream stream, SumPlan* plan, const ConstTensorRef& fr
     case SumStage::kColumns:
       plan->columns.aligned = aligned;
       return LaunchFound(
-          FindOfType(&columns_kernels, "sum_columns_", from.type), shape, stream, from.data,
-          partial, plan->columns);
+          FindOfType(&columns_kernels, "sum_columns_", from.type), shape, stream, from.data, target,
+          plan->columns);
     case SumStage::kRows:
       plan->rows.aligned = aligned;
       return LaunchFound(
-          FindOfType(&rows_kernels, "sum_rows_", from.type), shape, stream, from.data, partial,
+          FindOfType(&rows_kernels, "sum_rows_", from.type), shape, stream, from.data, target,
           plan->rows);
     case SumStage::kAny:
       return LaunchFound(
-          FindOfType(&any_kernels, "sum_any_", from.type), shape, stream, from.data, partial,
+          FindOfType(&any_kernels, "sum_any_", from.type), shape, stream, from.data, target,
           plan->any);
   }
   return {};
 }
 
+/// Adds up rows of partial sums; the task's rows, channels and tail are set.
 Status LaunchFinish(
     CUstream stream,
-    const SumPlan& plan,
-    const ConstTensorRef& from,
-    const TensorRef& sums,
-    const void* partial) {
+    FinishSumsTask task,
+    DataType type,
+    const void* partial,
+    const void* tail,
+    const TensorRef& sums) {
   static KernelsOfTypes kernels;
   constexpr std::uint64_t kChannelsAtOnce = 32;
-  FinishSumsTask task;
-  task.rows = plan.partial_rows;
-  task.channels = from.dims[1];
-  task.tail_rows = plan.tail_rows;
-  task.tail_offset = plan.tail_offset;
   task.sums_stride = sums.strides[0];
   const std::uint64_t side =
       std::min(std::bit_ceil(static_cast<std::uint64_t>(task.channels)), kChannelsAtOnce);
@@ -615,8 +627,7 @@ Status LaunchFinish(
       .threads = static_cast<unsigned>(side * rows_at_once),
       .shared_bytes = 0};
   return LaunchFound(
-      FindOfType(&kernels, "sum_finish_", from.type), shape, stream, partial, from.data, sums.data,
-      task);
+      FindOfType(&kernels, "sum_finish_", type), shape, stream, partial, tail, sums.data, task);
 }
 
 }  // namespace
@@ -683,8 +694,9 @@ std::size_t SumChannelsWorkspace(const DeviceInfo& /*device*/, const ConstTensor
   if (!CheckChannels(from).ok()) {
     return 0;
   }
+  const SumPlan plan = PlanSums(from);
   const std::size_t size = from.type == DataType::kDouble ? sizeof(double) : sizeof(float);
-  return static_cast<std::size_t>(PlanSums(from).partial_rows * from.dims[1]) * size;
+  return IsOneStage(plan) ? 0 : static_cast<std::size_t>(plan.partial_rows * from.dims[1]) * size;
 }
 
 Status SumChannels(
@@ -697,10 +709,30 @@ Status SumChannels(
     return status;
   }
   SumPlan plan = PlanSums(from);
-  if (Status status = LaunchFirstStage(stream, &plan, from, workspace); !status.ok()) {
+  SumsTarget target;
+  if (IsOneStage(plan)) {
+    target.sums = sums.data;
+    target.sums_stride = sums.strides[0];
+    target.accumulate = sums.accumulate ? 1 : 0;
+    return LaunchFirstStage(stream, &plan, from, target);
+  }
+  target.partial = workspace;
+  if (Status status = LaunchFirstStage(stream, &plan, from, target); !status.ok()) {
     return status;
   }
-  return LaunchFinish(stream, plan, from, sums, workspace);
+  FinishSumsTask finish;
+  finish.rows = plan.partial_rows;
+  finish.channels = from.dims[1];
+  finish.tail_rows = plan.tail_rows;
+  finish.tail_offset = plan.tail_offset;
+  return LaunchFinish(stream, finish, from.type, workspace, from.data, sums);
+}
+
+Status SumPartials(CUstream stream, std::int64_t rows, const void* partial, const TensorRef& sums) {
+  FinishSumsTask finish;
+  finish.rows = rows;
+  finish.channels = sums.dims[0];
+  return LaunchFinish(stream, finish, sums.type, partial, nullptr, sums);
 }
 
 Status FillRandom(
@@ -739,8 +771,7 @@ Status CompareTensors(
   const PairGrid grid = PairUp(a.dims, a.strides, b.strides).Grid();
   return LaunchFound(
       FindOnce(&kernel, "compare", [] { return std::string(); }), ElementShape(device, grid.count),
-      stream, a.data, b.data, static_cast<int>(a.type), static_cast<int>(b.type), grid,
-      static_cast<void*>(difference));
+      stream, a.data, b.data, static_cast<int>(a.type), static_cast<int>(b.type), grid, difference);
 }
 
 }  // namespace gradsmith::cuda

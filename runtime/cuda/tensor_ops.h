@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "cuda/device.h"
+#include "cuda/kernels/difference.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
@@ -47,6 +48,10 @@ Status SumChannels(
     const TensorRef& sums,
     void* workspace);
 
+/// SumPartials writes to sums (C) the sums of a matrix (rows, C) of partial sums, which are float,
+/// and double for sums in double.
+Status SumPartials(CUstream stream, std::int64_t rows, const void* partial, const TensorRef& sums);
+
 /// UniformRange is [center - radius, center + radius).
 struct UniformRange {
   double center = 0;
@@ -63,17 +68,6 @@ Status FillRandom(
     std::int64_t count,
     std::uint64_t seed,
     const UniformRange& range = {});
-
-/// Difference is what CompareTensors found, over all elements.
-struct Difference {
-  double squared_error = 0;      ///< sum of (a - b)^2
-  double squared_expected = 0;   ///< sum of b^2
-  double largest_error = 0;      ///< max |a - b|
-  std::uint64_t not_finite = 0;  ///< elements where a or b is NaN or infinite; left out above
-  /// Elements further from b than one rounding of their type, told by conv::CheckSample alone.
-  std::uint64_t rounded_twice = 0;
-  std::uint64_t compared = 0;  ///< elements, by conv::CheckSample alone
-};
 
 /// CompareTensors writes the difference of a and b, which have the same dims, to device memory.
 Status CompareTensors(

@@ -246,7 +246,7 @@ Result<Difference> Trial::Read() {
 }
 
 Result<std::array<Difference, Trial::kDifferences>> Trial::ReadAll() {
-  std::array<Difference, kDifferences> differences;
+  std::array<Difference, kDifferences> differences{};
   if (Status status = ToStatus(
           Driver().cuMemcpyAsync(
               Address(differences.data()), Address(difference_.data()), sizeof(differences),

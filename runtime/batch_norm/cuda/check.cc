@@ -14,16 +14,8 @@ namespace gradsmith::batch_norm {
 
 namespace {
 
-using check::DifferenceSums;
 using check::Samples;
 using check::Tensor;
-
-static_assert(
-    sizeof(DifferenceSums) == sizeof(cuda::Difference) &&
-    offsetof(DifferenceSums, squared_error) == offsetof(cuda::Difference, squared_error) &&
-    offsetof(DifferenceSums, squared_expected) == offsetof(cuda::Difference, squared_expected) &&
-    offsetof(DifferenceSums, largest_error) == offsetof(cuda::Difference, largest_error) &&
-    offsetof(DifferenceSums, not_finite) == offsetof(cuda::Difference, not_finite));
 
 /// A tensor's batch and spatial axes.
 template <typename Visitor>

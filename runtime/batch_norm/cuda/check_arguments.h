@@ -58,16 +58,6 @@ struct Backward {
   Tensor dBias;
 };
 
-/// Laid out as cuda::Difference.
-struct DifferenceSums {
-  double squared_error;
-  double squared_expected;
-  double largest_error;
-  unsigned long long not_finite;
-  unsigned long long rounded_twice;  ///< not told here
-  unsigned long long compared;       ///< likewise
-};
-
 }  // namespace gradsmith::batch_norm::check
 
 #endif  // GRADSMITH_BATCH_NORM_CUDA_CHECK_ARGUMENTS_H_

@@ -17,48 +17,62 @@ namespace {
 
 using cuda::DeviceInfo;
 
+/// Call is an op's call with its convolution worked out; strides are left empty.
+struct Call {
+  const Context& context;
+  const DeviceInfo& device;
+  const Problem& problem;
+
+  [[nodiscard]] CUstream stream() const { return static_cast<CUstream>(context.options().stream); }
+};
+
+/// Calls run(call) with the context's device current.
+template <typename Run>
+Status Open(const Context& context, const Result<Problem>& problem, const Run& run) {
+  const Result<const DeviceInfo*> device = cuda::OpenCall(context);
+  if (!device.ok()) {
+    return device.status();
+  }
+  if (!problem.ok()) {
+    return problem.status();
+  }
+  const cuda::CurrentDevice current(**device);
+  return run(Call{context, **device, *problem});
+}
+
 template <typename Ref>
 bool IsPresent(const Ref* tensor) {
   return tensor != nullptr && tensor->present;
 }
 
-CUstream StreamOf(const Context& context) {
-  return static_cast<CUstream>(context.options().stream);
-}
-
 class ConvSpaceMaker final : public cuda::SpaceMaker {
  public:
-  ConvSpaceMaker(
-      const Context& context,
-      const DeviceInfo& device,
-      const Task& task,
-      const std::array<void*, kOperands>& operands)
-      : context_(context), device_(device), task_(task), operands_(operands) {}
+  ConvSpaceMaker(const Call& call, const Task& task, const std::array<void*, kOperands>& operands)
+      : call_(call), task_(task), operands_(operands) {}
 
   [[nodiscard]] std::unique_ptr<internal::SearchSpace> Make() const override {
     return std::make_unique<ConvSearchSpace>(
-        device_, StreamOf(context_), task_, operands_, context_.options().allow_tf32);
+        call_.device, call_.stream(), task_, operands_, call_.context.options().allow_tf32);
   }
 
  private:
-  const Context& context_;
-  const DeviceInfo& device_;
+  const Call& call_;
   const Task& task_;
   const std::array<void*, kOperands>& operands_;
 };
 
 /// Nothing is summed: the result is zero, or what was there.
-Status RunEmpty(const Context& context, const DeviceInfo& device, const TensorRef& result) {
-  if (result.accumulate || context.preparing()) {
+Status RunEmpty(const Call& call, const TensorRef& result) {
+  if (result.accumulate || call.context.preparing()) {
     return {};
   }
-  return cuda::FillTensor(device, StreamOf(context), 0, result);
+  return cuda::FillTensor(call.device, call.stream(), 0, result);
 }
 
-/// Runs a primitive whose result is `result`, one of x, w and y; the problem's strides are theirs.
+/// Runs a primitive whose result is `result`, one of x, w and y. `problem` is the call's with their
+/// strides.
 Status RunPrimitive(
-    const Context& context,
-    const DeviceInfo& device,
+    const Call& call,
     Primitive primitive,
     const Problem& problem,
     const std::array<const void*, kOperands>& inputs,
@@ -73,7 +87,7 @@ Status RunPrimitive(
   std::array<void*, kOperands> operands{};
   for (const Operand operand : {kX, kW, kY}) {
     if (NumElements(DimsOf(problem, operand)) == 0) {
-      return RunEmpty(context, device, result);
+      return RunEmpty(call, result);
     }
     operands.at(operand) =
         operand == ResultOf(primitive) ? result.data : const_cast<void*>(inputs.at(operand));
@@ -81,56 +95,75 @@ Status RunPrimitive(
   }
   internal::ProblemKey key;
   AddTo(task, &key);
-  cuda::AddPolicy(context, device, problem.type, &key);
-  const ConvSpaceMaker maker(context, device, task, operands);
-  return cuda::RunSelected(context, device, problem.type, key, operands, maker);
+  cuda::AddPolicy(call.context, call.device, problem.type, &key);
+  const ConvSpaceMaker maker(call, task, operands);
+  return cuda::RunSelected(call.context, call.device, problem.type, key, operands, maker);
+}
+
+Status
+Forward(const Call& call, const ConstTensorRef& x, const ConstTensorRef& w, const TensorRef& y) {
+  return RunPrimitive(
+      call, Primitive::kForward, WithStrides(call.problem, x.strides, w.strides, y.strides),
+      {x.data, w.data, nullptr}, y);
+}
+
+Status BackwardData(
+    const Call& call,
+    const ConstTensorRef& y,
+    const ConstTensorRef& w,
+    const TensorRef& x) {
+  return RunPrimitive(
+      call, Primitive::kBackwardData, WithStrides(call.problem, x.strides, w.strides, y.strides),
+      {nullptr, w.data, y.data}, x);
+}
+
+Status BackwardFilter(
+    const Call& call,
+    const ConstTensorRef& x,
+    const ConstTensorRef& y,
+    const TensorRef& w) {
+  return RunPrimitive(
+      call, Primitive::kBackwardFilter, WithStrides(call.problem, x.strides, w.strides, y.strides),
+      {x.data, nullptr, y.data}, w);
+}
+
+Status BackwardBias(const Call& call, const ConstTensorRef& dY, const TensorRef& dB) {
+  Result<internal::WorkspaceArena::Lease> lease =
+      call.context.workspace_arena()->Take(cuda::SumChannelsWorkspace(call.device, dY));
+  if (!lease.ok() || call.context.preparing()) {
+    return lease.status();
+  }
+  return cuda::SumChannels(call.device, call.stream(), dY, dB, lease->address);
 }
 
 /// Fills y with the bias of each channel, to which the convolution is then added: one rounding, and
 /// no pass more than adding the bias afterwards.
-Status FillWithBias(
-    const Context& context,
-    const DeviceInfo& device,
-    const ConstTensorRef& bias,
-    const TensorRef& y) {
-  if (context.preparing()) {
+Status FillWithBias(const Call& call, const ConstTensorRef& bias, const TensorRef& y) {
+  if (call.context.preparing()) {
     return {};
   }
   Strides strides = Strides::Filled(y.rank(), 0);
   strides[1] = bias.strides[0];
   const ConstTensorRef broadcast(bias.type, bias.data, y.dims, strides, bias.device);
-  return cuda::CopyTensor(device, StreamOf(context), broadcast, y);
+  return cuda::CopyTensor(call.device, call.stream(), broadcast, y);
 }
 
-/// Runs a primitive that makes an op's Y, with the bias where there is one.
-Status RunWithBias(
-    const Context& context,
-    const DeviceInfo& device,
-    Primitive primitive,
-    const Problem& problem,
-    const std::array<const void*, kOperands>& inputs,
-    const ConstTensorRef* bias,
-    const TensorRef& y) {
+/// Makes an op's Y by run(y), with the bias where there is one.
+template <typename Run>
+Status WithBias(const Call& call, const ConstTensorRef* bias, const TensorRef& y, const Run& run) {
   if (!IsPresent(bias)) {
-    return RunPrimitive(context, device, primitive, problem, inputs, y);
+    return run(y);
   }
-  if (Status status = FillWithBias(context, device, *bias, y); !status.ok()) {
+  if (Status status = FillWithBias(call, *bias, y); !status.ok()) {
     return status;
   }
-  return RunPrimitive(context, device, primitive, problem, inputs, y.Accumulating());
+  return run(y.Accumulating());
 }
 
-Status BackwardBias(
-    const Context& context,
-    const DeviceInfo& device,
-    const ConstTensorRef& dY,
-    const TensorRef& dB) {
-  Result<internal::WorkspaceArena::Lease> lease =
-      context.workspace_arena()->Take(cuda::SumChannelsWorkspace(device, dY));
-  if (!lease.ok() || context.preparing()) {
-    return lease.status();
-  }
-  return cuda::SumChannels(device, StreamOf(context), dY, dB, lease->address);
+/// The status, or that of run(output) where all is well so far and the output is wanted.
+template <typename Run>
+Status Then(const Status& status, const TensorRef* output, const Run& run) {
+  return status.ok() && IsPresent(output) ? run(*output) : status;
 }
 
 }  // namespace
@@ -140,19 +173,11 @@ Status Conv::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  const Result<const DeviceInfo*> device = cuda::OpenCall(context);
-  if (!device.ok()) {
-    return device.status();
-  }
-  const Result<Problem> problem = ConvolutionProblem(attributes, *inputs.X, *inputs.W);
-  if (!problem.ok()) {
-    return problem.status();
-  }
-  const cuda::CurrentDevice current(**device);
-  return RunWithBias(
-      context, **device, Primitive::kForward,
-      WithStrides(*problem, inputs.X->strides, inputs.W->strides, outputs.Y->strides),
-      {inputs.X->data, inputs.W->data, nullptr}, inputs.B, *outputs.Y);
+  return Open(context, ConvolutionProblem(attributes, *inputs.X, *inputs.W), [&](const Call& call) {
+    return WithBias(call, inputs.B, *outputs.Y, [&](const TensorRef& y) {
+      return Forward(call, *inputs.X, *inputs.W, y);
+    });
+  });
 }
 
 Status ConvGrad::RunCuda(
@@ -160,32 +185,17 @@ Status ConvGrad::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  const Result<const DeviceInfo*> device = cuda::OpenCall(context);
-  if (!device.ok()) {
-    return device.status();
-  }
-  const Result<Problem> problem = ConvolutionProblem(attributes, *inputs.X, *inputs.W);
-  if (!problem.ok()) {
-    return problem.status();
-  }
-  const cuda::CurrentDevice current(**device);
-  Status status;
-  if (IsPresent(outputs.dX)) {
-    status = RunPrimitive(
-        context, **device, Primitive::kBackwardData,
-        WithStrides(*problem, outputs.dX->strides, inputs.W->strides, inputs.dY->strides),
-        {nullptr, inputs.W->data, inputs.dY->data}, *outputs.dX);
-  }
-  if (status.ok() && IsPresent(outputs.dW)) {
-    status = RunPrimitive(
-        context, **device, Primitive::kBackwardFilter,
-        WithStrides(*problem, inputs.X->strides, outputs.dW->strides, inputs.dY->strides),
-        {inputs.X->data, nullptr, inputs.dY->data}, *outputs.dW);
-  }
-  if (status.ok() && IsPresent(outputs.dB)) {
-    status = BackwardBias(context, **device, *inputs.dY, *outputs.dB);
-  }
-  return status;
+  return Open(context, ConvolutionProblem(attributes, *inputs.X, *inputs.W), [&](const Call& call) {
+    Status status = Then({}, outputs.dX, [&](const TensorRef& dX) {
+      return BackwardData(call, *inputs.dY, *inputs.W, dX);
+    });
+    status = Then(status, outputs.dW, [&](const TensorRef& dW) {
+      return BackwardFilter(call, *inputs.X, *inputs.dY, dW);
+    });
+    return Then(status, outputs.dB, [&](const TensorRef& dB) {
+      return BackwardBias(call, *inputs.dY, dB);
+    });
+  });
 }
 
 Status ConvTranspose::RunCuda(
@@ -193,19 +203,11 @@ Status ConvTranspose::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  const Result<const DeviceInfo*> device = cuda::OpenCall(context);
-  if (!device.ok()) {
-    return device.status();
-  }
-  const Result<Problem> problem = TransposedProblem(attributes, *inputs.X, *inputs.W);
-  if (!problem.ok()) {
-    return problem.status();
-  }
-  const cuda::CurrentDevice current(**device);
-  return RunWithBias(
-      context, **device, Primitive::kBackwardData,
-      WithStrides(*problem, outputs.Y->strides, inputs.W->strides, inputs.X->strides),
-      {nullptr, inputs.W->data, inputs.X->data}, inputs.B, *outputs.Y);
+  return Open(context, TransposedProblem(attributes, *inputs.X, *inputs.W), [&](const Call& call) {
+    return WithBias(call, inputs.B, *outputs.Y, [&](const TensorRef& y) {
+      return BackwardData(call, *inputs.X, *inputs.W, y);
+    });
+  });
 }
 
 Status ConvTransposeGrad::RunCuda(
@@ -213,32 +215,17 @@ Status ConvTransposeGrad::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  const Result<const DeviceInfo*> device = cuda::OpenCall(context);
-  if (!device.ok()) {
-    return device.status();
-  }
-  const Result<Problem> problem = TransposedProblem(attributes, *inputs.X, *inputs.W);
-  if (!problem.ok()) {
-    return problem.status();
-  }
-  const cuda::CurrentDevice current(**device);
-  Status status;
-  if (IsPresent(outputs.dX)) {
-    status = RunPrimitive(
-        context, **device, Primitive::kForward,
-        WithStrides(*problem, inputs.dY->strides, inputs.W->strides, outputs.dX->strides),
-        {inputs.dY->data, inputs.W->data, nullptr}, *outputs.dX);
-  }
-  if (status.ok() && IsPresent(outputs.dW)) {
-    status = RunPrimitive(
-        context, **device, Primitive::kBackwardFilter,
-        WithStrides(*problem, inputs.dY->strides, outputs.dW->strides, inputs.X->strides),
-        {inputs.dY->data, nullptr, inputs.X->data}, *outputs.dW);
-  }
-  if (status.ok() && IsPresent(outputs.dB)) {
-    status = BackwardBias(context, **device, *inputs.dY, *outputs.dB);
-  }
-  return status;
+  return Open(context, TransposedProblem(attributes, *inputs.X, *inputs.W), [&](const Call& call) {
+    Status status = Then({}, outputs.dX, [&](const TensorRef& dX) {
+      return Forward(call, *inputs.dY, *inputs.W, dX);
+    });
+    status = Then(status, outputs.dW, [&](const TensorRef& dW) {
+      return BackwardFilter(call, *inputs.dY, *inputs.X, dW);
+    });
+    return Then(status, outputs.dB, [&](const TensorRef& dB) {
+      return BackwardBias(call, *inputs.dY, dB);
+    });
+  });
 }
 
 }  // namespace gradsmith::conv

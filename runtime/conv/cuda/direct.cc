@@ -15,20 +15,12 @@ namespace {
 
 using direct::Arguments;
 using direct::AxisArguments;
-using direct::DifferenceSums;
 using direct::Sample;
 
 static_assert(static_cast<int>(Primitive::kForward) == direct::kForward);
 static_assert(static_cast<int>(Primitive::kBackwardData) == direct::kBackwardData);
 static_assert(static_cast<int>(Primitive::kBackwardFilter) == direct::kBackwardFilter);
 static_assert(direct::kSpatialRank == kMaxSpatialRank);
-static_assert(
-    sizeof(DifferenceSums) == sizeof(cuda::Difference) &&
-    offsetof(DifferenceSums, squared_error) == offsetof(cuda::Difference, squared_error) &&
-    offsetof(DifferenceSums, squared_expected) == offsetof(cuda::Difference, squared_expected) &&
-    offsetof(DifferenceSums, largest_error) == offsetof(cuda::Difference, largest_error) &&
-    offsetof(DifferenceSums, not_finite) == offsetof(cuda::Difference, not_finite));
-
 AxisArguments ToArguments(const Axis& axis) {
   const std::int64_t common = std::gcd(axis.stride, axis.dilation);
   return {

@@ -56,16 +56,6 @@ struct Sample {
   bool all;
 };
 
-/// Laid out as cuda::Difference.
-struct DifferenceSums {
-  double squared_error;
-  double squared_expected;
-  double largest_error;
-  unsigned long long not_finite;
-  unsigned long long rounded_twice;
-  unsigned long long compared;
-};
-
 }  // namespace gradsmith::conv::direct
 
 #endif  // GRADSMITH_CONV_CUDA_DIRECT_ARGUMENTS_H_

@@ -33,7 +33,7 @@ bool IsDense(const Dims& dims, const Strides& strides) {
   return strides == ContiguousStrides(dims) || strides == ChannelsLastStrides(dims);
 }
 
-/// Channels last where the channels, or all but the last axis, are further apart than the channels.
+/// Channels last where positions of the last axis are further apart than channels.
 Strides DenseStrides(const Dims& dims, const Strides& strides) {
   const bool channels_last = strides[1] < strides[dims.size() - 1];
   return channels_last ? ChannelsLastStrides(dims) : ContiguousStrides(dims);

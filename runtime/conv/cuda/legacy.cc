@@ -1,10 +1,12 @@
 #include "conv/cuda/legacy.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -205,39 +207,51 @@ bool Transforms(cudnnConvolutionBwdFilterAlgo_t algorithm) {
          algorithm >= CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD;
 }
 
+/// The math types that are worth listing for an element type, the quicker first. The list that
+/// cuDNN gives depends on the one that is set.
+std::vector<cudnnMathType_t> MathsOf(DataType type) {
+  switch (type) {
+    case DataType::kFloat:
+      return {CUDNN_DEFAULT_MATH, CUDNN_FMA_MATH};
+    case DataType::kDouble:
+      return {CUDNN_DEFAULT_MATH};
+    case DataType::kMLFloat16:
+    case DataType::kBFloat16:
+      break;
+  }
+  return {CUDNN_TENSOR_OP_MATH, CUDNN_DEFAULT_MATH};
+}
+
+/// Adds the algorithms that were found under a math type, each once.
 template <typename Performance>
-std::vector<Candidate> ToCandidates(
-    const std::array<Performance, kMaxAlgorithms>& found,
-    int count,
-    const Task& task,
-    const std::string& prefix) {
-  std::vector<Candidate> candidates;
-  for (int i = 0; i < count; ++i) {
-    const Performance& algorithm = found.at(i);
+void AddCandidates(
+    std::span<const Performance> found,
+    cudnnMathType_t math,
+    DataType type,
+    const std::string& prefix,
+    std::vector<Candidate>* candidates) {
+  for (const Performance& algorithm : found) {
     if (algorithm.status != CUDNN_STATUS_SUCCESS) {
       continue;
     }
-    Choice choice{static_cast<int>(algorithm.algo), algorithm.mathType};
-    const bool deterministic = algorithm.determinism == CUDNN_DETERMINISTIC;
-    std::vector<cudnnMathType_t> maths = {choice.math};
-    if (task.problem.type == DataType::kFloat) {
-      // What default math means for float has changed between versions; both are told apart here.
-      maths = {CUDNN_FMA_MATH, CUDNN_DEFAULT_MATH};
+    const Choice choice{static_cast<int>(algorithm.algo), math};
+    const std::string id = prefix + choice.Text();
+    const auto known = std::find_if(
+        candidates->begin(), candidates->end(),
+        [&](const auto& listed) { return listed.id == id; });
+    if (known != candidates->end()) {
+      known->workspace = std::max(known->workspace, algorithm.memory);
+      continue;
     }
-    for (const cudnnMathType_t math : maths) {
-      choice.math = math;
-      Candidate candidate;
-      candidate.id = prefix + choice.Text();
-      candidate.engine = prefix + std::to_string(choice.algorithm);
-      candidate.workspace = algorithm.memory;
-      candidate.notes.deterministic = deterministic;
-      candidate.notes.tf32 = IsTf32(task.problem.type, math);
-      candidate.notes.transforms = Transforms(algorithm.algo);
-      candidate.notes.down_converts = math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
-      candidates.push_back(std::move(candidate));
-    }
+    Candidate candidate;
+    candidate.id = id;
+    candidate.engine = prefix + std::to_string(choice.algorithm);
+    candidate.workspace = algorithm.memory;
+    candidate.notes.deterministic = algorithm.determinism == CUDNN_DETERMINISTIC;
+    candidate.notes.tf32 = IsTf32(type, math);
+    candidate.notes.transforms = Transforms(algorithm.algo);
+    candidates->push_back(std::move(candidate));
   }
-  return candidates;
 }
 
 class LegacyPlan final : public internal::Plan {
@@ -333,48 +347,90 @@ class LegacyPlan final : public internal::Plan {
 
 }  // namespace
 
-Result<std::vector<Candidate>>
-ListLegacy(cuda::CudnnHandle& handle, const Task& task, const std::string& prefix) {
-  Result<std::unique_ptr<LegacyConvolution>> descriptors = LegacyConvolution::Make(task);
-  if (!descriptors.ok()) {
-    return descriptors.status();
-  }
-  const LegacyConvolution& d = **descriptors;
-  const cuda::CudnnApi& cudnn = Cudnn();
+namespace {
+
+/// Asks cuDNN for a primitive's algorithms, with the descriptors' math type: get(room, count,
+/// list).
+template <typename Performance, typename Get>
+Status AddListed(
+    Get get,
+    cudnnMathType_t math,
+    DataType type,
+    const std::string& prefix,
+    std::vector<Candidate>* candidates) {
+  std::array<Performance, kMaxAlgorithms> found{};
   int count = 0;
-  const auto listed = [&](cudnnStatus_t result,
-                          const auto& found) -> Result<std::vector<Candidate>> {
-    if (Status status = ToStatus(result, "asking for the legacy algorithms"); !status.ok()) {
-      return status;
-    }
-    return ToCandidates(found, count, task, prefix);
-  };
+  if (Status status =
+          ToStatus(get(kMaxAlgorithms, &count, found.data()), "asking for the legacy algorithms");
+      !status.ok()) {
+    return status;
+  }
+  AddCandidates(
+      std::span<const Performance>(found).first(static_cast<std::size_t>(count)), math, type,
+      prefix, candidates);
+  return {};
+}
+
+Status AddAlgorithms(
+    cuda::CudnnHandle& handle,
+    const Task& task,
+    const LegacyConvolution& d,
+    cudnnMathType_t math,
+    const std::string& prefix,
+    std::vector<Candidate>* candidates) {
+  const cuda::CudnnApi& cudnn = Cudnn();
+  const DataType type = task.problem.type;
   switch (task.primitive) {
-    case Primitive::kForward: {
-      std::array<cudnnConvolutionFwdAlgoPerf_t, kMaxAlgorithms> found{};
-      return listed(
-          cudnn.cudnnGetConvolutionForwardAlgorithm_v7(
-              handle.raw(), d.x.raw(), d.w.raw(), d.convolution.raw(), d.y.raw(), kMaxAlgorithms,
-              &count, found.data()),
-          found);
-    }
-    case Primitive::kBackwardData: {
-      std::array<cudnnConvolutionBwdDataAlgoPerf_t, kMaxAlgorithms> found{};
-      return listed(
-          cudnn.cudnnGetConvolutionBackwardDataAlgorithm_v7(
-              handle.raw(), d.w.raw(), d.y.raw(), d.convolution.raw(), d.x.raw(), kMaxAlgorithms,
-              &count, found.data()),
-          found);
-    }
+    case Primitive::kForward:
+      return AddListed<cudnnConvolutionFwdAlgoPerf_t>(
+          [&](auto... list) {
+            return cudnn.cudnnGetConvolutionForwardAlgorithm_v7(
+                handle.raw(), d.x.raw(), d.w.raw(), d.convolution.raw(), d.y.raw(), list...);
+          },
+          math, type, prefix, candidates);
+    case Primitive::kBackwardData:
+      return AddListed<cudnnConvolutionBwdDataAlgoPerf_t>(
+          [&](auto... list) {
+            return cudnn.cudnnGetConvolutionBackwardDataAlgorithm_v7(
+                handle.raw(), d.w.raw(), d.y.raw(), d.convolution.raw(), d.x.raw(), list...);
+          },
+          math, type, prefix, candidates);
     case Primitive::kBackwardFilter:
       break;
   }
-  std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kMaxAlgorithms> found{};
-  return listed(
-      cudnn.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-          handle.raw(), d.x.raw(), d.y.raw(), d.convolution.raw(), d.w.raw(), kMaxAlgorithms,
-          &count, found.data()),
-      found);
+  return AddListed<cudnnConvolutionBwdFilterAlgoPerf_t>(
+      [&](auto... list) {
+        return cudnn.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+            handle.raw(), d.x.raw(), d.y.raw(), d.convolution.raw(), d.w.raw(), list...);
+      },
+      math, type, prefix, candidates);
+}
+
+Status SetMath(const LegacyConvolution& descriptors, cudnnMathType_t math) {
+  return ToStatus(
+      Cudnn().cudnnSetConvolutionMathType(descriptors.convolution.raw(), math),
+      "setting the math type");
+}
+
+}  // namespace
+
+Result<std::vector<Candidate>>
+ListLegacy(cuda::CudnnHandle& handle, const Task& task, const std::string& prefix) {
+  const Result<std::unique_ptr<LegacyConvolution>> descriptors = LegacyConvolution::Make(task);
+  if (!descriptors.ok()) {
+    return descriptors.status();
+  }
+  std::vector<Candidate> candidates;
+  for (const cudnnMathType_t math : MathsOf(task.problem.type)) {
+    Status status = SetMath(**descriptors, math);
+    if (status.ok()) {
+      status = AddAlgorithms(handle, task, **descriptors, math, prefix, &candidates);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return candidates;
 }
 
 Result<std::unique_ptr<internal::Plan>>
@@ -387,10 +443,7 @@ BuildLegacyPlan(cuda::CudnnHandle& handle, const Task& task, const std::string& 
   if (!descriptors.ok()) {
     return descriptors.status();
   }
-  if (Status status = ToStatus(
-          Cudnn().cudnnSetConvolutionMathType((*descriptors)->convolution.raw(), choice->math),
-          "setting the math type");
-      !status.ok()) {
+  if (Status status = SetMath(**descriptors, choice->math); !status.ok()) {
     return status;
   }
   auto plan = std::make_unique<LegacyPlan>(handle, task, *choice, std::move(*descriptors));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "conv/cuda/depthwise.h"
 #include "conv/cuda/graph.h"
 #include "conv/cuda/legacy.h"
 #include "cuda/bad_engines.h"
@@ -22,6 +23,7 @@ using internal::Rejection;
 
 constexpr const char* kGraph = "graph/";
 constexpr const char* kLegacy = "legacy/";
+constexpr const char* kDepthwise = "own/depthwise";
 constexpr const char* kDirect = "own/direct";
 
 /// Where candidates come from, in the order in which they are asked for.
@@ -85,11 +87,7 @@ int ConvSearchSpace::batches() const {
 
 std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* rejections) {
   if (batch == batches() - 1) {
-    if (rounds_once_ && IsLarge(task_)) {
-      rejections->push_back({kDirect, "is slow: not while others may do"});
-      return {};
-    }
-    return {{.id = kDirect, .engine = kDirect, .notes = {.last_resort = IsLarge(task_)}}};
+    return ListOwn(rejections);
   }
   const auto forms = static_cast<int>(forms_.size());
   const Form& form = forms_[batch % forms];
@@ -107,6 +105,21 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
         task_.problem.spatial_rank);
   }
   return std::move(*listed);
+}
+
+std::vector<Candidate> ConvSearchSpace::ListOwn(std::vector<Rejection>* rejections) const {
+  std::vector<Candidate> candidates;
+  if (DepthwiseFits(task_)) {
+    candidates.push_back(
+        {.id = kDepthwise, .engine = kDepthwise, .workspace = DepthwiseWorkspace(task_)});
+  }
+  if (rounds_once_ && IsLarge(task_)) {
+    rejections->push_back({kDirect, "is slow: not while others may do"});
+  } else {
+    candidates.push_back(
+        {.id = kDirect, .engine = kDirect, .notes = {.last_resort = IsLarge(task_)}});
+  }
+  return candidates;
 }
 
 Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, int source) {
@@ -145,6 +158,9 @@ Result<const cuda::OperationGraph*> ConvSearchSpace::GraphOf(const Form& form) {
 Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
   if (id == kDirect) {
     return std::unique_ptr<Plan>(std::make_unique<DirectPlan>(device_, task_));
+  }
+  if (id == kDepthwise && DepthwiseFits(task_)) {
+    return MakeDepthwisePlan(task_);
   }
   // The form as it is comes last: its name, which is empty, begins every id.
   for (const Form& form : forms_) {

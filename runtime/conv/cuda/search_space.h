@@ -18,7 +18,7 @@ namespace gradsmith::conv {
 
 /// ConvSearchSpace offers all ways to compute a task on CUDA: in each form cuDNN's graph engines by
 /// heuristic A, then those of its fallback list, then the legacy API's algorithms, then our own
-/// direct kernel.
+/// kernels.
 class ConvSearchSpace final : public internal::SearchSpace {
  public:
   /// `operands` are the caller's addresses, `stream` the caller's.
@@ -40,6 +40,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   Result<double> Time(internal::Plan& plan) override;
 
  private:
+  std::vector<internal::Candidate> ListOwn(std::vector<internal::Rejection>* rejections) const;
   Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, int source);
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);
   Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& given);

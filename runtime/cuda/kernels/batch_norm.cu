@@ -14,6 +14,7 @@ namespace {
 
 using cuda::Accumulator;
 using cuda::Convert;
+using cuda::LoadElement;
 
 template <typename T>
 constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
@@ -78,21 +79,8 @@ Store(const Accumulator<T> (&from)[V], std::int64_t stride, int count, T* to) {
   }
 }
 
-__device__ double LoadElement(const void* data, std::int64_t offset, int type) {
-  switch (type) {
-    case kFloat:
-      return static_cast<const float*>(data)[offset];
-    case kDouble:
-      return static_cast<const double*>(data)[offset];
-    case kHalf:
-      return Convert<double>(static_cast<const __half*>(data)[offset]);
-    default:
-      return Convert<double>(static_cast<const __nv_bfloat16*>(data)[offset]);
-  }
-}
-
 __device__ double LoadParameter(const Parameter& parameter, std::int64_t channel) {
-  return LoadElement(parameter.data, channel * parameter.stride, parameter.type);
+  return LoadElement(parameter.data, parameter.type, channel * parameter.stride);
 }
 
 __device__ void StoreParameter(const Parameter& parameter, std::int64_t channel, double value) {
@@ -242,7 +230,7 @@ __device__ double MedianSample(const Walk& walk, const Operand& X, int type, std
   for (int i = 0; i < 3; ++i) {
     const std::int64_t sample = walk.samples * permille[i] / 1000;
     values[i] =
-        LoadElement(X.data, channel * X.channel_stride + SampleOffset(walk, X, sample), type);
+        LoadElement(X.data, type, channel * X.channel_stride + SampleOffset(walk, X, sample));
   }
   return MedianOf(values[0], values[1], values[2]);
 }

@@ -1,4 +1,5 @@
 #include "batch_norm/cuda/check_arguments.h"
+#include "cuda/kernels/difference.cuh"
 #include "cuda/kernels/element.cuh"
 
 /// Batch normalization by its definition, to check others by: see batch_norm/cuda/check.h. All is
@@ -6,20 +7,8 @@
 namespace gradsmith::batch_norm::check {
 namespace {
 
-using cuda::Convert;
-
-__device__ double Load(const void* data, int type, std::int64_t offset) {
-  switch (type) {
-    case 0:
-      return static_cast<const float*>(data)[offset];
-    case 1:
-      return static_cast<const double*>(data)[offset];
-    case 2:
-      return Convert<double>(static_cast<const __half*>(data)[offset]);
-    default:
-      return Convert<double>(static_cast<const __nv_bfloat16*>(data)[offset]);
-  }
-}
+using cuda::Difference;
+using cuda::LoadElement;
 
 /// Where a sample lies along each of the sample dims.
 struct Place {
@@ -61,12 +50,12 @@ __device__ std::int64_t OffsetOf(const Tensor& tensor, const Place& place) {
 }
 
 __device__ double At(const Tensor& tensor, const Place& place) {
-  return Load(tensor.data, tensor.type, OffsetOf(tensor, place));
+  return LoadElement(tensor.data, tensor.type, OffsetOf(tensor, place));
 }
 
 /// The number that a channel has of a parameter.
 __device__ double Of(const Tensor& parameter, std::int64_t channel) {
-  return Load(parameter.data, parameter.type, channel * parameter.channel_stride);
+  return LoadElement(parameter.data, parameter.type, channel * parameter.channel_stride);
 }
 
 /// The sum over the block, to all its threads.
@@ -102,40 +91,21 @@ __device__ double Sum(const Samples& samples, std::int64_t channel, const Term& 
   return SumOverBlock(share);
 }
 
-/// Differences that one thread has found.
-struct Found {
-  double squared_error = 0;
-  double squared_expected = 0;
-  double largest_error = 0;
-  unsigned long long not_finite = 0;
-
-  /// Compares an element of an output with what it should be; `squared_terms` is the square of what
-  /// that was summed from.
-  __device__ void
-  Add(const Tensor& output, std::int64_t offset, double value, double squared_terms) {
-    const double before = output.before == nullptr ? 0 : Load(output.before, output.type, offset);
-    const double expected = before + value;
-    const double stored = Load(output.data, output.type, offset);
-    if (!isfinite(stored) || !isfinite(expected)) {
-      ++not_finite;
-      return;
-    }
-    const double error = fabs(stored - expected);
-    squared_error += error * error;
-    squared_expected += fmax(expected * expected, before * before + squared_terms);
-    largest_error = fmax(largest_error, error);
-  }
-
-  __device__ void AddTo(DifferenceSums* sums) const {
-    atomicAdd(&sums->squared_error, squared_error);
-    atomicAdd(&sums->squared_expected, squared_expected);
-    // Numbers that are not negative are ordered as their bits are.
-    atomicMax(
-        reinterpret_cast<unsigned long long*>(&sums->largest_error),
-        static_cast<unsigned long long>(__double_as_longlong(largest_error)));
-    atomicAdd(&sums->not_finite, not_finite);
-  }
-};
+/// Compares an element of an output with what it should be; `squared_terms` is the square of what
+/// that was summed from.
+__device__ void Compare(
+    const Tensor& output,
+    std::int64_t offset,
+    double value,
+    double squared_terms,
+    Difference* found) {
+  const double before =
+      output.before == nullptr ? 0 : LoadElement(output.before, output.type, offset);
+  const double expected = before + value;
+  cuda::AddPair(
+      LoadElement(output.data, output.type, offset), expected,
+      fmax(expected * expected, before * before + squared_terms), found);
+}
 
 /// Compares an output that has one number for each channel.
 __device__ void CompareParameter(
@@ -143,20 +113,20 @@ __device__ void CompareParameter(
     std::int64_t channel,
     double value,
     double squared_terms,
-    DifferenceSums* sums) {
+    Difference* sums) {
   if (output.data == nullptr || threadIdx.x != 0) {
     return;
   }
-  Found found;
-  found.Add(output, channel * output.channel_stride, value, squared_terms);
-  found.AddTo(sums);
+  Difference found = {};
+  Compare(output, channel * output.channel_stride, value, squared_terms, &found);
+  cuda::MergeAtomically(found, sums);
 }
 
 __device__ double Square(double value) {
   return value * value;
 }
 
-__device__ void Check(const Forward& p, DifferenceSums* sums) {
+__device__ void Check(const Forward& p, Difference* sums) {
   const Samples& samples = p.samples;
   const std::int64_t channel = ChannelOf(samples, blockIdx.x);
   const auto m = static_cast<double>(samples.count);
@@ -167,12 +137,12 @@ __device__ void Check(const Forward& p, DifferenceSums* sums) {
   if (p.Y.data != nullptr) {
     const double factor = Of(p.scale, channel) * inv_std;
     const double bias = Of(p.bias, channel);
-    Found found;
+    Difference found = {};
     ForEachSample(samples, channel, [&](const Place& place) {
       const double product = factor * (At(p.X, place) - mean);
-      found.Add(p.Y, OffsetOf(p.Y, place), product + bias, Square(product) + Square(bias));
+      Compare(p.Y, OffsetOf(p.Y, place), product + bias, Square(product) + Square(bias), &found);
     });
-    found.AddTo(&sums[0]);
+    cuda::MergeAtomically(found, &sums[0]);
   }
   const double old_mean = p.momentum * Of(p.running_mean, channel);
   const double old_var = p.momentum * Of(p.running_var, channel);
@@ -186,7 +156,7 @@ __device__ void Check(const Forward& p, DifferenceSums* sums) {
   CompareParameter(p.saved_inv_std, channel, inv_std, 0, &sums[4]);
 }
 
-__device__ void Check(const Backward& p, DifferenceSums* sums) {
+__device__ void Check(const Backward& p, Difference* sums) {
   const Samples& samples = p.samples;
   const std::int64_t channel = ChannelOf(samples, blockIdx.x);
   const auto m = static_cast<double>(samples.count);
@@ -203,15 +173,16 @@ __device__ void Check(const Backward& p, DifferenceSums* sums) {
       Sum(samples, channel, [&](const Place& place) { return Square(product_at(place)); });
   if (p.dX.data != nullptr) {
     const double factor = Of(p.scale, channel) * inv_std;
-    Found found;
+    Difference found = {};
     ForEachSample(samples, channel, [&](const Place& place) {
       const double dy = dy_at(place);
       const double slope = xhat_at(place) * dscale / m;
       const double terms = Square(dy) + Square(dbias / m) + Square(slope);
-      found.Add(
-          p.dX, OffsetOf(p.dX, place), factor * (dy - dbias / m - slope), Square(factor) * terms);
+      Compare(
+          p.dX, OffsetOf(p.dX, place), factor * (dy - dbias / m - slope), Square(factor) * terms,
+          &found);
     });
-    found.AddTo(&sums[0]);
+    cuda::MergeAtomically(found, &sums[0]);
   }
   CompareParameter(p.dScale, channel, dscale, dscale_terms, &sums[1]);
   CompareParameter(p.dBias, channel, dbias, dbias_terms, &sums[2]);
@@ -224,7 +195,7 @@ __device__ void Check(const Backward& p, DifferenceSums* sums) {
 #define GRADSMITH_BN_CHECK(name, Arguments)                                                  \
   extern "C" __global__ void __launch_bounds__(gradsmith::batch_norm::check::kThreads) name( \
       gradsmith::batch_norm::check::Arguments arguments,                                     \
-      gradsmith::batch_norm::check::DifferenceSums* differences) {                           \
+      gradsmith::cuda::Difference* differences) {                                            \
     gradsmith::batch_norm::check::Check(arguments, differences);                             \
   }
 

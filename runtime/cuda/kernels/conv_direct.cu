@@ -1,4 +1,5 @@
 #include "conv/cuda/direct_arguments.h"
+#include "cuda/kernels/difference.cuh"
 #include "cuda/kernels/element.cuh"
 
 /// Convolutions by the definition; see conv/cuda/direct.h.
@@ -7,6 +8,7 @@ namespace {
 
 using cuda::Accumulator;
 using cuda::Convert;
+using cuda::Difference;
 
 /// One loop of a sum of products: where its terms lie in the two tensors that are read.
 struct Loop {
@@ -340,23 +342,15 @@ __device__ double HalfUnit(double number) {
 }
 
 template <typename T>
-__device__ void Record(double stored, double expected, DifferenceSums* difference) {
-  atomicAdd(&difference->compared, 1ULL);
-  if (!isfinite(stored) || !isfinite(expected)) {
-    atomicAdd(&difference->not_finite, 1ULL);
-    return;
-  }
-  const double error = fabs(stored - expected);
+__device__ void Record(double stored, double expected, Difference* difference) {
+  Difference found = {};
+  found.compared = 1;
+  cuda::AddPair(stored, expected, expected * expected, &found);
   // A little more than one rounding, for what the sums in float are off.
-  if (kDigits<T> > 0 && error > 1.02 * HalfUnit<T>(expected) + 1e-6) {
-    atomicAdd(&difference->rounded_twice, 1ULL);
+  if (kDigits<T> > 0 && found.largest_error > 1.02 * HalfUnit<T>(expected) + 1e-6) {
+    found.rounded_twice = 1;
   }
-  atomicAdd(&difference->squared_error, error * error);
-  atomicAdd(&difference->squared_expected, expected * expected);
-  // Numbers that are not negative are ordered as their bits are.
-  atomicMax(
-      reinterpret_cast<unsigned long long*>(&difference->largest_error),
-      static_cast<unsigned long long>(__double_as_longlong(error)));
+  cuda::MergeAtomically(found, difference);
 }
 
 /// One block for each element.
@@ -368,7 +362,7 @@ __device__ void Check(
     const T* b,
     const T* result,
     const T* before,
-    DifferenceSums* difference) {
+    Difference* difference) {
   const Position position = SamplePosition(arguments, sample, blockIdx.x);
   const double sum = SumBlock(SumShare(TermsOf(arguments, position), a, b));
   if (threadIdx.x == 0) {
@@ -394,7 +388,7 @@ __device__ void Check(
       gradsmith_conv_check_##suffix(                                                            \
           gradsmith::conv::direct::Arguments arguments, gradsmith::conv::direct::Sample sample, \
           const void* a, const void* b, const void* result, const void* before,                 \
-          gradsmith::conv::direct::DifferenceSums* difference) {                                \
+          gradsmith::cuda::Difference* difference) {                                            \
     gradsmith::conv::direct::Check(                                                             \
         arguments, sample, static_cast<const T*>(a), static_cast<const T*>(b),                  \
         static_cast<const T*>(result), static_cast<const T*>(before), difference);              \

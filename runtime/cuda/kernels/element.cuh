@@ -33,6 +33,21 @@ __device__ __forceinline__ To Convert(From value) {
   }
 }
 
+/// Loads an element of a type that is known at run time only: the library's DataType as a number.
+template <typename To = double>
+__device__ __forceinline__ To LoadElement(const void* data, int type, std::int64_t offset) {
+  switch (type) {
+    case 0:
+      return Convert<To>(static_cast<const float*>(data)[offset]);
+    case 1:
+      return Convert<To>(static_cast<const double*>(data)[offset]);
+    case 2:
+      return Convert<To>(static_cast<const __half*>(data)[offset]);
+    default:
+      return Convert<To>(static_cast<const __nv_bfloat16*>(data)[offset]);
+  }
+}
+
 }  // namespace gradsmith::cuda
 
 #endif  // GRADSMITH_CUDA_KERNELS_ELEMENT_CUH_

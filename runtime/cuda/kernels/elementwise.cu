@@ -4,21 +4,6 @@
 namespace gradsmith::cuda {
 namespace {
 
-/// An element of the library's DataType `type`, as a number.
-template <typename A>
-__device__ __forceinline__ A LoadAs(int type, const void* data, std::int64_t offset) {
-  switch (type) {
-    case 0:
-      return static_cast<A>(static_cast<const float*>(data)[offset]);
-    case 1:
-      return static_cast<A>(static_cast<const double*>(data)[offset]);
-    case 2:
-      return Convert<A>(static_cast<const __half*>(data)[offset]);
-    default:
-      return Convert<A>(static_cast<const __nv_bfloat16*>(data)[offset]);
-  }
-}
-
 template <typename T>
 __device__ __forceinline__ void Add(const void* from, int from_type, T* to, const PairGrid& grid) {
   using A = Accumulator<T>;
@@ -30,7 +15,7 @@ __device__ __forceinline__ void Add(const void* from, int from_type, T* to, cons
       if (valid[i]) {
         const Offsets offsets = OffsetsAt(grid, indices[i]);
         to_offsets[i] = offsets.to;
-        sums[i] = Convert<A>(to[offsets.to]) + LoadAs<A>(from_type, from, offsets.from);
+        sums[i] = Convert<A>(to[offsets.to]) + LoadElement<A>(from, from_type, offsets.from);
       }
     }
 #pragma unroll

@@ -1,10 +1,28 @@
 #include "cuda/kernels/element_vector.cuh"
 
 // Sums over all but the channels, in two stages: slices of the tensor give partial sums
-// (slice, channel), which the finishing kernel adds up. What is added to what depends on the task
+// (slice, channel), which the finishing kernel adds up. Of a small tensor there is one slice, whose
+// sums are the result: one launch. What is added to what depends on the task
 // alone, never on an address: where data is not aligned, vectors are loaded element by element.
 namespace gradsmith::cuda {
 namespace {
+
+/// Adds a channel's sum to what is there where `accumulate`, or else stores it.
+template <typename T>
+__device__ __forceinline__ void StoreSum(Accumulator<T> sum, int accumulate, T* to) {
+  *to = Convert<T>(accumulate != 0 ? Convert<Accumulator<T>>(*to) + sum : sum);
+}
+
+/// Stores the sum of a slice of a channel; `index` is its place among the partial sums.
+template <typename T>
+__device__ __forceinline__ void
+PutSum(const SumsTarget& target, std::int64_t index, Accumulator<T> sum) {
+  if (target.sums != nullptr) {
+    StoreSum(sum, target.accumulate, static_cast<T*>(target.sums) + index * target.sums_stride);
+  } else {
+    static_cast<Accumulator<T>*>(target.partial)[index] = sum;
+  }
+}
 
 /// Loads a vector in one or, where data is not aligned, in many.
 template <bool kAligned, typename T>
@@ -27,9 +45,14 @@ __device__ __forceinline__ Vector<T> LoadWhole(const T* from) {
 
 /// Adds up what the block's threads have summed: `count` values in shared memory, the e-th of
 /// channel e % channels. Every thread of the block takes part.
-template <typename A>
-__device__ __forceinline__ void
-SumOverBlock(const A* values, int count, int channels, A* partial) {
+template <typename T>
+__device__ __forceinline__ void SumOverBlock(
+    const Accumulator<T>* values,
+    int count,
+    int channels,
+    const SumsTarget& target,
+    std::int64_t first_index) {
+  using A = Accumulator<T>;
   const int threads = static_cast<int>(blockDim.x);
   // So many lanes share a channel that few channels still use the whole block.
   int share = 1;
@@ -49,7 +72,7 @@ SumOverBlock(const A* values, int count, int channels, A* partial) {
       sum += __shfl_down_sync(0xFFFFFFFFU, sum, distance, share);
     }
     if (channel < channels && lane == 0) {
-      partial[channel] = sum;
+      PutSum<T>(target, first_index + channel, sum);
     }
   }
 }
@@ -84,7 +107,7 @@ __device__ __forceinline__ void SumColumn(
 
 template <typename T>
 __device__ __forceinline__ void
-SumColumns(const T* from, Accumulator<T>* partial, const ColumnSumsTask& task) {
+SumColumns(const T* from, const SumsTarget& target, const ColumnSumsTask& task) {
   using A = Accumulator<T>;
   constexpr int kLength = kVectorLength<T>;
   const int thread = static_cast<int>(threadIdx.x);
@@ -109,7 +132,7 @@ SumColumns(const T* from, Accumulator<T>* partial, const ColumnSumsTask& task) {
     if (active) {
 #pragma unroll
       for (int j = 0; j < kLength; ++j) {
-        partial[(slice * task.columns + column) * kLength + j] = sums[j];
+        PutSum<T>(target, (slice * task.columns + column) * kLength + j, sums[j]);
       }
     }
     return;
@@ -123,9 +146,9 @@ SumColumns(const T* from, Accumulator<T>* partial, const ColumnSumsTask& task) {
     }
   }
   __syncthreads();
-  SumOverBlock(
+  SumOverBlock<T>(
       values, task.rows_at_once * task.tile_columns * kLength, static_cast<int>(task.channels),
-      partial + slice * task.channels);
+      target, slice * task.channels);
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -140,8 +163,8 @@ struct Piece {
 
 __device__ __forceinline__ Piece
 PieceAt(const RowSumsTask& task, std::int64_t channel_offset, std::int64_t index) {
-  const Division position = task.pieces_of_row == 1 ? Division{index, 0}
-                                                    : Divide(index, task.pieces_of_row);
+  const Division position =
+      task.pieces_of_row == 1 ? Division{index, 0} : Divide(index, task.pieces_of_row);
   const std::int64_t in_row = position.remainder * task.piece_length;
   const std::int64_t row = channel_offset + OffsetsAt(task.rows, position.quotient).from;
   return {row + in_row, row + min(in_row + task.piece_length, task.row_length)};
@@ -206,8 +229,8 @@ __device__ __forceinline__ Accumulator<T> SumOf(const PieceVector<T> (&batch)[kS
   return (SumOf(batch[0]) + SumOf(batch[1])) + (SumOf(batch[2]) + SumOf(batch[3]));
 }
 
-/// What a lane of a group adds to the sum of whole rows begin, ..., end - 1 of a channel, where each
-/// lane has one vector of each row. kEven: the rows are one stride apart.
+/// What a lane of a group adds to the sum of whole rows begin, ..., end - 1 of a channel, where
+/// each lane has one vector of each row. kEven: the rows are one stride apart.
 template <bool kAligned, bool kEven, typename T>
 __device__ __forceinline__ Accumulator<T> SumShortRows(
     const RowSumsTask& task,
@@ -224,9 +247,8 @@ __device__ __forceinline__ Accumulator<T> SumShortRows(
     PieceVector<T> batch[kSumBatch];
 #pragma unroll
     for (int i = 0; i < kSumBatch; ++i) {
-      const std::int64_t row =
-          channel_offset + (kEven ? (index + i) * task.rows.from_strides[0]
-                                  : OffsetsAt(task.rows, index + i).from);
+      const std::int64_t row = channel_offset + (kEven ? (index + i) * task.rows.from_strides[0]
+                                                       : OffsetsAt(task.rows, index + i).from);
       // The row begins so far into its first vector.
       const int head = static_cast<int>(row % kLength);
       const int first = max(0, head - lane_begin);
@@ -259,8 +281,8 @@ __device__ __forceinline__ Accumulator<T> SumLongPieces(
       for (int i = 0; i < kSumBatch; ++i) {
         const std::int64_t vector = at + i * step;
         const auto first = static_cast<int>(max(piece.begin - vector, std::int64_t{0}));
-        const auto last = static_cast<int>(
-            min(max(piece.end - vector, std::int64_t{0}), std::int64_t{kLength}));
+        const auto last =
+            static_cast<int>(min(max(piece.end - vector, std::int64_t{0}), std::int64_t{kLength}));
         batch[i] = LoadPiece<kAligned>(from, task.extent, vector, first, last);
       }
       sum += SumOf(batch);
@@ -288,7 +310,7 @@ __device__ __forceinline__ Accumulator<T> SumPieces(
 
 template <typename T>
 __device__ __forceinline__ void
-SumRows(const T* from, Accumulator<T>* partial, const RowSumsTask& task) {
+SumRows(const T* from, const SumsTarget& target, const RowSumsTask& task) {
   const int groups = kSumThreads / task.group;
   const int lane = static_cast<int>(threadIdx.x) % task.group;
   const std::int64_t group =
@@ -310,7 +332,7 @@ SumRows(const T* from, Accumulator<T>* partial, const RowSumsTask& task) {
     sum += __shfl_down_sync(0xFFFFFFFFU, sum, distance, task.group);
   }
   if (lane == 0 && active) {
-    partial[group] = sum;
+    PutSum<T>(target, group, sum);
   }
 }
 
@@ -336,7 +358,7 @@ __device__ __forceinline__ A SumOverThreads(A sum, A* values, int threads, int s
 
 template <typename T>
 __device__ __forceinline__ void
-SumAny(const T* from, Accumulator<T>* partial, const AnySumsTask& task) {
+SumAny(const T* from, const SumsTarget& target, const AnySumsTask& task) {
   using A = Accumulator<T>;
   const int side = task.channels_at_once;
   const int thread = static_cast<int>(threadIdx.x);
@@ -361,7 +383,7 @@ SumAny(const T* from, Accumulator<T>* partial, const AnySumsTask& task) {
   __shared__ A values[kSumThreads];
   sum = SumOverThreads(sum, values, kSumThreads, side);
   if (thread < side && channel < task.channels) {
-    partial[place.quotient * task.channels + channel] = sum;
+    PutSum<T>(target, place.quotient * task.channels + channel, sum);
   }
 }
 
@@ -386,34 +408,30 @@ FinishSums(const Accumulator<T>* partial, const T* from, T* sums, const FinishSu
     for (std::int64_t row = 0; row < task.tail_rows; ++row) {
       sum += Convert<A>(from[task.tail_offset + row * task.channels + channel]);
     }
-    T* to = sums + channel * task.sums_stride;
-    *to = Convert<T>(task.accumulate != 0 ? Convert<A>(*to) + sum : sum);
+    StoreSum(sum, task.accumulate, sums + channel * task.sums_stride);
   }
 }
 
 }  // namespace
 }  // namespace gradsmith::cuda
 
-#define GRADSMITH_SUM(stage, Function, name, T, Task)                                        \
-  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kSumThreads, 3)              \
-      gradsmith_sum_##stage##_##name(                                                        \
-          const T* from,                                                                     \
-          gradsmith::cuda::Accumulator<T>* partial,                                          \
-          const gradsmith::cuda::Task task) {                                                \
-    gradsmith::cuda::Function(from, partial, task);                                          \
+#define GRADSMITH_SUM(stage, Function, name, T, Task)                           \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kSumThreads, 3) \
+      gradsmith_sum_##stage##_##name(                                           \
+          const T* from, const gradsmith::cuda::SumsTarget target,              \
+          const gradsmith::cuda::Task task) {                                   \
+    gradsmith::cuda::Function(from, target, task);                              \
   }
 
-#define GRADSMITH_SUM_CHANNELS(name, T)                                                      \
-  GRADSMITH_SUM(columns, SumColumns, name, T, ColumnSumsTask)                                \
-  GRADSMITH_SUM(rows, SumRows, name, T, RowSumsTask)                                         \
-  GRADSMITH_SUM(any, SumAny, name, T, AnySumsTask)                                           \
-  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kMaxFinishThreads)           \
-      gradsmith_sum_finish_##name(                                                           \
-          const gradsmith::cuda::Accumulator<T>* partial,                                    \
-          const T* from,                                                                     \
-          T* sums,                                                                           \
-          const gradsmith::cuda::FinishSumsTask task) {                                      \
-    gradsmith::cuda::FinishSums<T>(partial, from, sums, task);                               \
+#define GRADSMITH_SUM_CHANNELS(name, T)                                            \
+  GRADSMITH_SUM(columns, SumColumns, name, T, ColumnSumsTask)                      \
+  GRADSMITH_SUM(rows, SumRows, name, T, RowSumsTask)                               \
+  GRADSMITH_SUM(any, SumAny, name, T, AnySumsTask)                                 \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kMaxFinishThreads) \
+      gradsmith_sum_finish_##name(                                                 \
+          const gradsmith::cuda::Accumulator<T>* partial, const T* from, T* sums,  \
+          const gradsmith::cuda::FinishSumsTask task) {                            \
+    gradsmith::cuda::FinishSums<T>(partial, from, sums, task);                     \
   }
 
 GRADSMITH_FOR_ELEMENT_TYPES(GRADSMITH_SUM_CHANNELS)

@@ -41,6 +41,17 @@ inline constexpr int kSumThreads = 256;
 inline constexpr int kSumBatch = 4;
 inline constexpr int kMaxFinishThreads = 1024;
 
+/// SumsTarget is where the first stage's sums go: a row of partial sums for each slice, or, where
+/// there is one slice and nothing else to add, straight to the result.
+struct SumsTarget {
+  /// Of the accumulator's type.
+  void* partial = nullptr;
+  /// Null, or where the only slice's sums are the result.
+  void* sums = nullptr;
+  std::int64_t sums_stride = 0;
+  int accumulate = 0;
+};
+
 /// ColumnSumsTask: vectors of 16 bytes in rows of `columns` vectors, `pitch` elements apart.
 /// Element e of a row belongs to channel e % channels. A block sums one slice of rows over one tile
 /// of columns.

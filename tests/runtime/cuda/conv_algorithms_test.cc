@@ -9,87 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda/op_problems.h"
+#include "runtime/cuda/primitive_call.h"
 
 namespace gradsmith::cuda {
 namespace {
-
-constexpr ConvPrimitive kPrimitives[] = {
-    ConvPrimitive::kForward, ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter};
-
-/// A primitive's tensors, and what its result must be.
-struct PrimitiveCall {
-  ConvPrimitive primitive;
-  ConvGeometry geometry;
-  TensorPointer x = nullptr;
-  TensorPointer w = nullptr;
-  TensorPointer y = nullptr;
-  /// The op that computes this result and nothing else.
-  OpCall op = {};
-
-  [[nodiscard]] const TensorPointer& Result() const {
-    return primitive == ConvPrimitive::kForward        ? y
-           : primitive == ConvPrimitive::kBackwardData ? x
-                                                       : w;
-  }
-  [[nodiscard]] gradsmith::Result<ConvAlgorithms> Prepare(const Context& context) const {
-    return ConvAlgorithms::Prepare(
-        context, primitive, x->GpuRef(), w->GpuRef(), y->GpuRef(), geometry);
-  }
-};
-
-PrimitiveCall MakeCall(
-    ConvPrimitive primitive,
-    const ConvShape& shape,
-    DataType type,
-    Layout layout,
-    Random& random) {
-  PrimitiveCall call{
-      .primitive = primitive,
-      .geometry = {
-          .strides = shape.strides,
-          .pads = shape.pads,
-          .dilations = shape.dilations,
-          .group = shape.group}};
-  if (primitive == ConvPrimitive::kForward) {
-    call.op = MakeConv(shape, type, layout, random);
-    call.op.inputs[2] = nullptr;
-    call.x = call.op.inputs[0];
-    call.w = call.op.inputs[1];
-    call.y = call.op.outputs[0];
-    return call;
-  }
-  call.op = MakeConvGrad(shape, type, layout, random);
-  const bool is_data = primitive == ConvPrimitive::kBackwardData;
-  call.x = is_data ? call.op.outputs[0] : call.op.inputs[1];
-  call.w = is_data ? call.op.inputs[2] : call.op.outputs[1];
-  call.y = call.op.inputs[0];
-  call.op.outputs[is_data ? 1 : 0] = nullptr;
-  call.op.outputs[2] = nullptr;
-  return call;
-}
 
 std::string SourceOf(const ConvAlgorithm& algorithm) {
   return algorithm.name.substr(0, algorithm.name.find('/'));
 }
 
-class CudaConvAlgorithms : public CudaTest {
- protected:
-  static void RunAndCompare(
-      ConvAlgorithms& algorithms,
-      const PrimitiveCall& call,
-      const Context& context,
-      const std::string& name) {
-    call.op.ResetOutputs();
-    std::vector<ConvAttempt> attempts;
-    const Result<std::string> ran = algorithms.Run({name}, &attempts);
-    ASSERT_TRUE(ran.ok()) << name << ": " << ran.status().message();
-    EXPECT_EQ(*ran, name);
-    EXPECT_TRUE(attempts.empty());
-    ASSERT_TRUE(Synchronize(context).ok());
-    call.op.ExpectResults(name);
-  }
-};
+class CudaConvAlgorithms : public CudaTest {};
 
 TEST_F(CudaConvAlgorithms, ListsAllSourcesAndTheirWorkspaces) {
   Random random("cuda algorithms list");

@@ -234,7 +234,7 @@ class ConvDirectTest : public cuda::GpuTest {
         tensors.w->GpuRef().data, tensors.y->GpuRef().data, before,
         reinterpret_cast<cuda::Difference*>(block.data()));
     EXPECT_TRUE(status.ok()) << status.message();
-    cuda::Difference difference;
+    cuda::Difference difference = {};
     std::memcpy(&difference, block.CopyOut().data(), sizeof(difference));
     return difference;
   }

@@ -1,0 +1,27 @@
+#ifndef GRADSMITH_CONV_CUDA_DEPTHWISE_H_
+#define GRADSMITH_CONV_CUDA_DEPTHWISE_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "conv/cuda/task.h"
+#include "core/plan.h"
+
+/// Our own depthwise convolutions, where every channel has one filter (group == x_channels ==
+/// y_channels): of all types, strides and layouts, quick where channels or the last axis are dense.
+/// Half and bf16 are summed in float and rounded once; the same call gives the same bits.
+namespace gradsmith::conv {
+
+/// DepthwiseFits returns whether the task is one: its filter dense and of no more than 64 taps, and
+/// all sizes within 32 bits.
+bool DepthwiseFits(const Task& task);
+
+/// DepthwiseWorkspace returns the bytes of the filter gradient's partial sums.
+std::size_t DepthwiseWorkspace(const Task& task);
+
+/// MakeDepthwisePlan returns a plan for a task that fits.
+std::unique_ptr<internal::Plan> MakeDepthwisePlan(const Task& task);
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_DEPTHWISE_H_

@@ -1,0 +1,362 @@
+#include "conv/cuda/depthwise_arguments.h"
+#include "cuda/kernels/element_vector.cuh"
+
+/// Depthwise convolutions; see conv/cuda/depthwise.h.
+namespace gradsmith::conv::depthwise {
+namespace {
+
+using cuda::Accumulator;
+using cuda::Convert;
+using cuda::Divide;
+
+/// kLength neighbouring elements: one, or a vector of 16 bytes.
+template <typename T, int kLength>
+struct alignas(sizeof(T) * kLength) Unit {
+  T values[kLength];
+};
+
+template <int kLength, typename T>
+__device__ __forceinline__ Unit<T, kLength> LoadUnit(const T* from) {
+  return *reinterpret_cast<const Unit<T, kLength>*>(from);
+}
+
+template <typename T, int kLength>
+__device__ __forceinline__ Unit<T, kLength> ZeroUnit() {
+  Unit<T, kLength> unit;
+#pragma unroll
+  for (int i = 0; i < kLength; ++i) {
+    unit.values[i] = Convert<T>(0.0F);
+  }
+  return unit;
+}
+
+/// The filters' gradients need a sum of each tap for each channel: units are smaller.
+template <typename T>
+inline constexpr int kFilterLength = static_cast<int>(kFilterUnitBytes / sizeof(Accumulator<T>));
+
+/// The block's and the thread's share of the channels.
+struct Place {
+  int first_channel;      // of the block
+  int channels_of_block;  // those that there are
+  int unit;
+  int column_of_block;
+  std::int64_t part;  // which run of columns the block has
+  bool active;
+};
+
+template <int kLength>
+__device__ __forceinline__ Place PlaceOf(const Arguments& p) {
+  const cuda::Division tile = Divide(blockIdx.x, p.unit_tiles);
+  const int span = p.units_of_block * kLength;
+  Place place;
+  place.part = tile.quotient;
+  place.first_channel = static_cast<int>(tile.remainder) * span;
+  place.channels_of_block = min(span, p.channels - place.first_channel);
+  place.unit = static_cast<int>(threadIdx.x) % p.units_of_block;
+  place.column_of_block = static_cast<int>(threadIdx.x) / p.units_of_block;
+  place.active =
+      place.column_of_block < p.columns_of_block && place.unit * kLength < place.channels_of_block;
+  return place;
+}
+
+/// Where a column begins.
+struct Column {
+  std::int64_t n;
+  int depth;
+  int row;
+  int at;
+};
+
+__device__ __forceinline__ Column ColumnOf(const Arguments& p, std::int64_t index) {
+  const cuda::Division last = Divide(index, p.sizes[2]);
+  const cuda::Division rows = Divide(last.quotient, p.row_tiles);
+  const cuda::Division depth = Divide(rows.quotient, p.sizes[0]);
+  return {
+      depth.quotient, static_cast<int>(depth.remainder), static_cast<int>(rows.remainder) * kRows,
+      static_cast<int>(last.remainder)};
+}
+
+/// The position of x that a tap of a position of y meets; negative where it is padding.
+__device__ __forceinline__ int XAt(const AxisArguments& axis, int y, int tap) {
+  const int at = y * axis.stride - axis.pad + tap * axis.dilation;
+  return at < axis.x ? at : -1;
+}
+
+/// The position of y that meets a position of x with a tap; negative where there is none.
+__device__ __forceinline__ int YAt(const AxisArguments& axis, int x, int tap) {
+  const int reached = x + axis.pad - tap * axis.dilation;
+  if (axis.stride == 1) {
+    return reached < axis.y ? reached : -1;
+  }
+  const int at = reached / axis.stride;
+  return reached >= 0 && at * axis.stride == reached && at < axis.y ? at : -1;
+}
+
+template <bool kBackward>
+__device__ __forceinline__ int SourceAt(const AxisArguments& axis, int position, int tap) {
+  return kBackward ? YAt(axis, position, tap) : XAt(axis, position, tap);
+}
+
+/// The block's filters, as (tap, channel of the block), to shared memory.
+template <typename T>
+__device__ __forceinline__ void
+LoadFilters(const Arguments& p, const Place& place, int span, const T* w, T* filters) {
+  const T* from = w + std::int64_t{place.first_channel} * p.taps;
+  for (int i = static_cast<int>(threadIdx.x); i < place.channels_of_block * p.taps;
+       i += static_cast<int>(blockDim.x)) {
+    const int channel = i / p.taps;
+    filters[(i - channel * p.taps) * span + channel] = from[i];
+  }
+  __syncthreads();
+}
+
+template <typename T, int kLength>
+__device__ __forceinline__ void
+AddProducts(const Unit<T, kLength>& a, const Unit<T, kLength>& b, Accumulator<T> (&sums)[kLength]) {
+#pragma unroll
+  for (int i = 0; i < kLength; ++i) {
+    sums[i] += Convert<Accumulator<T>>(a.values[i]) * Convert<Accumulator<T>>(b.values[i]);
+  }
+}
+
+/// Adds one row of taps. `row` is the source's row, or null where it is padding.
+template <bool kBackward, int kSide, int kLength, typename T>
+__device__ __forceinline__ void AddRow(
+    const Arguments& p,
+    int at,
+    const T* row,
+    std::int64_t step,
+    const T* filters,
+    int span,
+    Accumulator<T> (&sums)[kLength]) {
+  if constexpr (kSide > 0) {
+    // All loads first: they are in flight together.
+    Unit<T, kLength> values[kSide];
+#pragma unroll
+    for (int tap = 0; tap < kSide; ++tap) {
+      const int source = SourceAt<kBackward>(p.axes[2], at, tap);
+      values[tap] = ZeroUnit<T, kLength>();
+      if (row != nullptr && source >= 0) {
+        values[tap] = LoadUnit<kLength>(row + source * step);
+      }
+    }
+#pragma unroll
+    for (int tap = 0; tap < kSide; ++tap) {
+      AddProducts(values[tap], LoadUnit<kLength>(filters + tap * span), sums);
+    }
+  } else {
+    for (int tap = 0; row != nullptr && tap < p.axes[2].w; ++tap) {
+      const int source = SourceAt<kBackward>(p.axes[2], at, tap);
+      if (source >= 0) {
+        AddProducts(
+            LoadUnit<kLength>(row + source * step), LoadUnit<kLength>(filters + tap * span), sums);
+      }
+    }
+  }
+}
+
+template <typename T, int kLength>
+__device__ __forceinline__ void
+StoreSums(const Accumulator<T> (&sums)[kLength], bool accumulate, T* to) {
+  Unit<T, kLength> unit = accumulate ? LoadUnit<kLength>(to) : ZeroUnit<T, kLength>();
+#pragma unroll
+  for (int i = 0; i < kLength; ++i) {
+    unit.values[i] =
+        Convert<T>(accumulate ? Convert<Accumulator<T>>(unit.values[i]) + sums[i] : sums[i]);
+  }
+  *reinterpret_cast<Unit<T, kLength>*>(to) = unit;
+}
+
+/// y from x, or, backward, x from y. kSide: the filters are (1, kSide, kSide), or of any size: 0.
+template <bool kBackward, int kSide, int kLength, typename T>
+__device__ __forceinline__ void
+Correlate(const Arguments& p, const T* from, const T* w, T* to, bool accumulate) {
+  extern __shared__ uint4 shared[];
+  T* filters = reinterpret_cast<T*>(shared);
+  const Place place = PlaceOf<kLength>(p);
+  const int span = p.units_of_block * kLength;
+  LoadFilters(p, place, span, w, filters);
+  const std::int64_t index = place.part * p.columns_of_block + place.column_of_block;
+  if (!place.active || index >= p.columns) {
+    return;
+  }
+  const std::int64_t(&from_strides)[kRank] = kBackward ? p.y_strides : p.x_strides;
+  const std::int64_t(&to_strides)[kRank] = kBackward ? p.x_strides : p.y_strides;
+  const Column column = ColumnOf(p, index);
+  const std::int64_t channel = place.first_channel + place.unit * kLength;
+  from += column.n * from_strides[0] + channel * from_strides[1];
+  to += column.n * to_strides[0] + channel * to_strides[1] + column.depth * to_strides[2] +
+        column.at * to_strides[4];
+  filters += place.unit * kLength;
+  const int end = min(column.row + kRows, p.sizes[1]);
+  for (int row = column.row; row < end; ++row) {
+    Accumulator<T> sums[kLength] = {};
+    for (int i = 0; i < (kSide > 0 ? 1 : p.axes[0].w); ++i) {
+      const int depth = SourceAt<kBackward>(p.axes[0], column.depth, i);
+#pragma unroll(kSide > 0 ? kSide : 1)
+      for (int j = 0; j < (kSide > 0 ? kSide : p.axes[1].w); ++j) {
+        const int source = SourceAt<kBackward>(p.axes[1], row, j);
+        const T* line = depth < 0 || source < 0
+                            ? nullptr
+                            : from + depth * from_strides[2] + source * from_strides[3];
+        AddRow<kBackward, kSide, kLength>(
+            p, column.at, line, from_strides[4],
+            filters + (i * p.axes[1].w + j) * p.axes[2].w * span, span, sums);
+      }
+    }
+    StoreSums(sums, accumulate, to + row * to_strides[3]);
+  }
+}
+
+/// The taps that a thread sums: those from `first` on, of a filter of any size.
+template <int kSide>
+struct TapsOf {
+  int at[kTapsAtOnce][kSpatialRank];
+  int count;
+
+  __device__ __forceinline__ TapsOf(const Arguments& p, int first) {
+    count = kSide > 0 ? kSide * kSide : min(kTapsAtOnce, p.taps - first);
+#pragma unroll
+    for (int i = 0; i < kTapsAtOnce; ++i) {
+      const int width = kSide > 0 ? kSide : p.axes[2].w;
+      const int height = kSide > 0 ? kSide : p.axes[1].w;
+      const int tap = first + i;
+      at[i][2] = tap % width;
+      at[i][1] = tap / width % height;
+      at[i][0] = tap / width / height;
+    }
+  }
+};
+
+/// Adds the products of one element of y (kLength channels of it) with all that its taps meet.
+template <int kSide, int kLength, typename T>
+__device__ __forceinline__ void AddTaps(
+    const Arguments& p,
+    const TapsOf<kSide>& taps,
+    const T* x,
+    const Unit<T, kLength>& y,
+    const Column& column,
+    int row,
+    Accumulator<T> (&sums)[kTapsAtOnce][kLength]) {
+#pragma unroll
+  for (int i = 0; i < kTapsAtOnce; ++i) {
+    if (i < taps.count) {
+      const int depth = XAt(p.axes[0], column.depth, taps.at[i][0]);
+      const int line = XAt(p.axes[1], row, taps.at[i][1]);
+      const int at = XAt(p.axes[2], column.at, taps.at[i][2]);
+      if (depth >= 0 && line >= 0 && at >= 0) {
+        AddProducts(
+            LoadUnit<kLength>(
+                x + depth * p.x_strides[2] + line * p.x_strides[3] + at * p.x_strides[4]),
+            y, sums[i]);
+      }
+    }
+  }
+}
+
+/// Adds up what the threads of each unit have, to those of the first column.
+template <int kLength, typename A>
+__device__ __forceinline__ void
+SumOverColumns(const Arguments& p, const Place& place, A (&sums)[kLength], A* shared) {
+  A* mine = shared + static_cast<int>(threadIdx.x) * kLength;
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < kLength; ++i) {
+    mine[i] = sums[i];
+  }
+  for (int count = p.columns_of_block; count > 1;) {
+    const int half = (count + 1) / 2;
+    __syncthreads();
+    if (place.column_of_block + half < count) {
+#pragma unroll
+      for (int i = 0; i < kLength; ++i) {
+        mine[i] += mine[half * p.units_of_block * kLength + i];
+      }
+    }
+    count = half;
+  }
+#pragma unroll
+  for (int i = 0; i < kLength; ++i) {
+    sums[i] = mine[i];
+  }
+}
+
+/// Partial sums (slice, channel, tap) of the filters' gradients.
+template <int kSide, int kLength, typename T>
+__device__ __forceinline__ void
+SumFilters(const Arguments& p, const T* x, const T* y, Accumulator<T>* partial) {
+  __shared__ Accumulator<T> shared[kThreads * kLength];
+  const Place place = PlaceOf<kLength>(p);
+  const int first_tap = static_cast<int>(blockIdx.y) * kTapsAtOnce;
+  const TapsOf<kSide> taps(p, first_tap);
+  const std::int64_t channel = place.first_channel + place.unit * kLength;
+  Accumulator<T> sums[kTapsAtOnce][kLength] = {};
+  const std::int64_t begin = place.part * p.columns_of_slice;
+  const std::int64_t end = place.active ? min(begin + p.columns_of_slice, p.columns) : begin;
+  for (std::int64_t index = begin + place.column_of_block; index < end;
+       index += p.columns_of_block) {
+    const Column column = ColumnOf(p, index);
+    const T* from_x = x + column.n * p.x_strides[0] + channel * p.x_strides[1];
+    const T* from_y = y + column.n * p.y_strides[0] + channel * p.y_strides[1] +
+                      column.depth * p.y_strides[2] + column.at * p.y_strides[4];
+    const int last = min(column.row + kRows, p.sizes[1]);
+    for (int row = column.row; row < last; ++row) {
+      AddTaps(p, taps, from_x, LoadUnit<kLength>(from_y + row * p.y_strides[3]), column, row, sums);
+    }
+  }
+  partial += (place.part * p.channels + channel) * p.taps + first_tap;
+#pragma unroll
+  for (int tap = 0; tap < kTapsAtOnce; ++tap) {
+    if (tap < taps.count) {
+      SumOverColumns(p, place, sums[tap], shared);
+      if (place.active && place.column_of_block == 0) {
+#pragma unroll
+        for (int i = 0; i < kLength; ++i) {
+          partial[i * p.taps + tap] = sums[tap][i];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::conv::depthwise
+
+#define GRADSMITH_DEPTHWISE_OF(variant, side, length, filter_length, suffix, T)                   \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise::kThreads)              \
+      gradsmith_depthwise_forward_##variant##_##suffix(                                           \
+          gradsmith::conv::depthwise::Arguments arguments, const void* x, const void* w, void* y, \
+          bool accumulate) {                                                                      \
+    gradsmith::conv::depthwise::Correlate<false, side, length>(                                   \
+        arguments, static_cast<const T*>(x), static_cast<const T*>(w), static_cast<T*>(y),        \
+        accumulate);                                                                              \
+  }                                                                                               \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise::kThreads)              \
+      gradsmith_depthwise_data_##variant##_##suffix(                                              \
+          gradsmith::conv::depthwise::Arguments arguments, const void* y, const void* w, void* x, \
+          bool accumulate) {                                                                      \
+    gradsmith::conv::depthwise::Correlate<true, side, length>(                                    \
+        arguments, static_cast<const T*>(y), static_cast<const T*>(w), static_cast<T*>(x),        \
+        accumulate);                                                                              \
+  }                                                                                               \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise::kThreads, 2)           \
+      gradsmith_depthwise_filter_##variant##_##suffix(                                            \
+          gradsmith::conv::depthwise::Arguments arguments, const void* x, const void* y,          \
+          void* partial) {                                                                        \
+    gradsmith::conv::depthwise::SumFilters<side, filter_length>(                                  \
+        arguments, static_cast<const T*>(x), static_cast<const T*>(y),                            \
+        static_cast<gradsmith::cuda::Accumulator<T>*>(partial));                                  \
+  }
+
+#define GRADSMITH_DEPTHWISE_VECTOR(variant, side, suffix, T) \
+  GRADSMITH_DEPTHWISE_OF(                                    \
+      variant, side, gradsmith::cuda::kVectorLength<T>,      \
+      gradsmith::conv::depthwise::kFilterLength<T>, suffix, T)
+
+#define GRADSMITH_DEPTHWISE(suffix, T)                 \
+  GRADSMITH_DEPTHWISE_OF(any, 0, 1, 1, suffix, T)      \
+  GRADSMITH_DEPTHWISE_OF(3x3, 3, 1, 1, suffix, T)      \
+  GRADSMITH_DEPTHWISE_VECTOR(any_vector, 0, suffix, T) \
+  GRADSMITH_DEPTHWISE_VECTOR(3x3_vector, 3, suffix, T)
+
+GRADSMITH_FOR_ELEMENT_TYPES(GRADSMITH_DEPTHWISE)
