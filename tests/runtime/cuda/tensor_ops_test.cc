@@ -618,7 +618,7 @@ TEST_F(TensorOpsTest, ComparesTensors) {
                  : std::numeric_limits<double>::quiet_NaN();
     }
     a.Fill(values);
-    Difference expected;
+    Difference expected = {};
     const std::vector<double> others = b.Filled();
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (!std::isfinite(values[i])) {
