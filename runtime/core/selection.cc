@@ -1,9 +1,9 @@
 #include "core/selection.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +17,7 @@ namespace gradsmith::internal {
 namespace {
 
 /// More samples steady the median but take budget from other candidates.
+constexpr int kQuickSamples = 3;
 constexpr int kSamples = 5;
 
 std::string TooMuchWorkspace(const SearchPolicy& policy) {
@@ -40,8 +41,8 @@ std::vector<Candidate> Allowed(
   return allowed;
 }
 
-/// Builds and checks a candidate; null where it fails, with the reason among the rejections.
-std::unique_ptr<Plan> BuildAndCheck(
+/// Builds a candidate; null where it fails, with the reason among the rejections.
+std::unique_ptr<Plan> Build(
     SearchSpace& space,
     const Candidate& candidate,
     const SearchPolicy& policy,
@@ -55,11 +56,20 @@ std::unique_ptr<Plan> BuildAndCheck(
     rejections->push_back({candidate.id, TooMuchWorkspace(policy)});
     return nullptr;
   }
-  if (Status status = space.Check(**plan); !status.ok()) {
-    rejections->push_back({candidate.id, status.message()});
-    return nullptr;
-  }
   return std::move(*plan);
+}
+
+/// Whether the plan's output is right; otherwise the reason is among the rejections.
+bool IsRight(
+    SearchSpace& space,
+    const Candidate& candidate,
+    Plan& plan,
+    std::vector<Rejection>* rejections) {
+  const Status status = space.Check(plan);
+  if (!status.ok()) {
+    rejections->push_back({candidate.id, status.message()});
+  }
+  return status.ok();
 }
 
 Status NoneIsLeft(const SearchSpace& space, const std::vector<Rejection>& rejections) {
@@ -98,11 +108,13 @@ Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy) {
   Selected selected;
   std::vector<Candidate> postponed;
   const auto take = [&](const Candidate& candidate) {
-    selected.plan = BuildAndCheck(space, candidate, policy, &selected.rejections);
-    if (selected.plan != nullptr) {
-      selected.decision = {candidate.id, selected.plan->workspace(), policy.mode, 0};
+    std::unique_ptr<Plan> plan = Build(space, candidate, policy, &selected.rejections);
+    if (plan == nullptr || !IsRight(space, candidate, *plan, &selected.rejections)) {
+      return false;
     }
-    return selected.plan != nullptr;
+    selected.decision = {candidate.id, plan->workspace(), policy.mode, 0};
+    selected.plan = std::move(plan);
+    return true;
   };
   for (int batch = 0; batch < space.batches(); ++batch) {
     for (Candidate& candidate : Allowed(space, batch, policy, &selected.rejections)) {
@@ -146,17 +158,30 @@ std::vector<Candidate> Stratified(std::vector<Candidate> candidates) {
   return ordered;
 }
 
-Result<double> MedianTime(SearchSpace& space, Plan& plan) {
-  std::array<double, kSamples> samples{};
-  for (double& sample : samples) {
+Result<double> MedianOf(int count, SearchSpace& space, Plan& plan) {
+  std::vector<double> samples;
+  for (int i = 0; i < count; ++i) {
     const Result<double> milliseconds = space.Time(plan);
     if (!milliseconds.ok()) {
-      return milliseconds.status();
+      return milliseconds;
     }
-    sample = *milliseconds;
+    samples.push_back(*milliseconds);
   }
-  std::sort(samples.begin(), samples.end());
-  return samples[kSamples / 2];
+  const auto middle = samples.begin() + count / 2;
+  std::nth_element(samples.begin(), middle, samples.end());
+  return *middle;
+}
+
+/// The median of some runs, or of fewer where these take so much longer than the best that more
+/// would not change that.
+Result<double> MedianTime(SearchSpace& space, Plan& plan, double best) {
+  constexpr int kWarmUps = 1;  // loads code
+  constexpr double kSurelySlower = 1.5;
+  if (const Result<double> first = MedianOf(kWarmUps, space, plan); !first.ok()) {
+    return first;
+  }
+  const Result<double> quick = MedianOf(kQuickSamples, space, plan);
+  return !quick.ok() || *quick > kSurelySlower * best ? quick : MedianOf(kSamples, space, plan);
 }
 
 class Stopwatch {
@@ -169,22 +194,26 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Tries one candidate and keeps it where it is the fastest so far.
+/// Tries one candidate and keeps it where it is the fastest so far. Checking takes longer than
+/// timing, and most candidates are slower than the best before them: only what would be kept is
+/// checked.
 void TryOne(
     SearchSpace& space,
     const Candidate& candidate,
     const SearchPolicy& policy,
     Selected* best) {
-  std::unique_ptr<Plan> plan = BuildAndCheck(space, candidate, policy, &best->rejections);
+  std::unique_ptr<Plan> plan = Build(space, candidate, policy, &best->rejections);
   if (plan == nullptr) {
     return;
   }
-  const Result<double> milliseconds = MedianTime(space, *plan);
+  const double best_so_far =
+      best->plan == nullptr ? std::numeric_limits<double>::infinity() : best->decision.milliseconds;
+  const Result<double> milliseconds = MedianTime(space, *plan, best_so_far);
   if (!milliseconds.ok()) {
     best->rejections.push_back({candidate.id, milliseconds.status().message()});
     return;
   }
-  if (best->plan == nullptr || *milliseconds < best->decision.milliseconds) {
+  if (*milliseconds < best_so_far && IsRight(space, candidate, *plan, &best->rejections)) {
     best->decision = {candidate.id, plan->workspace(), SearchMode::kBenchmark, *milliseconds};
     best->plan = std::move(plan);
   }

@@ -47,8 +47,9 @@ struct Selected {
 std::string WhyFiltered(const Candidate& candidate, const SearchPolicy& policy);
 
 /// Select chooses a candidate that the policy allows, that could be built, and whose output was
-/// compared. kDefault and kHeuristic take the first such one; kBenchmark the fastest, trying
-/// engines in turn. The error names what excluded each candidate.
+/// compared. kDefault and kHeuristic take the first such one; kBenchmark the fastest, timing
+/// engines in turn and comparing the output of those that would be taken. The error names what
+/// excluded each candidate.
 Result<Selected> Select(SearchSpace& space, const SearchPolicy& policy);
 
 }  // namespace gradsmith::internal

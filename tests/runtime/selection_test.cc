@@ -259,8 +259,8 @@ TEST(Selection, BenchmarkTriesEnginesInTurnAndWhatCompilesLast) {
 TEST(Selection, BenchmarkTakesTheFastestByTheMedianOfItsRuns) {
   std::vector<Engine> engines = {
       Good("steady", 2), Good("lucky"), Good("fast", 1.5), Good("slow", 3)};
-  engines[1].times = {0.1, 9, 9, 9, 0.1, 9, 9};
-  engines[2].times = {40, 1.5};
+  engines[1].times = {0.1, 9, 0.1, 9, 9, 0.1, 9, 9, 9};
+  engines[2].times = {40, 1.5, 1.5, 40, 1.5, 1.5, 40, 1.5};
   FakeSpace space({engines});
   const Result<Selected> selected = Select(space, In(SearchMode::kBenchmark));
   ASSERT_TRUE(selected.ok()) << selected.status().message();
@@ -272,6 +272,19 @@ TEST(Selection, BenchmarkTakesTheFastestByTheMedianOfItsRuns) {
   for (const auto& [id, samples] : space.timed) {
     EXPECT_GE(samples, 3) << id;
   }
+}
+
+TEST(Selection, BenchmarkChecksWhatItWouldTake) {
+  std::vector<Engine> engines = {Good("slow", 4),         Good("slower", 5), Good("wrong", 1),
+                                 Good("much slower", 50), Good("good", 2),   Good("as good", 2)};
+  engines[2].check_error = "differs by 3 in 10 elements";
+  FakeSpace space({engines});
+  const Result<Selected> selected = Select(space, In(SearchMode::kBenchmark));
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "good");
+  EXPECT_EQ(space.checked, (std::vector<std::string>{"slow", "wrong", "good"}));
+  EXPECT_EQ(WhyNot(selected->rejections, "wrong"), "differs by 3 in 10 elements");
+  EXPECT_LT(space.timed["much slower"], space.timed["slower"]);
 }
 
 TEST(Selection, BenchmarkDropsWhatCannotBeTimed) {
