@@ -43,6 +43,7 @@ Options
     --allow-tf32         float may be multiplied in TF32
     --deterministic      only kernels that give the same bits each time
     --workspace BYTES    most workspace that a kernel may take
+    --verbose            a line for each kernel that was tried: its time, or why it cannot be taken
 
 The environment variable GRADSMITH_CACHE names the file that choices are kept in.
 )";
@@ -52,6 +53,7 @@ struct Options {
   std::string file;
   std::string verb;
   std::string path;
+  bool verbose = false;
 };
 
 int Fail(const std::string& message) {
@@ -96,6 +98,10 @@ class ArgumentReader {
     }
     if (name == "--allow-tf32") {
       options->context.allow_tf32 = true;
+      return "";
+    }
+    if (name == "--verbose") {
+      options->verbose = true;
       return "";
     }
     if (name == "--deterministic") {
@@ -158,6 +164,15 @@ void ShowProgress(const SearchProgress& progress) {
   std::fprintf(
       stderr, "\r  %3d/%d tried, %.1f s, best %.4f ms: %-60.60s", progress.tried,
       progress.candidates, progress.seconds, progress.best_milliseconds, progress.best.c_str());
+}
+
+void ShowCandidate(const SearchProgress& progress) {
+  if (progress.tried == 1) {
+    std::printf("  %s\n", progress.problem.c_str());
+  }
+  std::printf(
+      "  %10.4f ms  %s%s%s\n", progress.milliseconds, progress.candidate.c_str(),
+      progress.rejection.empty() ? "" : ": ", progress.rejection.c_str());
 }
 
 /// Device memory for a problem's arguments.
@@ -302,6 +317,9 @@ int TuneFile(const Options& options) {
   ContextOptions context_options = options.context;
   bool is_line_open = false;
   context_options.on_search_progress = [&](const SearchProgress& progress) {
+    if (options.verbose) {
+      return ShowCandidate(progress);
+    }
     ShowProgress(progress);
     is_line_open = true;
   };

@@ -194,29 +194,27 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Tries one candidate and keeps it where it is the fastest so far. Checking takes longer than
-/// timing, and most candidates are slower than the best before them: only what would be kept is
-/// checked.
-void TryOne(
-    SearchSpace& space,
-    const Candidate& candidate,
-    const SearchPolicy& policy,
-    Selected* best) {
+/// Tries one candidate, returns its time or 0, and keeps it where it is the fastest so far.
+/// Checking takes longer than timing, and most candidates are slower than the best before them:
+/// only what would be kept is checked.
+double
+TryOne(SearchSpace& space, const Candidate& candidate, const SearchPolicy& policy, Selected* best) {
   std::unique_ptr<Plan> plan = Build(space, candidate, policy, &best->rejections);
   if (plan == nullptr) {
-    return;
+    return 0;
   }
   const double best_so_far =
       best->plan == nullptr ? std::numeric_limits<double>::infinity() : best->decision.milliseconds;
   const Result<double> milliseconds = MedianTime(space, *plan, best_so_far);
   if (!milliseconds.ok()) {
     best->rejections.push_back({candidate.id, milliseconds.status().message()});
-    return;
+    return 0;
   }
   if (*milliseconds < best_so_far && IsRight(space, candidate, *plan, &best->rejections)) {
     best->decision = {candidate.id, plan->workspace(), SearchMode::kBenchmark, *milliseconds};
     best->plan = std::move(plan);
   }
+  return *milliseconds;
 }
 
 Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
@@ -238,11 +236,15 @@ Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
       best.rejections.push_back({candidates[i].id, "not tried: the search's budget was spent"});
       continue;
     }
-    TryOne(space, candidates[i], policy, &best);
+    const std::size_t rejected = best.rejections.size();
+    const double milliseconds = TryOne(space, candidates[i], policy, &best);
     if (policy.on_progress) {
       policy.on_progress(
           {.problem = space.Describe(),
            .candidate = candidates[i].id,
+           .milliseconds = milliseconds,
+           .rejection =
+               best.rejections.size() > rejected ? best.rejections.back().reason : std::string(),
            .tried = static_cast<int>(i) + 1,
            .candidates = static_cast<int>(candidates.size()),
            .best = best.decision.id,

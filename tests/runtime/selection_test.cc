@@ -329,12 +329,15 @@ TEST(Selection, ReportsProgress) {
   const std::vector<std::string> ids = {"leaves poison", "good", "faster"};
   const std::vector<std::string> best = {"", "good", "faster"};
   const std::vector<double> milliseconds = {0, 5, 1};
+  EXPECT_EQ(reports[0].rejection, "leaves 7 elements unwritten");
+  EXPECT_EQ(reports[1].rejection + reports[2].rejection, "");
   double seconds = 0;
   for (std::size_t i = 0; i < reports.size(); ++i) {
     EXPECT_EQ(reports[i].problem, "forward of fakes");
     EXPECT_EQ(reports[i].candidate, ids[i]);
     EXPECT_EQ(reports[i].tried, static_cast<int>(i) + 1);
     EXPECT_EQ(reports[i].candidates, 3);
+    EXPECT_GT(reports[i].milliseconds, 0);
     EXPECT_EQ(reports[i].best, best[i]);
     EXPECT_EQ(reports[i].best_milliseconds, milliseconds[i]);
     EXPECT_GE(reports[i].seconds, seconds);

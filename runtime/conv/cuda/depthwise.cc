@@ -56,21 +56,19 @@ bool IsChannelsLast(const Task& task) {
   return task.problem.x_strides[1] == 1 && task.problem.y_strides[1] == 1;
 }
 
-/// The elements of a unit: as many as its bytes take where all tensors can be read so, or one.
+/// The elements of a unit: a vector where all tensors can be read so, or one.
 int UnitLength(const Task& task) {
   const DataType type = task.problem.type;
-  const std::size_t size = SizeOf(type);
   const std::size_t sum_size = type == DataType::kDouble ? sizeof(double) : sizeof(float);
-  const auto length = static_cast<int>(
-      task.primitive == Primitive::kBackwardFilter ? depthwise::kFilterUnitBytes / sum_size
-                                                   : depthwise::kUnitBytes / size);
+  const auto length = static_cast<int>(depthwise::kUnitSumBytes / sum_size);
+  const int bytes = length * static_cast<int>(SizeOf(type));
   bool whole = IsChannelsLast(task) && task.problem.x_channels % length == 0;
   for (const Operand operand : {kX, kY}) {
     const Strides& strides = StridesOf(task.problem, operand);
     for (int i = 0; i < strides.size(); ++i) {
       whole = whole && (i == 1 || strides[i] % length == 0);
     }
-    whole = whole && task.alignment.at(operand) >= depthwise::kUnitBytes;
+    whole = whole && task.alignment.at(operand) >= bytes;
   }
   return whole ? length : 1;
 }
@@ -140,16 +138,26 @@ std::size_t PartialBytes(const Task& task, const Arguments& arguments) {
 }
 
 constexpr int kPrimitives = 3;
-constexpr int kVariants = 4;
+constexpr int kVariants = 6;
 
-/// A variant is for filters of 3x3 or of any size, and for single channels or vectors of them.
+/// Whether filters of 3x3 go by single steps: neighbouring results share what they read.
+bool GoesByWindows(const Arguments& arguments) {
+  bool single_steps = true;
+  for (const depthwise::AxisArguments& axis : {arguments.axes[1], arguments.axes[2]}) {
+    single_steps = single_steps && axis.stride == 1 && axis.dilation == 1;
+  }
+  return single_steps;
+}
+
+/// A variant is for filters of any size or of 3x3, and for single channels or vectors of them.
 Result<CUkernel> FindKernel(const Task& task, const Arguments& arguments) {
   static auto& table = *new cuda::KernelTable<kPrimitives * kVariants>(cuda::kImage_conv_depthwise);
   constexpr std::array<const char*, kPrimitives> kNames = {"forward", "data", "filter"};
   constexpr std::array<const char*, kVariants> kVariantNames = {
-      "any", "any_vector", "3x3", "3x3_vector"};
+      "any", "any_vector", "3x3", "3x3_vector", "window", "window_vector"};
   const bool is_3x3 = arguments.taps == 9 && arguments.axes[1].w == 3 && arguments.axes[2].w == 3;
-  const int variant = (is_3x3 ? 2 : 0) + (UnitLength(task) > 1 ? 1 : 0);
+  const int taps = is_3x3 ? (GoesByWindows(arguments) ? 4 : 2) : 0;
+  const int variant = taps + (UnitLength(task) > 1 ? 1 : 0);
   const auto primitive = static_cast<int>(task.primitive);
   return table.Find(
       (primitive * kVariants) + variant,

@@ -20,9 +20,8 @@ constexpr int kRows = 8;
 constexpr int kTapsAtOnce = 9;
 /// Channel vectors side by side in a block.
 constexpr int kMaxUnits = 32;
-/// A vector's bytes, and, for the filter's gradient, those of the sums of a vector.
-constexpr int kUnitBytes = 16;
-constexpr int kFilterUnitBytes = 16;
+/// The bytes of a vector's sums, which are float, and double for double.
+constexpr int kUnitSumBytes = 16;
 /// So many taps of so many vectors fit into the shared memory that every GPU has.
 constexpr int kMaxTaps = 64;
 

@@ -82,13 +82,17 @@ ConvSearchSpace::ConvSearchSpace(
       forms_(FormsOf(task)) {}
 
 int ConvSearchSpace::batches() const {
-  return (kSources * static_cast<int>(forms_.size())) + 1;
+  return 1 + (kSources * static_cast<int>(forms_.size())) + 1;
 }
 
 std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* rejections) {
-  if (batch == batches() - 1) {
-    return ListOwn(rejections);
+  if (batch == 0) {
+    return ListDepthwise();
   }
+  if (batch == batches() - 1) {
+    return ListDirect(rejections);
+  }
+  --batch;
   const auto forms = static_cast<int>(forms_.size());
   const Form& form = forms_[batch % forms];
   Result<std::vector<Candidate>> listed = ListOfForm(form, batch / forms);
@@ -107,19 +111,19 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
   return std::move(*listed);
 }
 
-std::vector<Candidate> ConvSearchSpace::ListOwn(std::vector<Rejection>* rejections) const {
-  std::vector<Candidate> candidates;
-  if (DepthwiseFits(task_)) {
-    candidates.push_back(
-        {.id = kDepthwise, .engine = kDepthwise, .workspace = DepthwiseWorkspace(task_)});
+std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
+  if (!DepthwiseFits(task_)) {
+    return {};
   }
+  return {{.id = kDepthwise, .engine = kDepthwise, .workspace = DepthwiseWorkspace(task_)}};
+}
+
+std::vector<Candidate> ConvSearchSpace::ListDirect(std::vector<Rejection>* rejections) const {
   if (rounds_once_ && IsLarge(task_)) {
     rejections->push_back({kDirect, "is slow: not while others may do"});
-  } else {
-    candidates.push_back(
-        {.id = kDirect, .engine = kDirect, .notes = {.last_resort = IsLarge(task_)}});
+    return {};
   }
-  return candidates;
+  return {{.id = kDirect, .engine = kDirect, .notes = {.last_resort = IsLarge(task_)}}};
 }
 
 Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, int source) {

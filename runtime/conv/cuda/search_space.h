@@ -40,7 +40,8 @@ class ConvSearchSpace final : public internal::SearchSpace {
   Result<double> Time(internal::Plan& plan) override;
 
  private:
-  std::vector<internal::Candidate> ListOwn(std::vector<internal::Rejection>* rejections) const;
+  [[nodiscard]] std::vector<internal::Candidate> ListDepthwise() const;
+  std::vector<internal::Candidate> ListDirect(std::vector<internal::Rejection>* rejections) const;
   Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, int source);
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);
   Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& given);

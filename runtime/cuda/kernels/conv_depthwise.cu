@@ -9,7 +9,7 @@ using cuda::Accumulator;
 using cuda::Convert;
 using cuda::Divide;
 
-/// kLength neighbouring elements: one, or a vector of 16 bytes.
+/// kLength neighbouring elements: one, or a vector of them.
 template <typename T, int kLength>
 struct alignas(sizeof(T) * kLength) Unit {
   T values[kLength];
@@ -30,9 +30,9 @@ __device__ __forceinline__ Unit<T, kLength> ZeroUnit() {
   return unit;
 }
 
-/// The filters' gradients need a sum of each tap for each channel: units are smaller.
+/// Threads keep sums, and filters as such, in registers: units are as large as these allow.
 template <typename T>
-inline constexpr int kFilterLength = static_cast<int>(kFilterUnitBytes / sizeof(Accumulator<T>));
+inline constexpr int kUnitLength = static_cast<int>(kUnitSumBytes / sizeof(Accumulator<T>));
 
 /// The block's and the thread's share of the channels.
 struct Place {
@@ -119,6 +119,10 @@ AddProducts(const Unit<T, kLength>& a, const Unit<T, kLength>& b, Accumulator<T>
   }
 }
 
+/// How taps are gone through: of a filter of any size, of 3x3, or of 3x3 by single steps, where
+/// neighbouring results share what they read.
+enum Taps { kAnyTaps, k3x3, kWindow };
+
 /// Adds one row of taps. `row` is the source's row, or null where it is padding.
 template <bool kBackward, int kSide, int kLength, typename T>
 __device__ __forceinline__ void AddRow(
@@ -167,8 +171,143 @@ StoreSums(const Accumulator<T> (&sums)[kLength], bool accumulate, T* to) {
   *reinterpret_cast<Unit<T, kLength>*>(to) = unit;
 }
 
-/// y from x, or, backward, x from y. kSide: the filters are (1, kSide, kSide), or of any size: 0.
+/// A thread's part of the tensors.
+template <typename T>
+struct Line {
+  const T* from;  // at the source's first position
+  T* to;          // at the column's first row of the whole tensor
+  const T* filters;
+  int span;  // between taps
+};
+
+/// One result after the other. kSide: the filters are (1, kSide, kSide), or of any size: 0.
 template <bool kBackward, int kSide, int kLength, typename T>
+__device__ __forceinline__ void
+CorrelateRows(const Arguments& p, const Column& column, const Line<T>& line, bool accumulate) {
+  const std::int64_t(&from_strides)[kRank] = kBackward ? p.y_strides : p.x_strides;
+  const std::int64_t(&to_strides)[kRank] = kBackward ? p.x_strides : p.y_strides;
+  const int end = min(column.row + kRows, p.sizes[1]);
+  for (int row = column.row; row < end; ++row) {
+    Accumulator<T> sums[kLength] = {};
+    for (int i = 0; i < (kSide > 0 ? 1 : p.axes[0].w); ++i) {
+      const int depth = SourceAt<kBackward>(p.axes[0], column.depth, i);
+#pragma unroll(kSide > 0 ? kSide : 1)
+      for (int j = 0; j < (kSide > 0 ? kSide : p.axes[1].w); ++j) {
+        const int source = SourceAt<kBackward>(p.axes[1], row, j);
+        const T* from = depth < 0 || source < 0
+                            ? nullptr
+                            : line.from + depth * from_strides[2] + source * from_strides[3];
+        AddRow<kBackward, kSide, kLength>(
+            p, column.at, from, from_strides[4],
+            line.filters + (i * p.axes[1].w + j) * p.axes[2].w * line.span, line.span, sums);
+      }
+    }
+    StoreSums(sums, accumulate, line.to + row * to_strides[3]);
+  }
+}
+
+/// Three neighbouring units of each row, as 3x3 filters by single steps meet them.
+template <int kLength, typename T>
+class ThreeColumns {
+ public:
+  /// `from` is at the first row and column of `rows` by `columns`; `first` may be outside.
+  __device__ __forceinline__
+  ThreeColumns(const T* from, int first, int columns, std::int64_t step, int rows)
+      : from_(from + first * step), step_(step), rows_(rows) {
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+      inside_[i] = first + i >= 0 && first + i < columns;
+    }
+  }
+
+  /// The units of a row; zeros where it is padding.
+  __device__ __forceinline__ void Load(int row, std::int64_t row_step, Unit<T, kLength> (&units)[3])
+      const {
+    const bool is_row = row >= 0 && row < rows_;
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+      units[i] = ZeroUnit<T, kLength>();
+      if (is_row && inside_[i]) {
+        units[i] = LoadUnit<kLength>(from_ + row * row_step + i * step_);
+      }
+    }
+  }
+
+ private:
+  const T* from_;
+  std::int64_t step_;
+  int rows_;
+  bool inside_[3];
+};
+
+/// The 3x3 filters of a unit; turned around, they make backward of forward.
+template <bool kTurned, int kLength, typename T>
+__device__ __forceinline__ void LoadFilter(
+    const Line<T>& line,
+    Accumulator<T> (&filter)[9][kLength]) {
+#pragma unroll
+  for (int tap = 0; tap < 9; ++tap) {
+    const auto unit = LoadUnit<kLength>(line.filters + (kTurned ? 8 - tap : tap) * line.span);
+#pragma unroll
+    for (int i = 0; i < kLength; ++i) {
+      filter[tap][i] = Convert<Accumulator<T>>(unit.values[i]);
+    }
+  }
+}
+
+/// Adds a row of the source to the three results that it reaches, the one below it first.
+template <int kLength, typename T>
+__device__ __forceinline__ void AddToThree(
+    const Unit<T, kLength> (&units)[3],
+    const Accumulator<T> (&filter)[9][kLength],
+    Accumulator<T> (&sums)[3][kLength]) {
+#pragma unroll
+  for (int tap = 0; tap < 9; ++tap) {
+#pragma unroll
+    for (int i = 0; i < kLength; ++i) {
+      sums[tap / 3][i] += Convert<Accumulator<T>>(units[tap % 3].values[i]) * filter[tap][i];
+    }
+  }
+}
+
+/// 3x3 by single steps: every row of the source is read once.
+template <bool kBackward, int kLength, typename T>
+__device__ __forceinline__ void
+CorrelateWindow(const Arguments& p, const Column& column, const Line<T>& line, bool accumulate) {
+  const std::int64_t(&from_strides)[kRank] = kBackward ? p.y_strides : p.x_strides;
+  const std::int64_t to_step = kBackward ? p.x_strides[3] : p.y_strides[3];
+  const auto pad_of = [](const AxisArguments& axis) { return kBackward ? 2 - axis.pad : axis.pad; };
+  const auto size_of = [](const AxisArguments& axis) { return kBackward ? axis.y : axis.x; };
+  Accumulator<T> filter[9][kLength];
+  LoadFilter<kBackward>(line, filter);
+  const int depth = SourceAt<kBackward>(p.axes[0], column.depth, 0);
+  const ThreeColumns<kLength, T> source(
+      line.from + depth * from_strides[2], column.at - pad_of(p.axes[2]), size_of(p.axes[2]),
+      from_strides[4], depth < 0 ? 0 : size_of(p.axes[1]));
+  const int first = column.row - pad_of(p.axes[1]);
+  const int rows = min(kRows, p.sizes[1] - column.row);
+  Accumulator<T> sums[3][kLength] = {};
+  Unit<T, kLength> next[3];
+  source.Load(first, from_strides[3], next);
+  for (int i = 0; i < rows + 2; ++i) {
+    const Unit<T, kLength> units[3] = {next[0], next[1], next[2]};
+    // In flight while these are added.
+    source.Load(i < rows + 1 ? first + i + 1 : -1, from_strides[3], next);
+    AddToThree(units, filter, sums);
+    if (i >= 2) {
+      StoreSums(sums[2], accumulate, line.to + (column.row + i - 2) * to_step);
+    }
+#pragma unroll
+    for (int e = 0; e < kLength; ++e) {
+      sums[2][e] = sums[1][e];
+      sums[1][e] = sums[0][e];
+      sums[0][e] = 0;
+    }
+  }
+}
+
+/// y from x, or, backward, x from y.
+template <bool kBackward, Taps kTaps, int kLength, typename T>
 __device__ __forceinline__ void
 Correlate(const Arguments& p, const T* from, const T* w, T* to, bool accumulate) {
   extern __shared__ uint4 shared[];
@@ -184,27 +323,15 @@ Correlate(const Arguments& p, const T* from, const T* w, T* to, bool accumulate)
   const std::int64_t(&to_strides)[kRank] = kBackward ? p.x_strides : p.y_strides;
   const Column column = ColumnOf(p, index);
   const std::int64_t channel = place.first_channel + place.unit * kLength;
-  from += column.n * from_strides[0] + channel * from_strides[1];
-  to += column.n * to_strides[0] + channel * to_strides[1] + column.depth * to_strides[2] +
-        column.at * to_strides[4];
-  filters += place.unit * kLength;
-  const int end = min(column.row + kRows, p.sizes[1]);
-  for (int row = column.row; row < end; ++row) {
-    Accumulator<T> sums[kLength] = {};
-    for (int i = 0; i < (kSide > 0 ? 1 : p.axes[0].w); ++i) {
-      const int depth = SourceAt<kBackward>(p.axes[0], column.depth, i);
-#pragma unroll(kSide > 0 ? kSide : 1)
-      for (int j = 0; j < (kSide > 0 ? kSide : p.axes[1].w); ++j) {
-        const int source = SourceAt<kBackward>(p.axes[1], row, j);
-        const T* line = depth < 0 || source < 0
-                            ? nullptr
-                            : from + depth * from_strides[2] + source * from_strides[3];
-        AddRow<kBackward, kSide, kLength>(
-            p, column.at, line, from_strides[4],
-            filters + (i * p.axes[1].w + j) * p.axes[2].w * span, span, sums);
-      }
-    }
-    StoreSums(sums, accumulate, to + row * to_strides[3]);
+  const Line<T> line = {
+      from + column.n * from_strides[0] + channel * from_strides[1],
+      to + column.n * to_strides[0] + channel * to_strides[1] + column.depth * to_strides[2] +
+          column.at * to_strides[4],
+      filters + place.unit * kLength, span};
+  if constexpr (kTaps == kWindow) {
+    CorrelateWindow<kBackward, kLength>(p, column, line, accumulate);
+  } else {
+    CorrelateRows<kBackward, kTaps == k3x3 ? 3 : 0, kLength>(p, column, line, accumulate);
   }
 }
 
@@ -254,6 +381,53 @@ __device__ __forceinline__ void AddTaps(
   }
 }
 
+/// Adds a column of y, one element after the other.
+template <int kSide, int kLength, typename T>
+__device__ __forceinline__ void AddColumn(
+    const Arguments& p,
+    const TapsOf<kSide>& taps,
+    const T* x,
+    const T* y,
+    const Column& column,
+    Accumulator<T> (&sums)[kTapsAtOnce][kLength]) {
+  const int end = min(column.row + kRows, p.sizes[1]);
+  for (int row = column.row; row < end; ++row) {
+    AddTaps(p, taps, x, LoadUnit<kLength>(y + row * p.y_strides[3]), column, row, sums);
+  }
+}
+
+/// Adds a column of y; every row of x is read once and serves three rows of y.
+template <int kLength, typename T>
+__device__ __forceinline__ void AddColumnByWindow(
+    const Arguments& p,
+    const T* x,
+    const T* y,
+    const Column& column,
+    Accumulator<T> (&sums)[kTapsAtOnce][kLength]) {
+  const int depth = XAt(p.axes[0], column.depth, 0);
+  const ThreeColumns<kLength, T> source(
+      x + depth * p.x_strides[2], column.at - p.axes[2].pad, p.axes[2].x, p.x_strides[4],
+      depth < 0 ? 0 : p.axes[1].x);
+  const int first = column.row - p.axes[1].pad;
+  const int rows = min(kRows, p.sizes[1] - column.row);
+  Unit<T, kLength> window[3][3];
+  source.Load(first, p.x_strides[3], window[1]);
+  source.Load(first + 1, p.x_strides[3], window[2]);
+  for (int i = 0; i < rows; ++i) {
+#pragma unroll
+    for (int k = 0; k < 3; ++k) {
+      window[0][k] = window[1][k];
+      window[1][k] = window[2][k];
+    }
+    source.Load(first + i + 2, p.x_strides[3], window[2]);
+    const auto unit = LoadUnit<kLength>(y + (column.row + i) * p.y_strides[3]);
+#pragma unroll
+    for (int tap = 0; tap < kTapsAtOnce; ++tap) {
+      AddProducts(window[tap / 3][tap % 3], unit, sums[tap]);
+    }
+  }
+}
+
 /// Adds up what the threads of each unit have, to those of the first column.
 template <int kLength, typename A>
 __device__ __forceinline__ void
@@ -282,13 +456,13 @@ SumOverColumns(const Arguments& p, const Place& place, A (&sums)[kLength], A* sh
 }
 
 /// Partial sums (slice, channel, tap) of the filters' gradients.
-template <int kSide, int kLength, typename T>
+template <Taps kTaps, int kLength, typename T>
 __device__ __forceinline__ void
 SumFilters(const Arguments& p, const T* x, const T* y, Accumulator<T>* partial) {
   __shared__ Accumulator<T> shared[kThreads * kLength];
   const Place place = PlaceOf<kLength>(p);
   const int first_tap = static_cast<int>(blockIdx.y) * kTapsAtOnce;
-  const TapsOf<kSide> taps(p, first_tap);
+  const TapsOf<kTaps == kAnyTaps ? 0 : 3> taps(p, first_tap);
   const std::int64_t channel = place.first_channel + place.unit * kLength;
   Accumulator<T> sums[kTapsAtOnce][kLength] = {};
   const std::int64_t begin = place.part * p.columns_of_slice;
@@ -299,9 +473,10 @@ SumFilters(const Arguments& p, const T* x, const T* y, Accumulator<T>* partial) 
     const T* from_x = x + column.n * p.x_strides[0] + channel * p.x_strides[1];
     const T* from_y = y + column.n * p.y_strides[0] + channel * p.y_strides[1] +
                       column.depth * p.y_strides[2] + column.at * p.y_strides[4];
-    const int last = min(column.row + kRows, p.sizes[1]);
-    for (int row = column.row; row < last; ++row) {
-      AddTaps(p, taps, from_x, LoadUnit<kLength>(from_y + row * p.y_strides[3]), column, row, sums);
+    if constexpr (kTaps == kWindow) {
+      AddColumnByWindow(p, from_x, from_y, column, sums);
+    } else {
+      AddColumn(p, taps, from_x, from_y, column, sums);
     }
   }
   partial += (place.part * p.channels + channel) * p.taps + first_tap;
@@ -322,41 +497,39 @@ SumFilters(const Arguments& p, const T* x, const T* y, Accumulator<T>* partial) 
 }  // namespace
 }  // namespace gradsmith::conv::depthwise
 
-#define GRADSMITH_DEPTHWISE_OF(variant, side, length, filter_length, suffix, T)                   \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise::kThreads)              \
-      gradsmith_depthwise_forward_##variant##_##suffix(                                           \
-          gradsmith::conv::depthwise::Arguments arguments, const void* x, const void* w, void* y, \
-          bool accumulate) {                                                                      \
-    gradsmith::conv::depthwise::Correlate<false, side, length>(                                   \
-        arguments, static_cast<const T*>(x), static_cast<const T*>(w), static_cast<T*>(y),        \
-        accumulate);                                                                              \
-  }                                                                                               \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise::kThreads)              \
-      gradsmith_depthwise_data_##variant##_##suffix(                                              \
-          gradsmith::conv::depthwise::Arguments arguments, const void* y, const void* w, void* x, \
-          bool accumulate) {                                                                      \
-    gradsmith::conv::depthwise::Correlate<true, side, length>(                                    \
-        arguments, static_cast<const T*>(y), static_cast<const T*>(w), static_cast<T*>(x),        \
-        accumulate);                                                                              \
-  }                                                                                               \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise::kThreads, 2)           \
-      gradsmith_depthwise_filter_##variant##_##suffix(                                            \
-          gradsmith::conv::depthwise::Arguments arguments, const void* x, const void* y,          \
-          void* partial) {                                                                        \
-    gradsmith::conv::depthwise::SumFilters<side, filter_length>(                                  \
-        arguments, static_cast<const T*>(x), static_cast<const T*>(y),                            \
-        static_cast<gradsmith::cuda::Accumulator<T>*>(partial));                                  \
+#define GRADSMITH_DEPTHWISE_DATA(name, is_backward, taps, length, suffix, T)                   \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise::kThreads)           \
+      gradsmith_depthwise_##name##_##suffix(                                                   \
+          gradsmith::conv::depthwise::Arguments arguments, const void* from, const void* w,    \
+          void* to, bool accumulate) {                                                         \
+    using namespace gradsmith::conv::depthwise;                                                \
+    Correlate<is_backward, taps, length>(                                                      \
+        arguments, static_cast<const T*>(from), static_cast<const T*>(w), static_cast<T*>(to), \
+        accumulate);                                                                           \
   }
 
-#define GRADSMITH_DEPTHWISE_VECTOR(variant, side, suffix, T) \
-  GRADSMITH_DEPTHWISE_OF(                                    \
-      variant, side, gradsmith::cuda::kVectorLength<T>,      \
-      gradsmith::conv::depthwise::kFilterLength<T>, suffix, T)
+#define GRADSMITH_DEPTHWISE_FILTER(name, taps, length, suffix, T)                        \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise::kThreads, 2)  \
+      gradsmith_depthwise_filter_##name##_##suffix(                                      \
+          gradsmith::conv::depthwise::Arguments arguments, const void* x, const void* y, \
+          void* partial) {                                                               \
+    using namespace gradsmith::conv::depthwise;                                          \
+    SumFilters<taps, length>(                                                            \
+        arguments, static_cast<const T*>(x), static_cast<const T*>(y),                   \
+        static_cast<Accumulator<T>*>(partial));                                          \
+  }
 
-#define GRADSMITH_DEPTHWISE(suffix, T)                 \
-  GRADSMITH_DEPTHWISE_OF(any, 0, 1, 1, suffix, T)      \
-  GRADSMITH_DEPTHWISE_OF(3x3, 3, 1, 1, suffix, T)      \
-  GRADSMITH_DEPTHWISE_VECTOR(any_vector, 0, suffix, T) \
-  GRADSMITH_DEPTHWISE_VECTOR(3x3_vector, 3, suffix, T)
+#define GRADSMITH_DEPTHWISE_OF(variant, taps, length, suffix, T)              \
+  GRADSMITH_DEPTHWISE_DATA(forward_##variant, false, taps, length, suffix, T) \
+  GRADSMITH_DEPTHWISE_DATA(data_##variant, true, taps, length, suffix, T)     \
+  GRADSMITH_DEPTHWISE_FILTER(variant, taps, length, suffix, T)
+
+#define GRADSMITH_DEPTHWISE(suffix, T)                                    \
+  GRADSMITH_DEPTHWISE_OF(any, kAnyTaps, 1, suffix, T)                     \
+  GRADSMITH_DEPTHWISE_OF(any_vector, kAnyTaps, kUnitLength<T>, suffix, T) \
+  GRADSMITH_DEPTHWISE_OF(3x3, k3x3, 1, suffix, T)                         \
+  GRADSMITH_DEPTHWISE_OF(3x3_vector, k3x3, kUnitLength<T>, suffix, T)     \
+  GRADSMITH_DEPTHWISE_OF(window, kWindow, 1, suffix, T)                   \
+  GRADSMITH_DEPTHWISE_OF(window_vector, kWindow, kUnitLength<T>, suffix, T)
 
 GRADSMITH_FOR_ELEMENT_TYPES(GRADSMITH_DEPTHWISE)

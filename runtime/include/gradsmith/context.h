@@ -39,6 +39,10 @@ std::string_view ToString(SearchMode mode);
 struct SearchProgress {
   std::string problem;
   std::string candidate;
+  /// Median of the candidate's runs; 0 where it was not timed.
+  double milliseconds = 0;
+  /// Why the candidate cannot be taken; empty where it can.
+  std::string rejection;
   int tried = 0;
   int candidates = 0;
   std::string best;
