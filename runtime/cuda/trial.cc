@@ -171,15 +171,23 @@ TensorRef Trial::Ref(std::size_t operand) const {
   return ref;
 }
 
-Status Trial::Poison(internal::Plan& plan) {
+Status Trial::ReserveWorkspace(const internal::Plan& plan) {
+  if (plan.workspace() <= workspace_.size()) {
+    return {};
+  }
+  workspace_ = Buffer();
+  Result<Buffer> workspace = Buffer::Allocate(plan.workspace(), stream_);
+  if (!workspace.ok()) {
+    return workspace.status();
+  }
+  workspace_ = std::move(*workspace);
+  return {};
+}
+
+Status Trial::Poison(const internal::Plan& plan) {
   const DriverApi& driver = Driver();
-  if (plan.workspace() > workspace_.size()) {
-    workspace_ = Buffer();
-    Result<Buffer> workspace = Buffer::Allocate(plan.workspace(), stream_);
-    if (!workspace.ok()) {
-      return workspace.status();
-    }
-    workspace_ = std::move(*workspace);
+  if (Status status = ReserveWorkspace(plan); !status.ok()) {
+    return status;
   }
   if (workspace_.size() > 0) {
     driver.cuMemsetD8Async(Address(workspace_.data()), kPoison, workspace_.size(), stream_);
@@ -269,6 +277,9 @@ Result<double> Trial::Time(internal::Plan& plan, std::span<const double> scalars
       return flush.status();
     }
     flush_ = std::move(*flush);
+  }
+  if (Status status = ReserveWorkspace(plan); !status.ok()) {
+    return status;
   }
   driver.cuMemsetD8Async(Address(flush_.data()), 0, flush_.size(), stream_);
   driver.cuEventRecord(begin_, stream_);

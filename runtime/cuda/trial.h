@@ -76,7 +76,8 @@ class Trial {
   Status Open(CUstream callers_stream);
   Status AllocateAll(const std::vector<TrialOperand>& operands, bool copy_inputs);
   Status Fill();
-  Status Poison(internal::Plan& plan);
+  Status ReserveWorkspace(const internal::Plan& plan);
+  Status Poison(const internal::Plan& plan);
   Status Wait();
 
   const DeviceInfo& device_;
