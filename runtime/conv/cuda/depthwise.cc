@@ -111,7 +111,10 @@ Arguments MakeArguments(const Task& task) {
   for (int i = 0; i < depthwise::kSpatialRank; ++i) {
     arguments.sizes[i] = is_data ? arguments.axes[i].x : arguments.axes[i].y;
   }
-  arguments.row_tiles = static_cast<int>(CeilDivide(arguments.sizes[1], depthwise::kRows));
+  // Tiles of rows of about the same size.
+  arguments.rows = static_cast<int>(
+      CeilDivide(arguments.sizes[1], CeilDivide(arguments.sizes[1], depthwise::kMaxRows)));
+  arguments.row_tiles = static_cast<int>(CeilDivide(arguments.sizes[1], arguments.rows));
   arguments.columns = problem.batch * arguments.sizes[0] * arguments.row_tiles * arguments.sizes[2];
   // Neighbouring threads have neighbouring channels, or else neighbouring positions.
   const std::int64_t units = problem.x_channels / UnitLength(task);

@@ -14,8 +14,8 @@ using direct::kSpatialRank;
 
 /// Threads of a block, at most.
 constexpr int kThreads = 256;
-/// Rows that a thread goes down, so that what it reads for one serves the next from the L1 cache.
-constexpr int kRows = 8;
+/// Rows that a thread goes down at most: what it reads for one serves the next.
+constexpr int kMaxRows = 14;
 /// Taps that a thread sums at the same time for the filter's gradient.
 constexpr int kTapsAtOnce = 9;
 /// Channel vectors side by side in a block.
@@ -37,8 +37,8 @@ struct AxisArguments {
 /// A problem in which every channel has a filter of its own. `axes` and strides are filled up to
 /// three spatial axes in front.
 ///
-/// A unit is a vector of neighbouring channels, or one channel; a column is kRows neighbouring rows
-/// of the tensor that the threads go through, at one position of the last axis. A block has
+/// A unit is a vector of neighbouring channels, or one channel; a column is `rows` neighbouring
+/// rows of the tensor that the threads go through, at one position of the last axis. A block has
 /// `units_of_block` units by `columns_of_block` columns.
 struct Arguments {
   int channels;
@@ -48,6 +48,7 @@ struct Arguments {
   std::int64_t y_strides[kRank];
   /// The spatial sizes of the tensor that the threads go through.
   int sizes[kSpatialRank];
+  int rows;
   int row_tiles;
   std::int64_t columns;
   int unit_tiles;

@@ -56,6 +56,16 @@ bool IsLarge(const Task& task) {
   return results * TermsOf(task) > kProducts;
 }
 
+/// Whether cuDNN has depthwise engines of its own that are quicker than ours (9.19 on an H200), to
+/// which its heuristic leads.
+bool CudnnHasDepthwise(const Task& task) {
+  const bool channels_last = task.problem.x_strides[1] == 1 && task.problem.y_strides[1] == 1;
+  const DataType type = task.problem.type;
+  return channels_last &&
+         (type == DataType::kMLFloat16 ||
+          (type == DataType::kFloat && task.primitive == Primitive::kBackwardFilter));
+}
+
 /// Removes a prefix; false where there is none.
 bool Skip(std::string* text, const std::string& prefix) {
   if (!text->starts_with(prefix)) {
@@ -87,10 +97,10 @@ int ConvSearchSpace::batches() const {
 
 std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* rejections) {
   if (batch == 0) {
-    return ListDepthwise();
+    return CudnnHasDepthwise(task_) ? std::vector<Candidate>() : ListDepthwise();
   }
   if (batch == batches() - 1) {
-    return ListDirect(rejections);
+    return ListLast(rejections);
   }
   --batch;
   const auto forms = static_cast<int>(forms_.size());
@@ -118,12 +128,18 @@ std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
   return {{.id = kDepthwise, .engine = kDepthwise, .workspace = DepthwiseWorkspace(task_)}};
 }
 
-std::vector<Candidate> ConvSearchSpace::ListDirect(std::vector<Rejection>* rejections) const {
+std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejections) const {
+  std::vector<Candidate> candidates;
+  if (CudnnHasDepthwise(task_)) {
+    candidates = ListDepthwise();
+  }
   if (rounds_once_ && IsLarge(task_)) {
     rejections->push_back({kDirect, "is slow: not while others may do"});
-    return {};
+  } else {
+    candidates.push_back(
+        {.id = kDirect, .engine = kDirect, .notes = {.last_resort = IsLarge(task_)}});
   }
-  return {{.id = kDirect, .engine = kDirect, .notes = {.last_resort = IsLarge(task_)}}};
+  return candidates;
 }
 
 Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, int source) {

@@ -16,9 +16,9 @@
 
 namespace gradsmith::conv {
 
-/// ConvSearchSpace offers all ways to compute a task on CUDA: in each form cuDNN's graph engines by
-/// heuristic A, then those of its fallback list, then the legacy API's algorithms, then our own
-/// kernels.
+/// ConvSearchSpace offers all ways to compute a task on CUDA: our own depthwise kernels where they
+/// are the quickest; in each form cuDNN's graph engines by heuristic A, then those of its fallback
+/// list, then the legacy API's algorithms; at last our own kernels for any problem.
 class ConvSearchSpace final : public internal::SearchSpace {
  public:
   /// `operands` are the caller's addresses, `stream` the caller's.
@@ -41,7 +41,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
 
  private:
   [[nodiscard]] std::vector<internal::Candidate> ListDepthwise() const;
-  std::vector<internal::Candidate> ListDirect(std::vector<internal::Rejection>* rejections) const;
+  std::vector<internal::Candidate> ListLast(std::vector<internal::Rejection>* rejections) const;
   Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, int source);
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);
   Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& given);

@@ -72,7 +72,7 @@ __device__ __forceinline__ Column ColumnOf(const Arguments& p, std::int64_t inde
   const cuda::Division rows = Divide(last.quotient, p.row_tiles);
   const cuda::Division depth = Divide(rows.quotient, p.sizes[0]);
   return {
-      depth.quotient, static_cast<int>(depth.remainder), static_cast<int>(rows.remainder) * kRows,
+      depth.quotient, static_cast<int>(depth.remainder), static_cast<int>(rows.remainder) * p.rows,
       static_cast<int>(last.remainder)};
 }
 
@@ -186,7 +186,7 @@ __device__ __forceinline__ void
 CorrelateRows(const Arguments& p, const Column& column, const Line<T>& line, bool accumulate) {
   const std::int64_t(&from_strides)[kRank] = kBackward ? p.y_strides : p.x_strides;
   const std::int64_t(&to_strides)[kRank] = kBackward ? p.x_strides : p.y_strides;
-  const int end = min(column.row + kRows, p.sizes[1]);
+  const int end = min(column.row + p.rows, p.sizes[1]);
   for (int row = column.row; row < end; ++row) {
     Accumulator<T> sums[kLength] = {};
     for (int i = 0; i < (kSide > 0 ? 1 : p.axes[0].w); ++i) {
@@ -229,6 +229,19 @@ class ThreeColumns {
       units[i] = ZeroUnit<T, kLength>();
       if (is_row && inside_[i]) {
         units[i] = LoadUnit<kLength>(from_ + row * row_step + i * step_);
+      }
+    }
+  }
+
+  /// Asks the L2 cache for rows of the middle column; neighbours ask for the others.
+  template <int kMost>
+  __device__ __forceinline__ void Prefetch(int first, int count, std::int64_t row_step) const {
+#pragma unroll
+    for (int i = 0; i < kMost; ++i) {
+      const int row = first + i;
+      if (i < count && inside_[1] && row >= 0 && row < rows_) {
+        const T* from = from_ + row * row_step + step_;
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
       }
     }
   }
@@ -278,17 +291,19 @@ CorrelateWindow(const Arguments& p, const Column& column, const Line<T>& line, b
   const std::int64_t to_step = kBackward ? p.x_strides[3] : p.y_strides[3];
   const auto pad_of = [](const AxisArguments& axis) { return kBackward ? 2 - axis.pad : axis.pad; };
   const auto size_of = [](const AxisArguments& axis) { return kBackward ? axis.y : axis.x; };
-  Accumulator<T> filter[9][kLength];
-  LoadFilter<kBackward>(line, filter);
   const int depth = SourceAt<kBackward>(p.axes[0], column.depth, 0);
   const ThreeColumns<kLength, T> source(
       line.from + depth * from_strides[2], column.at - pad_of(p.axes[2]), size_of(p.axes[2]),
       from_strides[4], depth < 0 ? 0 : size_of(p.axes[1]));
   const int first = column.row - pad_of(p.axes[1]);
-  const int rows = min(kRows, p.sizes[1] - column.row);
+  const int rows = min(p.rows, p.sizes[1] - column.row);
+  source.template Prefetch<kMaxRows + 2>(first, rows + 2, from_strides[3]);
+  Accumulator<T> filter[9][kLength];
+  LoadFilter<kBackward>(line, filter);
   Accumulator<T> sums[3][kLength] = {};
   Unit<T, kLength> next[3];
   source.Load(first, from_strides[3], next);
+#pragma unroll 2
   for (int i = 0; i < rows + 2; ++i) {
     const Unit<T, kLength> units[3] = {next[0], next[1], next[2]};
     // In flight while these are added.
@@ -390,7 +405,7 @@ __device__ __forceinline__ void AddColumn(
     const T* y,
     const Column& column,
     Accumulator<T> (&sums)[kTapsAtOnce][kLength]) {
-  const int end = min(column.row + kRows, p.sizes[1]);
+  const int end = min(column.row + p.rows, p.sizes[1]);
   for (int row = column.row; row < end; ++row) {
     AddTaps(p, taps, x, LoadUnit<kLength>(y + row * p.y_strides[3]), column, row, sums);
   }
@@ -409,7 +424,7 @@ __device__ __forceinline__ void AddColumnByWindow(
       x + depth * p.x_strides[2], column.at - p.axes[2].pad, p.axes[2].x, p.x_strides[4],
       depth < 0 ? 0 : p.axes[1].x);
   const int first = column.row - p.axes[1].pad;
-  const int rows = min(kRows, p.sizes[1] - column.row);
+  const int rows = min(p.rows, p.sizes[1] - column.row);
   Unit<T, kLength> window[3][3];
   source.Load(first, p.x_strides[3], window[1]);
   source.Load(first + 1, p.x_strides[3], window[2]);
