@@ -318,10 +318,11 @@ int TuneFile(const Options& options) {
   bool is_line_open = false;
   context_options.on_search_progress = [&](const SearchProgress& progress) {
     if (options.verbose) {
-      return ShowCandidate(progress);
+      ShowCandidate(progress);
+    } else {
+      ShowProgress(progress);
+      is_line_open = true;
     }
-    ShowProgress(progress);
-    is_line_open = true;
   };
   const Context context(context_options);
   for (const Problem& problem : problems) {

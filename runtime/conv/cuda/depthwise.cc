@@ -159,7 +159,8 @@ Result<CUkernel> FindKernel(const Task& task, const Arguments& arguments) {
   constexpr std::array<const char*, kVariants> kVariantNames = {
       "any", "any_vector", "3x3", "3x3_vector", "window", "window_vector"};
   const bool is_3x3 = arguments.taps == 9 && arguments.axes[1].w == 3 && arguments.axes[2].w == 3;
-  const int taps = is_3x3 ? (GoesByWindows(arguments) ? 4 : 2) : 0;
+  const int of_3x3 = GoesByWindows(arguments) ? 4 : 2;
+  const int taps = is_3x3 ? of_3x3 : 0;
   const int variant = taps + (UnitLength(task) > 1 ? 1 : 0);
   const auto primitive = static_cast<int>(task.primitive);
   return table.Find(

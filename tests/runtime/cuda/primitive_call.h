@@ -26,9 +26,15 @@ struct PrimitiveCall {
   OpCall op = {};
 
   [[nodiscard]] const TensorPointer& Result() const {
-    return primitive == ConvPrimitive::kForward        ? y
-           : primitive == ConvPrimitive::kBackwardData ? x
-                                                       : w;
+    switch (primitive) {
+      case ConvPrimitive::kForward:
+        return y;
+      case ConvPrimitive::kBackwardData:
+        return x;
+      case ConvPrimitive::kBackwardFilter:
+        break;
+    }
+    return w;
   }
   [[nodiscard]] gradsmith::Result<ConvAlgorithms> Prepare(const Context& context) const {
     return ConvAlgorithms::Prepare(
