@@ -5,9 +5,10 @@ Each function returns None for a text that is not of its language.
 
 from __future__ import annotations
 
+import functools
 import re
 
-from .model import Dim, DimKind, LengthRule, ShapeRule, Span
+from .model import Dim, DimKind, LengthRule, ShapeRule
 
 MAX_RANK = 8  # kMaxRank of the runtime
 
@@ -23,16 +24,17 @@ _DOMAIN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\Z")
 _IDENTIFIER = re.compile(rf"{_NAME}\Z")
 
 
-def dim(text: str, span: Span) -> Dim | None:
+@functools.lru_cache(maxsize=4096)  # most shapes are of the same few dims
+def dim(text: str) -> Dim | None:
     """`N`, `*D`, `C / group` or `3`."""
     match = _SYMBOL.match(text)
     if match:
-        return Dim(DimKind.SYMBOL, text, span, symbol=match[2], is_list=bool(match[1]))
+        return Dim(DimKind.SYMBOL, text, symbol=match[2], is_list=bool(match[1]))
     match = _QUOTIENT.match(text)
     if match:
-        return Dim(DimKind.QUOTIENT, f"{match[1]} / {match[2]}", span, symbol=match[1], divisor=match[2])
+        return Dim(DimKind.QUOTIENT, f"{match[1]} / {match[2]}", symbol=match[1], divisor=match[2])
     if _CONSTANT.match(text):
-        return Dim(DimKind.CONSTANT, text, span, constant=int(text))
+        return Dim(DimKind.CONSTANT, text, constant=int(text))
     return None
 
 
@@ -42,13 +44,13 @@ def length_rule(text: str) -> LengthRule | None:
     return LengthRule(int(match[1] or 1), match[2]) if match else None
 
 
-def shape_rule(text: str, span: Span) -> ShapeRule | None:
+def shape_rule(text: str) -> ShapeRule | None:
     """`conv::OutputSpatial(D, K)`."""
     match = _RULE.match(text)
     if not match:
         return None
     arguments = tuple(argument.strip() for argument in match[2].split(",")) if match[2].strip() else ()
-    return ShapeRule(match[1], arguments, span) if all(map(is_identifier, arguments)) else None
+    return ShapeRule(match[1], arguments) if all(map(is_identifier, arguments)) else None
 
 
 def is_kernel(text: str) -> bool:

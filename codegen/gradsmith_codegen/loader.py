@@ -51,6 +51,7 @@ class Node:
     __slots__ = ("end", "source", "start")
 
     kind = ""  # as in "must be a list, not a mapping"
+    shared = False  # an alias may repeat it, or what it is part of
 
     def __init__(self, source: Source, start: Any, end: Any) -> None:
         self.source = source
@@ -69,42 +70,65 @@ class Node:
         length = (end.column if end.line == line else len(text.rstrip())) - column
         return Span(line + 1, column + 1, length if length > 0 else 1)
 
+    @property
+    def first(self) -> Span:
+        """Its first character."""
+        return Span(self.start.line + 1, self.start.column + 1)
+
+    @property
+    def line(self) -> int:
+        return int(self.start.line) + 1
+
+    def at(self, _key: str) -> Span:
+        """As an origin of a noun that has no entries."""
+        return self.span
+
 
 class Scalar(Node):
-    __slots__ = ("plain", "value")
+    """A plain one; `type(node) is Scalar` tells it from quoted text."""
+
+    __slots__ = ("value",)
 
     kind = "a value"
+    plain = True
 
-    def __init__(self, source: Source, start: Any, end: Any, value: str, plain: bool) -> None:
+    def __init__(self, source: Source, start: Any, end: Any, value: str) -> None:
         self.source = source
         self.start = start
         self.end = end
         self.value = value
-        self.plain = plain
 
 
-class Sequence(Node):
-    __slots__ = ("items",)
+class Quoted(Scalar):
+    """A scalar in quotes, or a block of text."""
+
+    __slots__ = ()
+
+    plain = False
+
+
+class _Collection(Node):
+    __slots__ = ("items", "shared")
+
+    def __init__(self, source: Source, start: Any, shared: bool) -> None:
+        self.source = source
+        self.start = self.end = start
+        self.shared = shared
+        self.items: list[Node] = []
+
+
+class Sequence(_Collection):
+    __slots__ = ()
 
     kind = "a list"
 
-    def __init__(self, source: Source, start: Any) -> None:
-        self.source = source
-        self.start = self.end = start
-        self.items: list[Node] = []
 
-
-class Mapping(Node):
+class Mapping(_Collection):
     """`items` alternates between keys and values, as they stand in the text."""
 
-    __slots__ = ("items",)
+    __slots__ = ()
 
     kind = "a mapping"
-
-    def __init__(self, source: Source, start: Any) -> None:
-        self.source = source
-        self.start = self.end = start
-        self.items: list[Node] = []
 
 
 class Invalid(Node):
@@ -193,6 +217,7 @@ class _Composer:
         self._source = source
         self._anchors: dict[str, _Anchor] = {}
         self._open_anchors: list[_Anchor | None] = []  # for each open collection
+        self._shared = 0  # how many of these there are
 
     def run(self, parser: Any) -> None:
         """`parser` is a PyYAML loader; only its events are used."""
@@ -209,7 +234,8 @@ class _Composer:
             event = next_event()
             kind = type(event)
             if kind is ScalarEvent:
-                scalar = Scalar(source, event.start_mark, event.end_mark, event.value, not event.style)
+                scalar_kind = Quoted if event.style else Scalar
+                scalar = scalar_kind(source, event.start_mark, event.end_mark, event.value)
                 current.append(scalar)
                 if event.anchor is not None or event.tag is not None:
                     self._properties(event, scalar, is_open=False)
@@ -224,6 +250,7 @@ class _Composer:
                 anchor = self._open_anchors.pop()
                 if anchor:
                     anchor.open = False
+                    self._shared -= 1
             elif kind is AliasEvent:
                 current.append(self._alias(event))
             elif kind is DocumentStartEvent and top:
@@ -235,9 +262,14 @@ class _Composer:
 
     def _open(self, event: Any) -> Sequence | Mapping:
         kind = Sequence if type(event) is SequenceStartEvent else Mapping
-        node = kind(self._source, event.start_mark)
-        has_properties = event.anchor is not None or event.tag is not None
-        self._open_anchors.append(self._properties(event, node, is_open=True) if has_properties else None)
+        node = kind(self._source, event.start_mark, self._shared > 0)
+        anchor = None
+        if event.anchor is not None or event.tag is not None:
+            anchor = self._properties(event, node, is_open=True)
+        if anchor:
+            self._shared += 1
+            node.shared = True
+        self._open_anchors.append(anchor)
         if len(self._open_anchors) > MAX_DEPTH:
             self.diagnostics.append(faults.too_deep(_span(event), MAX_DEPTH))
             raise _Abandoned

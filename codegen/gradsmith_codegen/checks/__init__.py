@@ -7,7 +7,6 @@ that build on what is at fault.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 
 from ..diagnostics import Diagnostic
@@ -33,7 +32,7 @@ def check(document: Document) -> tuple[Schema, list[Diagnostic]]:
     for rule in sorted(OP_RULES, key=lambda rule: rule.rule.id):
         for scope in scopes:
             diagnostics += rule.run(scope)
-    ops = tuple(replace(scope.draft.op, cases=scope.evaluated_cases.cases) for scope in scopes)
+    ops = tuple(scope.draft.op.with_cases(scope.evaluated_cases.cases) for scope in scopes)
     schema = Schema(document.name, document.version, document.domain, document.since_version, ops)
     return schema, diagnostics
 

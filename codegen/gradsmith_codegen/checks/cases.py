@@ -60,7 +60,7 @@ def _rule_finding(op: Op, case: Case, problem: Problem) -> Finding:
 
 def _case_finding(case: Case, problem: Problem) -> Finding:
     notes: tuple[Note, ...] = ()
-    if problem.other and problem.other in case.spans and problem.other != problem.key:
+    if problem.other and problem.other != problem.key:
         notes = (Note(f"because of '{problem.other}'", case.at(problem.other)),)
     span = case.at(problem.key) if problem.key else case.span
     return Finding(f"case '{case.name}': {problem.message}", span, notes)

@@ -72,7 +72,7 @@ def _shapes_or_problem(op: Op, case: Case) -> Shapes | Problem:
 
 
 def _with_shapes(case: Case, shapes: Shapes) -> Case:
-    return Case(case.name, case.shapes, case.attributes, case.layout, case.span, shapes, case.spans)
+    return Case(case.name, case.shapes, case.attributes, case.layout, case.origin, shapes)
 
 
 def _signature(op: Op) -> object:

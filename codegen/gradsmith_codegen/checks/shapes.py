@@ -7,18 +7,17 @@ from collections.abc import Iterator
 from ..diagnostics import Note
 from ..faults import did_you_mean
 from ..grammar import MAX_RANK, family
-from ..model import AttributeKind, Dim, Op, Span, Symbol, Tensor
+from ..model import AttributeKind, Dim, Op, Origin, Symbol, Tensor
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 MAX_SYMBOLS = 16  # ShapeSymbols::kCapacity of the runtime
 
 
-def _dims(op: Op) -> Iterator[tuple[Tensor, Dim]]:
-    """Every entry of a shape that a tensor has for itself."""
-    for tensor in op.inputs + op.outputs:
+def _dims(tensors: tuple[Tensor, ...]) -> Iterator[tuple[Dim, Origin]]:
+    """Every entry of a shape that a tensor has for itself, and where it stands."""
+    for tensor in tensors:
         if not tensor.like:
-            for dim in tensor.shape:
-                yield tensor, dim
+            yield from zip(tensor.shape, tensor.dim_places, strict=True)
 
 
 def _bound_by(op: Op, optional: bool) -> set[str]:
@@ -110,24 +109,25 @@ def in_place_of_optional(op: Op, scope: Scope) -> Iterator[Finding]:
 def undeclared_list(op: Op, scope: Scope) -> Iterator[Finding]:
     """A list symbol, `*D`, has no entry with a `length` under `dims`."""
     reported: set[str] = set()
-    for _, dim in _dims(op):
+    for dim, place in _dims(op.inputs + op.outputs):
         if dim.is_list and dim.symbol not in scope.draft.declared and dim.symbol not in reported:
             reported.add(dim.symbol)
             hint = did_you_mean(dim.symbol, scope.draft.declared) if len(dim.symbol) > 1 else ""
             message = (
                 f"list symbol '*{dim.symbol}' has no entry under 'dims'{hint or ' that says its length'}"
             )
-            yield Finding(message, dim.span)
+            yield Finding(message, place.span)
 
 
 @op_rule("G307", needs=SHAPES, blames=("dims",))
 def list_and_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
     """A symbol is a list in one place and a single dim in another."""
-    first: dict[str, Symbol | Dim] = dict(scope.draft.declared)
-    for _, dim in _dims(op):
+    first: dict[str, tuple[Symbol | Dim, Origin]]
+    first = {name: (symbol, symbol.origin) for name, symbol in scope.draft.declared.items()}
+    for dim, place in _dims(op.inputs + op.outputs):
         if not dim.symbol:
             continue
-        known = first.setdefault(dim.symbol, dim)
+        known, known_place = first.setdefault(dim.symbol, (dim, place))
         if known.is_list is not dim.is_list:
             remedy = (
                 f'write "*{dim.symbol}"'
@@ -135,7 +135,8 @@ def list_and_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
                 else f"write {dim.symbol}, or give it a length under 'dims'"
             )
             message = f"'{dim.symbol}' is {_list_or_single(dim)} here, and not elsewhere; {remedy}"
-            yield Finding(message, dim.span, (Note(f"{_list_or_single(known)} here", known.span),))
+            note = Note(f"{_list_or_single(known)} here", known_place.span)
+            yield Finding(message, place.span, (note,))
 
 
 def _list_or_single(noun: Symbol | Dim) -> str:
@@ -221,12 +222,12 @@ def unbound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
     known = _bound_by(op, optional=False) | _bound_by(op, optional=True)
     known |= {symbol.name for symbol in op.symbols if symbol.rule}
     for tensor in op.outputs:
-        for dim in () if tensor.like else tensor.shape:
+        for dim, place in _dims((tensor,)):
             if dim.symbol and dim.symbol not in known:
                 hint = did_you_mean(dim.symbol, known) if len(dim.symbol) > 1 else ""
                 where = f"'{dim.symbol}' in the shape of output '{tensor.name}'"
                 message = f"{where} is bound by no input and no rule{hint}"
-                yield Finding(message, dim.span)
+                yield Finding(message, place.span)
 
 
 @op_rule("G315", needs=SHAPES, blames=("dims",))
@@ -235,21 +236,21 @@ def optionally_bound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
     optional = _bound_by(op, optional=True) - _bound_by(op, optional=False)
     optional -= {symbol.name for symbol in op.symbols if symbol.rule}
     for tensor in op.outputs:
-        for dim in () if tensor.like else tensor.shape:
+        for dim, place in _dims((tensor,)):
             if dim.symbol in optional:
                 binder = next(t for t in op.inputs if any(d.symbol == dim.symbol for d in t.shape))
                 note = Note(f"input '{binder.name}' is optional", binder.span)
                 where = f"'{dim.symbol}' in the shape of output '{tensor.name}'"
                 message = f"{where} is bound only by '{binder.name}', which may be absent"
-                yield Finding(message, dim.span, (note,))
+                yield Finding(message, place.span, (note,))
 
 
 @op_rule("G316", needs=TENSORS, blames=("dims",))
 def two_lists(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape has two list symbols, so that no rank says where one ends."""
     for tensor in op.inputs + op.outputs:
-        lists = [dim for dim in tensor.shape if dim.is_list]
-        if len(lists) > 1 and not tensor.like:
+        lists = [place for dim, place in _dims((tensor,)) if dim.is_list]
+        if len(lists) > 1:
             yield Finding(f"the shape of '{tensor.name}' has more than one list symbol", lists[1].span)
 
 
@@ -266,22 +267,22 @@ def rank_too_high(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G318", needs=(*TENSORS, "attributes"), blames=("dims",))
 def bad_divisor(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape divides by something that is no int attribute with `min: 1` or more."""
-    for _, dim in _dims(op):
+    for dim, place in _dims(op.inputs + op.outputs):
         if dim.divisor:
-            yield from _divisor_problem(op, dim.divisor, dim.span)
+            problem = _divisor_problem(op, dim.divisor)
+            if problem:
+                yield Finding(problem[0], place.span, problem[1])
 
 
-def _divisor_problem(op: Op, name: str, span: Span) -> Iterator[Finding]:
-    attributes = {attribute.name: attribute for attribute in op.attributes}
-    attribute = attributes.get(name)
+def _divisor_problem(op: Op, name: str) -> tuple[str, tuple[Note, ...]] | None:
+    attribute = next((attribute for attribute in op.attributes if attribute.name == name), None)
     if not attribute:
-        hint = did_you_mean(name, attributes)
-        yield Finding(f"the divisor '{name}' is no attribute of operator '{op.name}'{hint}", span)
-    elif attribute.kind is not AttributeKind.INT or attribute.minimum is None or attribute.minimum < 1:
-        note = Note("the attribute", attribute.span)
-        yield Finding(
-            f"the divisor '{name}' must be an int attribute with a 'min' of at least 1", span, (note,)
-        )
+        hint = did_you_mean(name, [attribute.name for attribute in op.attributes])
+        return f"the divisor '{name}' is no attribute of operator '{op.name}'{hint}", ()
+    if attribute.kind is not AttributeKind.INT or attribute.minimum is None or attribute.minimum < 1:
+        message = f"the divisor '{name}' must be an int attribute with a 'min' of at least 1"
+        return message, (Note("the attribute", attribute.span),)
+    return None
 
 
 @op_rule("G319", needs=SHAPES)
@@ -302,4 +303,6 @@ def bad_multiple_of(op: Op, scope: Scope) -> Iterator[Finding]:
             message = f"symbol '{symbol.name}' is a list of dims, which is no multiple of anything"
             yield Finding(message, symbol.at("multiple_of"))
         elif symbol.multiple_of:
-            yield from _divisor_problem(op, symbol.multiple_of, symbol.at("multiple_of"))
+            problem = _divisor_problem(op, symbol.multiple_of)
+            if problem:
+                yield Finding(problem[0], symbol.at("multiple_of"), problem[1])
