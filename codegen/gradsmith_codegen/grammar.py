@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import cast
 
-from .model import Dim, DimKind, LengthRule, ShapeRule
+from .model import Dim, DimKind, LengthRule, Shape, ShapeRule
 
 MAX_RANK = 8  # kMaxRank of the runtime
 
@@ -24,7 +25,14 @@ _DOMAIN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\Z")
 _IDENTIFIER = re.compile(rf"{_NAME}\Z")
 
 
-@functools.lru_cache(maxsize=4096)  # most shapes are of the same few dims
+@functools.lru_cache(maxsize=4096)  # a schema has the same few shapes over and over
+def shape(texts: tuple[str, ...]) -> Shape | None:
+    """`N`, `C`, `*D`."""
+    dims = [dim(text) for text in texts]
+    return None if None in dims else Shape(cast(list[Dim], dims))
+
+
+@functools.lru_cache(maxsize=4096)
 def dim(text: str) -> Dim | None:
     """`N`, `*D`, `C / group` or `3`."""
     match = _SYMBOL.match(text)

@@ -7,7 +7,7 @@ or knows of C++ beyond the spelling of the element types.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -112,13 +112,30 @@ class Dim:
     constant: int = 0
 
 
-@dataclass(frozen=True)
+class Shape(tuple[Dim, ...]):
+    """The dims of a tensor: a value, which many tensors have."""
+
+    @cached_property
+    def text(self) -> str:
+        return "[" + ", ".join([dim.text for dim in self]) + "]"
+
+    @cached_property
+    def symbols(self) -> frozenset[str]:
+        return frozenset([dim.symbol for dim in self if dim.symbol])
+
+    @cached_property
+    def lists(self) -> list[Dim]:
+        """The list symbols, of which there should be no more than one."""
+        return [dim for dim in self if dim.is_list]
+
+
+@dataclass(frozen=True, slots=True)
 class Tensor(Located):
     """An input or an output. `shape` of one declared with `like` is that of the tensor it is like."""
 
     name: str
     type: str  # a type parameter, or the name of a DataType
-    shape: tuple[Dim, ...]
+    shape: Shape
     dim_places: Sequence[Origin] = field(compare=False, repr=False)  # one for each dim
     origin: Origin = field(compare=False, repr=False)
     doc: str = ""
@@ -127,9 +144,14 @@ class Tensor(Located):
     gradient_of: str = ""
     in_place_of: str = ""
 
-    @cached_property
+    @property
     def shape_text(self) -> str:
-        return "[" + ", ".join([dim.text for dim in self.shape]) + "]"
+        return self.shape.text
+
+    @property
+    def own_dims(self) -> Iterable[tuple[Dim, Origin]]:
+        """What its own entry says of its shape, and where each of it stands."""
+        return () if self.like else zip(self.shape, self.dim_places, strict=True)
 
     def shaped_like(self, other: Tensor) -> Tensor:
         return Tensor(

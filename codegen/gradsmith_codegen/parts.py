@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import collections.abc
-
 from . import faults, grammar, vocabulary
 from .loader import Node, Scalar, Sequence
 from .model import (
@@ -18,6 +16,7 @@ from .model import (
     Layout,
     LengthRule,
     Row,
+    Shape,
     ShapeRule,
     Spanned,
     Symbol,
@@ -26,9 +25,10 @@ from .model import (
 from .values import Entries, Entry, Nameless, ValueReader, describe, quick_integers, quick_text
 from .vocabulary import Keys
 
-Shape = tuple[tuple[Dim, ...], collections.abc.Sequence[Node]]
+PlacedShape = tuple[Shape, list[Node]]  # and the nodes of its dims
 SymbolLength = tuple[int, int, str]  # the least, the most, the list symbol that has the same
 
+_NO_SHAPE: PlacedShape = (Shape(), [])
 _ANY_LENGTH: SymbolLength = (0, grammar.MAX_RANK, "")
 
 
@@ -58,7 +58,7 @@ class PartReader(ValueReader):
             self._tensor_keys(entries, owner, key, keys)
         type_name = self.word_at("type", entries, owner)
         alias = TYPE_ALIASES.get(type_name)
-        shape, dim_places = self._shape(entries["shape"][1], owner) if "shape" in entries else ((), ())
+        shape, dim_places = self._shape(entries["shape"][1], owner) if "shape" in entries else _NO_SHAPE
         return Tensor(
             name=key.value,
             type=alias.value if alias else type_name,
@@ -84,14 +84,17 @@ class PartReader(ValueReader):
     def doc(self, entries: Entries) -> str:
         return self.sentence(entries["doc"][1]) if "doc" in entries else ""
 
-    def _shape(self, node: Node, owner: str) -> Shape:
+    def _shape(self, node: Node, owner: str) -> PlacedShape:
         return self.once("shape", node, self._read_shape, owner)
 
-    def _read_shape(self, node: Node, owner: str) -> Shape:
-        """Its dims and their places. A dim with a fault is left out."""
+    def _read_shape(self, node: Node, owner: str) -> PlacedShape:
+        """A dim with a fault is left out."""
         items = self.items(node, f"'shape' of {owner}")
-        dims = [grammar.dim(quick_text(item)) or self._dim(item, owner) for item in items]
-        return tuple([dim for dim in dims if dim]), items
+        shape = grammar.shape(tuple(map(quick_text, items)))
+        if shape is None:
+            dims = [self._dim(item, owner) for item in items]
+            shape = Shape([dim for dim in dims if dim])
+        return shape, items
 
     def _dim(self, node: Node, owner: str) -> Dim | None:
         if type(node) is Scalar and node.value.isdecimal():
