@@ -109,13 +109,13 @@ def _create(path: str, data: bytes) -> bool:
 
 
 def _fill(path: str, mode: str, data: bytes) -> None:
-    with open(path, mode) as file:  # cut short, it differs, and the next run writes it again
-        file.write(data)
+    with open(path, mode) as file:  # noqa: PTH123
+        file.write(data)  # cut short, it differs, and the next run writes it again
 
 
 def _holds(path: str, data: bytes) -> bool:
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
             return os.fstat(file.fileno()).st_size == len(data) and file.read() == data
     except FileNotFoundError:
         return False

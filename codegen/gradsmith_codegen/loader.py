@@ -41,6 +41,7 @@ MAX_DEPTH = 64
 
 # What YAML itself takes for a line's end, and the characters that it forbids.
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_RARE_LINE_BREAKS = "\r\x85\u2028\u2029"
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _NODE_PROPERTIES = re.compile(r"(?:[&!]\S*[ \t]+)+")
 
@@ -157,11 +158,17 @@ def read_source(path: Path) -> tuple[Source, list[Diagnostic]]:
 
 def source_of(path: str, text: str) -> Source:
     """A text as if it had been read from a file."""
-    return Source(path, text, _LINE_BREAK.split(text))
+    return Source(path, text, _lines(text))
+
+
+def _lines(text: str) -> list[str]:
+    if any(character in text for character in _RARE_LINE_BREAKS):
+        return _LINE_BREAK.split(text)
+    return text.split("\n")
 
 
 def _end_of(text: str) -> Span:
-    lines = _LINE_BREAK.split(text)
+    lines = _lines(text)
     return Span(len(lines), len(lines[-1]) + 1)
 
 

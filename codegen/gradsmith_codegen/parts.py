@@ -77,9 +77,8 @@ class PartReader(ValueReader):
         if "shape" in entries and "like" in entries:
             remedy = "'like' already gives the shape"
             self.report(faults.key_not_for_kind(entries["shape"][0].span, "shape", owner, remedy))
-        elif not ("shape" in entries or "like" in entries or absent & {"shape", "like"}):
-            if any(key in keys for key in entries):  # else something else is meant altogether
-                self.report(faults.missing_key(place.span, ["shape"], owner))
+        elif not (absent | entries.keys()) & {"shape", "like"} and any(key in keys for key in entries):
+            self.report(faults.missing_key(place.span, ["shape"], owner))
 
     def doc(self, entries: Entries) -> str:
         return self.sentence(entries["doc"][1]) if "doc" in entries else ""
@@ -147,13 +146,16 @@ class PartReader(ValueReader):
         if "length" not in entries:
             return _ANY_LENGTH
         node = entries["length"][1]
-        word = quick_text(node)
-        return (0, grammar.MAX_RANK, word) if grammar.is_identifier(word) else self._read_symbol_length(node, name)
+        other = quick_text(node)
+        if grammar.is_identifier(other):
+            return (0, grammar.MAX_RANK, other)
+        return self._read_symbol_length(node, f"symbol '{name}'")
 
-    def _read_symbol_length(self, node: Node, symbol: str) -> SymbolLength:
-        owner = f"symbol '{symbol}'"
+    def _read_symbol_length(self, node: Node, owner: str) -> SymbolLength:
         expected = f"a number, [min, max] within 0 and {grammar.MAX_RANK}, or a list symbol"
-        if isinstance(node, Scalar) and not (node.plain and node.value[:1].isdecimal() and " " not in node.value):
+        if isinstance(node, Scalar) and not (
+            node.plain and node.value[:1].isdecimal() and " " not in node.value
+        ):
             name = self.text(node, f"'length' of {owner}", expected)
             if name and not grammar.is_identifier(name):
                 self.report(faults.bad_length(node.span, name, expected))
@@ -362,10 +364,10 @@ class PartReader(ValueReader):
 
     # -- Single values of an op ---
 
-    def name(self, node: Node, owner: str) -> str:
+    def name(self, node: Node, _owner: str) -> str:
         return quick_text(node) or self.text(node, "'name' of an operator", "a name")
 
-    def op_doc(self, node: Node, owner: str) -> str:
+    def op_doc(self, node: Node, _owner: str) -> str:
         return self.sentence(node)
 
     def kernel(self, node: Node, owner: str) -> str:

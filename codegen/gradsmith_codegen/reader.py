@@ -33,6 +33,7 @@ from .values import Entries, Entry, Nameless
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_NO_PARAMETERS = dict.fromkeys(vocabulary.TYPES)
 _TYPE_PARAMETER = re.compile(r"T[0-9]*\Z")
 
 
@@ -162,7 +163,12 @@ class _OpReader:
         return Draft(_with_ordered_rows(op), self._broken, declared)
 
     def _part(
-        self, key: str, read: Callable[Concatenate[Node, str, P], T], default: T, *args: P.args, **kwargs: P.kwargs
+        self,
+        key: str,
+        read: Callable[Concatenate[Node, str, P], T],
+        default: T,
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> T:
         if key not in self._entries:
             return default
@@ -176,12 +182,10 @@ class _OpReader:
         """A type is an element type, or a parameter: some row binds it, or it looks like one."""
         if "rows" in self._broken:
             return
-        parameters = {parameter: None for row in rows for parameter, _ in row.types}
+        known = {parameter: None for row in rows for parameter, _ in row.types} | _NO_PARAMETERS
         for tensor in tensors:
-            name = tensor.type
-            if name and name not in parameters and name not in vocabulary.TYPES and not _TYPE_PARAMETER.match(name):
-                known = dict.fromkeys([*parameters, *vocabulary.TYPES])
-                self._reader.report(faults.unknown_type(tensor.at("type"), name, known))
+            if tensor.type and tensor.type not in known and not _TYPE_PARAMETER.match(tensor.type):
+                self._reader.report(faults.unknown_type(tensor.at("type"), tensor.type, known))
                 self._broken.add("types")
 
     def _cases(self, tensors: tuple[Tensor, ...], attributes: tuple[Attribute, ...]) -> tuple[Case, ...]:
@@ -195,7 +199,7 @@ class _OpReader:
 def _with_ordered_rows(op: Op) -> Op:
     """The rows get their types in the order of the op's type parameters; what is none of them comes last."""
     parameters = op.type_parameters
-    if all([tuple([name for name, _ in row.types]) == parameters for row in op.rows]):
+    if all(tuple([name for name, _ in row.types]) == parameters for row in op.rows):
         return op
     rank = {name: index for index, name in enumerate(parameters)}
 

@@ -61,8 +61,11 @@ def quick_integers(node: Node) -> tuple[int, ...] | None:
     """A list of small numbers, as most are; None for all that needs a closer look."""
     if type(node) is not Sequence:
         return None
-    values = [_DIGITS.get(item.value) for item in node.items if type(item) is Scalar]
-    return None if None in values or len(values) < len(node.items) else tuple(values)
+    try:
+        values = [_DIGITS[item.value] for item in node.items if type(item) is Scalar]
+    except KeyError:
+        return None
+    return tuple(values) if len(values) == len(node.items) else None
 
 
 def describe(node: Node) -> str:
@@ -97,7 +100,12 @@ class ValueReader:
             self.report(faults.wrong_kind(node.span, owner, expected, describe(node)))
 
     def once(
-        self, what: object, node: Node, read: Callable[Concatenate[Node, P], T], *args: P.args, **kwargs: P.kwargs
+        self,
+        what: object,
+        node: Node,
+        read: Callable[Concatenate[Node, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> T:
         """What `read` makes of the node. Of one that aliases share it is kept under `what`; its faults are
         reported once and count for each who asks."""
@@ -293,9 +301,12 @@ _NO_KEYS: frozenset[str] = frozenset()
 
 def _quick_entries(node: Mapping) -> Entries:
     """A mapping's entries where all keys are words, each is there once and none is `<<`; else nothing."""
-    keys = node.items[::2]
-    entries = {key.value: (key, value) for key, value in zip(keys, node.items[1::2], strict=True) if type(key) is Scalar}
-    return entries if len(entries) == len(keys) and "<<" not in entries and all(map(scalars.is_word, entries)) else {}
+    keys, values = node.items[::2], node.items[1::2]
+    entries = {
+        key.value: (key, value) for key, value in zip(keys, values, strict=True) if type(key) is Scalar
+    }
+    sound = len(entries) == len(keys) and "<<" not in entries and all(map(scalars.is_word, entries))
+    return entries if sound else {}
 
 
 def _sentence_problem(text: str) -> str:

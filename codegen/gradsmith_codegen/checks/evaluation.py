@@ -48,10 +48,12 @@ class CaseEvaluator:
             op.kernel,
             tuple([(tensor.name, tensor.shape.text) for tensor in op.inputs]),
             tuple([(tensor.name, tensor.shape.text) for tensor in op.outputs]),
-            tuple([
-                (s.name, s.min_length, s.max_length, s.length_of, s.multiple_of, s.rule and s.rule.text)
-                for s in op.symbols
-            ]),
+            tuple(
+                [
+                    (s.name, s.min_length, s.max_length, s.length_of, s.multiple_of, s.rule and s.rule.text)
+                    for s in op.symbols
+                ]
+            ),
             attributes,
         )
 
