@@ -72,17 +72,13 @@ class Node:
         return Span(line + 1, column + 1, length if length > 0 else 1)
 
     @property
-    def first(self) -> Span:
-        """Its first character."""
-        return Span(self.start.line + 1, self.start.column + 1)
-
-    @property
     def line(self) -> int:
         return int(self.start.line) + 1
 
-    def at(self, _key: str) -> Span:
-        """As an origin of a noun that has no entries."""
-        return self.span
+    @property
+    def first(self) -> Span:
+        """Its first character."""
+        return Span(self.start.line + 1, self.start.column + 1)
 
 
 class Scalar(Node):

@@ -23,18 +23,18 @@ class Span(NamedTuple):
 
 
 class Spanned(Protocol):
-    """Has a place in the text, which is worked out when it is asked for: few places ever are."""
+    """Has a place in the text. The span is worked out when it is asked for: few ever are."""
 
     @property
     def span(self) -> Span: ...
 
-
-class Origin(Spanned, Protocol):
-    """What declares a noun: an entry of the schema, or its mere name."""
-
     @property
     def line(self) -> int:
         """That of the span."""
+
+
+class Origin(Spanned, Protocol):
+    """What declares a noun: an entry of the schema, or its mere name."""
 
     def at(self, key: str) -> Span:
         """Where the value of `key` stands; the span where the entry does not give it."""
@@ -136,7 +136,7 @@ class Tensor(Located):
     name: str
     type: str  # a type parameter, or the name of a DataType
     shape: Shape
-    dim_places: Sequence[Origin] = field(compare=False, repr=False)  # one for each dim
+    dim_places: Sequence[Spanned] = field(compare=False, repr=False)  # one for each dim
     origin: Origin = field(compare=False, repr=False)
     doc: str = ""
     optional: bool = False
@@ -149,7 +149,7 @@ class Tensor(Located):
         return self.shape.text
 
     @property
-    def own_dims(self) -> Iterable[tuple[Dim, Origin]]:
+    def own_dims(self) -> Iterable[tuple[Dim, Spanned]]:
         """What its own entry says of its shape, and where each of it stands."""
         return () if self.like else zip(self.shape, self.dim_places, strict=True)
 

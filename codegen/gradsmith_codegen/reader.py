@@ -234,5 +234,5 @@ def _symbols(tensors: tuple[Tensor, ...], declared: dict[str, Symbol]) -> tuple[
         for dim, place in zip(tensor.shape, tensor.dim_places, strict=False):
             name = dim.symbol
             if name and name not in symbols:
-                symbols[name] = declared.get(name) or Symbol(name, dim.is_list, place)
+                symbols[name] = declared.get(name) or Symbol(name, dim.is_list, Entry(place, {}))
     return tuple(symbols.values())

@@ -20,21 +20,22 @@ Entries = dict[str, tuple[Scalar, Node]]  # a mapping's: the key's node and the 
 
 
 class Entry:
-    """The `Origin` of a noun: the node of its name, and what its entry holds."""
+    """The `Origin` of a noun: the node of its name, and what its entry holds.
 
-    __slots__ = ("_entries", "_name")
+    The line is kept, not asked of the node: processes that render would otherwise look at most nodes, and
+    each get a copy of the memory that holds them.
+    """
 
-    def __init__(self, name: Node, entries: Entries) -> None:
+    __slots__ = ("_entries", "_name", "line")
+
+    def __init__(self, name: Spanned, entries: Entries) -> None:
         self._name = name
         self._entries = entries
+        self.line = name.line
 
     @property
     def span(self) -> Span:
         return self._name.span
-
-    @property
-    def line(self) -> int:
-        return self._name.line
 
     def at(self, key: str) -> Span:
         return self._entries[key][1].span if key in self._entries else self.span
@@ -43,11 +44,15 @@ class Entry:
 class Nameless(Entry):
     """An entry that lacks a name; the node is all of it."""
 
-    __slots__ = ()
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Node, entries: Entries) -> None:
+        super().__init__(node, entries)
+        self._node = node
 
     @property
     def span(self) -> Span:
-        return self._name.first
+        return self._node.first
 
 
 def quick_text(node: Node) -> str:

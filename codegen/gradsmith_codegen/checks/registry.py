@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ..diagnostics import Diagnostic, Note, Rule, Severity, register
 from ..draft import Document, Draft
-from ..model import Attribute, Dim, Op, Origin, Span, Tensor
+from ..model import Attribute, Dim, Op, Span, Spanned, Tensor
 from .evaluation import CaseEvaluator, EvaluatedCases
 
 TENSORS = ("inputs", "outputs")
@@ -44,7 +44,7 @@ class Scope:
         return self.draft.op.inputs + self.draft.op.outputs
 
     @cached_property
-    def dims(self) -> list[tuple[Dim, Origin]]:
+    def dims(self) -> list[tuple[Dim, Spanned]]:
         """Every entry of a shape that a tensor has for itself, and where it stands."""
         return [entry for tensor in self.tensors for entry in tensor.own_dims]
 

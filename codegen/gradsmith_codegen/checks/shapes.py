@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..diagnostics import Note
 from ..faults import did_you_mean
 from ..grammar import MAX_RANK, family
-from ..model import AttributeKind, Dim, Op, Origin, Symbol
+from ..model import AttributeKind, Dim, Op, Spanned, Symbol
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 MAX_SYMBOLS = 16  # ShapeSymbols::kCapacity of the runtime
@@ -107,7 +107,7 @@ def undeclared_list(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G307", needs=SHAPES, blames=("dims",))
 def list_and_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
     """A symbol is a list in one place and a single dim in another."""
-    first: dict[str, tuple[Symbol | Dim, Origin]] = {}
+    first: dict[str, tuple[Symbol | Dim, Spanned]] = {}
     for name, symbol in scope.draft.declared.items():
         first[name] = symbol, symbol.origin
     for entry in scope.dims:
