@@ -147,6 +147,7 @@ def _environment() -> jinja2.Environment:
         assignment=_assignment,
         call=_call,
         dynamic_value=_dynamic_value,
+        enumerate=enumerate,
         field_value=_field_value,
         signature=_signature,
     )
