@@ -5,13 +5,15 @@
 
 The schemas are made from ops.yaml: its operators again and again under new names, each with a signature and four
 cases of its own, attributes and rows shared by alias as ops.yaml shares them. Times are medians of warm runs in one
-process: reading and checking, planning and rendering, writing into an empty folder.
+process: reading and checking, planning and rendering, writing into an empty folder. That folder is in memory, which is
+what the goals are for: the generator's own time; and then on disk, where the file system's comes on top.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import statistics
 import sys
@@ -70,12 +72,42 @@ def measure(count: int, runs: int, folder: Path) -> dict[str, float]:
     return medians | {"quickest": min(sample["total"] for sample in samples)}
 
 
-def measure_all(counts: list[int], runs: int) -> dict[int, dict[str, float]]:
-    with tempfile.TemporaryDirectory() as name:
-        folders = {count: Path(name) / str(count) for count in counts}
-        for folder in folders.values():
-            folder.mkdir()
-        return {count: measure(count, runs, folder) for count, folder in folders.items()}
+def measure_in(parent: Path, counts: list[int], runs: int) -> dict[int, dict[str, float]]:
+    """The results by the number of operators, for output folders below `parent`."""
+    results = {}
+    for count in counts:
+        with tempfile.TemporaryDirectory(dir=parent) as name:
+            results[count] = measure(count, runs, Path(name))
+    return results
+
+
+def file_system(path: Path) -> str:
+    """The kind of file system that holds the path, `tmpfs` or `ext4`; empty where it cannot be told."""
+    try:
+        mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        return ""
+    kinds = {Path(mount[1]): mount[2] for mount in mounts}
+    return next((kinds[place] for place in (path, *path.parents) if place in kinds), "")
+
+
+def folders() -> dict[str, Path]:
+    """Where to write: into memory, and on disk, each where there is one."""
+    memory, temporary = Path("/dev/shm"), Path(tempfile.gettempdir()).resolve()
+    found = {"memory": memory} if file_system(memory) == "tmpfs" and os.access(memory, os.W_OK) else {}
+    if file_system(temporary) == "tmpfs":
+        return found or {"memory": temporary}
+    return found | {"disk": temporary}
+
+
+def show(where: str, kind: str, results: dict[int, dict[str, float]], held_to_goals: bool) -> None:
+    print(f"output {'in memory' if where == 'memory' else 'on disk'} ({kind or 'file system unknown'})")
+    print(f"{'ops':>6} {'read':>9} {'write':>9} {'total':>9} {'quickest':>9}   goal")
+    for count, result in results.items():
+        columns = " ".join(f"{seconds:8.3f}s" for seconds in result.values())
+        goal = GOALS.get(count) if held_to_goals else None
+        verdict = "" if goal is None else f"{goal:.1f}s {'met' if result['total'] < goal else 'MISSED'}"
+        print(f"{count:>6} {columns}   {verdict}".rstrip())
 
 
 def main() -> int:
@@ -84,16 +116,18 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5, help="warm runs, of which the median is shown")
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     options = parser.parse_args()
-    results = measure_all(options.ops, options.runs)
-    print(f"{'ops':>6} {'read':>9} {'write':>9} {'total':>9} {'quickest':>9}   goal")
-    for count, result in results.items():
-        columns = " ".join(f"{seconds:8.3f}s" for seconds in result.values())
-        goal = GOALS.get(count)
-        verdict = "" if goal is None else f"{goal:.1f}s {'met' if result['total'] < goal else 'MISSED'}"
-        print(f"{count:>6} {columns}   {verdict}")
+    places = folders()
+    held = next(iter(places))  # memory; where there is none, the disk
+    report: dict[str, dict[str, object]] = {}
+    missed = False
+    for where, folder in places.items():
+        kind, results = file_system(folder), measure_in(folder, options.ops, options.runs)
+        show(where, kind, results, where == held)
+        report[where] = {"file_system": kind, "ops": results}
+        if where == held:
+            missed = any(results[count]["total"] >= goal for count, goal in GOALS.items() if count in results)
     if options.json:
-        options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    missed = [count for count, goal in GOALS.items() if count in results and results[count]["total"] >= goal]
+        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     return 1 if missed else 0
 
 

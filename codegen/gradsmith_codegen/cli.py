@@ -117,7 +117,7 @@ def _rows(schema: Schema) -> list[dict[str, object]]:
             "types": {parameter: data_type.value for parameter, data_type in row.types},
             "backend": backend.value,
             "kernel": op.kernel,
-            "line": row.span.line,
+            "line": row.origin.line,
         }
         for op in schema.ops
         for row in op.rows

@@ -59,12 +59,14 @@ def write(folder: Path, contents: Iterable[tuple[str, str]]) -> Changes:
     changes = Changes()
     for path, text in contents:
         data = text.encode("utf-8")
-        target = folder / path
-        if _holds(target, data):
+        target = f"{folder}/{path}"  # a Path for each file would take as long as writing it
+        if _create(target, data):
+            changes.written.append(path)
+        elif _holds(target, data):
             changes.unchanged.append(path)
-            continue
-        target.write_bytes(data)  # cut short, it differs, and the next run writes it again
-        changes.written.append(path)
+        else:
+            _fill(target, "wb", data)
+            changes.written.append(path)
     return changes
 
 
@@ -97,9 +99,23 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _holds(path: Path, data: bytes) -> bool:
+def _create(path: str, data: bytes) -> bool:
+    """False where there is a file already."""
     try:
-        with path.open("rb", buffering=0) as file:
+        _fill(path, "xb", data)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _fill(path: str, mode: str, data: bytes) -> None:
+    with open(path, mode) as file:  # noqa: PTH123
+        file.write(data)  # cut short, it differs, and the next run writes it again
+
+
+def _holds(path: str, data: bytes) -> bool:
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
             return os.fstat(file.fileno()).st_size == len(data) and file.read() == data
     except FileNotFoundError:
         return False

@@ -5,9 +5,11 @@ Each function returns None for a text that is not of its language.
 
 from __future__ import annotations
 
+import functools
 import re
+from typing import cast
 
-from .model import Dim, DimKind, LengthRule, ShapeRule, Span
+from .model import Dim, DimKind, LengthRule, Shape, ShapeRule
 
 MAX_RANK = 8  # kMaxRank of the runtime
 
@@ -23,16 +25,24 @@ _DOMAIN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\Z")
 _IDENTIFIER = re.compile(rf"{_NAME}\Z")
 
 
-def dim(text: str, span: Span) -> Dim | None:
+@functools.lru_cache(maxsize=4096)  # a schema has the same few shapes over and over
+def shape(texts: tuple[str, ...]) -> Shape | None:
+    """`N`, `C`, `*D`."""
+    dims = [dim(text) for text in texts]
+    return None if None in dims else Shape(cast(list[Dim], dims))
+
+
+@functools.lru_cache(maxsize=4096)
+def dim(text: str) -> Dim | None:
     """`N`, `*D`, `C / group` or `3`."""
     match = _SYMBOL.match(text)
     if match:
-        return Dim(DimKind.SYMBOL, text, span, symbol=match[2], is_list=bool(match[1]))
+        return Dim(DimKind.SYMBOL, text, symbol=match[2], is_list=bool(match[1]))
     match = _QUOTIENT.match(text)
     if match:
-        return Dim(DimKind.QUOTIENT, f"{match[1]} / {match[2]}", span, symbol=match[1], divisor=match[2])
+        return Dim(DimKind.QUOTIENT, f"{match[1]} / {match[2]}", symbol=match[1], divisor=match[2])
     if _CONSTANT.match(text):
-        return Dim(DimKind.CONSTANT, text, span, constant=int(text))
+        return Dim(DimKind.CONSTANT, text, constant=int(text))
     return None
 
 
@@ -42,13 +52,13 @@ def length_rule(text: str) -> LengthRule | None:
     return LengthRule(int(match[1] or 1), match[2]) if match else None
 
 
-def shape_rule(text: str, span: Span) -> ShapeRule | None:
+def shape_rule(text: str) -> ShapeRule | None:
     """`conv::OutputSpatial(D, K)`."""
     match = _RULE.match(text)
     if not match:
         return None
     arguments = tuple(argument.strip() for argument in match[2].split(",")) if match[2].strip() else ()
-    return ShapeRule(match[1], arguments, span) if all(map(is_identifier, arguments)) else None
+    return ShapeRule(match[1], arguments) if all(map(is_identifier, arguments)) else None
 
 
 def is_kernel(text: str) -> bool:

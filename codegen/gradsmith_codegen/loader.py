@@ -41,6 +41,7 @@ MAX_DEPTH = 64
 
 # What YAML itself takes for a line's end, and the characters that it forbids.
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_RARE_LINE_BREAKS = "\r\x85\u2028\u2029"
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _NODE_PROPERTIES = re.compile(r"(?:[&!]\S*[ \t]+)+")
 
@@ -51,6 +52,7 @@ class Node:
     __slots__ = ("end", "source", "start")
 
     kind = ""  # as in "must be a list, not a mapping"
+    shared = False  # an alias may repeat it, or what it is part of
 
     def __init__(self, source: Source, start: Any, end: Any) -> None:
         self.source = source
@@ -69,42 +71,61 @@ class Node:
         length = (end.column if end.line == line else len(text.rstrip())) - column
         return Span(line + 1, column + 1, length if length > 0 else 1)
 
+    @property
+    def line(self) -> int:
+        return int(self.start.line) + 1
+
+    @property
+    def first(self) -> Span:
+        """Its first character."""
+        return Span(self.start.line + 1, self.start.column + 1)
+
 
 class Scalar(Node):
-    __slots__ = ("plain", "value")
+    """A plain one; `type(node) is Scalar` tells it from quoted text."""
+
+    __slots__ = ("value",)
 
     kind = "a value"
+    plain = True
 
-    def __init__(self, source: Source, start: Any, end: Any, value: str, plain: bool) -> None:
+    def __init__(self, source: Source, start: Any, end: Any, value: str) -> None:
         self.source = source
         self.start = start
         self.end = end
         self.value = value
-        self.plain = plain
 
 
-class Sequence(Node):
-    __slots__ = ("items",)
+class Quoted(Scalar):
+    """A scalar in quotes, or a block of text."""
+
+    __slots__ = ()
+
+    plain = False
+
+
+class _Collection(Node):
+    __slots__ = ("items", "shared")
+
+    def __init__(self, source: Source, start: Any, shared: bool) -> None:
+        self.source = source
+        self.start = self.end = start
+        self.shared = shared
+        self.items: list[Node] = []
+
+
+class Sequence(_Collection):
+    __slots__ = ()
 
     kind = "a list"
 
-    def __init__(self, source: Source, start: Any) -> None:
-        self.source = source
-        self.start = self.end = start
-        self.items: list[Node] = []
 
-
-class Mapping(Node):
+class Mapping(_Collection):
     """`items` alternates between keys and values, as they stand in the text."""
 
-    __slots__ = ("items",)
+    __slots__ = ()
 
     kind = "a mapping"
-
-    def __init__(self, source: Source, start: Any) -> None:
-        self.source = source
-        self.start = self.end = start
-        self.items: list[Node] = []
 
 
 class Invalid(Node):
@@ -133,11 +154,17 @@ def read_source(path: Path) -> tuple[Source, list[Diagnostic]]:
 
 def source_of(path: str, text: str) -> Source:
     """A text as if it had been read from a file."""
-    return Source(path, text, _LINE_BREAK.split(text))
+    return Source(path, text, _lines(text))
+
+
+def _lines(text: str) -> list[str]:
+    if any(character in text for character in _RARE_LINE_BREAKS):
+        return _LINE_BREAK.split(text)
+    return text.split("\n")
 
 
 def _end_of(text: str) -> Span:
-    lines = _LINE_BREAK.split(text)
+    lines = _lines(text)
     return Span(len(lines), len(lines[-1]) + 1)
 
 
@@ -193,6 +220,7 @@ class _Composer:
         self._source = source
         self._anchors: dict[str, _Anchor] = {}
         self._open_anchors: list[_Anchor | None] = []  # for each open collection
+        self._shared = 0  # how many of these there are
 
     def run(self, parser: Any) -> None:
         """`parser` is a PyYAML loader; only its events are used."""
@@ -209,7 +237,8 @@ class _Composer:
             event = next_event()
             kind = type(event)
             if kind is ScalarEvent:
-                scalar = Scalar(source, event.start_mark, event.end_mark, event.value, not event.style)
+                scalar_kind = Quoted if event.style else Scalar
+                scalar = scalar_kind(source, event.start_mark, event.end_mark, event.value)
                 current.append(scalar)
                 if event.anchor is not None or event.tag is not None:
                     self._properties(event, scalar, is_open=False)
@@ -224,6 +253,7 @@ class _Composer:
                 anchor = self._open_anchors.pop()
                 if anchor:
                     anchor.open = False
+                    self._shared -= 1
             elif kind is AliasEvent:
                 current.append(self._alias(event))
             elif kind is DocumentStartEvent and top:
@@ -235,9 +265,14 @@ class _Composer:
 
     def _open(self, event: Any) -> Sequence | Mapping:
         kind = Sequence if type(event) is SequenceStartEvent else Mapping
-        node = kind(self._source, event.start_mark)
-        has_properties = event.anchor is not None or event.tag is not None
-        self._open_anchors.append(self._properties(event, node, is_open=True) if has_properties else None)
+        node = kind(self._source, event.start_mark, self._shared > 0)
+        anchor = None
+        if event.anchor is not None or event.tag is not None:
+            anchor = self._properties(event, node, is_open=True)
+        if anchor:
+            self._shared += 1
+            node.shared = True
+        self._open_anchors.append(anchor)
         if len(self._open_anchors) > MAX_DEPTH:
             self.diagnostics.append(faults.too_deep(_span(event), MAX_DEPTH))
             raise _Abandoned

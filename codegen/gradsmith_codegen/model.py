@@ -1,17 +1,17 @@
 """What `ops.yaml` says, as frozen dataclasses.
 
 The reader builds these from the YAML nodes, the checks look at them, the plan and the templates read them.
-Every noun keeps the span of the text it came from, so that any later finding can point at it. Nothing here
-parses, prints or knows of C++ beyond the spelling of the element types.
+Every noun knows the text it came from, so that any later finding can point at it. Nothing here parses, prints
+or knows of C++ beyond the spelling of the element types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class Span(NamedTuple):
@@ -22,21 +22,38 @@ class Span(NamedTuple):
     length: int = 1
 
 
+class Spanned(Protocol):
+    """Has a place in the text. The span is worked out when it is asked for: few ever are."""
+
+    @property
+    def span(self) -> Span: ...
+
+    @property
+    def line(self) -> int:
+        """That of the span."""
+
+
+class Origin(Spanned, Protocol):
+    """What declares a noun: an entry of the schema, or its mere name."""
+
+    def at(self, key: str) -> Span:
+        """Where the value of `key` stands; the span where the entry does not give it."""
+
+
 class Located:
-    """A noun with a span of its own and spans of the values that its entry gives, by key."""
+    """A noun that an entry of the schema declares."""
 
     __slots__ = ()
 
-    span: Span
-    spans: Mapping[str, Span]
+    origin: Origin
+
+    @property
+    def span(self) -> Span:
+        """Of the noun's name."""
+        return self.origin.span
 
     def at(self, key: str) -> Span:
-        """Where the value of `key` stands; the noun itself where the entry does not give it."""
-        return self.spans.get(key, self.span)
-
-
-def _spans() -> Mapping[str, Span]:
-    return field(default_factory=dict, compare=False, repr=False)
+        return self.origin.at(key)
 
 
 class DataType(Enum):
@@ -85,35 +102,62 @@ class DimKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """One entry of a shape."""
+    """One entry of a shape: a value, which many shapes have. Where it stands is for the tensor to say."""
 
     kind: DimKind
     text: str
-    span: Span
     symbol: str = ""
     is_list: bool = False
     divisor: str = ""
     constant: int = 0
 
 
-@dataclass(frozen=True)
+class Shape(tuple[Dim, ...]):
+    """The dims of a tensor: a value, which many tensors have."""
+
+    @cached_property
+    def text(self) -> str:
+        return "[" + ", ".join([dim.text for dim in self]) + "]"
+
+    @cached_property
+    def symbols(self) -> frozenset[str]:
+        return frozenset([dim.symbol for dim in self if dim.symbol])
+
+    @cached_property
+    def lists(self) -> list[Dim]:
+        """The list symbols, of which there should be no more than one."""
+        return [dim for dim in self if dim.is_list]
+
+
+@dataclass(frozen=True, slots=True)
 class Tensor(Located):
     """An input or an output. `shape` of one declared with `like` is that of the tensor it is like."""
 
     name: str
     type: str  # a type parameter, or the name of a DataType
-    shape: tuple[Dim, ...]
-    span: Span
+    shape: Shape
+    dim_places: Sequence[Spanned] = field(compare=False, repr=False)  # one for each dim
+    origin: Origin = field(compare=False, repr=False)
     doc: str = ""
     optional: bool = False
     like: str = ""
     gradient_of: str = ""
     in_place_of: str = ""
-    spans: Mapping[str, Span] = _spans()
 
-    @cached_property
+    @property
     def shape_text(self) -> str:
-        return "[" + ", ".join(dim.text for dim in self.shape) + "]"
+        return self.shape.text
+
+    @property
+    def own_dims(self) -> Iterable[tuple[Dim, Spanned]]:
+        """What its own entry says of its shape, and where each of it stands."""
+        return () if self.like else zip(self.shape, self.dim_places, strict=True)
+
+    def shaped_like(self, other: Tensor) -> Tensor:
+        return Tensor(
+            self.name, self.type, other.shape, other.dim_places, self.origin, self.doc, self.optional,
+            self.like, self.gradient_of, self.in_place_of,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +166,6 @@ class ShapeRule:
 
     function: str
     arguments: tuple[str, ...]
-    span: Span
 
     @property
     def text(self) -> str:
@@ -135,14 +178,13 @@ class Symbol(Located):
 
     name: str
     is_list: bool
-    span: Span
+    origin: Origin = field(compare=False, repr=False)
     min_length: int = 0
     max_length: int = 8
     length_of: str = ""  # the list symbol whose length this one has
     multiple_of: str = ""  # the int attribute that a scalar must be a multiple of
     rule: ShapeRule | None = None
     doc: str = ""
-    spans: Mapping[str, Span] = _spans()
 
 
 class AttributeKind(Enum):
@@ -168,14 +210,13 @@ class Attribute(Located):
     name: str
     kind: AttributeKind
     default: AttributeValue
-    span: Span
+    origin: Origin = field(compare=False, repr=False)
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     enum: str = ""  # the C++ enum, for kind ENUM
     length: LengthRule | None = None
     doc: str = ""
-    spans: Mapping[str, Span] = _spans()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +225,7 @@ class Row(Located):
 
     name: str
     types: tuple[tuple[str, DataType], ...]
-    span: Span
-    spans: Mapping[str, Span] = _spans()
+    origin: Origin = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,18 +236,17 @@ class Case(Located):
     shapes: tuple[tuple[str, tuple[int, ...]], ...]
     attributes: tuple[tuple[str, AttributeValue], ...]
     layout: Layout
-    span: Span
+    origin: Origin = field(compare=False, repr=False)
     # Shapes of every input and output, worked out from the above; filled in by the checks' shape evaluation
     # (cases.py), empty where that was not possible.
     all_shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    spans: Mapping[str, Span] = _spans()
 
 
 @dataclass(frozen=True, slots=True)
 class Op(Located):
     name: str
     doc: str
-    span: Span  # of the op's name
+    origin: Origin = field(compare=False, repr=False)
     line: int  # of the op's entry: where its `- ` stands
     kernel: str  # "conv::ConvGrad"
     backends: tuple[Backend, ...]
@@ -218,13 +257,18 @@ class Op(Located):
     rows: tuple[Row, ...]
     cases: tuple[Case, ...]
     gradient_of: str = ""
-    spans: Mapping[str, Span] = _spans()
 
     @property
     def type_parameters(self) -> tuple[str, ...]:
         """In order of first use by inputs, then outputs."""
-        types = (tensor.type for tensor in self.inputs + self.outputs)
-        return tuple(dict.fromkeys(name for name in types if name not in _ELEMENT_TYPES))
+        types = dict.fromkeys([tensor.type for tensor in self.inputs + self.outputs])
+        return tuple([name for name in types if name not in _ELEMENT_TYPES])
+
+    def with_cases(self, cases: tuple[Case, ...]) -> Op:
+        return Op(
+            self.name, self.doc, self.origin, self.line, self.kernel, self.backends, self.inputs,
+            self.outputs, self.symbols, self.attributes, self.rows, cases, self.gradient_of,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

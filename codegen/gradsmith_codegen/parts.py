@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from . import faults, grammar, vocabulary
 from .loader import Node, Scalar, Sequence
 from .model import (
@@ -18,13 +16,20 @@ from .model import (
     Layout,
     LengthRule,
     Row,
+    Shape,
     ShapeRule,
-    Span,
+    Spanned,
     Symbol,
     Tensor,
 )
-from .values import Entries, NodeSpans, ValueReader, describe
+from .values import Entries, Entry, Nameless, ValueReader, describe, quick_integers, quick_text
 from .vocabulary import Keys
+
+PlacedShape = tuple[Shape, list[Node]]  # and the nodes of its dims
+SymbolLength = tuple[int, int, str]  # the least, the most, the list symbol that has the same
+
+_NO_SHAPE: PlacedShape = (Shape(), [])
+_ANY_LENGTH: SymbolLength = (0, grammar.MAX_RANK, "")
 
 
 class PartReader(ValueReader):
@@ -33,73 +38,72 @@ class PartReader(ValueReader):
     # -- Tensors ---
 
     def inputs(self, node: Node, owner: str) -> tuple[Tensor, ...]:
-        return self.once(("inputs", id(node)), lambda: self._tensors(node, owner, "input", vocabulary.INPUT))
+        return self.once("inputs", node, self._tensors, owner, "input", vocabulary.INPUT)
 
     def outputs(self, node: Node, owner: str) -> tuple[Tensor, ...]:
-        return self.once(
-            ("outputs", id(node)), lambda: self._tensors(node, owner, "output", vocabulary.OUTPUT)
-        )
+        return self.once("outputs", node, self._tensors, owner, "output", vocabulary.OUTPUT)
 
     def _tensors(self, node: Node, owner: str, role: str, keys: Keys) -> tuple[Tensor, ...]:
         before = self.fault_count
         entries = self.entries(node, f"'{role}s' of {owner}")
         if not entries and self.fault_count == before:
             self.report(faults.nothing_there(node.span, owner, role))
-        return tuple(self._tensor(key, value, role, keys) for key, value in entries.values())
+        return tuple([self._tensor(key, value, role, keys) for key, value in entries.values()])
 
     def _tensor(self, key: Scalar, node: Node, role: str, keys: Keys) -> Tensor:
         owner = f"{role} '{key.value}'"
-        span = key.span
         before = self.fault_count
         entries = self.entries(node, owner)
         if self.fault_count == before:
-            self._tensor_keys(entries, owner, span, keys)
-
-        def word(name: str) -> str:
-            return self.text(entries[name][1], f"'{name}' of {owner}", "a name") if name in entries else ""
-
-        type_name = word("type")
+            self._tensor_keys(entries, owner, key, keys)
+        type_name = self.word_at("type", entries, owner)
         alias = TYPE_ALIASES.get(type_name)
+        shape, dim_places = self._shape(entries["shape"][1], owner) if "shape" in entries else _NO_SHAPE
         return Tensor(
             name=key.value,
             type=alias.value if alias else type_name,
-            shape=self._shape(entries["shape"][1], owner) if "shape" in entries else (),
-            span=span,
+            shape=shape,
+            dim_places=dim_places,
+            origin=Entry(key, entries),
             doc=self.doc(entries),
             optional="optional" in entries and self.boolean(entries["optional"][1], f"'optional' of {owner}"),
-            like=word("like"),
-            gradient_of=word("gradient_of"),
-            in_place_of=word("in_place_of"),
-            spans=NodeSpans(entries),
+            like=self.word_at("like", entries, owner),
+            gradient_of=self.word_at("gradient_of", entries, owner),
+            in_place_of=self.word_at("in_place_of", entries, owner),
         )
 
-    def _tensor_keys(self, entries: Entries, owner: str, span: Span, keys: Keys) -> None:
-        absent = self.known_keys(entries, owner, span, keys)
+    def _tensor_keys(self, entries: Entries, owner: str, place: Spanned, keys: Keys) -> None:
+        absent = self.known_keys(entries, owner, place, keys)
         if "shape" in entries and "like" in entries:
             remedy = "'like' already gives the shape"
             self.report(faults.key_not_for_kind(entries["shape"][0].span, "shape", owner, remedy))
-        elif entries.keys() & set(keys.all) and not (entries.keys() | absent) & {"shape", "like"}:
-            self.report(faults.missing_key(span, ["shape"], owner))
+        elif not (absent | entries.keys()) & {"shape", "like"} and any(key in keys for key in entries):
+            self.report(faults.missing_key(place.span, ["shape"], owner))
 
     def doc(self, entries: Entries) -> str:
         return self.sentence(entries["doc"][1]) if "doc" in entries else ""
 
-    def _shape(self, node: Node, owner: str) -> tuple[Dim, ...]:
-        return self.once(("shape", id(node)), lambda: self._read_shape(node, owner))
+    def _shape(self, node: Node, owner: str) -> PlacedShape:
+        return self.once("shape", node, self._read_shape, owner)
 
-    def _read_shape(self, node: Node, owner: str) -> tuple[Dim, ...]:
-        dims = [self._dim(item, owner) for item in self.items(node, f"'shape' of {owner}", "a list")]
-        return tuple(dim for dim in dims if dim)
+    def _read_shape(self, node: Node, owner: str) -> PlacedShape:
+        """A dim with a fault is left out."""
+        items = self.items(node, f"'shape' of {owner}")
+        shape = grammar.shape(tuple(map(quick_text, items)))
+        if shape is None:
+            dims = [self._dim(item, owner) for item in items]
+            shape = Shape([dim for dim in dims if dim])
+        return shape, items
 
     def _dim(self, node: Node, owner: str) -> Dim | None:
-        if type(node) is Scalar and node.plain and node.value.isdecimal():
+        if type(node) is Scalar and node.value.isdecimal():
             size = self.integer(node, f"a size in the shape of {owner}")
             text = str(size) if size is not None else ""
         else:
             text = self.text(node, f"an entry in the shape of {owner}", "a symbol or a number")
         if not text:
             return None
-        dim = grammar.dim(text, node.span)
+        dim = grammar.dim(text)
         if not dim:
             self.report(faults.bad_dim(node.span, text))
         return dim
@@ -107,42 +111,55 @@ class PartReader(ValueReader):
     # -- Symbols ---
 
     def dims(self, node: Node, owner: str) -> dict[str, Symbol]:
-        return self.once(("dims", id(node)), lambda: self._read_dims(node, owner))
+        return self.once("dims", node, self._read_dims, owner)
 
     def _read_dims(self, node: Node, owner: str) -> dict[str, Symbol]:
-        entries = self.entries(node, f"'dims' of {owner}")
-        symbols = {name: self._symbol(key, value) for name, (key, value) in entries.items()}
-        return {name: _with_length_of_root(symbol, symbols) for name, symbol in symbols.items()}
+        symbols = self.entries(node, f"'dims' of {owner}")
+        entries = {name: self._symbol_entries(key, value) for name, (key, value) in symbols.items()}
+        lengths = {name: self._symbol_length(entries[name], name) for name in symbols}
+        return {
+            name: self._symbol(key, entries[name], _length_of_root(name, lengths))
+            for name, (key, _) in symbols.items()
+        }
 
-    def _symbol(self, key: Scalar, node: Node) -> Symbol:
+    def _symbol_entries(self, key: Scalar, node: Node) -> Entries:
         owner = f"symbol '{key.value}'"
-        span = key.span
         entries = self.entries(node, owner)
-        self.known_keys(entries, owner, span, vocabulary.SYMBOL)
-        minimum, maximum, length_of = 0, grammar.MAX_RANK, ""
-        if "length" in entries:
-            minimum, maximum, length_of = self._symbol_length(entries["length"][1], owner)
+        self.known_keys(entries, owner, key, vocabulary.SYMBOL)
+        return entries
+
+    def _symbol(self, key: Scalar, entries: Entries, length: SymbolLength) -> Symbol:
+        owner = f"symbol '{key.value}'"
         return Symbol(
             name=key.value,
             is_list="length" in entries,
-            span=span,
-            min_length=minimum,
-            max_length=maximum,
-            length_of=length_of,
-            multiple_of=self._multiple_of(entries, owner),
+            origin=Entry(key, entries),
+            min_length=length[0],
+            max_length=length[1],
+            length_of=length[2],
+            multiple_of=self.word_at("multiple_of", entries, owner, "the name of an attribute"),
             rule=self._rule(entries["rule"][1], owner) if "rule" in entries else None,
             doc=self.doc(entries),
-            spans=NodeSpans(entries),
         )
 
-    def _symbol_length(self, node: Node, owner: str) -> tuple[int, int, str]:
-        anything = (0, grammar.MAX_RANK, "")
+    def _symbol_length(self, entries: Entries, name: str) -> SymbolLength:
+        if "length" not in entries:
+            return _ANY_LENGTH
+        node = entries["length"][1]
+        other = quick_text(node)
+        if grammar.is_identifier(other):
+            return (0, grammar.MAX_RANK, other)
+        return self._read_symbol_length(node, f"symbol '{name}'")
+
+    def _read_symbol_length(self, node: Node, owner: str) -> SymbolLength:
         expected = f"a number, [min, max] within 0 and {grammar.MAX_RANK}, or a list symbol"
-        if type(node) is Scalar and not (node.plain and node.value[:1].isdecimal() and " " not in node.value):
+        if isinstance(node, Scalar) and not (
+            node.plain and node.value[:1].isdecimal() and " " not in node.value
+        ):
             name = self.text(node, f"'length' of {owner}", expected)
             if name and not grammar.is_identifier(name):
                 self.report(faults.bad_length(node.span, name, expected))
-                return anything
+                return _ANY_LENGTH
             return (0, grammar.MAX_RANK, name)
         if type(node) is Sequence:
             bounds = self.integers(node, f"'length' of {owner}")
@@ -150,21 +167,16 @@ class PartReader(ValueReader):
             length = self.integer(node, f"'length' of {owner}")
             bounds = None if length is None else (length, length)
         if bounds is None:
-            return anything
+            return _ANY_LENGTH
         if len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1] <= grammar.MAX_RANK:
-            text = describe(node).strip("'") if type(node) is Scalar else str(list(bounds))
+            text = describe(node).strip("'") if isinstance(node, Scalar) else str(list(bounds))
             self.report(faults.bad_length(node.span, text, expected))
-            return anything
+            return _ANY_LENGTH
         return (bounds[0], bounds[1], "")
-
-    def _multiple_of(self, entries: Entries, owner: str) -> str:
-        if "multiple_of" not in entries:
-            return ""
-        return self.text(entries["multiple_of"][1], f"'multiple_of' of {owner}", "the name of an attribute")
 
     def _rule(self, node: Node, owner: str) -> ShapeRule | None:
         text = self.text(node, f"'rule' of {owner}")
-        rule = grammar.shape_rule(text, node.span) if text else None
+        rule = grammar.shape_rule(text) if text else None
         if text and not rule:
             self.report(faults.bad_rule(node.span, text))
         return rule
@@ -172,24 +184,23 @@ class PartReader(ValueReader):
     # -- Attributes ---
 
     def attributes(self, node: Node, owner: str) -> tuple[Attribute, ...]:
-        return self.once(("attributes", id(node)), lambda: self._read_attributes(node, owner))
+        return self.once("attributes", node, self._read_attributes, owner)
 
     def _read_attributes(self, node: Node, owner: str) -> tuple[Attribute, ...]:
         entries = self.entries(node, f"'attributes' of {owner}")
-        attributes = [self._attribute(key, value) for key, value in entries.values()]
-        return tuple(attribute for attribute in attributes if attribute)
+        attributes = [
+            self.once(("attribute", id(key)), value, self._attribute, key) for key, value in entries.values()
+        ]
+        return tuple([attribute for attribute in attributes if attribute])
 
-    def _attribute(self, key: Scalar, node: Node) -> Attribute | None:
-        return self.once(("attribute", id(key), id(node)), lambda: self._read_attribute(key, node))
-
-    def _read_attribute(self, key: Scalar, node: Node) -> Attribute | None:
+    def _attribute(self, node: Node, key: Scalar) -> Attribute | None:
         owner = f"attribute '{key.value}'"
         before = self.fault_count
         entries = self.entries(node, owner)
         if self.fault_count == before:
-            self.known_keys(entries, owner, key.span, vocabulary.ATTRIBUTE)
+            self.known_keys(entries, owner, key, vocabulary.ATTRIBUTE)
         kind = self._attribute_kind(entries, owner)
-        if not kind or not self._has_keys_of_kind(entries, owner, key.span, kind):
+        if not kind or not self._has_keys_of_kind(entries, owner, key, kind):
             return None
         read_bound = self.number if kind is AttributeKind.FLOAT else self.integer
         minimum = read_bound(entries["min"][1], f"'min' of {owner}") if "min" in entries else None
@@ -199,19 +210,18 @@ class PartReader(ValueReader):
             if "default" in entries
             else None
         )
-        choices = self.words(entries["choices"][1], f"'choices' of {owner}") if "choices" in entries else []
+        choices = self.words(entries["choices"][1], f"'choices' of {owner}") if "choices" in entries else {}
         return Attribute(
             name=key.value,
             kind=kind,
             default=default if default is not None else 0,
-            span=key.span,
+            origin=Entry(key, entries),
             minimum=minimum,
             maximum=maximum,
-            choices=tuple(choice for choice, _ in choices),
-            enum=self.text(entries["enum"][1], f"'enum' of {owner}", "a name") if "enum" in entries else "",
+            choices=tuple(choices),
+            enum=self.word_at("enum", entries, owner),
             length=self._attribute_length(entries["length"][1], owner) if "length" in entries else None,
             doc=self.doc(entries),
-            spans=NodeSpans(entries),
         )
 
     def _attribute_kind(self, entries: Entries, owner: str) -> AttributeKind | None:
@@ -224,7 +234,7 @@ class PartReader(ValueReader):
             self.report(faults.unknown_attribute_type(node.span, name, vocabulary.ATTRIBUTE_KINDS))
         return kind
 
-    def _has_keys_of_kind(self, entries: Entries, owner: str, span: Span, kind: AttributeKind) -> bool:
+    def _has_keys_of_kind(self, entries: Entries, owner: str, place: Spanned, kind: AttributeKind) -> bool:
         """Reports keys that only other kinds of attributes have, and those that this kind must have."""
         keys = vocabulary.ATTRIBUTE_KIND_KEYS[kind]
         before = self.fault_count
@@ -238,7 +248,7 @@ class PartReader(ValueReader):
                 self.report(faults.key_not_for_kind(key_span, key, f"the {kind.value} {owner}", remedy))
         missing = [key for key in keys.required if key not in entries]
         if missing:
-            self.report(faults.missing_key(span, missing, owner))
+            self.report(faults.missing_key(place.span, missing, owner))
         return self.fault_count == before
 
     def _attribute_length(self, node: Node, owner: str) -> LengthRule | None:
@@ -257,7 +267,7 @@ class PartReader(ValueReader):
         if kind is AttributeKind.FLOAT:
             number = self.number(node, owner, faults.wrong_value_type)
             return None if number is None else float(number)
-        if type(node) is Scalar and (node.value or not node.plain):
+        if isinstance(node, Scalar) and (node.value or not node.plain):
             return self.text(node, owner) or None
         self.report_value(node, owner, "one of its choices")
         return None
@@ -271,26 +281,23 @@ class PartReader(ValueReader):
     # -- Rows ---
 
     def rows(self, node: Node, owner: str) -> tuple[Row, ...]:
-        return self.once(("rows", id(node)), lambda: self._read_rows(node, owner))
+        return self.once("rows", node, self._read_rows, owner)
 
     def _read_rows(self, node: Node, owner: str) -> tuple[Row, ...]:
         before = self.fault_count
         entries = self.entries(node, f"'rows' of {owner}")
         if not entries and self.fault_count == before:
             self.report(faults.nothing_there(node.span, owner, "row"))
-        return tuple(self._row(key, value) for key, value in entries.values())
+        return tuple([self.once(("row", id(key)), value, self._row, key) for key, value in entries.values()])
 
-    def _row(self, key: Scalar, node: Node) -> Row:
-        return self.once(("row", id(key), id(node)), lambda: self._read_row(key, node))
-
-    def _read_row(self, key: Scalar, node: Node) -> Row:
+    def _row(self, node: Node, key: Scalar) -> Row:
         entries = self.entries(node, f"row '{key.value}'")
         types = []
         for parameter, (_, value) in entries.items():
             data_type = self._data_type(value, f"'{parameter}' of row '{key.value}'")
             if data_type:
                 types.append((parameter, data_type))
-        return Row(key.value, tuple(types), key.span, NodeSpans(entries))
+        return Row(key.value, tuple(types), Entry(key, entries))
 
     def _data_type(self, node: Node, owner: str) -> DataType | None:
         name = self.text(node, owner, "an element type")
@@ -305,40 +312,49 @@ class PartReader(ValueReader):
         self, node: Node, owner: str, tensors: tuple[str, ...], attributes: tuple[Attribute, ...]
     ) -> tuple[Case, ...]:
         """The cases of an op with these tensors and attributes. A case with a fault is left out."""
+        what = ("cases", tensors, id(attributes))
+        return self.once(what, node, self._read_cases, owner, tensors, attributes)
 
-        def read() -> tuple[Case, ...]:
-            items = self.items(node, f"'cases' of {owner}", "a list of test cases")
-            if type(node) is Sequence and not items:
-                self.report(faults.nothing_there(node.span, owner, "case"))
-            kinds = {a.name: a.kind for a in attributes if a.name not in tensors}
-            keys = Keys(vocabulary.CASE.required, (*vocabulary.CASE.optional, *tensors, *kinds))
-            shaped = set(tensors).difference(vocabulary.CASE.all)
-            cases = [self._case(item, owner, keys, kinds, shaped) for item in items]
-            return tuple(case for case in cases if case)
-
-        return self.once(("cases", id(node), tensors, id(attributes)), read)
+    def _read_cases(
+        self, node: Node, owner: str, tensors: tuple[str, ...], attributes: tuple[Attribute, ...]
+    ) -> tuple[Case, ...]:
+        items = self.items(node, f"'cases' of {owner}", "a list of test cases")
+        if type(node) is Sequence and not items:
+            self.report(faults.nothing_there(node.span, owner, "case"))
+        kinds = {a.name: a.kind for a in attributes if a.name not in tensors}
+        keys = Keys(vocabulary.CASE.required, (*vocabulary.CASE.optional, *tensors, *kinds))
+        shaped = set(tensors).difference(vocabulary.CASE.all)
+        cases = [self._case(item, owner, keys, kinds, shaped) for item in items]
+        return tuple([case for case in cases if case])
 
     def _case(
         self, node: Node, op: str, keys: Keys, kinds: dict[str, AttributeKind], shaped: set[str]
     ) -> Case | None:
         before = self.fault_count
         entries = self.entries(node, "a case")
-        name, span = "", Span(node.start.line + 1, node.start.column + 1)
-        if "name" in entries:
-            name, span = self.text(entries["name"][1], "'name' of a case", "a name"), entries["name"][1].span
+        name = self.word_at("name", entries, "a case")
+        origin = Entry(entries["name"][1], entries) if "name" in entries else Nameless(node, entries)
         if self.fault_count == before:
-            self.known_keys(entries, f"case '{name}' of {op}" if name else f"a case of {op}", span, keys)
+            self.known_keys(entries, f"case '{name}' of {op}" if name else f"a case of {op}", origin, keys)
         layout = self._layout(entries["layout"][1]) if "layout" in entries else Layout.CONTIGUOUS
         shapes: list[tuple[str, tuple[int, ...]]] = []
         values: list[tuple[str, AttributeValue]] = []
         for key, (_, value_node) in entries.items():
             if key in kinds:
-                values.append((key, self.value(value_node, f"'{key}'", kinds[key]) or 0))
+                values.append((key, self._case_value(value_node, key, kinds[key])))
             elif key in shaped:
-                shapes.append((key, self.integers(value_node, f"the shape of '{key}'") or ()))
+                dims = quick_integers(value_node)
+                if dims is None:
+                    dims = self.integers(value_node, f"the shape of '{key}'") or ()
+                shapes.append((key, dims))
         if self.fault_count != before:
             return None
-        return Case(name, tuple(shapes), tuple(values), layout, span, (), NodeSpans(entries))
+        return Case(name, tuple(shapes), tuple(values), layout, origin)
+
+    def _case_value(self, node: Node, key: str, kind: AttributeKind) -> AttributeValue:
+        """The value of an attribute; after a fault any."""
+        quick = quick_integers(node) if kind is AttributeKind.INTS else None
+        return quick or self.value(node, f"'{key}'", kind) or 0
 
     def _layout(self, node: Node) -> Layout:
         name = self.text(node, "'layout'", "a name")
@@ -348,6 +364,12 @@ class PartReader(ValueReader):
 
     # -- Single values of an op ---
 
+    def name(self, node: Node, _owner: str) -> str:
+        return quick_text(node) or self.text(node, "'name' of an operator", "a name")
+
+    def op_doc(self, node: Node, _owner: str) -> str:
+        return self.sentence(node)
+
     def kernel(self, node: Node, owner: str) -> str:
         text = self.text(node, f"'kernel' of {owner}", "a name")
         if text and not grammar.is_kernel(text):
@@ -355,31 +377,29 @@ class PartReader(ValueReader):
         return text
 
     def backends(self, node: Node, owner: str) -> tuple[Backend, ...]:
-        return self.once(("backends", id(node)), lambda: self._read_backends(node, owner))
+        return self.once("backends", node, self._read_backends, owner)
 
     def _read_backends(self, node: Node, owner: str) -> tuple[Backend, ...]:
         words = self.words(node, f"'backends' of {owner}")
         if type(node) is Sequence and not node.items:
             self.report(faults.nothing_there(node.span, owner, "backend"))
-        for name, span in words:
+        for name, item in words.items():
             if name not in vocabulary.BACKENDS:
-                self.report(faults.unknown_backend(span, name, vocabulary.BACKENDS))
-        return tuple(vocabulary.BACKENDS[name] for name, _ in words if name in vocabulary.BACKENDS)
+                self.report(faults.unknown_backend(item.span, name, vocabulary.BACKENDS))
+        return tuple([vocabulary.BACKENDS[name] for name in words if name in vocabulary.BACKENDS])
 
     def forward(self, node: Node, owner: str) -> str:
         return self.text(node, f"'gradient_of' of {owner}", "the name of an operator")
 
 
-def _with_length_of_root(symbol: Symbol, symbols: dict[str, Symbol]) -> Symbol:
+def _length_of_root(name: str, lengths: dict[str, SymbolLength]) -> SymbolLength:
     """`M: {length: L}`, `L: {length: K}`: M has K's length, and K's bounds. A circle stays as it is."""
-    root, seen = symbol, {symbol.name}
-    while root.length_of in symbols:
-        if root.length_of in seen:
-            return symbol
-        seen.add(root.length_of)
-        root = symbols[root.length_of]
-    if root is symbol:
-        return symbol
-    return replace(
-        symbol, length_of=root.length_of or root.name, min_length=root.min_length, max_length=root.max_length
-    )
+    root, seen = name, {name}
+    while lengths[root][2] in lengths:
+        following = lengths[root][2]
+        if following in seen:
+            return lengths[name]
+        seen.add(following)
+        root = following
+    minimum, maximum, length_of = lengths[root]
+    return (minimum, maximum, length_of or root) if root != name else lengths[name]

@@ -100,7 +100,7 @@ class OpPlan:
 
     @cached_property
     def kernel_place(self) -> Place:
-        return self.places[self.op.at("kernel")]
+        return self.places[self.op.at("kernel").line]
 
     @cached_property
     def type_parameters(self) -> tuple[str, ...]:
@@ -168,25 +168,20 @@ class OpPlan:
         return ["KernelAttributes(attributes)", *symbols]
 
 
-class PlaceFinder(dict[model.Span, Place]):
-    """Tells which op's entry a span lies in; aliases point into entries other than their user's."""
+class PlaceFinder(dict[int, Place]):
+    """Tells which op's entry a line lies in; aliases point into entries other than their user's."""
 
     def __init__(self, schema: model.Schema) -> None:
         super().__init__()
         self._file = schema.path
         self._lines = [op.line for op in schema.ops]
         self._names = [op.name for op in schema.ops]
-        self._by_line: dict[int, Place] = {}
 
-    def __missing__(self, span: model.Span) -> Place:
-        self[span] = place = self._by_line.get(span.line) or self._find(span.line)
-        return place
-
-    def _find(self, line: int) -> Place:
+    def __missing__(self, line: int) -> Place:
         index = max(0, bisect_right(self._lines, line) - 1)
         entry, offset = self._names[index], line - self._lines[index]
         text = f"{self._file}: {entry}, line {offset + 1} of the entry"
-        self._by_line[line] = place = Place(self._file, entry, offset, text)
+        self[line] = place = Place(self._file, entry, offset, text)
         return place
 
 
@@ -222,14 +217,14 @@ def make_plan(schema: model.Schema, shards: int) -> Plan:
     # Aliased rows are one object, and are planned once.
     rows = {id(op.rows): op.rows for op in schema.ops}
     row_plans = {
-        key: tuple(RowPlan(row, places[row.span]) for row in op_rows) for key, op_rows in rows.items()
+        key: tuple(RowPlan(row, places[row.origin.line]) for row in op_rows) for key, op_rows in rows.items()
     }
     ops = tuple(
         OpPlan(
             op=op,
             schema=schema,
             shard=shard_of(op.name, shards),
-            place=places[model.Span(op.line, 1)],
+            place=places[op.line],
             rows=row_plans[id(op.rows)],
             places=places,
         )

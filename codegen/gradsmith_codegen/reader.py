@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from . import faults, grammar, vocabulary
 from .checks import check
@@ -24,15 +24,16 @@ from .model import (
     Op,
     Row,
     Schema,
-    Span,
     Symbol,
     Tensor,
 )
 from .parts import PartReader
-from .values import Entries, NodeSpans
+from .values import Entries, Entry, Nameless
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
+_NO_PARAMETERS = dict.fromkeys(vocabulary.TYPES)
 _TYPE_PARAMETER = re.compile(r"T[0-9]*\Z")
 
 
@@ -71,9 +72,7 @@ class _DocumentReader(PartReader):
         version = self._version(entries)
         if version not in (None, vocabulary.SCHEMA_VERSION):
             return None
-        self.known_keys(
-            entries, "the schema", Span(root.start.line + 1, root.start.column + 1), vocabulary.SCHEMA
-        )
+        self.known_keys(entries, "the schema", Nameless(root, entries), vocabulary.SCHEMA)
         drafts = self._ops(entries["ops"][1]) if "ops" in entries else []
         return Document(name, version or 0, self._domain(entries), self._since_version(entries), drafts)
 
@@ -126,15 +125,15 @@ class _OpReader:
         self._entries = entries
         self._broken: set[str] = set()
         self._owner = "this operator"
-        self._span = Span(node.start.line + 1, node.start.column + 1)
+        self._origin: Entry = Nameless(node, entries)
 
     def draft(self) -> Draft:
         reader, part = self._reader, self._part
-        name = part("name", lambda node, _: reader.text(node, "'name' of an operator", "a name"), "")
+        name = part("name", reader.name, "")
         if name:
             self._owner = f"operator '{name}'"
-            self._span = self._entries["name"][1].span
-        self._broken |= reader.known_keys(self._entries, self._owner, self._span, vocabulary.OP)
+            self._origin = Entry(self._entries["name"][1], self._entries)
+        self._broken |= reader.known_keys(self._entries, self._owner, self._origin, vocabulary.OP)
         no_tensors: tuple[Tensor, ...] = ()
         inputs = part("inputs", reader.inputs, no_tensors)
         outputs = part("outputs", reader.outputs, no_tensors)
@@ -148,8 +147,8 @@ class _OpReader:
         self._check_types(inputs + outputs, rows)
         op = Op(
             name=name,
-            doc=part("doc", lambda node, _: reader.sentence(node), ""),
-            span=self._span,
+            doc=part("doc", reader.op_doc, ""),
+            origin=self._origin,
             line=self._node.start.line + 1,
             kernel=part("kernel", reader.kernel, ""),
             backends=part("backends", reader.backends, ()),
@@ -160,15 +159,21 @@ class _OpReader:
             rows=rows,
             cases=self._cases(inputs + outputs, attributes),
             gradient_of=part("gradient_of", reader.forward, ""),
-            spans=NodeSpans(self._entries),
         )
         return Draft(_with_ordered_rows(op), self._broken, declared)
 
-    def _part(self, key: str, read: Callable[[Node, str], T], default: T) -> T:
+    def _part(
+        self,
+        key: str,
+        read: Callable[Concatenate[Node, str, P], T],
+        default: T,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
         if key not in self._entries:
             return default
         before = self._reader.fault_count
-        value = read(self._entries[key][1], self._owner)
+        value = read(self._entries[key][1], self._owner, *args, **kwargs)
         if self._reader.fault_count != before:
             self._broken.add(key)
         return value
@@ -177,7 +182,7 @@ class _OpReader:
         """A type is an element type, or a parameter: some row binds it, or it looks like one."""
         if "rows" in self._broken:
             return
-        known = dict.fromkeys(parameter for row in rows for parameter, _ in row.types) | vocabulary.TYPES
+        known = {parameter: None for row in rows for parameter, _ in row.types} | _NO_PARAMETERS
         for tensor in tensors:
             if tensor.type and tensor.type not in known and not _TYPE_PARAMETER.match(tensor.type):
                 self._reader.report(faults.unknown_type(tensor.at("type"), tensor.type, known))
@@ -187,14 +192,14 @@ class _OpReader:
         """Not read where it is not sure which keys a case may have."""
         if self._broken & {"inputs", "outputs", "attributes"}:
             return ()
-        names = tuple(dict.fromkeys(tensor.name for tensor in tensors))
-        return self._part("cases", lambda node, owner: self._reader.cases(node, owner, names, attributes), ())
+        names = tuple(dict.fromkeys([tensor.name for tensor in tensors]))
+        return self._part("cases", self._reader.cases, (), names, attributes)
 
 
 def _with_ordered_rows(op: Op) -> Op:
     """The rows get their types in the order of the op's type parameters; what is none of them comes last."""
     parameters = op.type_parameters
-    if all(tuple(name for name, _ in row.types) == parameters for row in op.rows):
+    if all(tuple([name for name, _ in row.types]) == parameters for row in op.rows):
         return op
     rank = {name: index for index, name in enumerate(parameters)}
 
@@ -217,7 +222,7 @@ def _with_like_shapes(
         origin, steps = tensor, 0
         while origin.like and origin.like in by_name and steps < len(tensors):
             origin, steps = by_name[origin.like], steps + 1
-        return replace(tensor, shape=origin.shape) if tensor.like else tensor
+        return tensor.shaped_like(origin) if tensor.like else tensor
 
     return tuple(map(shaped, inputs)), tuple(map(shaped, outputs))
 
@@ -226,8 +231,8 @@ def _symbols(tensors: tuple[Tensor, ...], declared: dict[str, Symbol]) -> tuple[
     """In order of first use; a scalar symbol needs no declaration."""
     symbols: dict[str, Symbol] = {}
     for tensor in tensors:
-        for dim in tensor.shape:
-            if dim.symbol and dim.symbol not in symbols:
-                known = declared.get(dim.symbol)
-                symbols[dim.symbol] = known or Symbol(dim.symbol, dim.is_list, dim.span)
+        for dim, place in zip(tensor.shape, tensor.dim_places, strict=False):
+            name = dim.symbol
+            if name and name not in symbols:
+                symbols[name] = declared.get(name) or Symbol(name, dim.is_list, Entry(place, {}))
     return tuple(symbols.values())

@@ -3,38 +3,74 @@ not there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar, cast
+from collections.abc import Callable, Set
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from . import faults, scalars
 from .diagnostics import Diagnostic
-from .loader import Invalid, Node, Scalar, Sequence
-from .loader import Mapping as MappingNode
-from .model import Span
+from .loader import Invalid, Mapping, Node, Quoted, Scalar, Sequence
+from .model import Span, Spanned
 from .vocabulary import Keys
 
+P = ParamSpec("P")
 T = TypeVar("T")
 NumberFault = Callable[[Span | None, str, str, str], Diagnostic]
 
 Entries = dict[str, tuple[Scalar, Node]]  # a mapping's: the key's node and the value's
 
 
-class NodeSpans(Mapping[str, Span]):
-    """The spans of a mapping's values, worked out when one is asked for."""
+class Entry:
+    """The `Origin` of a noun: the node of its name, and what its entry holds.
 
-    __slots__ = ("_entries",)
+    The line is kept, not asked of the node: processes that render would otherwise look at most nodes, and
+    each get a copy of the memory that holds them.
+    """
 
-    def __init__(self, entries: Entries) -> None:
+    __slots__ = ("_entries", "_name", "line")
+
+    def __init__(self, name: Spanned, entries: Entries) -> None:
+        self._name = name
         self._entries = entries
+        self.line = name.line
 
-    def __getitem__(self, key: str) -> Span:
-        return self._entries[key][1].span
+    @property
+    def span(self) -> Span:
+        return self._name.span
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+    def at(self, key: str) -> Span:
+        return self._entries[key][1].span if key in self._entries else self.span
 
-    def __len__(self) -> int:
-        return len(self._entries)
+
+class Nameless(Entry):
+    """An entry that lacks a name; the node is all of it."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Node, entries: Entries) -> None:
+        super().__init__(node, entries)
+        self._node = node
+
+    @property
+    def span(self) -> Span:
+        return self._node.first
+
+
+def quick_text(node: Node) -> str:
+    """A word or quoted text; empty for all that needs a closer look."""
+    if type(node) is Scalar:
+        return node.value if scalars.is_word(node.value) else ""
+    return node.value if type(node) is Quoted else ""
+
+
+def quick_integers(node: Node) -> tuple[int, ...] | None:
+    """A list of small numbers, as most are; None for all that needs a closer look."""
+    if type(node) is not Sequence:
+        return None
+    try:
+        values = [_DIGITS[item.value] for item in node.items if type(item) is Scalar]
+    except KeyError:
+        return None
+    return tuple(values) if len(values) == len(node.items) else None
 
 
 def describe(node: Node) -> str:
@@ -68,13 +104,23 @@ class ValueReader:
         else:
             self.report(faults.wrong_kind(node.span, owner, expected, describe(node)))
 
-    def once(self, key: object, read: Callable[[], T]) -> T:
-        """The result of `read`, kept under `key`. Its faults are reported once and count for each who
-        asks."""
+    def once(
+        self,
+        what: object,
+        node: Node,
+        read: Callable[Concatenate[Node, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """What `read` makes of the node. Of one that aliases share it is kept under `what`; its faults are
+        reported once and count for each who asks."""
+        if not node.shared:
+            return read(node, *args, **kwargs)
+        key = (what, id(node))
         known = self._results.get(key)
         if known is None:
             before = self.fault_count
-            result = read()
+            result = read(node, *args, **kwargs)
             self._results[key] = (result, self.fault_count - before)
             return result
         self.fault_count += known[1]
@@ -83,18 +129,27 @@ class ValueReader:
     # -- Scalars ---
 
     def text(self, node: Node, owner: str, expected: str = "text") -> str:
-        if type(node) is not Scalar or (node.plain and not node.value):
-            self.report_kind(node, owner, expected)
-            return ""
-        if node.plain and not scalars.is_word(node.value):
+        if type(node) is Scalar and node.value:
+            if scalars.is_word(node.value):
+                return node.value
             self.report(faults.yaml_surprise(node.span, scalars.misread_word(node.value)))
+        elif type(node) is Quoted:
+            return node.value
+        else:
+            self.report_kind(node, owner, expected)
+        return ""
+
+    def word_at(self, key: str, entries: Entries, owner: str, expected: str = "a name") -> str:
+        """The text of an entry; empty where it is absent."""
+        if key not in entries:
             return ""
-        return node.value
+        node = entries[key][1]
+        return quick_text(node) or self.text(node, f"'{key}' of {owner}", expected)
 
     def sentence(self, node: Node) -> str:
         """Documentation: a line of text."""
         before = self.fault_count
-        text = self.text(node, "'doc'")
+        text = quick_text(node) or self.text(node, "'doc'")
         if self.fault_count == before:
             problem = _sentence_problem(text)
             if problem:
@@ -102,7 +157,7 @@ class ValueReader:
         return text
 
     def boolean(self, node: Node, owner: str) -> bool:
-        if type(node) is Scalar and node.plain:
+        if type(node) is Scalar:
             try:
                 return scalars.boolean(node.value)
             except scalars.Surprise as surprise:
@@ -122,7 +177,7 @@ class ValueReader:
     def _number(
         self, node: Node, owner: str, read: Callable[[str], T], expected: str, fault: NumberFault
     ) -> T | None:
-        if type(node) is Scalar and node.plain and node.value:
+        if type(node) is Scalar and node.value:
             try:
                 return read(node.value)
             except scalars.Surprise as surprise:
@@ -147,6 +202,9 @@ class ValueReader:
         self, node: Node, owner: str, fault: NumberFault = faults.bad_number
     ) -> tuple[int, ...] | None:
         """A list of integers; None where the list or any of its entries is none."""
+        quick = quick_integers(node)
+        if quick is not None:
+            return quick
         if type(node) is not Sequence:
             if isinstance(node, Invalid):
                 self.fault_count += 1
@@ -155,42 +213,40 @@ class ValueReader:
             return None
         values: list[int] = []
         for item in node.items:
-            if type(item) is Scalar and item.plain and item.value in _DIGITS:  # the common case, quickly
-                values.append(_DIGITS[item.value])
-                continue
             value = self.integer(item, f"an entry of {owner}", fault)
             if value is None:
                 return None
             values.append(value)
         return tuple(values)
 
-    def words(self, node: Node, owner: str) -> list[tuple[str, Span]]:
+    def words(self, node: Node, owner: str) -> dict[str, Node]:
         """A list of words without repetition."""
-        seen: dict[str, Span] = {}
+        seen: dict[str, Node] = {}
         for item in self.items(node, owner, "a list of words"):
-            word = self.text(item, f"an entry of {owner}", "a word")
+            word = quick_text(item) or self.text(item, f"an entry of {owner}", "a word")
             if word in seen:
                 repeated = faults.repeated_entry(item.span, word, owner)
-                self.report(repeated.noting("first given here", seen[word]))
+                self.report(repeated.noting("first given here", seen[word].span))
             elif word:
-                seen[word] = item.span
-        return list(seen.items())
+                seen[word] = item
+        return seen
 
     # -- Mappings ---
 
     def entries(self, node: Node, owner: str) -> Entries:
         """A mapping's entries, those of `<<` included."""
-        if type(node) is not MappingNode:
+        if type(node) is not Mapping:
             self.report_kind(node, owner, "a mapping")
             return {}
-        return self.once(("entries", id(node)), lambda: self._read_entries(node))
+        return _quick_entries(node) or self.once("entries", node, self._read_entries)
 
-    def _read_entries(self, node: MappingNode) -> Entries:
+    def _read_entries(self, node: Node) -> Entries:
         own: Entries = {}
         merged: Entries = {}
         merge_key: Scalar | None = None
-        for key, value in zip(node.items[::2], node.items[1::2], strict=True):
-            if type(key) is not Scalar:
+        items = cast(Mapping, node).items
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            if not isinstance(key, Scalar):
                 self.report_kind(key, "a key", "a word")
                 continue
             text = key.value
@@ -215,7 +271,7 @@ class ValueReader:
         """The entries that `<<` brings; where several mappings have a key, the first wins."""
         merged: Entries = {}
         for source in reversed(node.items if type(node) is Sequence else [node]):
-            if type(source) is MappingNode:
+            if type(source) is Mapping:
                 merged.update(self.entries(source, ""))
             elif isinstance(source, Invalid):
                 self.fault_count += 1
@@ -223,11 +279,11 @@ class ValueReader:
                 self.report(faults.bad_merge(source.span, describe(source)))
         return merged
 
-    def known_keys(self, entries: Entries, owner: str, span: Span, keys: Keys) -> set[str]:
+    def known_keys(self, entries: Entries, owner: str, place: Spanned, keys: Keys) -> Set[str]:
         """Reports keys that are unknown or missing. Returns those that are absent and should not be: a
         missing key, or one that an unknown key is likely meant to be."""
-        if keys.fit(entries.keys()):
-            return set()
+        if keys.fit(entries):
+            return _NO_KEYS
         absent = {key for key in keys.required if key not in entries}
         unknown = [key for key in entries if key not in keys]
         candidates = [key for key in keys.all if key not in entries]
@@ -240,11 +296,22 @@ class ValueReader:
         if missing and (
             len(strange) < len(entries) or not entries
         ):  # where all are strange, something else is meant altogether
-            self.report(faults.missing_key(span, missing, owner))
+            self.report(faults.missing_key(place.span, missing, owner))
         return absent | {key for key in meant.values() if key}
 
 
 _DIGITS = {str(value): value for value in range(1000)}
+_NO_KEYS: frozenset[str] = frozenset()
+
+
+def _quick_entries(node: Mapping) -> Entries:
+    """A mapping's entries where all keys are words, each is there once and none is `<<`; else nothing."""
+    keys, values = node.items[::2], node.items[1::2]
+    entries = {
+        key.value: (key, value) for key, value in zip(keys, values, strict=True) if type(key) is Scalar
+    }
+    sound = len(entries) == len(keys) and "<<" not in entries and all(map(scalars.is_word, entries))
+    return entries if sound else {}
 
 
 def _sentence_problem(text: str) -> str:

@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
 
 from .model import TYPE_ALIASES, AttributeKind, Backend, DataType, Layout
 
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True)
 class Keys:
     """What a mapping may hold. Both in the order in which one would write them."""
 
-    required: tuple[str, ...]
-    optional: tuple[str, ...] = ()
+    __slots__ = ("_known", "_needed", "all", "optional", "required")
 
-    @cached_property
-    def all(self) -> tuple[str, ...]:
-        return self.required + self.optional
-
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        return frozenset(self.all)
+    def __init__(self, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
+        self.required = required
+        self.optional = optional
+        self.all = required + optional
+        self._known = frozenset(self.all)
+        self._needed = frozenset(required)
 
     def __contains__(self, key: object) -> bool:
         return key in self._known
 
-    def fit(self, given: Set[str]) -> bool:
+    def fit(self, given: Mapping[str, object]) -> bool:
         """None is unknown and none that must be there is missing."""
-        return given <= self._known and given >= self._needed
-
-    @cached_property
-    def _needed(self) -> frozenset[str]:
-        return frozenset(self.required)
+        return self._known.issuperset(given) and given.keys() >= self._needed
 
 
 SCHEMA = Keys(("schema_version", "domain", "since_version", "ops"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gradsmith_codegen.model import Schema, Span
+from gradsmith_codegen.model import Schema
 from gradsmith_codegen.plan import PlaceFinder, make_plan
 from gradsmith_codegen.render import artefacts, render
 from schemas import SCALE, edited, load
@@ -30,7 +30,7 @@ def stub(schema: Schema, op: str) -> str:
 
 def test_a_place_is_told_from_the_entry_that_holds_it() -> None:
     places = PlaceFinder(two_ops())
-    told = {line: str(places[Span(line, 7)]) for line in (5, 19, 20, 21, 22)}
+    told = {line: str(places[line]) for line in (5, 19, 20, 21, 22)}
     assert told == {
         5: "ops.yaml: Scale, line 1 of the entry",
         19: "ops.yaml: Scale, line 15 of the entry",

@@ -7,7 +7,6 @@ that build on what is at fault.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 
 from ..diagnostics import Diagnostic
@@ -23,19 +22,22 @@ MODULES = (names, types, shapes, attributes, gradients, cases)
 def check(document: Document) -> tuple[Schema, list[Diagnostic]]:
     """Runs all checks. The schema's cases have the shapes of all tensors, where these could be worked out."""
     diagnostics = [finding for rule in SCHEMA_RULES for finding in rule.run(document)]
+    scopes = _scopes(document)
+    for rule in sorted(OP_RULES, key=lambda rule: rule.rule.id):
+        diagnostics += rule.run(scopes)
+    ops = tuple([scope.draft.op.with_cases(scope.evaluated_cases.cases) for scope in scopes])
+    schema = Schema(document.name, document.version, document.domain, document.since_version, ops)
+    return schema, diagnostics
+
+
+def _scopes(document: Document) -> list[Scope]:
     evaluator = CaseEvaluator()
     enums = {a.enum: a for draft in reversed(document.drafts) for a in reversed(draft.op.attributes)}
     drafts_by_name = {draft.op.name: draft for draft in reversed(document.drafts) if draft.op.name}
-    scopes = [
+    return [
         Scope(draft, document, drafts_by_name, last_line, enums, evaluator)
         for draft, last_line in zip(document.drafts, _last_lines(document), strict=True)
     ]
-    for rule in sorted(OP_RULES, key=lambda rule: rule.rule.id):
-        for scope in scopes:
-            diagnostics += rule.run(scope)
-    ops = tuple(replace(scope.draft.op, cases=scope.evaluated_cases.cases) for scope in scopes)
-    schema = Schema(document.name, document.version, document.domain, document.since_version, ops)
-    return schema, diagnostics
 
 
 def _last_lines(document: Document) -> list[float]:

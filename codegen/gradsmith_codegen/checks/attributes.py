@@ -12,7 +12,7 @@ from .registry import SHAPES, Finding, Scope, op_rule
 from .values import choice_problem, range_problem
 
 
-@op_rule("G402", needs=("attributes",), blames=("attributes",))
+@op_rule("G402", needs=("attributes",), blames=("attributes",), looks_at="attributes")
 def empty_range(op: Op, scope: Scope) -> Iterator[Finding]:
     """An attribute's `min` is greater than its `max`."""
     for attribute in op.attributes:
@@ -26,7 +26,7 @@ def empty_range(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(message, attribute.at("min"), (note,))
 
 
-@op_rule("G403", needs=("attributes",), blames=("attributes",))
+@op_rule("G403", needs=("attributes",), blames=("attributes",), looks_at="attributes")
 def different_choices(op: Op, scope: Scope) -> Iterator[Finding]:
     """An enum attribute's choices are not the C++ enum's enumerators in order, or differ from those of
     another attribute of the same enum."""
@@ -42,7 +42,7 @@ def different_choices(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(message, attribute.at("choices"), (note,))
 
 
-@op_rule("G404", needs=("attributes",), blames=("attributes",))
+@op_rule("G404", needs=("attributes",), blames=("attributes",), looks_at="attributes")
 def default_out_of_range(op: Op, scope: Scope) -> Iterator[Finding]:
     """An attribute's default is out of its range, or a list of more than 8."""
     for attribute in op.attributes:
@@ -51,7 +51,7 @@ def default_out_of_range(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(f"the default of attribute '{attribute.name}' {problem}", attribute.at("default"))
 
 
-@op_rule("G405", needs=("attributes",), blames=("attributes",))
+@op_rule("G405", needs=("attributes",), blames=("attributes",), looks_at="attributes")
 def default_no_choice(op: Op, scope: Scope) -> Iterator[Finding]:
     """An enum attribute's default is none of its choices."""
     for attribute in op.attributes:

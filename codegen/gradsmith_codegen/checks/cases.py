@@ -13,7 +13,7 @@ from .values import choice_problem, range_problem
 _SHAPES_AND_ATTRIBUTES = (*SHAPES, "attributes")
 
 
-@op_rule("G601")
+@op_rule("G601", looks_at="cases")
 def duplicate_case(op: Op, scope: Scope) -> Iterator[Finding]:
     """Two cases of an operator have the same name."""
     first: dict[str, Case] = {}
@@ -28,17 +28,19 @@ def duplicate_case(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G602", needs=("attributes",))
 def value_out_of_range(op: Op, scope: Scope) -> Iterator[Finding]:
     """A case gives an attribute a number out of its range, or a list of more than 8."""
-    yield from _value_problems(op, range_problem)
+    yield from _value_problems(op, scope, range_problem)
 
 
 @op_rule("G603", needs=("attributes",))
 def value_no_choice(op: Op, scope: Scope) -> Iterator[Finding]:
     """A case gives an enum attribute a value that is none of its choices."""
-    yield from _value_problems(op, choice_problem)
+    yield from _value_problems(op, scope, choice_problem)
 
 
-def _value_problems(op: Op, find: Callable[[Attribute, AttributeValue], str]) -> Iterator[Finding]:
-    attributes = {attribute.name: attribute for attribute in op.attributes}
+def _value_problems(
+    op: Op, scope: Scope, find: Callable[[Attribute, AttributeValue], str]
+) -> Iterator[Finding]:
+    attributes = scope.attributes
     for case in op.cases:
         for name, value in case.attributes:
             problem = find(attributes[name], value)
@@ -60,7 +62,7 @@ def _rule_finding(op: Op, case: Case, problem: Problem) -> Finding:
 
 def _case_finding(case: Case, problem: Problem) -> Finding:
     notes: tuple[Note, ...] = ()
-    if problem.other and problem.other in case.spans and problem.other != problem.key:
+    if problem.other and problem.other != problem.key:
         notes = (Note(f"because of '{problem.other}'", case.at(problem.other)),)
     span = case.at(problem.key) if problem.key else case.span
     return Finding(f"case '{case.name}': {problem.message}", span, notes)

@@ -27,15 +27,35 @@ class CaseEvaluator:
 
     def __init__(self) -> None:
         self._signatures: dict[object, int] = {}
+        self._attribute_signatures: dict[int, object] = {}  # by the attributes' id: many are aliased
         self._evaluated: dict[tuple[int, int], EvaluatedCases] = {}
         self._shapes: dict[object, Shapes | Problem] = {}
 
     def evaluate(self, op: Op) -> EvaluatedCases:
-        signature = self._signatures.setdefault(_signature(op), len(self._signatures))
+        signature = self._signatures.setdefault(self._signature(op), len(self._signatures))
         key = (signature, id(op.cases))  # aliased cases are one object
         if key not in self._evaluated:
             self._evaluated[key] = self._evaluate(op, signature)
         return self._evaluated[key]
+
+    def _signature(self, op: Op) -> object:
+        """All of an operator that the shapes of its cases depend on."""
+        attributes = self._attribute_signatures.get(id(op.attributes))
+        if attributes is None:
+            attributes = _attributes_signature(op.attributes)
+            self._attribute_signatures[id(op.attributes)] = attributes
+        return (
+            op.kernel,
+            tuple([(tensor.name, tensor.shape.text) for tensor in op.inputs]),
+            tuple([(tensor.name, tensor.shape.text) for tensor in op.outputs]),
+            tuple(
+                [
+                    (s.name, s.min_length, s.max_length, s.length_of, s.multiple_of, s.rule and s.rule.text)
+                    for s in op.symbols
+                ]
+            ),
+            attributes,
+        )
 
     def _evaluate(self, op: Op, signature: int) -> EvaluatedCases:
         attributes = {attribute.name: attribute for attribute in op.attributes}
@@ -72,17 +92,8 @@ def _shapes_or_problem(op: Op, case: Case) -> Shapes | Problem:
 
 
 def _with_shapes(case: Case, shapes: Shapes) -> Case:
-    return Case(case.name, case.shapes, case.attributes, case.layout, case.span, shapes, case.spans)
+    return Case(case.name, case.shapes, case.attributes, case.layout, case.origin, shapes)
 
 
-def _signature(op: Op) -> object:
-    """All of an operator that the shapes of its cases depend on."""
-    return (
-        op.kernel,
-        tuple((tensor.name, tuple(dim.text for dim in tensor.shape)) for tensor in op.inputs + op.outputs),
-        tuple(
-            (s.name, s.min_length, s.max_length, s.length_of, s.multiple_of, s.rule and s.rule.text)
-            for s in op.symbols
-        ),
-        tuple((a.name, a.default, a.minimum, a.maximum, a.choices, a.length) for a in op.attributes),
-    )
+def _attributes_signature(attributes: tuple[Attribute, ...]) -> object:
+    return tuple([(a.name, a.default, a.minimum, a.maximum, a.choices, a.length) for a in attributes])

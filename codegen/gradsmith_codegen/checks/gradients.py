@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..diagnostics import Note
 from ..faults import did_you_mean, listing
-from ..model import DimKind, Op, Tensor
+from ..model import Dim, DimKind, Op, Tensor
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 
@@ -107,9 +107,10 @@ def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
         return
     inputs = {tensor.name: tensor for tensor in forward.inputs}
     outputs = {tensor.name: tensor for tensor in forward.outputs}
+    either = inputs | outputs
     renaming = _Renaming()
     differing: set[str] = set()
-    pairs = [(t, outputs[t.gradient_of] if t.gradient_of else (inputs | outputs)[t.name]) for t in op.inputs]
+    pairs = [(t, outputs[t.gradient_of] if t.gradient_of else either[t.name]) for t in op.inputs]
     pairs += [(t, inputs[t.gradient_of]) for t in op.outputs if t.gradient_of]
     for tensor, original in pairs:
         if tensor.type != original.type:
@@ -136,12 +137,7 @@ class _Renaming:
         if len(gradient.shape) != len(forward.shape):
             return False
         for ours, theirs in zip(gradient.shape, forward.shape, strict=True):
-            if (ours.kind, ours.is_list, ours.constant, ours.divisor) != (
-                theirs.kind,
-                theirs.is_list,
-                theirs.constant,
-                theirs.divisor,
-            ):
+            if ours is not theirs and _but_for_symbol(ours) != _but_for_symbol(theirs):
                 return False
             if ours.kind is not DimKind.CONSTANT and not self._same(ours.symbol, theirs.symbol):
                 return False
@@ -152,6 +148,10 @@ class _Renaming:
             self._forward.setdefault(gradient, forward) == forward
             and self._gradient.setdefault(forward, gradient) == gradient
         )
+
+
+def _but_for_symbol(dim: Dim) -> tuple[object, ...]:
+    return (dim.kind, dim.is_list, dim.constant, dim.divisor)
 
 
 @op_rule("G508", needs=("attributes", "gradient_of"))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from .. import grammar
 from ..diagnostics import Note
 from ..draft import Document
-from ..model import Located, Op, Span
+from ..model import Located, Op
 from ..plan import snake_case
 from ..vocabulary import CASE, TYPES
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule, schema_rule
@@ -88,7 +88,7 @@ def _identifiers(op: Op, scope: Scope) -> Iterator[tuple[str, str, Located, str]
         yield "input", tensor.name, tensor, ""
     for tensor in op.outputs:
         yield "output", tensor.name, tensor, ""
-    for tensor in op.inputs + op.outputs:
+    for tensor in scope.tensors:
         if tensor.type and tensor.type not in TYPES:
             yield "type parameter", tensor.type, tensor, "type"
     for symbol in scope.draft.declared.values():
@@ -104,13 +104,18 @@ def _identifiers(op: Op, scope: Scope) -> Iterator[tuple[str, str, Located, str]
 @op_rule("G103")
 def row_and_case_names(op: Op, scope: Scope) -> Iterator[Finding]:
     """The name of a row or a case is not of the form `half_float_stats`, which names tests."""
-    named = [("row", row.name, row.span) for row in op.rows]
-    named += [("case", case.name, case.span) for case in op.cases]
-    for kind, name, span in named:
-        if not _LOWER_NAME.match(name):
-            yield Finding(f"'{name}' is no {kind} name; expected lower-case words joined by '_'", span)
-        elif len(name) > MAX_NAME:
-            yield Finding(f"{kind} name '{name}' has more than {MAX_NAME} characters", span)
+    for kind, nouns in (("row", op.rows), ("case", op.cases)):
+        for noun in nouns:
+            problem = _lower_name_problem(kind, noun.name)
+            if problem:
+                yield Finding(problem, noun.span)
+
+
+@functools.lru_cache(maxsize=4096)
+def _lower_name_problem(kind: str, name: str) -> str:
+    if not _LOWER_NAME.match(name):
+        return f"'{name}' is no {kind} name; expected lower-case words joined by '_'"
+    return f"{kind} name '{name}' has more than {MAX_NAME} characters" if len(name) > MAX_NAME else ""
 
 
 @schema_rule("G104")
@@ -151,31 +156,29 @@ def colliding_ops(document: Document) -> Iterator[Finding]:
 @op_rule("G106", needs=(*SHAPES, "attributes"))
 def clashes(op: Op, scope: Scope) -> Iterator[Finding]:
     """Two things of one operator have a name that the generated C++, or a test case, could not tell apart."""
-    tensors = {tensor.name: tensor for tensor in reversed(op.inputs + op.outputs)}
+    tensors = {tensor.name: tensor for tensor in reversed(scope.tensors)}
     parameters = {tensor.type: tensor for tensor in tensors.values()}
     symbols = {symbol.name: symbol for symbol in op.symbols}
     enums = {attribute.enum: attribute for attribute in op.attributes if attribute.enum}
     of_attributes: Rivals = (("tensor", tensors, ""), ("symbol", symbols, ""), ("enum", enums, "enum"))
     of_tensors: Rivals = (("type parameter", parameters, "type"),)
-    for attribute in op.attributes:
-        yield from _clash("attribute", attribute.name, attribute.span, of_attributes)
-    for name, tensor in tensors.items():
-        yield from _clash("tensor", name, tensor.span, of_tensors)
+    yield from _clashes("attribute", scope.attributes, of_attributes)
+    yield from _clashes("tensor", tensors, of_tensors)
 
 
 # Kinds of things whose names another thing may not have, and the key of their entry where the name stands.
 Rivals = tuple[tuple[str, Mapping[str, Located], str], ...]
 
 
-def _clash(kind: str, name: str, span: Span, rivals: Rivals) -> Iterator[Finding]:
-    if name in CASE:
-        yield Finding(f"no {kind} can be called '{name}', which is a key of every case", span)
-        return
-    for rival_kind, nouns, key in rivals:
-        if name in nouns:
-            note = Note(f"the {rival_kind}", nouns[name].at(key))
-            yield Finding(f"{kind} '{name}' has the name of {_a(rival_kind)}", span, (note,))
-            return
+def _clashes(kind: str, nouns: Mapping[str, Located], rivals: Rivals) -> Iterator[Finding]:
+    taken = set(CASE.all).union(*[others for _, others, _ in rivals])
+    for name in nouns:
+        if name in CASE:
+            yield Finding(f"no {kind} can be called '{name}', which is a key of every case", nouns[name].span)
+        elif name in taken:
+            rival_kind, others, key = next(rival for rival in rivals if name in rival[1])
+            note = Note(f"the {rival_kind}", others[name].at(key))
+            yield Finding(f"{kind} '{name}' has the name of {_a(rival_kind)}", nouns[name].span, (note,))
 
 
 def _a(kind: str) -> str:

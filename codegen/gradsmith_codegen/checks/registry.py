@@ -7,13 +7,13 @@ keeps quiet about that operator. A finding may in turn make parts faulty for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..diagnostics import Diagnostic, Note, Rule, Severity, register
 from ..draft import Document, Draft
-from ..model import Attribute, Op, Span
+from ..model import Attribute, Dim, Op, Span, Spanned, Tensor
 from .evaluation import CaseEvaluator, EvaluatedCases
 
 TENSORS = ("inputs", "outputs")
@@ -39,6 +39,30 @@ class Scope:
     evaluator: CaseEvaluator
 
     @cached_property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Inputs, then outputs."""
+        return self.draft.op.inputs + self.draft.op.outputs
+
+    @cached_property
+    def dims(self) -> list[tuple[Dim, Spanned]]:
+        """Every entry of a shape that a tensor has for itself, and where it stands."""
+        return [entry for tensor in self.tensors for entry in tensor.own_dims]
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """Symbols in the shapes of inputs that must be there."""
+        return _symbols([tensor for tensor in self.draft.op.inputs if not tensor.optional])
+
+    @cached_property
+    def optionally_bound(self) -> frozenset[str]:
+        """Symbols in the shapes of inputs that may be absent."""
+        return _symbols([tensor for tensor in self.draft.op.inputs if tensor.optional])
+
+    @cached_property
+    def attributes(self) -> dict[str, Attribute]:
+        return {attribute.name: attribute for attribute in self.draft.op.attributes}
+
+    @cached_property
     def type_parameters(self) -> tuple[str, ...]:
         return self.draft.op.type_parameters
 
@@ -61,6 +85,10 @@ class Scope:
         return EvaluatedCases(self.draft.op.cases, ())
 
 
+def _symbols(tensors: list[Tensor]) -> frozenset[str]:
+    return frozenset().union(*[tensor.shape.symbols for tensor in tensors])
+
+
 OpCheck = Callable[[Op, Scope], Iterator[Finding]]
 SchemaCheck = Callable[[Document], Iterator[Finding]]
 
@@ -71,12 +99,24 @@ class OpRule:
     function: OpCheck
     needs: tuple[str, ...]
     blames: tuple[str, ...]
+    looks_at: str
 
-    def run(self, scope: Scope) -> list[Diagnostic]:
-        draft = scope.draft
-        if not draft.broken.isdisjoint(self.needs):
-            return []
-        return [self._diagnostic(finding, scope) for finding in self.function(draft.op, scope)]
+    def run(self, scopes: Sequence[Scope]) -> Iterator[Diagnostic]:
+        function, needs, looks_at = self.function, self.needs, self.looks_at
+        sound: set[int] = set()  # parts, perhaps of several operators, in which nothing was found
+        for scope in scopes:
+            draft = scope.draft
+            if draft.broken and not draft.broken.isdisjoint(needs):
+                continue
+            if looks_at:
+                part = id(getattr(draft.op, looks_at))
+                if part in sound:
+                    continue
+                sound.add(part)
+            for finding in function(draft.op, scope):
+                if looks_at:
+                    sound.discard(part)
+                yield self._diagnostic(finding, scope)
 
     def _diagnostic(self, finding: Finding, scope: Scope) -> Diagnostic:
         draft = scope.draft
@@ -104,13 +144,14 @@ SCHEMA_RULES: list[SchemaRule] = []
 
 
 def op_rule(
-    rule_id: str, needs: tuple[str, ...] = (), blames: tuple[str, ...] = ()
+    rule_id: str, needs: tuple[str, ...] = (), blames: tuple[str, ...] = (), looks_at: str = ""
 ) -> Callable[[OpCheck], OpCheck]:
-    """Registers a check that looks at one operator."""
+    """Registers a check that looks at one operator: at a single part of it where `looks_at` names one, so
+    that what several operators share by alias need not be looked at for each."""
 
     def decorate(function: OpCheck) -> OpCheck:
         rule = register(rule_id, Severity.ERROR, function.__doc__)
-        OP_RULES.append(OpRule(rule, function, needs, blames))
+        OP_RULES.append(OpRule(rule, function, needs, blames, looks_at))
         return function
 
     return decorate

@@ -7,36 +7,17 @@ from collections.abc import Iterator
 from ..diagnostics import Note
 from ..faults import did_you_mean
 from ..grammar import MAX_RANK, family
-from ..model import AttributeKind, Dim, Op, Span, Symbol, Tensor
+from ..model import AttributeKind, Dim, Op, Spanned, Symbol
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 MAX_SYMBOLS = 16  # ShapeSymbols::kCapacity of the runtime
 
 
-def _dims(op: Op) -> Iterator[tuple[Tensor, Dim]]:
-    """Every entry of a shape that a tensor has for itself."""
-    for tensor in op.inputs + op.outputs:
-        if not tensor.like:
-            for dim in tensor.shape:
-                yield tensor, dim
-
-
-def _bound_by(op: Op, optional: bool) -> set[str]:
-    """Symbols in the shapes of inputs that must be there, or that may be absent."""
-    return {
-        dim.symbol
-        for tensor in op.inputs
-        if tensor.optional is optional
-        for dim in tensor.shape
-        if dim.symbol
-    }
-
-
 @op_rule("G301", needs=TENSORS, blames=("dims",))
 def unknown_like(op: Op, scope: Scope) -> Iterator[Finding]:
     """A tensor is `like` one that the operator does not have."""
-    names = [tensor.name for tensor in op.inputs + op.outputs]
-    for tensor in op.inputs + op.outputs:
+    names = [tensor.name for tensor in scope.tensors]
+    for tensor in scope.tensors:
         if tensor.like and tensor.like not in names:
             hint = did_you_mean(tensor.like, names)
             yield Finding(
@@ -47,9 +28,11 @@ def unknown_like(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G302", needs=SHAPES, blames=("dims",))
 def circular_like(op: Op, scope: Scope) -> Iterator[Finding]:
     """Tensors are `like` each other in a circle, or one is like itself."""
-    tensors = {tensor.name: tensor for tensor in reversed(op.inputs + op.outputs)}
+    tensors = {tensor.name: tensor for tensor in reversed(scope.tensors)}
     reported: set[str] = set()
-    for tensor in op.inputs + op.outputs:
+    for tensor in scope.tensors:
+        if not tensor.like:
+            continue
         path = [tensor.name]
         while tensors[path[-1]].like and tensors[path[-1]].like not in path:
             path.append(tensors[path[-1]].like)
@@ -67,8 +50,8 @@ def circular_like(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G303", needs=SHAPES)
 def like_optional(op: Op, scope: Scope) -> Iterator[Finding]:
     """A tensor is `like` an optional one, whose shape is unknown where it is absent."""
-    tensors = {tensor.name: tensor for tensor in reversed(op.inputs + op.outputs)}
-    for tensor in op.inputs + op.outputs:
+    tensors = {tensor.name: tensor for tensor in reversed(scope.tensors)}
+    for tensor in scope.tensors:
         if tensor.like and tensors[tensor.like].optional:
             note = Note("which is optional", tensors[tensor.like].span)
             message = f"'{tensor.name}' is like '{tensor.like}', which may be absent"
@@ -110,24 +93,28 @@ def in_place_of_optional(op: Op, scope: Scope) -> Iterator[Finding]:
 def undeclared_list(op: Op, scope: Scope) -> Iterator[Finding]:
     """A list symbol, `*D`, has no entry with a `length` under `dims`."""
     reported: set[str] = set()
-    for _, dim in _dims(op):
-        if dim.is_list and dim.symbol not in scope.draft.declared and dim.symbol not in reported:
+    declared = scope.draft.declared
+    for dim, place in scope.dims:
+        if dim.is_list and dim.symbol not in declared and dim.symbol not in reported:
             reported.add(dim.symbol)
-            hint = did_you_mean(dim.symbol, scope.draft.declared) if len(dim.symbol) > 1 else ""
+            hint = did_you_mean(dim.symbol, declared) if len(dim.symbol) > 1 else ""
             message = (
                 f"list symbol '*{dim.symbol}' has no entry under 'dims'{hint or ' that says its length'}"
             )
-            yield Finding(message, dim.span)
+            yield Finding(message, place.span)
 
 
 @op_rule("G307", needs=SHAPES, blames=("dims",))
 def list_and_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
     """A symbol is a list in one place and a single dim in another."""
-    first: dict[str, Symbol | Dim] = dict(scope.draft.declared)
-    for _, dim in _dims(op):
+    first: dict[str, tuple[Symbol | Dim, Spanned]] = {}
+    for name, symbol in scope.draft.declared.items():
+        first[name] = symbol, symbol.origin
+    for entry in scope.dims:
+        dim, place = entry
         if not dim.symbol:
             continue
-        known = first.setdefault(dim.symbol, dim)
+        known, known_place = first.setdefault(dim.symbol, entry)
         if known.is_list is not dim.is_list:
             remedy = (
                 f'write "*{dim.symbol}"'
@@ -135,7 +122,8 @@ def list_and_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
                 else f"write {dim.symbol}, or give it a length under 'dims'"
             )
             message = f"'{dim.symbol}' is {_list_or_single(dim)} here, and not elsewhere; {remedy}"
-            yield Finding(message, dim.span, (Note(f"{_list_or_single(known)} here", known.span),))
+            note = Note(f"{_list_or_single(known)} here", known_place.span)
+            yield Finding(message, place.span, (note,))
 
 
 def _list_or_single(noun: Symbol | Dim) -> str:
@@ -192,7 +180,7 @@ def rule_of_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G312", needs=SHAPES, blames=("dims",))
 def bad_rule_argument(op: Op, scope: Scope) -> Iterator[Finding]:
     """An argument of a shape rule is no symbol that the shape of a required input binds."""
-    bound = _bound_by(op, optional=False)
+    bound = scope.bound
     for symbol in op.symbols:
         for argument in symbol.rule.arguments if symbol.rule else ():
             if argument not in bound:
@@ -215,50 +203,55 @@ def rule_of_other_family(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(message, symbol.at("rule"), (note,))
 
 
+def _ruled(op: Op) -> set[str]:
+    """Symbols that a shape rule computes."""
+    return {symbol.name for symbol in op.symbols if symbol.rule}
+
+
 @op_rule("G314", needs=SHAPES, blames=("dims",))
 def unbound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
     """An output's shape has a symbol that no input has and no rule computes."""
-    known = _bound_by(op, optional=False) | _bound_by(op, optional=True)
-    known |= {symbol.name for symbol in op.symbols if symbol.rule}
+    known = scope.bound | scope.optionally_bound | _ruled(op)
     for tensor in op.outputs:
-        for dim in () if tensor.like else tensor.shape:
+        if tensor.shape.symbols <= known:
+            continue
+        for dim, place in tensor.own_dims:
             if dim.symbol and dim.symbol not in known:
                 hint = did_you_mean(dim.symbol, known) if len(dim.symbol) > 1 else ""
                 where = f"'{dim.symbol}' in the shape of output '{tensor.name}'"
                 message = f"{where} is bound by no input and no rule{hint}"
-                yield Finding(message, dim.span)
+                yield Finding(message, place.span)
 
 
 @op_rule("G315", needs=SHAPES, blames=("dims",))
 def optionally_bound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
     """An output's shape has a symbol that only an optional input binds, which may be absent."""
-    optional = _bound_by(op, optional=True) - _bound_by(op, optional=False)
-    optional -= {symbol.name for symbol in op.symbols if symbol.rule}
-    for tensor in op.outputs:
-        for dim in () if tensor.like else tensor.shape:
+    optional = scope.optionally_bound - scope.bound - _ruled(op)
+    for tensor in op.outputs if optional else ():
+        for dim, place in tensor.own_dims:
             if dim.symbol in optional:
                 binder = next(t for t in op.inputs if any(d.symbol == dim.symbol for d in t.shape))
                 note = Note(f"input '{binder.name}' is optional", binder.span)
                 where = f"'{dim.symbol}' in the shape of output '{tensor.name}'"
                 message = f"{where} is bound only by '{binder.name}', which may be absent"
-                yield Finding(message, dim.span, (note,))
+                yield Finding(message, place.span, (note,))
 
 
 @op_rule("G316", needs=TENSORS, blames=("dims",))
 def two_lists(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape has two list symbols, so that no rank says where one ends."""
-    for tensor in op.inputs + op.outputs:
-        lists = [dim for dim in tensor.shape if dim.is_list]
-        if len(lists) > 1 and not tensor.like:
-            yield Finding(f"the shape of '{tensor.name}' has more than one list symbol", lists[1].span)
+    for tensor in scope.tensors:
+        if len(tensor.shape.lists) > 1 and not tensor.like:
+            second = [place for dim, place in tensor.own_dims if dim.is_list][1]
+            yield Finding(f"the shape of '{tensor.name}' has more than one list symbol", second.span)
 
 
 @op_rule("G317", needs=SHAPES, blames=("dims",))
 def rank_too_high(op: Op, scope: Scope) -> Iterator[Finding]:
     """A tensor may have more than 8 dims."""
     longest = {symbol.name: symbol.max_length for symbol in op.symbols}
-    for tensor in op.inputs + op.outputs:
-        rank = sum(longest[dim.symbol] if dim.is_list else 1 for dim in tensor.shape)
+    for tensor in scope.tensors:
+        rank = len(tensor.shape) + sum([longest[dim.symbol] - 1 for dim in tensor.shape.lists])
         if rank > MAX_RANK and not tensor.like:
             yield Finding(f"'{tensor.name}' may have rank {rank}; the most is {MAX_RANK}", tensor.at("shape"))
 
@@ -266,22 +259,22 @@ def rank_too_high(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G318", needs=(*TENSORS, "attributes"), blames=("dims",))
 def bad_divisor(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape divides by something that is no int attribute with `min: 1` or more."""
-    for _, dim in _dims(op):
+    for dim, place in scope.dims:
         if dim.divisor:
-            yield from _divisor_problem(op, dim.divisor, dim.span)
+            problem = _divisor_problem(scope, dim.divisor)
+            if problem:
+                yield Finding(problem[0], place.span, problem[1])
 
 
-def _divisor_problem(op: Op, name: str, span: Span) -> Iterator[Finding]:
-    attributes = {attribute.name: attribute for attribute in op.attributes}
-    attribute = attributes.get(name)
+def _divisor_problem(scope: Scope, name: str) -> tuple[str, tuple[Note, ...]] | None:
+    attribute = scope.attributes.get(name)
     if not attribute:
-        hint = did_you_mean(name, attributes)
-        yield Finding(f"the divisor '{name}' is no attribute of operator '{op.name}'{hint}", span)
-    elif attribute.kind is not AttributeKind.INT or attribute.minimum is None or attribute.minimum < 1:
-        note = Note("the attribute", attribute.span)
-        yield Finding(
-            f"the divisor '{name}' must be an int attribute with a 'min' of at least 1", span, (note,)
-        )
+        hint = did_you_mean(name, scope.attributes)
+        return f"the divisor '{name}' is no attribute of operator '{scope.draft.op.name}'{hint}", ()
+    if attribute.kind is not AttributeKind.INT or attribute.minimum is None or attribute.minimum < 1:
+        message = f"the divisor '{name}' must be an int attribute with a 'min' of at least 1"
+        return message, (Note("the attribute", attribute.span),)
+    return None
 
 
 @op_rule("G319", needs=SHAPES)
@@ -302,4 +295,6 @@ def bad_multiple_of(op: Op, scope: Scope) -> Iterator[Finding]:
             message = f"symbol '{symbol.name}' is a list of dims, which is no multiple of anything"
             yield Finding(message, symbol.at("multiple_of"))
         elif symbol.multiple_of:
-            yield from _divisor_problem(op, symbol.multiple_of, symbol.at("multiple_of"))
+            problem = _divisor_problem(scope, symbol.multiple_of)
+            if problem:
+                yield Finding(problem[0], symbol.at("multiple_of"), problem[1])

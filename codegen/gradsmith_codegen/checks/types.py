@@ -17,14 +17,15 @@ def unbound_type_parameter(op: Op, scope: Scope) -> Iterator[Finding]:
     """A type parameter is unbound: a tensor has it, and a row gives it no element type."""
     bound = {name for row in op.rows for name, _ in row.types}
     for parameter in scope.type_parameters:
-        tensor = next(tensor for tensor in op.inputs + op.outputs if tensor.type == parameter)
         if parameter not in bound:
+            tensor = next(tensor for tensor in scope.tensors if tensor.type == parameter)
             yield Finding(f"type parameter '{parameter}' is bound by no row", tensor.at("type"))
+    wanted = [parameter for parameter in scope.type_parameters if parameter in bound]
     for row in op.rows:
-        names = {name for name, _ in row.types}
-        lacking = [parameter for parameter in scope.type_parameters if parameter in bound - names]
+        names = [name for name, _ in row.types]
+        lacking = [parameter for parameter in wanted if parameter not in names]
         if lacking:
-            tensor = next(tensor for tensor in op.inputs + op.outputs if tensor.type == lacking[0])
+            tensor = next(tensor for tensor in scope.tensors if tensor.type == lacking[0])
             note = Note(f"'{tensor.name}' has type {tensor.type}", tensor.at("type"))
             yield Finding(
                 f"row '{row.name}' does not bind type parameter {listing(lacking)}", row.span, (note,)
@@ -43,7 +44,7 @@ def unused_type_parameter(op: Op, scope: Scope) -> Iterator[Finding]:
                 )
 
 
-@op_rule("G203", needs=_NEEDS, blames=("rows",))
+@op_rule("G203", needs=_NEEDS, blames=("rows",), looks_at="rows")
 def duplicate_row(op: Op, scope: Scope) -> Iterator[Finding]:
     """Two rows bind the same types."""
     first: dict[tuple[tuple[str, DataType], ...], Row] = {}
