@@ -1,0 +1,13 @@
+#ifndef GRADSMITH_PYTHON_TUNING_H_
+#define GRADSMITH_PYTHON_TUNING_H_
+
+#include <nanobind/nanobind.h>
+
+namespace gradsmith::python {
+
+/// BindTuning adds `tune_problem`, which prepares the call that a line describes, to the module.
+void BindTuning(nanobind::module_& module);
+
+}  // namespace gradsmith::python
+
+#endif  // GRADSMITH_PYTHON_TUNING_H_
