@@ -14,11 +14,13 @@ arrays of the inputs' library, on their device::
 `policy` set how kernels are chosen. `gradsmith.torch` has the same functions with autograd.
 """
 
-from gradsmith import _ops, cache
+from gradsmith import _cudnn, _ops, cache
 from gradsmith._ops import *  # noqa: F403 - the operators that ops.yaml holds
 from gradsmith._policy import Context, policy
 from gradsmith._table import Operator, Row, Tensor, explain, is_available, missing_for, ops
 from gradsmith._tuning import Progress, tune
+
+_cudnn.point_to_pip()
 
 __version__ = "0.1.0"
 

@@ -23,7 +23,8 @@ class Library:
     records_gradients = False
     """Arrays may have `requires_grad`, and `is_recording` tells whether it matters."""
     dtypes: tuple[Any, ...] = ()
-    """Of float, double, MLFloat16 and BFloat16, for `empty`."""
+    """The library's objects for float, double, MLFloat16 and BFloat16. None, for the last, is the dtype of the input
+    that outputs are made like."""
     empty: Callable[[tuple[int, ...], Any, Any], Any] | None = None
     """Makes an array of some dims and dtype on the device of another; None: memory is made and `adopt`ed."""
 
@@ -54,13 +55,10 @@ class NumPy(Library):
     def __init__(self) -> None:
         numpy = import_module("numpy")
         self._integers = numpy.uint16
-        self.dtypes = (numpy.dtype("float32"), numpy.dtype("float64"), numpy.dtype("float16"), "bfloat16")
-        plain_empty = numpy.empty
-
-        def empty(dims: tuple[int, ...], dtype: Any, like: Any) -> Any:
-            return plain_empty(dims, like.dtype if dtype == "bfloat16" else dtype)
-
-        self.empty = empty
+        # bfloat16 is a dtype of another package, from which an input has come.
+        self.dtypes = (*(numpy.dtype(name) for name in ("float32", "float64", "float16")), None)
+        numpy_empty = numpy.empty
+        self.empty = lambda dims, dtype, like: numpy_empty(dims, dtype or like.dtype)
 
     def bits(self, array: Any) -> Any:
         is_bfloat16 = str(getattr(array, "dtype", "")) == "bfloat16"
@@ -95,11 +93,11 @@ class CuPy(Library):
 
     def __init__(self) -> None:
         self._cupy = import_module("cupy")
-        self.dtypes = (*(self._cupy.dtype(name) for name in ("float32", "float64", "float16")), "bfloat16")
+        self.dtypes = (*(self._cupy.dtype(name) for name in ("float32", "float64", "float16")), None)
 
     def empty(self, dims: tuple[int, ...], dtype: Any, like: Any) -> Any:
         with like.device:
-            return self._cupy.empty(dims, like.dtype if dtype == "bfloat16" else dtype)
+            return self._cupy.empty(dims, dtype or like.dtype)
 
     def stream(self, device: int) -> int:
         with self._cupy.cuda.Device(device):

@@ -80,15 +80,15 @@ Wish& WishOf(const OpSchema& op, nb::handle name, std::vector<Wish>* wishes, con
         std::string(op.name) + ": " + argument + " holds " + ReprOf(name) +
         "; expected names of outputs: " + OutputNames(op));
   }
-  const auto text = nb::cast<std::string>(name);
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
-    if (op.outputs[i].name == text) {
+    // The names of the table are literals, so they end with a null.
+    if (PyUnicode_CompareWithASCIIString(name.ptr(), op.outputs[i].name.data()) == 0) {
       return (*wishes)[i];
     }
   }
   RaiseValueError(
-      std::string(op.name) + ": " + argument + " holds '" + text + "'; expected names of outputs: " +
-      OutputNames(op));
+      std::string(op.name) + ": " + argument + " holds " + ReprOf(name) +
+      "; expected names of outputs: " + OutputNames(op));
 }
 
 void ReadWanted(const OpSchema& op, nb::handle outputs, std::vector<Wish>* wishes) {

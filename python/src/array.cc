@@ -189,7 +189,9 @@ std::optional<Array> FromBuffer(
     const char* op,
     const char* name) {
   auto view = std::make_unique<Py_buffer>();
-  if (PyObject_GetBuffer(object.ptr(), view.get(), PyBUF_STRIDED_RO | PyBUF_FORMAT) != 0) {
+  // NumPy composes the format anew each time, so it is asked for only where it is needed.
+  const int flags = PyBUF_STRIDED_RO | (type ? 0 : PyBUF_FORMAT);
+  if (PyObject_GetBuffer(object.ptr(), view.get(), flags) != 0) {
     PyErr_Clear();
     return std::nullopt;
   }

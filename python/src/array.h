@@ -44,9 +44,9 @@ Array FromExchange(
 /// FromCapsule takes a capsule that `__dlpack__` returned, and keeps it.
 Array FromCapsule(nanobind::object capsule, const char* op, const char* name);
 
-/// FromBuffer uses the buffer protocol. `type` is that of elements which the protocol cannot name
-/// and that come as integers of the same size; unset otherwise. Empty, and no error, where the array
-/// does not offer its memory so.
+/// FromBuffer uses the buffer protocol. `type` is that of the elements where it is known; elements
+/// that the protocol has no name for may come as integers of the same size. Empty, and no error,
+/// where the array does not offer its memory so.
 std::optional<Array> FromBuffer(
     nanobind::handle array,
     std::optional<DataType> type,

@@ -19,6 +19,10 @@ namespace nb = nanobind;
 
 namespace {
 
+/// What sentences on an output that was just made would name: there are none to be expected.
+constexpr const char* kOurs = "gradsmith";
+constexpr const char* kOutput = "an output";
+
 /// What DLPack calls the legacy default stream, whose address is null in CUDA.
 constexpr std::uintptr_t kLegacyStream = 1;
 
@@ -96,11 +100,14 @@ const Library& Library::Of(nb::handle array, const char* op, const char* name) {
 Library::Library(nb::object adaptor, nb::handle type)
     : adaptor_(std::move(adaptor)),
       empty_(adaptor_.attr("empty")),
-      dtypes_(adaptor_.attr("dtypes")),
       has_buffers_(nb::cast<bool>(adaptor_.attr("has_buffers"))),
       records_gradients_(nb::cast<bool>(adaptor_.attr("records_gradients"))) {
   if (nb::cast<bool>(adaptor_.attr("exchanges"))) {
     exchange_ = FindExchange(type);
+  }
+  const nb::object dtypes = adaptor_.attr("dtypes");
+  for (std::size_t i = 0; i < nb::len(dtypes); ++i) {
+    dtypes_.at(i) = dtypes[i];
   }
 }
 
@@ -113,7 +120,7 @@ Array Library::Read(nb::handle array, const char* op, const char* name) const {
   if (!has_buffers_) {
     return ReadCapsule(array, op, name);
   }
-  std::optional<Array> read = FromBuffer(array, std::nullopt, op, name);
+  std::optional<Array> read = FromBuffer(array, FindType(array), op, name);
   if (!read) {
     // The buffer protocol has no name for bfloat16; as integers its elements can be had.
     const nb::object bits = adaptor_.attr("bits")(array);
@@ -125,6 +132,16 @@ Array Library::Read(nb::handle array, const char* op, const char* name) const {
     RaiseElementType(op, name, "elements that the buffer protocol cannot describe");
   }
   return std::move(*read);
+}
+
+std::optional<DataType> Library::FindType(nb::handle array) const {
+  const nb::object dtype = nb::getattr(array, "dtype", nb::none());
+  for (int i = 0; i < kDataTypeCount; ++i) {
+    if (dtypes_[i].is(dtype)) {
+      return static_cast<DataType>(i);
+    }
+  }
+  return std::nullopt;
 }
 
 Array Library::ReadCapsule(nb::handle array, const char* op, const char* name) const {
@@ -174,8 +191,11 @@ Library::Make(DataType type, const Dims& dims, Device device, nb::handle like) c
     return Allocate(type, dims, device);
   }
   Output output;
-  output.object = empty_(ToTuple(dims), dtypes_[static_cast<int>(type)], like);
-  output.array = Read(output.object, "gradsmith", "an output");
+  const nb::object& dtype = dtypes_.at(static_cast<std::size_t>(type));
+  output.object = empty_(ToTuple(dims), dtype, like);
+  output.array = has_buffers_ && !dtype.is_none()
+                     ? *FromBuffer(output.object, type, kOurs, kOutput)
+                     : Read(output.object, kOurs, kOutput);
   return output;
 }
 

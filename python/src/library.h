@@ -3,6 +3,10 @@
 
 #include <nanobind/nanobind.h>
 
+#include <array>
+#include <optional>
+#include <string>
+
 #include "array.h"
 #include "dlpack.h"
 #include "gradsmith/device_buffer.h"
@@ -50,12 +54,15 @@ class Library {
   [[nodiscard]] nanobind::object Finish(Output output, const Context& context) const;
 
  private:
+  /// The type of the elements where the array names one of `dtypes_`.
+  [[nodiscard]] std::optional<DataType> FindType(nanobind::handle array) const;
   [[nodiscard]] Array ReadCapsule(nanobind::handle array, const char* op, const char* name) const;
   [[nodiscard]] Output Allocate(DataType type, const Dims& dims, Device device) const;
 
   nanobind::object adaptor_;
   nanobind::object empty_;
-  nanobind::object dtypes_;
+  /// The library's types of elements, by DataType; None where it has no such object.
+  std::array<nanobind::object, kDataTypeCount> dtypes_;
   const dlpack::Exchange* exchange_ = nullptr;
   bool has_buffers_ = false;
   bool records_gradients_ = false;

@@ -55,6 +55,19 @@ std::vector<DataType> BoundTypes(const OpSchema& op, const std::vector<Argument>
   return types;
 }
 
+const Argument& FirstGiven(const std::vector<Argument>& inputs) {
+  return *std::find_if(
+      inputs.begin(), inputs.end(), [](const Argument& input) { return input.object.is_valid(); });
+}
+
+/// The first input of a type; the first of all where none is of it.
+const Argument& MostLike(const std::vector<Argument>& inputs, DataType type) {
+  const auto found = std::find_if(inputs.begin(), inputs.end(), [type](const Argument& input) {
+    return input.object.is_valid() && input.array.ref.type == type;
+  });
+  return found != inputs.end() ? *found : FirstGiven(inputs);
+}
+
 std::vector<ConstTensorRef> Refs(const std::vector<Argument>& inputs) {
   std::vector<ConstTensorRef> refs;
   refs.reserve(inputs.size());
@@ -124,7 +137,10 @@ Output OutputInto(
 
 }  // namespace
 
-Op::Op(const std::string& name, nb::object result) : name_(name), result_(std::move(result)) {
+Op::Op(const std::string& name, nb::object result)
+    : name_(name),
+      result_(std::move(result)),
+      new_tuple_(nb::getattr(reinterpret_cast<PyObject*>(&PyTuple_Type), "__new__")) {
   for (const Row* row : BuiltinRegistry().rows()) {
     if (row->op->name == name) {
       rows_.push_back(row);
@@ -144,9 +160,7 @@ nb::object Op::Call(
     Policies& policies) {
   const Library* library = nullptr;
   const std::vector<Argument> in = ReadInputs(inputs, &library);
-  const auto first = std::find_if(
-      in.begin(), in.end(), [](const Argument& input) { return input.object.is_valid(); });
-  const Device device = first->array.ref.device;
+  const Device device = FirstGiven(in).array.ref.device;
   const Row& row = FindRow(in, device);
   const Kernel kernel = FindKernel(row, ReadAttributes(*schema_, attributes));
   std::vector<Output> made =
@@ -160,8 +174,7 @@ nb::object Op::Call(
     nb::object object = is_made ? library->Finish(std::move(made[i]), context) : nb::none();
     PyTuple_SetItem(results.ptr(), static_cast<Py_ssize_t>(i), object.release().ptr());
   }
-  // What the named tuple's own __new__ would call, without its detour through Python.
-  return nb::handle(reinterpret_cast<PyObject*>(&PyTuple_Type)).attr("__new__")(result_, results);
+  return new_tuple_(result_, results);
 }
 
 std::vector<Argument> Op::ReadInputs(nb::handle inputs, const Library** library) const {
@@ -195,8 +208,6 @@ std::vector<Output> Op::MakeOutputs(
     const std::vector<Argument>& inputs,
     const std::vector<Wish>& wishes) const {
   std::vector<Output> outputs(wishes.size());
-  const auto like = std::find_if(
-      inputs.begin(), inputs.end(), [](const Argument& input) { return input.object.is_valid(); });
   const bool are_shapes_needed = std::any_of(wishes.begin(), wishes.end(), [](const Wish& wish) {
     return wish.is_wanted && !wish.into.is_valid();
   });
@@ -213,7 +224,8 @@ std::vector<Output> Op::MakeOutputs(
       outputs[i] = OutputInto(*schema_, library, std::string(spec.name), wishes[i].into);
     } else if (wishes[i].is_wanted) {
       const DataType type = ExpectedType(kernel.row(), spec);
-      outputs[i] = library.Make(type, dims[i], like->array.ref.device, like->object);
+      const Argument& like = MostLike(inputs, type);
+      outputs[i] = library.Make(type, dims[i], like.array.ref.device, like.object);
     }
   }
   return outputs;

@@ -60,6 +60,8 @@ class Op {
 
   std::string name_;
   nanobind::object result_;
+  /// What the named tuple's own __new__ would call, without its detour through Python.
+  nanobind::object new_tuple_;
   std::vector<const Row*> rows_;
   const OpSchema* schema_ = nullptr;
   std::mutex mutex_;
