@@ -58,7 +58,7 @@ class NumPy(Library):
         # bfloat16 is a dtype of another package, from which an input has come.
         self.dtypes = (*(numpy.dtype(name) for name in ("float32", "float64", "float16")), None)
         numpy_empty = numpy.empty
-        self.empty = lambda dims, dtype, like: numpy_empty(dims, dtype or like.dtype)
+        self.empty = lambda dims, dtype, like: numpy_empty(dims, like.dtype if dtype is None else dtype)
 
     def bits(self, array: Any) -> Any:
         is_bfloat16 = str(getattr(array, "dtype", "")) == "bfloat16"
@@ -97,7 +97,7 @@ class CuPy(Library):
 
     def empty(self, dims: tuple[int, ...], dtype: Any, like: Any) -> Any:
         with like.device:
-            return self._cupy.empty(dims, dtype or like.dtype)
+            return self._cupy.empty(dims, like.dtype if dtype is None else dtype)
 
     def stream(self, device: int) -> int:
         with self._cupy.cuda.Device(device):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from types import TracebackType
@@ -52,7 +52,6 @@ class Context:
     """Called while kernels are tried, with the arguments of `gradsmith.Progress`."""
 
     policies: Any = field(init=False, repr=False, compare=False)
-    _tokens: list[Token[Context]] = field(init=False, repr=False, compare=False, default_factory=list)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "policies", _core.Policies(**self._options(), is_preparing=False))
@@ -67,17 +66,22 @@ class Context:
         return prepared
 
     def __enter__(self) -> Context:
-        self._tokens.append(_current.set(self))
+        _entered.set((*_entered.get(), self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _current.reset(self._tokens.pop())
+        _entered.set(_entered.get()[:-1])
 
 
-_current: ContextVar[Context] = ContextVar("gradsmith.context", default=Context())  # noqa: B039 - it is frozen
-current = _current.get
+# The contexts that this thread or task is within, the innermost last.
+_entered: ContextVar[tuple[Context, ...]] = ContextVar("gradsmith.context", default=(Context(),))
+
+
+def current() -> Context:
+    """The context that calls without one of their own are made under."""
+    return _entered.get()[-1]
 
 
 def policy(**changes: Any) -> Context:

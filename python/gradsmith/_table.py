@@ -91,7 +91,7 @@ def explain(op: Any, *types: Any, device: str = "cpu") -> str:
         Traceback (most recent call last):
         ValueError: there is no type 'int8'; expected float, double, MLFloat16 (half) or BFloat16 (bf16)
         >>> gradsmith.explain(gradsmith.conv_grad, "half").partition(" (")[0]
-        'ConvGrad[MLFloat16] on cpu is there: ConvGrad[half] on cpu'
+        'ConvGrad(MLFloat16) on cpu is there: ConvGrad[half] on cpu'
 
     `op` is an operator's name or a function of this package. There is one type for each of its type parameters, by
     name (float or float32, double, half, bf16) or as a dtype. `device` is "cpu" or "cuda".

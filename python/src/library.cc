@@ -137,7 +137,7 @@ Array Library::Read(nb::handle array, const char* op, const char* name) const {
 std::optional<DataType> Library::FindType(nb::handle array) const {
   const nb::object dtype = nb::getattr(array, "dtype", nb::none());
   for (int i = 0; i < kDataTypeCount; ++i) {
-    if (dtypes_[i].is(dtype)) {
+    if (!dtype.is_none() && dtypes_[i].is(dtype)) {
       return static_cast<DataType>(i);
     }
   }

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+gradsmith = pytest.importorskip("gradsmith", reason="the Python package is not on PYTHONPATH: build it first")
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests for a GPU are skipped where there is none, with what is missing."""
+    missing = gradsmith.missing_for("cuda:0")
+    for item in items:
+        if missing and item.get_closest_marker("gpu"):
+            item.add_marker(pytest.mark.skip(reason=missing))
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    return REPOSITORY
