@@ -146,7 +146,7 @@ class PythonOp:
             keywords.append("str[] outputs")
         returned = ", ".join(["Tensor"] * len(self.outputs)) if self.has_gradient else "Tensor[]"
         arguments = [*inputs, "*", *keywords] if keywords else inputs
-        return f"{self.function}({', '.join(arguments)}) -> {_tuple_if_several(returned)}"
+        return f"({', '.join(arguments)}) -> {_tuple_if_several(returned)}"
 
     @cached_property
     def example(self) -> Example | None:

@@ -20,6 +20,8 @@ class Library:
     """Arrays are read through the buffer protocol, else through DLPack."""
     exchanges = True
     """The functions of `__dlpack_c_exchange_api__` are used where the type has them."""
+    is_writable = True
+    """Arrays may be given as `out`."""
     records_gradients = False
     """Arrays may have `requires_grad`, and `is_recording` tells whether it matters."""
     dtypes: tuple[Any, ...] = ()
@@ -109,6 +111,7 @@ class Jax(Library):
     """Its arrays cannot be written to, so outputs are memory of ours that it adopts."""
 
     name = "JAX"
+    is_writable = False
 
     def __init__(self) -> None:
         self._from_dlpack = import_module("jax.dlpack").from_dlpack

@@ -101,6 +101,7 @@ Library::Library(nb::object adaptor, nb::handle type)
     : adaptor_(std::move(adaptor)),
       empty_(adaptor_.attr("empty")),
       has_buffers_(nb::cast<bool>(adaptor_.attr("has_buffers"))),
+      is_writable_(nb::cast<bool>(adaptor_.attr("is_writable"))),
       records_gradients_(nb::cast<bool>(adaptor_.attr("records_gradients"))) {
   if (nb::cast<bool>(adaptor_.attr("exchanges"))) {
     exchange_ = FindExchange(type);

@@ -37,6 +37,9 @@ class Library {
   /// The library's name, for sentences.
   [[nodiscard]] std::string name() const;
 
+  /// Whether its arrays may be written to.
+  [[nodiscard]] bool is_writable() const { return is_writable_; }
+
   /// Read borrows an array for a call on the caller's stream. Raises as array.h says.
   [[nodiscard]] Array Read(nanobind::handle array, const char* op, const char* name) const;
 
@@ -65,6 +68,7 @@ class Library {
   std::array<nanobind::object, kDataTypeCount> dtypes_;
   const dlpack::Exchange* exchange_ = nullptr;
   bool has_buffers_ = false;
+  bool is_writable_ = true;
   bool records_gradients_ = false;
 };
 

@@ -129,7 +129,7 @@ Output OutputInto(
   Output output;
   output.object = object;
   output.array = its.Read(object, op_name.c_str(), subject.c_str());
-  if (!output.array.is_writable) {
+  if (!output.array.is_writable || !its.is_writable()) {
     RaiseValueError(op_name + ": " + subject + " is read-only; expected an array to write to");
   }
   return output;
