@@ -105,6 +105,8 @@ std::string MissingFor(int device, bool is_cuda) {
 
 NB_MODULE(_core, module) {
   using namespace gradsmith::python;  // NOLINT(google-build-using-namespace): the macro's body is a function
+  // What modules hold lives until the interpreter is gone, and some of it in cycles.
+  nanobind::set_leak_warnings(false);
   module.doc() = "The part of gradsmith that is in C++. Its users are gradsmith's own modules.";
   BindPolicies(module);
   BindOp(module);

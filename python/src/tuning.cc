@@ -3,9 +3,11 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "errors.h"
@@ -85,9 +87,51 @@ void TuneProblem(const std::string& text, Policies& policies, int index, bool is
   Check(status);
 }
 
+struct AttributeToPython {
+  nb::object operator()(std::int64_t value) const { return nb::int_(value); }
+  nb::object operator()(double value) const { return nb::float_(value); }
+  nb::object operator()(const std::string& value) const { return nb::str(value.c_str()); }
+  nb::object operator()(const IntList& value) const { return ToPython(value); }
+
+  static nb::object ToPython(const IntList& list) {
+    nb::list result;
+    for (const std::int64_t value : list) {
+      result.append(value);
+    }
+    return nb::tuple(result);
+  }
+};
+
+/// The problem that a line describes: its operator, row, layout, dims of all inputs, attributes.
+nb::dict ParseProblem(const std::string& text) {
+  const Registry& registry = BuiltinRegistry();
+  const Result<tools::ProblemLine> line = tools::ParseProblemLine(registry, text);
+  Check(line.status());
+  const Result<const Row*> row = tools::FindRow(registry, *line, Backend::kCpu);
+  Check(row.status());
+  const Result<tools::Shapes> shapes = tools::InferShapes(registry, *line, **row);
+  Check(shapes.status());
+  nb::list inputs;
+  for (const Dims& dims : shapes->inputs) {
+    inputs.append(AttributeToPython::ToPython(dims));
+  }
+  nb::dict attributes;
+  for (const Attribute& attribute : line->attributes) {
+    attributes[attribute.name.c_str()] = std::visit(AttributeToPython{}, attribute.value.variant());
+  }
+  nb::dict problem;
+  problem["op"] = line->op;
+  problem["row"] = line->row;
+  problem["channels_last"] = line->channels_last;
+  problem["inputs"] = inputs;
+  problem["attributes"] = attributes;
+  return problem;
+}
+
 }  // namespace
 
 void BindTuning(nb::module_& module) {
+  module.def("parse_problem", &ParseProblem, nb::arg("text"));
   module.def(
       "tune_problem", &TuneProblem, nb::arg("text"), nb::arg("policies"), nb::arg("device"),
       nb::arg("is_cuda"));

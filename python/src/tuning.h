@@ -5,7 +5,8 @@
 
 namespace gradsmith::python {
 
-/// BindTuning adds `tune_problem`, which prepares the call that a line describes, to the module.
+/// BindTuning adds to the module what reads lines of problems: `tune_problem`, which prepares the call
+/// that a line describes, and `parse_problem`.
 void BindTuning(nanobind::module_& module);
 
 }  // namespace gradsmith::python
