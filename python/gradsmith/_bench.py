@@ -59,9 +59,11 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
     """Times the calls that a line describes, outputs made anew each time."""
     parsed = _core.parse_problem(problem)
     function = FUNCTIONS[parsed["op"]]
-    types = _types_of(parsed)
     make, wait = _arrays_on(device)
-    inputs = [None if types[i] is None else make(dims, types[i]) for i, dims in enumerate(parsed["inputs"])]
+    inputs = [
+        make(dims, element_type) if element_type else None
+        for dims, element_type in zip(parsed["inputs"], _types_of(parsed), strict=True)
+    ]
 
     def call() -> None:
         function(*inputs, **parsed["attributes"])

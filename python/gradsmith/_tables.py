@@ -27,11 +27,12 @@ def table(rows: Sequence[dict[str, Any]], colours: bool) -> str:
     header = [name.replace("_", " ").upper() for name in rows[0]]
     lines = [header, *([_cell(value) for value in row.values()] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    widths[-1] = 0  # nothing follows
     padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines]
     if colours:
         padded[0] = [f"{_BOLD}{cell}{_PLAIN}" for cell in padded[0]]
         padded[1:] = [[f"{_CYAN}{line[0]}{_PLAIN}", *line[1:]] for line in padded[1:]]
-    return "\n".join("  ".join(line).rstrip() for line in padded)
+    return "\n".join("  ".join(line) for line in padded)
 
 
 def _cell(value: object) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
 from gradsmith import _core
-from gradsmith._policy import Context, current
+from gradsmith._policy import Context, SearchMode, current
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def tune(
     problem: Callable[..., Any] | str | Iterable[str],
     *arguments: Any,
     device: str = "cuda:0",
-    mode: str = "benchmark",
+    mode: SearchMode = "benchmark",
     budget: float = 10.0,
     progress: bool | Callable[..., None] = True,
     **keywords: Any,

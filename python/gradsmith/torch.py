@@ -131,23 +131,22 @@ def _function(registration: _Registration) -> Callable[..., Any]:
         made = dict(zip(wanted, overload(*inputs, **attributes, outputs=wanted), strict=True))
         return result(*[made.get(name) for name in names])
 
-    function = some if registration.gradient is None else forward
+    function: Any = some if registration.gradient is None else forward
     model = registration.function
     absent = {"out", "context"} if registration.gradient is None else {"out", "context", "outputs"}
     signature = inspect.signature(model)
     kept = [one for name, one in signature.parameters.items() if name not in absent]
-    function.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    function.__signature__ = signature.replace(parameters=kept)
     function.__name__ = function.__qualname__ = op.function
     function.__doc__ = f"`gradsmith.{op.function}` with autograd and torch.compile. See there."
-    return function
+    named: Callable[..., Any] = function
+    return named
 
 
-def _register() -> dict[str, Callable[..., Any]]:
+def _registrations() -> dict[str, _Registration]:
     gradients = {op.gradient_of: op for op in ops() if op.gradient_of}
-    functions = {}
-    for op in ops():
-        functions[op.function] = _function(_Registration(op, gradients.get(op.name)))
-    return functions
+    return {op.name: _Registration(op, gradients.get(op.name)) for op in ops()}
 
 
-globals().update(_register())
+_REGISTRATIONS = _registrations()
+globals().update({one.op.function: _function(one) for one in _REGISTRATIONS.values()})

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 gradsmith = pytest.importorskip("gradsmith", reason="the Python package is not on PYTHONPATH: build it first")
+
+# JAX compiles each shape that it meets; code that runs once need not be optimized.
+os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

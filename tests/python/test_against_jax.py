@@ -78,18 +78,28 @@ def conv_transpose(problem: draws.ConvProblem, x: Any, w: Any, b: Any) -> Any:
     return y + b.reshape(1, -1, *[1] * rank)
 
 
+def differentiated(function: Any, inputs: list[Any], gradient: Any) -> tuple[Any, Any]:
+    """What the function makes of the inputs, and the gradients of those for the gradient of its first result."""
+
+    def run(*given: Any) -> tuple[Any, Any]:
+        y, derivative, others = jax.vjp(function, *given[:-1], has_aux=True)
+        return (y, *others), derivative(given[-1])
+
+    results, gradients = jax.jit(run)(*(np.asarray(one).astype("float64") for one in (*inputs, gradient)))
+    return results, gradients
+
+
 def check_convolution(problem: draws.ConvProblem, names: tuple[str, str], peer: Any, channels: int) -> None:
     event(f"{problem.rank} axes, {problem.dtype.name}, {problem.attributes['auto_pad']}")
     x, w = problem.numbers(problem.x, 0), problem.numbers(problem.w, 1)
     b = problem.numbers((channels,), 2)
-    exact = [jnp.asarray(array.astype("float64")) for array in (x, w, b)]
-    expected, derivative = jax.vjp(lambda *inputs: peer(problem, *inputs), *exact)
+    dims = jax.eval_shape(lambda *inputs: peer(problem, *inputs), x, w, b).shape
+    dy = problem.numbers(dims, 3)
+    (expected,), gradients = differentiated(lambda *inputs: (peer(problem, *inputs), ()), [x, w, b], dy)
 
     forward, gradient = (getattr(gradsmith, name) for name in names)
     equal(forward(x, w, b, **problem.attributes).Y, expected)
-    dy = problem.numbers(expected.shape, 3)
-    result = gradient(dy, x, w, **problem.attributes)
-    for got, wanted in zip(result, derivative(jnp.asarray(dy.astype("float64"))), strict=True):
+    for got, wanted in zip(gradient(dy, x, w, **problem.attributes), gradients, strict=True):
         equal(got, wanted)
 
 
@@ -110,13 +120,14 @@ def test_conv_transpose(problem: draws.ConvProblem) -> None:
     check_convolution(problem, names, conv_transpose, problem.w[1] * problem.group)
 
 
-def batch_norm(x: Any, scale: Any, b: Any, epsilon: float) -> tuple[Any, Any, Any]:
+def batch_norm(x: Any, scale: Any, b: Any, epsilon: float) -> tuple[Any, tuple[Any, Any, Any]]:
     axes = (0, *range(2, x.ndim))
     shape = (1, -1, *[1] * (x.ndim - 2))
     mean, variance = x.mean(axes), x.var(axes)
     inv_std = 1 / jnp.sqrt(variance + epsilon)
     y = (x - mean.reshape(shape)) * (inv_std * scale).reshape(shape) + b.reshape(shape)
-    return y, mean, inv_std
+    count = x.size // x.shape[1]
+    return y, (mean, inv_std, variance * count / (count - 1))
 
 
 # The relative error that rounding to a type may bring, times what sums and saved statistics add to it.
@@ -140,8 +151,9 @@ def test_batch_normalization(problem: draws.BatchNormProblem) -> None:
     x, dy = (draws.laid_out(random.normal(size=problem.x).astype(types[0]), problem.layout) for _ in range(2))
     scale, b = (random.normal(size=channels).astype(types[1]) for _ in range(2))
     running = [random.uniform(0.5, 2, channels).astype(types[2]) for _ in range(2)]
-    exact = [jnp.asarray(array.astype("float64")) for array in (x, scale, b)]
-    (y, mean, inv_std), derivative = jax.vjp(lambda *inputs: batch_norm(*inputs, problem.epsilon), *exact)
+    (y, mean, inv_std, unbiased), gradients = differentiated(
+        lambda *inputs: batch_norm(*inputs, problem.epsilon), [x, scale, b], dy
+    )
 
     tolerance = max(TOLERANCES[one.name] for one in types)
     got = gradsmith.batch_normalization(
@@ -151,17 +163,13 @@ def test_batch_normalization(problem: draws.BatchNormProblem) -> None:
     near(got.saved_mean, mean, tolerance)
     near(got.saved_inv_std, inv_std, tolerance)
     near(got.running_mean, blended(problem, running[0], mean), tolerance)
-    count = x.size // channels
-    unbiased = exact[0].var((0, *range(2, x.ndim))) * count / (count - 1)
     near(got.running_var, blended(problem, running[1], unbiased), tolerance)
 
-    zeros = jnp.zeros(channels)
-    wanted = derivative((jnp.asarray(dy.astype("float64")), zeros, zeros))
     statistics = [np.asarray(one).astype(types[2]) for one in (mean, inv_std)]
     # The gradient divides by a deviation; where that is small, errors of the inputs grow with it.
     growth = max(float(inv_std.max()), 1.0) ** 2
     result = gradsmith.batch_normalization_grad(dy, x, scale, *statistics, epsilon=problem.epsilon)
-    for one, expected in zip(result, wanted, strict=True):
+    for one, expected in zip(result, gradients, strict=True):
         near(one, expected, tolerance * growth)
 
 
