@@ -148,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     _common(command, _explain)
 
     command = commands.add_parser("tune", help="choose the kernels of a file of problems ahead of time")
-    command.add_argument("file", help='lines such as "ConvGrad half X=8x3x9x9 W=4x3x3x3 strides=2,2"; -: standard input')
+    command.add_argument("file", help='lines such as "ConvGrad half X=8x3x9x9 W=4x3x3x3"; -: standard input')
     command.add_argument("--device", default="cuda:0", help="default: cuda:0")
     command.add_argument("--mode", default="benchmark", choices=("benchmark", "heuristic", "default"))
     command.add_argument("--budget", type=float, default=10.0, metavar="SECONDS", help="for each problem (default: 10)")

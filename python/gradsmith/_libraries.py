@@ -30,6 +30,9 @@ class Library:
     empty: Callable[[tuple[int, ...], Any, Any], Any] | None = None
     """Makes an array of some dims and dtype on the device of another; None: memory is made and `adopt`ed."""
 
+    plain_empty: Callable[[tuple[int, ...], Any], Any] | None = None
+    """The same where there is one device, for a dtype that is not None."""
+
     def bits(self, array: Any) -> Any:
         """A bfloat16 array as one of integers of 16 bits; None for others."""
         return None
@@ -59,8 +62,8 @@ class NumPy(Library):
         self._integers = numpy.uint16
         # bfloat16 is a dtype of another package, from which an input has come.
         self.dtypes = (*(numpy.dtype(name) for name in ("float32", "float64", "float16")), None)
-        numpy_empty = numpy.empty
-        self.empty = lambda dims, dtype, like: numpy_empty(dims, like.dtype if dtype is None else dtype)
+        self.plain_empty = numpy.empty
+        self.empty = lambda dims, dtype, like: numpy.empty(dims, like.dtype)
 
     def bits(self, array: Any) -> Any:
         is_bfloat16 = str(getattr(array, "dtype", "")) == "bfloat16"

@@ -21,14 +21,12 @@ struct GivenAttribute {
   }
 };
 
-/// ReadAttributes reads a tuple with a value for each attribute of the op, None where it is not set.
-/// Raises TypeError for a value of another kind.
+/// ReadAttributes reads a tuple with a value for each attribute of the op, None where it is not
+/// set. Raises TypeError for a value of another kind.
 std::vector<GivenAttribute> ReadAttributes(const OpSchema& op, nanobind::handle values);
 
 /// ToAttributes returns them as Kernel::Create takes them.
-std::vector<Attribute> ToAttributes(
-    const OpSchema& op,
-    const std::vector<GivenAttribute>& given);
+std::vector<Attribute> ToAttributes(const OpSchema& op, const std::vector<GivenAttribute>& given);
 
 /// Wish is what a caller wants of one output.
 struct Wish {
@@ -37,9 +35,9 @@ struct Wish {
   nanobind::object into;
 };
 
-/// ReadWishes reads which outputs are wanted (None: all; a name; an iterable of names) and where they
-/// go (None; a mapping by name; a sequence in the schema's order). Raises ValueError for names that
-/// the op does not have, and TypeError for what is neither.
+/// ReadWishes reads which outputs are wanted (None: all; a name; an iterable of names) and where
+/// they go (None; a mapping by name; a sequence in the schema's order). Raises ValueError for names
+/// that the op does not have, and TypeError for what is neither.
 std::vector<Wish> ReadWishes(const OpSchema& op, nanobind::handle outputs, nanobind::handle out);
 
 /// ReadInts reads a tuple or list of integers. Raises TypeError; `subject` begins the sentence.

@@ -107,7 +107,8 @@ Strides ElementStrides(const Py_buffer& view, const char* op, const char* name) 
 
 void RaiseElementType(const char* op, const char* name, const std::string& got) {
   RaiseTypeError(
-      Subject(op, name) + " holds " + got + "; expected float, double, MLFloat16 (half) or BFloat16");
+      Subject(op, name) + " holds " + got +
+      "; expected float, double, MLFloat16 (half) or BFloat16");
 }
 
 dlpack::ElementType ToElementType(DataType type) {
@@ -176,18 +177,16 @@ Array FromCapsule(nb::object capsule, const char* op, const char* name) {
         PyCapsule_GetPointer(capsule.ptr(), kUnversioned));
     array = FromTensor(managed->tensor, true, op, name);
   } else {
-    RaiseTypeError(Subject(op, name) + ": __dlpack__ returned " + ReprOf(capsule) +
-                   "; expected a capsule of DLPack");
+    RaiseTypeError(
+        Subject(op, name) + ": __dlpack__ returned " + ReprOf(capsule) +
+        "; expected a capsule of DLPack");
   }
   array.owner = std::move(capsule);
   return array;
 }
 
-std::optional<Array> FromBuffer(
-    nb::handle object,
-    std::optional<DataType> type,
-    const char* op,
-    const char* name) {
+std::optional<Array>
+FromBuffer(nb::handle object, std::optional<DataType> type, const char* op, const char* name) {
   auto view = std::make_unique<Py_buffer>();
   // NumPy composes the format anew each time, so it is asked for only where it is needed.
   const int flags = PyBUF_STRIDED_RO | (type ? 0 : PyBUF_FORMAT);

@@ -34,11 +34,17 @@ PyObject* ExceptionOf(StatusCode code) {
 
 }  // namespace
 
-void Raise(const Status& status) { Throw(ExceptionOf(status.code()), status.message()); }
+void Raise(const Status& status) {
+  Throw(ExceptionOf(status.code()), status.message());
+}
 
-void RaiseTypeError(const std::string& sentence) { Throw(PyExc_TypeError, sentence); }
+void RaiseTypeError(const std::string& sentence) {
+  Throw(PyExc_TypeError, sentence);
+}
 
-void RaiseValueError(const std::string& sentence) { Throw(PyExc_ValueError, sentence); }
+void RaiseValueError(const std::string& sentence) {
+  Throw(PyExc_ValueError, sentence);
+}
 
 std::string TypeNameOf(nb::handle object) {
   const nb::handle type = object.type();

@@ -100,6 +100,7 @@ const Library& Library::Of(nb::handle array, const char* op, const char* name) {
 Library::Library(nb::object adaptor, nb::handle type)
     : adaptor_(std::move(adaptor)),
       empty_(adaptor_.attr("empty")),
+      plain_empty_(adaptor_.attr("plain_empty")),
       has_buffers_(nb::cast<bool>(adaptor_.attr("has_buffers"))),
       is_writable_(nb::cast<bool>(adaptor_.attr("is_writable"))),
       records_gradients_(nb::cast<bool>(adaptor_.attr("records_gradients"))) {
@@ -112,7 +113,9 @@ Library::Library(nb::object adaptor, nb::handle type)
   }
 }
 
-std::string Library::name() const { return nb::cast<std::string>(adaptor_.attr("name")); }
+std::string Library::name() const {
+  return nb::cast<std::string>(adaptor_.attr("name"));
+}
 
 Array Library::Read(nb::handle array, const char* op, const char* name) const {
   if (exchange_ != nullptr) {
@@ -183,8 +186,7 @@ void* Library::CurrentStream(Device device) const {
   return reinterpret_cast<void*>(address);
 }
 
-Output
-Library::Make(DataType type, const Dims& dims, Device device, nb::handle like) const {
+Output Library::Make(DataType type, const Dims& dims, Device device, nb::handle like) const {
   if (exchange_ != nullptr) {
     return Exchanged(*exchange_, type, dims, device);
   }
@@ -193,10 +195,11 @@ Library::Make(DataType type, const Dims& dims, Device device, nb::handle like) c
   }
   Output output;
   const nb::object& dtype = dtypes_.at(static_cast<std::size_t>(type));
-  output.object = empty_(ToTuple(dims), dtype, like);
-  output.array = has_buffers_ && !dtype.is_none()
-                     ? *FromBuffer(output.object, type, kOurs, kOutput)
-                     : Read(output.object, kOurs, kOutput);
+  const bool is_plain = !plain_empty_.is_none() && !dtype.is_none();
+  output.object =
+      is_plain ? plain_empty_(ToTuple(dims), dtype) : empty_(ToTuple(dims), dtype, like);
+  output.array = has_buffers_ && !dtype.is_none() ? *FromBuffer(output.object, type, kOurs, kOutput)
+                                                  : Read(output.object, kOurs, kOutput);
   return output;
 }
 

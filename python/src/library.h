@@ -50,8 +50,8 @@ class Library {
   [[nodiscard]] void* CurrentStream(Device device) const;
 
   /// Make returns an array that is not initialized. `like` is one of the library's on the device.
-  [[nodiscard]] Output
-  Make(DataType type, const Dims& dims, Device device, nanobind::handle like) const;
+  [[nodiscard]] Output Make(DataType type, const Dims& dims, Device device, nanobind::handle like)
+      const;
 
   /// Finish returns the array that has been computed.
   [[nodiscard]] nanobind::object Finish(Output output, const Context& context) const;
@@ -64,6 +64,7 @@ class Library {
 
   nanobind::object adaptor_;
   nanobind::object empty_;
+  nanobind::object plain_empty_;
   /// The library's types of elements, by DataType; None where it has no such object.
   std::array<nanobind::object, kDataTypeCount> dtypes_;
   const dlpack::Exchange* exchange_ = nullptr;

@@ -31,8 +31,7 @@ std::optional<SearchMode> ParseMode(const std::optional<std::string>& name) {
       return mode;
     }
   }
-  RaiseValueError(
-      "search_mode is '" + *name + "'; expected 'default', 'heuristic' or 'benchmark'");
+  RaiseValueError("search_mode is '" + *name + "'; expected 'default', 'heuristic' or 'benchmark'");
 }
 
 /// Progress comes from the searching thread, which does not hold the interpreter's lock. What the
@@ -68,10 +67,10 @@ void InitPolicies(
   options.search_budget_seconds = search_budget_seconds;
   options.threads = threads;
   if (!on_search_progress.is_none()) {
-    options.on_search_progress = [callback = std::move(on_search_progress)](
-                                     const SearchProgress& progress) {
-      Report(callback, progress);
-    };
+    options.on_search_progress =
+        [callback = std::move(on_search_progress)](const SearchProgress& progress) {
+          Report(callback, progress);
+        };
   }
   new (self) Policies(std::move(options), is_preparing);
 }
@@ -89,8 +88,9 @@ void BindPolicies(nb::module_& module) {
 void BindOp(nb::module_& module) {
   nb::class_<Op>(module, "Op")
       .def(nb::init<const std::string&, nb::object>())
-      .def("call", &Op::Call, nb::arg().none(), nb::arg().none(), nb::arg().none(),
-           nb::arg().none(), nb::arg())
+      .def(
+          "call", &Op::Call, nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
+          nb::arg())
       .def("infer_shapes", &Op::InferShapes);
 }
 
@@ -104,7 +104,8 @@ std::string MissingFor(int device, bool is_cuda) {
 }  // namespace gradsmith::python
 
 NB_MODULE(_core, module) {
-  using namespace gradsmith::python;  // NOLINT(google-build-using-namespace): the macro's body is a function
+  using namespace gradsmith::python;  // NOLINT(google-build-using-namespace): the macro's body is a
+                                      // function
   // What modules hold lives until the interpreter is gone, and some of it in cycles.
   nanobind::set_leak_warnings(false);
   module.doc() = "The part of gradsmith that is in C++. Its users are gradsmith's own modules.";

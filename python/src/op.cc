@@ -94,8 +94,7 @@ Status RunWithoutLock(
   const std::vector<ConstTensorRef> in = Refs(inputs);
   const std::vector<TensorRef> out = Refs(outputs);
   const nb::gil_scoped_release released;
-  return kernel.Run(
-      context, std::span<const ConstTensorRef>(in), std::span<const TensorRef>(out));
+  return kernel.Run(context, std::span<const ConstTensorRef>(in), std::span<const TensorRef>(out));
 }
 
 void CheckRun(
@@ -163,8 +162,7 @@ nb::object Op::Call(
   const Device device = FirstGiven(in).array.ref.device;
   const Row& row = FindRow(in, device);
   const Kernel kernel = FindKernel(row, ReadAttributes(*schema_, attributes));
-  std::vector<Output> made =
-      MakeOutputs(kernel, *library, in, ReadWishes(*schema_, outputs, out));
+  std::vector<Output> made = MakeOutputs(kernel, *library, in, ReadWishes(*schema_, outputs, out));
   const Context context = policies.On(device, library->CurrentStream(device));
   CheckRun(RunWithoutLock(kernel, context, in, made), row, in, made);
 
@@ -249,9 +247,10 @@ const Row& Op::FindRow(const std::vector<Argument>& inputs, Device device) const
 
 Kernel Op::FindKernel(const Row& row, std::vector<GivenAttribute> attributes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = std::find_if(kernels_.begin(), kernels_.end(), [&](const CachedKernel& kernel) {
-    return kernel.row == &row && kernel.attributes == attributes;
-  });
+  const auto found =
+      std::find_if(kernels_.begin(), kernels_.end(), [&](const CachedKernel& kernel) {
+        return kernel.row == &row && kernel.attributes == attributes;
+      });
   if (found != kernels_.end()) {
     std::rotate(kernels_.begin(), found, found + 1);
     return kernels_.front().kernel;

@@ -24,8 +24,8 @@ struct Argument {
 /// Op calls the rows of one operator with a caller's arrays.
 class Op {
  public:
-  /// `result` is the named tuple that a call returns. Raises NotImplementedError where this build has
-  /// no such operator.
+  /// `result` is the named tuple that a call returns. Raises NotImplementedError where this build
+  /// has no such operator.
   Op(const std::string& name, nanobind::object result);
 
   /// Call computes the outputs that are asked for and returns them in the named tuple. `inputs` and
@@ -37,7 +37,8 @@ class Op {
       nanobind::handle out,
       Policies& policies);
 
-  /// InferShapes returns the dims of every output, from a tuple with the dims of each input or None.
+  /// InferShapes returns the dims of every output, from a tuple with the dims of each input or
+  /// None.
   nanobind::object InferShapes(nanobind::handle inputs, nanobind::handle attributes);
 
  private:

@@ -33,7 +33,9 @@ Context OnCpu(const ContextOptions& options) {
 
 }  // namespace
 
-void Policies::AbandonThreads() { SharedCpuContexts() = new CpuContexts(); }
+void Policies::AbandonThreads() {
+  SharedCpuContexts() = new CpuContexts();
+}
 
 Context Policies::On(Device device, void* stream) {
   if (device.backend == Backend::kCpu) {
@@ -43,10 +45,9 @@ Context Policies::On(Device device, void* stream) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::pair<int, void*> key(device.index, stream);
   const auto found = contexts_.find(key);
-  const Context& context =
-      found != contexts_.end()
-          ? found->second
-          : contexts_.emplace(key, MakeContext(device, stream)).first->second;
+  const Context& context = found != contexts_.end()
+                               ? found->second
+                               : contexts_.emplace(key, MakeContext(device, stream)).first->second;
   return is_preparing_ ? context.ForPreparing() : context;
 }
 

@@ -95,8 +95,7 @@ DataType ParseType(std::string_view name) {
       "'; expected float, double, MLFloat16 (half) or BFloat16 (bf16)");
 }
 
-std::string
-Explain(std::string_view op, const std::vector<std::string>& types, bool is_cuda) {
+std::string Explain(std::string_view op, const std::vector<std::string>& types, bool is_cuda) {
   std::vector<DataType> parsed;
   parsed.reserve(types.size());
   for (const std::string& type : types) {

@@ -5,8 +5,8 @@
 
 namespace gradsmith::python {
 
-/// BindTuning adds to the module what reads lines of problems: `tune_problem`, which prepares the call
-/// that a line describes, and `parse_problem`.
+/// BindTuning adds to the module what reads lines of problems: `tune_problem`, which prepares the
+/// call that a line describes, and `parse_problem`.
 void BindTuning(nanobind::module_& module);
 
 }  // namespace gradsmith::python

@@ -18,9 +18,10 @@ import sys
 import gradsmith
 assert "yaml" not in sys.modules and "jinja2" not in sys.modules and "numpy" not in sys.modules
 import array
-views = [memoryview(array.array("f", range(9))).cast("B").cast("f", (1, 1, 3, 3)), memoryview(b"\\0\\0\\x80?").cast("f", (1, 1, 1, 1))]
+x = memoryview(array.array("f", range(9))).cast("B").cast("f", (1, 1, 3, 3))
+w = memoryview(array.array("f", [1])).cast("B").cast("f", (1, 1, 1, 1))
 try:
-    print(gradsmith.conv(*views).Y.tolist())
+    print(gradsmith.conv(x, w).Y.tolist())
 except ModuleNotFoundError as missing:
     print(f"{missing.name} is not there")
 print(gradsmith.__file__)

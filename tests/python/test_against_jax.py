@@ -152,7 +152,7 @@ def test_batch_normalization(problem: draws.BatchNormProblem) -> None:
     scale, b = (random.normal(size=channels).astype(types[1]) for _ in range(2))
     running = [random.uniform(0.5, 2, channels).astype(types[2]) for _ in range(2)]
     (y, mean, inv_std, unbiased), gradients = differentiated(
-        lambda *inputs: batch_norm(*inputs, problem.epsilon), [x, scale, b], dy
+        lambda *inputs: batch_norm(*inputs, epsilon=problem.epsilon), [x, scale, b], dy
     )
 
     tolerance = max(TOLERANCES[one.name] for one in types)

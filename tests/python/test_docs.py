@@ -31,7 +31,7 @@ def test_every_operator_has_an_example() -> None:
 
 
 def test_help_says_what_the_schema_says() -> None:
-    text = pydoc.render_doc(gradsmith.conv_grad, renderer=pydoc.plaintext)
+    text = pydoc.plain(pydoc.render_doc(gradsmith.conv_grad))
     for expected in (
         "Gradients of Conv with respect to its input, its filter and its bias.",
         "dY : array of T (N, M, *O)",

@@ -7,7 +7,7 @@ from typing import Any
 import gradsmith
 import pytest
 
-torch = pytest.importorskip("torch")
+torch: Any = pytest.importorskip("torch")
 if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 4):
     pytest.skip("torch.library.custom_op came with PyTorch 2.4", allow_module_level=True)
 
@@ -122,7 +122,7 @@ def test_only_what_is_needed_is_computed(monkeypatch: pytest.MonkeyPatch) -> Non
     x, w, b = conv_inputs({}, "cpu")
     original = OPS.conv_grad.default
 
-    class Recorder(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc] # there may be no torch
+    class Recorder(torch.utils._python_dispatch.TorchDispatchMode):
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if function is original:
                 asked.append(kwargs["outputs"])
@@ -139,8 +139,12 @@ def test_the_backward_pass_has_the_policies_of_the_forward(monkeypatch: pytest.M
     from gradsmith._policy import current
 
     seen = []
-    registered = gradsmith._ops.FUNCTIONS["ConvGrad"]
-    monkeypatch.setattr(ours._REGISTRATIONS["ConvGrad"], "function", lambda *a, **k: (seen.append(current()), registered(*a, **k))[1])
+
+    def conv_grad(*inputs: Any, **keywords: Any) -> Any:
+        seen.append(current())
+        return gradsmith.conv_grad(*inputs, **keywords)
+
+    monkeypatch.setattr(ours._REGISTRATIONS["ConvGrad"], "function", conv_grad)
     with gradsmith.policy(deterministic=True, search_mode="default"):
         y = ours.conv(*conv_inputs({}, "cpu")).Y
     y.sum().backward()
@@ -164,7 +168,7 @@ def test_functions_without_autograd_refuse_to_lose_a_gradient() -> None:
 def test_a_function_of_ones_own_may_call_ours() -> None:
     """As someone writes who wants only a kernel."""
 
-    class Convolve(torch.autograd.Function):  # type: ignore[misc] # there may be no torch
+    class Convolve(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any, w: Any) -> Any:
             ctx.save_for_backward(x, w)
@@ -182,7 +186,7 @@ def test_arrays_without_the_exchange_functions_are_read_through_dlpack(monkeypat
     """As those of PyTorch before 2.10 are."""
     from gradsmith import _libraries
 
-    class Older(torch.Tensor):  # type: ignore[misc] # there may be no torch
+    class Older(torch.Tensor):
         pass
 
     adaptor = _libraries.PyTorch()

@@ -65,8 +65,9 @@ def test_the_package_is_typed(tmp_path: Path) -> None:
 
 def test_stubs_are_those_of_the_functions(tmp_path: Path) -> None:
     """stubtest compares names, parameters and defaults with what is imported."""
-    environment = {**os.environ, "MYPYPATH": str(Path(str(gradsmith.__file__)).parent.parent)}
+    package = Path(str(gradsmith.__file__)).parent
+    environment = {**os.environ, "MYPYPATH": str(package.parent)}
     command = [sys.executable, "-m", "mypy.stubtest", "--concise", "--ignore-missing-stub"]
-    command += [f"gradsmith._ops.{path.stem}" for path in sorted(Path(str(gradsmith.__path__[0]), "_ops").glob("*_op.py"))]
+    command += [f"gradsmith._ops.{path.stem}" for path in sorted(package.glob("_ops/*_op.py"))]
     result = subprocess.run(command, cwd=tmp_path, env=environment, check=False, text=True, capture_output=True)
     assert result.returncode == 0, result.stdout + result.stderr
