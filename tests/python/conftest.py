@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,9 @@ gradsmith = pytest.importorskip("gradsmith", reason="the Python package is not o
 os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+
+if find_spec("hypothesis"):
+    import_module("hypothesis.configuration").set_hypothesis_home_dir(REPOSITORY / "build/hypothesis")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

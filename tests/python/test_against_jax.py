@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import draws
 import gradsmith
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, event, given, settings
 
+pytest.importorskip("hypothesis")
+pytest.importorskip("ml_dtypes")
 jax = pytest.importorskip("jax")
+
+import draws  # noqa: E402 - after the check that what it needs is there
+from hypothesis import HealthCheck, event, given, settings  # noqa: E402
+
 jax.config.update("jax_enable_x64", True)
 lax, jnp = jax.lax, jax.numpy
 
 thorough = settings(
-    max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), print_blob=True
+    max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
 )
 
 
@@ -152,7 +156,7 @@ def test_batch_normalization(problem: draws.BatchNormProblem) -> None:
     scale, b = (random.normal(size=channels).astype(types[1]) for _ in range(2))
     running = [random.uniform(0.5, 2, channels).astype(types[2]) for _ in range(2)]
     (y, mean, inv_std, unbiased), gradients = differentiated(
-        lambda *inputs: batch_norm(*inputs, epsilon=problem.epsilon), [x, scale, b], dy
+        lambda x, scale, b: batch_norm(x, scale, b, problem.epsilon), [x, scale, b], dy
     )
 
     tolerance = max(TOLERANCES[one.name] for one in types)

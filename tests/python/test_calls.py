@@ -6,11 +6,11 @@ import inspect
 from typing import Any
 
 import gradsmith
-import ml_dtypes
 import numpy as np
 import problems
 import pytest
 
+ml_dtypes = pytest.importorskip("ml_dtypes")
 TYPES = ["float32", "float64", "float16", ml_dtypes.bfloat16]
 
 

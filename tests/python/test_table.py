@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import gradsmith
-import ml_dtypes
 import numpy as np
 import problems
 import pytest
@@ -45,7 +44,7 @@ def test_explain_takes_names_and_dtypes(spelled: object) -> None:
 
 
 def test_explain_says_what_is_nearest() -> None:
-    told = gradsmith.explain(gradsmith.batch_normalization_grad, "double", "double", ml_dtypes.bfloat16)
+    told = gradsmith.explain(gradsmith.batch_normalization_grad, "double", "double", "bf16")
     assert told.startswith("No row is BatchNormalizationGrad(double, double, BFloat16) on cpu.")
     assert "nearest: BatchNormalizationGrad[double] on cpu" in told
     assert "There is no op 'conv_gard'" in gradsmith.explain("conv_gard", "half")
