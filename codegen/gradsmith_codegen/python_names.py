@@ -73,6 +73,7 @@ class PythonOp:
 
     plan: OpPlan
     has_gradient: bool
+    known_attributes: dict[object, list[Parameter]]  # by the identity of the list; shared by all operators
 
     @property
     def name(self) -> str:
@@ -94,7 +95,11 @@ class PythonOp:
 
     @cached_property
     def attributes(self) -> list[Parameter]:
-        return [self._attribute(attribute) for attribute in self.plan.op.attributes]
+        identity = self.plan.attributes_identity
+        if identity not in self.known_attributes:
+            made = [self._attribute(attribute) for attribute in self.plan.op.attributes]
+            self.known_attributes[identity] = made
+        return self.known_attributes[identity]
 
     @cached_property
     def outputs(self) -> list[tuple[str, model.Tensor]]:
@@ -196,7 +201,8 @@ class PythonPlan:
 
     @cached_property
     def ops(self) -> list[PythonOp]:
-        return [PythonOp(op, bool(self.plan.gradients_of(op))) for op in self.plan.ops]
+        known: dict[object, list[Parameter]] = {}
+        return [PythonOp(op, bool(self.plan.gradients_of(op)), known) for op in self.plan.ops]
 
 
 def _tuple_if_several(types: str) -> str:
