@@ -44,6 +44,10 @@ class Library:
         except TypeError:  # from before DLPack 1
             return array.__dlpack__(stream=stream)
 
+    def channels_second(self, array: Any) -> Any:
+        """A view with the last axis as the second."""
+        raise NotImplementedError
+
     def adopt(self, memory: Any) -> Any:
         """An array in memory that speaks DLPack."""
         raise NotImplementedError
@@ -60,6 +64,7 @@ class NumPy(Library):
     def __init__(self) -> None:
         numpy = import_module("numpy")
         self._integers = numpy.uint16
+        self._moveaxis = numpy.moveaxis
         # bfloat16 is a dtype of another package, from which an input has come.
         self.dtypes = (*(numpy.dtype(name) for name in ("float32", "float64", "float16")), None)
         self.plain_empty = numpy.empty
@@ -68,6 +73,9 @@ class NumPy(Library):
     def bits(self, array: Any) -> Any:
         is_bfloat16 = str(getattr(array, "dtype", "")) == "bfloat16"
         return array.view(self._integers) if is_bfloat16 else None
+
+    def channels_second(self, array: Any) -> Any:
+        return self._moveaxis(array, -1, 1)
 
 
 class PyTorch(Library):
@@ -88,6 +96,9 @@ class PyTorch(Library):
     def capsule(self, array: Any, stream: int | None) -> Any:
         return super().capsule(self._detach(array), stream)
 
+    def channels_second(self, array: Any) -> Any:
+        return array.movedim(-1, 1)
+
     def stream(self, device: int) -> int:
         address: int = self._current_stream(device).cuda_stream
         return address
@@ -103,6 +114,9 @@ class CuPy(Library):
     def empty(self, dims: tuple[int, ...], dtype: Any, like: Any) -> Any:
         with like.device:
             return self._cupy.empty(dims, like.dtype if dtype is None else dtype)
+
+    def channels_second(self, array: Any) -> Any:
+        return self._cupy.moveaxis(array, -1, 1)
 
     def stream(self, device: int) -> int:
         with self._cupy.cuda.Device(device):

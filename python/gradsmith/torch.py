@@ -62,8 +62,12 @@ class _Registration:
         dims = tuple(None if tensor is None else tuple(tensor.shape) for tensor in self._all(inputs))
         shapes = self._shapes.infer_shapes(dims, tuple(attributes.get(name) for name in self.op.attributes))
         made = dict(zip(self.outputs, shapes, strict=True))
+        is_channels_last = any(_is_channels_last(tensor) for tensor in inputs if tensor is not None)
         return self._returned(
-            [inputs[0].new_empty(made[name], dtype=self._dtype(name, inputs)) for name in outputs or self.outputs]
+            [
+                _empty(inputs[0], made[name], self._dtype(name, inputs), is_channels_last)
+                for name in outputs or self.outputs
+            ]
         )
 
     def _returned(self, tensors: list[Any]) -> Any:
@@ -115,6 +119,29 @@ class _Registration:
         by_name = dict(zip(needed, made, strict=True))
         names = [tensor.name for tensor in self.op.inputs[: len(ctx.needs_input_grad)]]
         return tuple(by_name.get(of_inputs.get(name, "")) for name in names)
+
+
+def _is_channels_last(tensor: Any) -> bool:
+    """As python/src/op.cc has it: by the strides of dims that have more than one element."""
+    if tensor.dim() < 3 or tensor.numel() == 0:
+        return False
+    return _lies_as(tensor, (0, *range(2, tensor.dim()), 1)) and not _lies_as(tensor, tuple(range(tensor.dim())))
+
+
+def _lies_as(tensor: Any, order: tuple[int, ...]) -> bool:
+    """Whether the elements are dense with the axes in this order, outermost first."""
+    stride = 1
+    for axis in reversed(order):
+        if tensor.shape[axis] > 1 and tensor.stride(axis) != stride:
+            return False
+        stride *= tensor.shape[axis]
+    return True
+
+
+def _empty(like: Any, dims: tuple[int, ...], dtype: Any, is_channels_last: bool) -> Any:
+    if not is_channels_last or len(dims) < 3:
+        return like.new_empty(dims, dtype=dtype)
+    return like.new_empty((dims[0], *dims[2:], dims[1]), dtype=dtype).movedim(-1, 1)
 
 
 def _function(registration: _Registration) -> Callable[..., Any]:

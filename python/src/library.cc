@@ -203,6 +203,23 @@ Output Library::Make(DataType type, const Dims& dims, Device device, nb::handle 
   return output;
 }
 
+Output Library::MakeChannelsLast(DataType type, const Dims& dims, Device device, nb::handle like)
+    const {
+  if (exchange_ == nullptr && empty_.is_none()) {
+    return Make(type, dims, device, like);
+  }
+  Dims in_memory = {dims[0]};
+  for (int i = 2; i < dims.size(); ++i) {
+    in_memory.push_back(dims[i]);
+  }
+  in_memory.push_back(dims[1]);
+  Output output = Make(type, in_memory, device, like);
+  output.object = adaptor_.attr("channels_second")(output.object);
+  output.array.ref.dims = dims;
+  output.array.ref.strides = ChannelsLastStrides(dims);
+  return output;
+}
+
 Output Library::Allocate(DataType type, const Dims& dims, Device device) const {
   const auto elements = static_cast<std::size_t>(std::max<std::int64_t>(NumElements(dims), 1));
   Result<DeviceBuffer> memory = DeviceBuffer::Allocate(device, elements * SizeOf(type));

@@ -52,6 +52,9 @@ class Library {
   /// Make returns an array that is not initialized. `like` is one of the library's on the device.
   [[nodiscard]] Output Make(DataType type, const Dims& dims, Device device, nanobind::handle like)
       const;
+  /// MakeChannelsLast does so with the channels innermost in memory, where the library has strides.
+  [[nodiscard]] Output
+  MakeChannelsLast(DataType type, const Dims& dims, Device device, nanobind::handle like) const;
 
   /// Finish returns the array that has been computed.
   [[nodiscard]] nanobind::object Finish(Output output, const Context& context) const;

@@ -68,6 +68,26 @@ const Argument& MostLike(const std::vector<Argument>& inputs, DataType type) {
   return found != inputs.end() ? *found : FirstGiven(inputs);
 }
 
+/// Whether the elements lie as these strides say; the stride of a dim of one element says nothing.
+bool HasStrides(const TensorRef& ref, const Strides& strides) {
+  for (int i = 0; i < ref.rank(); ++i) {
+    if (ref.dims[i] > 1 && ref.strides[i] != strides[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Whether an input of images has its channels innermost, so that outputs are to have it too.
+bool IsChannelsLast(const std::vector<Argument>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const Argument& input) {
+    const TensorRef& ref = input.array.ref;
+    return input.object.is_valid() && ref.rank() > 2 && NumElements(ref.dims) > 0 &&
+           HasStrides(ref, ChannelsLastStrides(ref.dims)) &&
+           !HasStrides(ref, ContiguousStrides(ref.dims));
+  });
+}
+
 std::vector<ConstTensorRef> Refs(const std::vector<Argument>& inputs) {
   std::vector<ConstTensorRef> refs;
   refs.reserve(inputs.size());
@@ -216,6 +236,7 @@ std::vector<Output> Op::MakeOutputs(
     Check(inferred.status());
     dims = std::move(*inferred);
   }
+  const bool is_channels_last = are_shapes_needed && IsChannelsLast(inputs);
   for (std::size_t i = 0; i < wishes.size(); ++i) {
     const TensorSpec& spec = schema_->outputs[i];
     if (wishes[i].into.is_valid()) {
@@ -223,7 +244,10 @@ std::vector<Output> Op::MakeOutputs(
     } else if (wishes[i].is_wanted) {
       const DataType type = ExpectedType(kernel.row(), spec);
       const Argument& like = MostLike(inputs, type);
-      outputs[i] = library.Make(type, dims[i], like.array.ref.device, like.object);
+      const Device device = like.array.ref.device;
+      outputs[i] = is_channels_last && dims[i].size() > 2
+                       ? library.MakeChannelsLast(type, dims[i], device, like.object)
+                       : library.Make(type, dims[i], device, like.object);
     }
   }
   return outputs;

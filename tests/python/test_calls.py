@@ -88,6 +88,24 @@ def test_strided_inputs_are_read_where_they_are() -> None:
     problems.check(gradsmith.conv_grad(np.broadcast_to(dY[:, :, :1, :1], dY.shape), wide[..., ::2], w))
 
 
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_outputs_are_channels_last_where_an_input_is(library: str, which: int) -> None:
+    random = np.random.default_rng(3)
+    dims = [(2, 6, 4, 5), (2, 4, 5, 7), (6, 4, 2, 3)]
+    inputs: list[Any] = [random.integers(-3, 4, shape).astype("float32") for shape in dims]
+    expected = gradsmith.conv_grad(*inputs)
+    assert [output.flags.c_contiguous for output in expected] == [True] * 3
+    inputs[which] = np.moveaxis(np.ascontiguousarray(np.moveaxis(inputs[which], 1, -1)), -1, 1)
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        inputs = [torch.from_numpy(array) for array in inputs]
+    result = [np.asarray(output) for output in gradsmith.conv_grad(*inputs)]
+    for got, wanted in zip(result, expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    assert [np.moveaxis(output, 1, -1).flags.c_contiguous for output in result[:2]] == [True, True]
+
+
 def test_read_only_inputs_are_read() -> None:
     inputs = problems.arrays()
     for array in inputs:

@@ -91,6 +91,16 @@ def test_opcheck_of_the_other_gradients() -> None:
     torch.library.opcheck(OPS.batch_normalization_grad.default, arguments, {"outputs": ["dX", "dBias"]})
 
 
+@pytest.mark.parametrize("dims", [(2, 4, 5, 6), (1, 4, 5, 1), (2, 1, 5, 6), (2, 4, 1, 1)])
+def test_opcheck_of_channels_last(dims: tuple[int, ...]) -> None:
+    """Strides, too, are what the fake implementation says, also where dims of one element make them ambiguous."""
+    x = torch.randn(dims).to(memory_format=torch.channels_last)
+    w = torch.randn(6, dims[1], 1, 1).to(memory_format=torch.channels_last)
+    torch.library.opcheck(OPS.conv.default, (x, w))
+    y = ours.conv(x, w).Y
+    torch.library.opcheck(OPS.conv_grad.default, (y, x, w), {"outputs": ["dX", "dW", "dB"]})
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_compile_gives_the_same_gradients(device: str) -> None:
     def loss(x: Any, w: Any, b: Any) -> Any:
