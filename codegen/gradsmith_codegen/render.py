@@ -15,8 +15,9 @@ import jinja2
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 
-from . import model, vocabulary
+from . import model, python_names, vocabulary
 from .plan import Plan
+from .python_names import PythonPlan
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 COLUMN_LIMIT = 100
@@ -51,7 +52,22 @@ def artefacts(plan: Plan) -> list[Artefact]:
         Artefact("src/dispatch_table.cc", "dispatch_table.cc.jinja", context, weight),
         Artefact("docs/README.md", "support_matrix.md.jinja", context, weight),
     ]
-    return [*stubs, *tests, *headers, *pages, *tables]
+    return [*stubs, *tests, *headers, *pages, *tables, *_python_artefacts(plan)]
+
+
+def _python_artefacts(plan: Plan) -> list[Artefact]:
+    """The part of the Python package that is generated."""
+    folder = "python/gradsmith/_ops"
+    python = PythonPlan(plan)
+    functions, stubs = [], []
+    for op in python.ops:
+        context: dict[str, object] = {"plan": plan, "op": op}
+        path = f"{folder}/{op.plan.snake}_op"
+        functions.append(Artefact(f"{path}.py", "python_op.py.jinja", context, 5))
+        stubs.append(Artefact(f"{path}.pyi", "python_op.pyi.jinja", context, 3))
+    context = {"plan": plan, "python": python}
+    all_of_them = Artefact(f"{folder}/__init__.py", "python_ops.py.jinja", context, len(plan.ops) // 3)
+    return [*functions, *stubs, all_of_them]
 
 
 def render(wanted: Iterable[Artefact]) -> Iterator[tuple[str, str]]:
@@ -135,6 +151,8 @@ def _environment() -> jinja2.Environment:
         braces=_braces,
         camel=_camel,
         comment=_comment,
+        docstring=python_names.docstring,
+        docstring_text=python_names.docstring_text,
         dim_kind=lambda dim: f"k{dim.kind.value.capitalize()}",
         element_type=_element_type,
         enumerator=lambda name: _data_type(name).cpp_enumerator,

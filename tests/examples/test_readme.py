@@ -46,8 +46,9 @@ def test_every_block_is_tested_here() -> None:
         "cpp": ["int main()", "registry.Explain", "CheckDevice"],
         "text": ["dW:", "error[G014]"],
         "yaml": ["DepthwiseConvGrad"],
-        "sh": ["./run demo", "cmake --install", "pkg-config"],
+        "sh": ["./run demo", "cmake --install", "pkg-config", "pip install ."],  # the last: tests/package/test_wheel.py
         "cmake": ["find_package"],
+        "python": ["gradsmith.conv_grad"],  # tests/python/test_docs.py
     }
     assert len(BLOCKS) == sum(map(len, tested.values()))
     for language, holdings in tested.items():

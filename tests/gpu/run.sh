@@ -15,7 +15,7 @@ capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$results/machine.txt"
 echo "commit ${COMMIT:-$(git log -1 --format=%H)}" | tee -a "$results/machine.txt"
 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DGRADSMITH_CUDA=ON -DGRADSMITH_WERROR=OFF \
-  "-DGRADSMITH_CUDA_ARCHITECTURES=$capability-real" | grep gradsmith: | tee -a "$results/machine.txt"
+  -DGRADSMITH_BUILD_PYTHON=AUTO "-DGRADSMITH_CUDA_ARCHITECTURES=$capability-real" | grep gradsmith: | tee -a "$results/machine.txt"
 ninja -C $build > "$results/build.log" 2>&1 || { grep -E 'error|FAILED' -A5 "$results/build.log" | head -60; exit 1; }
 library=$(sed -n 's/^GRADSMITH_CUDNN_LIBRARY:FILEPATH=//p' $build/CMakeCache.txt)
 [ -e "$library" ] && export GRADSMITH_CUDNN_LIBRARY=$library
@@ -28,11 +28,18 @@ run() {  # name, command...
   local code=$?
   [ $code -eq 0 ] || failed=1
   printf '%-34s exit %d, %d s: %s\n' "$name" $code $((SECONDS - start)) \
-    "$(grep -E '^\[  (PASSED|FAILED|SKIPPED)|ERROR SUMMARY|RACECHECK SUMMARY' "$results/$name.log" | head -4 | tr '\n' ' ')" |
+    "$(grep -E '^\[  (PASSED|FAILED|SKIPPED)|ERROR SUMMARY|RACECHECK SUMMARY|[0-9]+ (passed|failed|skipped)' "$results/$name.log" | head -4 | tr '\n' ' ')" |
     tee -a "$results/tally.txt"
 }
 run runtime $build/tests/gradsmith_runtime_tests --gtest_brief=1
 run generated.cuda $build/tests/gradsmith_generated_tests --backend=cuda --gtest_brief=1
+# The Python package, where there is nanobind; what a test needs and is not there makes it skip.
+if [ -d $build/python ]; then
+  export PYTHONPATH=$PWD/$build/python
+  run python.gpu python3 -m pytest tests/python -m gpu -rs
+  run python.calls python3 -m pytest tests/python -m 'not gpu' -rs
+  run python.cost python3 bench/call_cost.py cuda
+fi
 for tool in "$@"; do
   run "$tool.runtime" compute-sanitizer --tool "$tool" --print-limit 20 $build/tests/gradsmith_runtime_tests \
     --gtest_brief=1 '--gtest_filter=*Cuda*:TensorOps*:ConvDirect*:BatchNormOwn*'

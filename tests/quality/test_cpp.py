@@ -15,7 +15,7 @@ import pytest
 from build_tree import JOBS, REPOSITORY, SCRATCH, build, run_generator
 
 TIDY_FOLDERS = tuple(REPOSITORY / folder for folder in ("runtime", "tools", "tests/support", "tests/reference"))
-FOLDERS = ("runtime", "tests", "tools", "bench", "examples", "generated")
+FOLDERS = ("runtime", "python", "tests", "tools", "bench", "examples", "generated")
 
 
 def cpp_files(*folders: Path) -> list[str]:

@@ -1,0 +1,251 @@
+"""What the Python package calls an operator, its arguments and its results, and how it documents them."""
+
+from __future__ import annotations
+
+import keyword
+import math
+import textwrap
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from . import model
+from .plan import OpPlan, Plan
+
+# What package gradsmith itself holds.
+PACKAGE_NAMES = frozenset(
+    "Context cache explain is_available missing_for ops policy torch tune".split()
+)
+# The keywords that every function has.
+FUNCTION_KEYWORDS = frozenset("outputs out context".split())
+
+COLUMN_LIMIT = 100
+
+_NUMPY_TYPES = {"float": "float32", "double": "float64", "MLFloat16": "float16"}
+_KINDS = {
+    model.AttributeKind.INT: "int",
+    model.AttributeKind.FLOAT: "float",
+    model.AttributeKind.INTS: "sequence of int",
+    model.AttributeKind.ENUM: "str",
+}
+_STUB_KINDS = {**_KINDS, model.AttributeKind.INTS: "Sequence[int]"}
+_TORCH_KINDS = {
+    model.AttributeKind.INT: "SymInt",
+    model.AttributeKind.FLOAT: "float",
+    model.AttributeKind.INTS: "SymInt[]",
+    model.AttributeKind.ENUM: "str",
+}
+
+
+def identifier(name: str, taken: frozenset[str] = frozenset()) -> str:
+    """The name, or with an underscore behind it where Python or we have another use for it."""
+    return f"{name}_" if keyword.iskeyword(name) or name in taken else name
+
+
+def function_name(op: OpPlan) -> str:
+    return identifier(op.snake, PACKAGE_NAMES)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An argument of the function: an input or an attribute."""
+
+    name: str
+    default: str  # as Python writes it; empty where there is none
+    kind: str  # as the docstring says it
+    stub_type: str
+    torch: str  # as a torch.library schema declares it
+    doc: str
+
+    @cached_property
+    def declared(self) -> str:
+        """`group=1`, or `X`."""
+        return f"{self.name}={self.default}" if self.default else self.name
+
+    @cached_property
+    def stub(self) -> str:
+        """`group: int = 1`, or `X: A`."""
+        return f"{self.name}: {self.stub_type}" + (f" = {self.default}" if self.default else "")
+
+
+@dataclass(frozen=True)
+class PythonOp:
+    """An operator as a function of the package."""
+
+    plan: OpPlan
+    has_gradient: bool
+    known_attributes: dict[object, list[Parameter]]  # by the identity of the list; shared by all operators
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+    @cached_property
+    def function(self) -> str:
+        return function_name(self.plan)
+
+    @cached_property
+    def result(self) -> str:
+        return f"{self.name}Result"
+
+    @cached_property
+    def inputs(self) -> list[Parameter]:
+        tensors = self.plan.op.inputs
+        required = max((i for i, tensor in enumerate(tensors) if not tensor.optional), default=-1)
+        return [self._input(tensor, has_default=i > required) for i, tensor in enumerate(tensors)]
+
+    @cached_property
+    def attributes(self) -> list[Parameter]:
+        identity = self.plan.attributes_identity
+        if identity not in self.known_attributes:
+            made = [self._attribute(attribute) for attribute in self.plan.op.attributes]
+            self.known_attributes[identity] = made
+        return self.known_attributes[identity]
+
+    @cached_property
+    def outputs(self) -> list[tuple[str, model.Tensor]]:
+        """The field of the result and the tensor."""
+        return [(identifier(tensor.name), tensor) for tensor in self.plan.op.outputs]
+
+    @cached_property
+    def output_names(self) -> str:
+        """`("dX", "dW", "dB")`."""
+        names = ", ".join(f'"{tensor.name}"' for tensor in self.plan.op.outputs)
+        return f"({names},)" if len(self.plan.op.outputs) == 1 else f"({names})"
+
+    def shape(self, tensor: model.Tensor) -> str:
+        """As Python writes it: `(N, C, *D)`, `(C,)`."""
+        dims = ", ".join(dim.text for dim in tensor.shape)
+        return f"({dims},)" if len(tensor.shape) == 1 else f"({dims})"
+
+    def _input(self, tensor: model.Tensor, has_default: bool) -> Parameter:
+        optional = ", optional" if tensor.optional else ""
+        return Parameter(
+            name=identifier(tensor.name, FUNCTION_KEYWORDS),
+            default="None" if has_default else "",
+            kind=f"array of {tensor.type} {self.shape(tensor)}{optional}",
+            stub_type="A | None" if tensor.optional else "A",
+            torch=f"Tensor{'?' if tensor.optional else ''} {tensor.name}{'=None' if has_default else ''}",
+            doc=tensor.doc,
+        )
+
+    def _attribute(self, attribute: model.Attribute) -> Parameter:
+        is_list = attribute.kind is model.AttributeKind.INTS
+        default = "None" if is_list else _literal(attribute.default)
+        kind = _KINDS[attribute.kind]
+        return Parameter(
+            name=identifier(attribute.name, FUNCTION_KEYWORDS),
+            default=default,
+            kind=", ".join(f'"{choice}"' for choice in attribute.choices) or kind,
+            stub_type=_stub_type(attribute),
+            torch=f"{_TORCH_KINDS[attribute.kind]}{'?' if is_list else ''} {attribute.name}={default}",
+            doc=attribute.doc,
+        )
+
+    @cached_property
+    def torch_schema(self) -> str:
+        """As torch.library takes it. What has a gradient returns all its outputs, each of which autograd then
+        knows; the others return a list of those that are asked for."""
+        inputs = [parameter.torch for parameter in self.inputs]
+        keywords = [parameter.torch for parameter in self.attributes]
+        if not self.has_gradient:
+            keywords.append("str[] outputs")
+        returned = ", ".join(["Tensor"] * len(self.outputs)) if self.has_gradient else "Tensor[]"
+        arguments = [*inputs, "*", *keywords] if keywords else inputs
+        return f"({', '.join(arguments)}) -> {_tuple_if_several(returned)}"
+
+    @cached_property
+    def example(self) -> Example | None:
+        case = next((c for c in self.plan.op.cases if c.all_shapes and _is_plain(c)), None)
+        row = next((r for r in self.plan.rows if _numpy_types(r.row) is not None), None)
+        return Example(self, case, row.row) if case and row else None
+
+
+@dataclass(frozen=True)
+class Example:
+    """A call that a doctest runs: the shapes of a case of the schema, in the types of a row."""
+
+    op: PythonOp
+    case: model.Case
+    row: model.Row
+
+    @cached_property
+    def arguments(self) -> list[tuple[str, str]]:
+        """The inputs that are given, and how NumPy makes them."""
+        shapes = dict(self.case.all_shapes[: len(self.op.plan.op.inputs)])
+        types = _numpy_types(self.row) or {}
+        return [
+            (parameter.name, f"np.ones({shapes[tensor.name]}, np.{types.get(tensor.type, tensor.type)})")
+            for parameter, tensor in zip(self.op.inputs, self.op.plan.op.inputs, strict=True)
+            if tensor.name in shapes and not tensor.optional
+        ]
+
+    @cached_property
+    def call(self) -> str:
+        given = dict(self.case.attributes)
+        keywords = [f"{name}={_literal(value)}" for name, value in given.items()]
+        positional = [name for name, _ in self.arguments]
+        return f"gradsmith.{self.op.function}({', '.join([*positional, *keywords])})"
+
+    @cached_property
+    def results(self) -> list[tuple[str, str]]:
+        """The fields of the result and their shapes."""
+        shapes = dict(self.case.all_shapes[len(self.op.plan.op.inputs) :])
+        return [(field, str(shapes[tensor.name])) for field, tensor in self.op.outputs]
+
+
+@dataclass(frozen=True)
+class PythonPlan:
+    """What the package's templates see."""
+
+    plan: Plan
+
+    @cached_property
+    def ops(self) -> list[PythonOp]:
+        known: dict[object, list[Parameter]] = {}
+        return [PythonOp(op, bool(self.plan.gradients_of(op)), known) for op in self.plan.ops]
+
+
+def _tuple_if_several(types: str) -> str:
+    return f"({types})" if "," in types else types
+
+
+def _literal(value: model.AttributeValue) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _stub_type(attribute: model.Attribute) -> str:
+    if attribute.choices:
+        return f"Literal[{', '.join(_literal(choice) for choice in attribute.choices)}]"
+    optional = " | None" if attribute.kind is model.AttributeKind.INTS else ""
+    return _STUB_KINDS[attribute.kind] + optional
+
+
+def _is_plain(case: model.Case) -> bool:
+    """Something is computed, from few elements."""
+    sizes = [math.prod(dims) for _, dims in case.all_shapes]
+    return case.layout is model.Layout.CONTIGUOUS and all(0 < size <= 1000 for size in sizes)
+
+
+def _numpy_types(row: model.Row) -> dict[str, str] | None:
+    """NumPy's name for each type parameter; None where it has none."""
+    types = {parameter: _NUMPY_TYPES.get(data_type.value) for parameter, data_type in row.types}
+    known = {parameter: name for parameter, name in types.items() if name}
+    return known if len(known) == len(types) else None
+
+
+@cache
+def docstring_text(text: str, indent: int) -> str:
+    """Text within a docstring, wrapped; its first line is indented already."""
+    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    blanks = " " * indent
+    return textwrap.fill(
+        escaped, COLUMN_LIMIT, initial_indent=blanks, subsequent_indent=blanks, break_long_words=False,
+        break_on_hyphens=False,
+    ).lstrip()  # fmt: skip
+
+
+@cache
+def docstring(text: str, indent: int) -> str:
+    """The whole docstring of something small."""
+    body = docstring_text(text, indent + 3)
+    return '"""' + (body[:-1] + '\\"' if body.endswith('"') else body) + '"""'

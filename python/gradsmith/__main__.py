@@ -1,0 +1,8 @@
+"""`python -m gradsmith`, and the script `gradsmith`."""
+
+import sys
+
+from gradsmith._cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

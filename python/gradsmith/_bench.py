@@ -1,0 +1,144 @@
+"""Timing calls."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import import_module
+from typing import Any, TextIO
+
+import gradsmith
+from gradsmith import _core
+from gradsmith._ops import FUNCTIONS
+
+PROBLEMS = (
+    "ConvGrad float X=1x1x3x3 W=1x1x2x2",
+    "ConvGrad float X=8x16x28x28 W=16x16x3x3 pads=1,1,1,1",
+    "ConvTransposeGrad float X=8x16x14x14 W=16x16x3x3 strides=2,2",
+    "BatchNormalizationGrad float dY=8x16x28x28 X=8x16x28x28 scale=16 saved_mean=16 saved_inv_std=16",
+)
+_MOST_CALLS = 10_000
+_FEWEST_CALLS = 5
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Times of one call, in milliseconds."""
+
+    problem: str
+    device: str
+    calls: int
+    median_ms: float
+    best_ms: float
+
+
+class CountBar:
+    """A line on a terminal that says which of how many is at work; elsewhere nothing is written."""
+
+    def __init__(self, stream: TextIO, total: int) -> None:
+        self._stream = stream if stream.isatty() else None
+        self._total = total
+        self._done = 0
+
+    def show(self, what: str) -> None:
+        self._done += 1
+        if self._stream:
+            self._stream.write(f"\r\x1b[K[{self._done}/{self._total}] {what[:70]}")
+            self._stream.flush()
+
+    def close(self) -> None:
+        if self._stream:
+            self._stream.write("\r\x1b[K")
+
+
+def measure(problem: str, device: str, seconds: float) -> Measured:
+    """Times the calls that a line describes, outputs made anew each time."""
+    parsed = _core.parse_problem(problem)
+    function = FUNCTIONS[parsed["op"]]
+    make, wait = _arrays_on(device)
+    inputs = [
+        make(dims, element_type) if element_type else None
+        for dims, element_type in zip(parsed["inputs"], _types_of(parsed), strict=True)
+    ]
+
+    def call() -> None:
+        function(*inputs, **parsed["attributes"])
+        wait()
+
+    call()
+    times = _times(call, seconds)
+    return Measured(problem, device, len(times), statistics.median(times) * 1e3, min(times) * 1e3)
+
+
+def _times(call: Callable[[], None], seconds: float) -> list[float]:
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < _FEWEST_CALLS or (time.perf_counter() < end and len(times) < _MOST_CALLS):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def _types_of(parsed: dict[str, Any]) -> list[str | None]:
+    """The type of each input; None for an optional one that the line leaves out."""
+    op = next(one for one in gradsmith.ops() if one.name == parsed["op"])
+    row = next(one for one in op.rows if one.name == parsed["row"])
+    return [
+        None if tensor.optional and not dims else row.types.get(tensor.type, tensor.type)
+        for tensor, dims in zip(op.inputs, parsed["inputs"], strict=True)
+    ]
+
+
+def _arrays_on(device: str) -> tuple[Callable[[Sequence[int], str], Any], Callable[[], None]]:
+    """What makes arrays on a device, and what waits until its work is done."""
+    if device == "cpu":
+        numpy = import_module("numpy")
+        bfloat16 = "bfloat16"
+        names = {"float": "float32", "double": "float64", "MLFloat16": "float16", "BFloat16": bfloat16}
+
+        def make(dims: Sequence[int], element_type: str) -> Any:
+            name = names[element_type]
+            dtype = import_module("ml_dtypes").bfloat16 if name == bfloat16 else name
+            return numpy.ones(dims, dtype)
+
+        return make, lambda: None
+    torch = import_module("torch")
+    dtypes = {
+        "float": torch.float32,
+        "double": torch.float64,
+        "MLFloat16": torch.float16,
+        "BFloat16": torch.bfloat16,
+    }
+    return (
+        lambda dims, element_type: torch.ones(tuple(dims), dtype=dtypes[element_type], device=device),
+        lambda: torch.cuda.synchronize(device),
+    )
+
+
+def plot(rows: Sequence[Measured]) -> str:
+    """The medians as bars of an SVG, on a logarithmic axis."""
+    low = math.floor(math.log10(min(row.median_ms for row in rows)))
+    high = max(math.ceil(math.log10(max(row.median_ms for row in rows))), low + 1)
+    label, width, step = 620, 360, 24
+    height = step * (len(rows) + 2)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{label + width + 90}" height="{height}" '
+        'font-family="sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="white"/>',
+    ]
+    for decade in range(low, high + 1):
+        x = label + width * (decade - low) / (high - low)
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{step}" y2="{height - step}" stroke="#ccc"/>')
+        parts.append(f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{10.0**decade:g} ms</text>')
+    for number, row in enumerate(rows):
+        y = step * (number + 1)
+        length = width * (math.log10(row.median_ms) - low) / (high - low)
+        parts.append(f'<text x="{label - 6}" y="{y + 16}" text-anchor="end">{escape(row.problem)}</text>')
+        parts.append(f'<rect x="{label}" y="{y + 4}" width="{length:.1f}" height="{step - 8}" fill="#4878a8"/>')
+        parts.append(f'<text x="{label + length + 4:.1f}" y="{y + 16}">{row.median_ms:.4g}</text>')
+    return "\n".join([*parts, "</svg>", ""])

@@ -1,0 +1,176 @@
+"""The libraries of arrays: what _core must know of each beyond DLPack and the buffer protocol.
+
+_core asks `find` once for each type of arrays that it meets. Libraries are imported only when one of their arrays
+has come, so that none is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+
+class Library:
+    """How the arrays of a library are read and made."""
+
+    name: str
+    has_buffers = False
+    """Arrays are read through the buffer protocol, else through DLPack."""
+    exchanges = True
+    """The functions of `__dlpack_c_exchange_api__` are used where the type has them."""
+    is_writable = True
+    """Arrays may be given as `out`."""
+    records_gradients = False
+    """Arrays may have `requires_grad`, and `is_recording` tells whether it matters."""
+    dtypes: tuple[Any, ...] = ()
+    """The library's objects for float, double, MLFloat16 and BFloat16. None, for the last, is the dtype of the input
+    that outputs are made like."""
+    empty: Callable[[tuple[int, ...], Any, Any], Any] | None = None
+    """Makes an array of some dims and dtype on the device of another; None: memory is made and `adopt`ed."""
+
+    plain_empty: Callable[[tuple[int, ...], Any], Any] | None = None
+    """The same where there is one device, for a dtype that is not None."""
+
+    def bits(self, array: Any) -> Any:
+        """A bfloat16 array as one of integers of 16 bits; None for others."""
+        return None
+
+    def capsule(self, array: Any, stream: int | None) -> Any:
+        """The array in a capsule of DLPack, ready on the stream."""
+        try:
+            return array.__dlpack__(stream=stream, max_version=(1, 0))
+        except TypeError:  # from before DLPack 1
+            return array.__dlpack__(stream=stream)
+
+    def channels_second(self, array: Any) -> Any:
+        """A view with the last axis as the second."""
+        raise NotImplementedError
+
+    def adopt(self, memory: Any) -> Any:
+        """An array in memory that speaks DLPack."""
+        raise NotImplementedError
+
+    def stream(self, device: int) -> int:
+        """The address of the caller's current stream."""
+        return 0
+
+
+class NumPy(Library):
+    name = "NumPy"
+    has_buffers = True
+
+    def __init__(self) -> None:
+        numpy = import_module("numpy")
+        self._integers = numpy.uint16
+        self._moveaxis = numpy.moveaxis
+        # bfloat16 is a dtype of another package, from which an input has come.
+        self.dtypes = (*(numpy.dtype(name) for name in ("float32", "float64", "float16")), None)
+        self.plain_empty = numpy.empty
+        self.empty = lambda dims, dtype, like: numpy.empty(dims, like.dtype)
+
+    def bits(self, array: Any) -> Any:
+        is_bfloat16 = str(getattr(array, "dtype", "")) == "bfloat16"
+        return array.view(self._integers) if is_bfloat16 else None
+
+    def channels_second(self, array: Any) -> Any:
+        return self._moveaxis(array, -1, 1)
+
+
+class PyTorch(Library):
+    name = "PyTorch"
+    records_gradients = True
+
+    def __init__(self) -> None:
+        torch = import_module("torch")
+        self.dtypes = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+        self.is_recording = torch.is_grad_enabled
+        self._current_stream = torch.cuda.current_stream
+        self._detach = torch.Tensor.detach
+
+    @staticmethod
+    def empty(dims: tuple[int, ...], dtype: Any, like: Any) -> Any:
+        return like.new_empty(dims, dtype=dtype)
+
+    def capsule(self, array: Any, stream: int | None) -> Any:
+        return super().capsule(self._detach(array), stream)
+
+    def channels_second(self, array: Any) -> Any:
+        return array.movedim(-1, 1)
+
+    def stream(self, device: int) -> int:
+        address: int = self._current_stream(device).cuda_stream
+        return address
+
+
+class CuPy(Library):
+    name = "CuPy"
+
+    def __init__(self) -> None:
+        self._cupy = import_module("cupy")
+        self.dtypes = (*(self._cupy.dtype(name) for name in ("float32", "float64", "float16")), None)
+
+    def empty(self, dims: tuple[int, ...], dtype: Any, like: Any) -> Any:
+        with like.device:
+            return self._cupy.empty(dims, like.dtype if dtype is None else dtype)
+
+    def channels_second(self, array: Any) -> Any:
+        return self._cupy.moveaxis(array, -1, 1)
+
+    def stream(self, device: int) -> int:
+        with self._cupy.cuda.Device(device):
+            address: int = self._cupy.cuda.get_current_stream().ptr
+            return address
+
+
+class Jax(Library):
+    """Its arrays cannot be written to, so outputs are memory of ours that it adopts."""
+
+    name = "JAX"
+    is_writable = False
+
+    def __init__(self) -> None:
+        self._from_dlpack = import_module("jax.dlpack").from_dlpack
+
+    def adopt(self, memory: Any) -> Any:
+        return self._from_dlpack(memory)
+
+
+class ArrayApi(Library):
+    """A library that the array API standard describes."""
+
+    def __init__(self, namespace: Any) -> None:
+        self.name = namespace.__name__
+        self._from_dlpack = namespace.from_dlpack
+
+    def adopt(self, memory: Any) -> Any:
+        return self._from_dlpack(memory)
+
+
+_KNOWN = {"numpy": NumPy, "torch": PyTorch, "cupy": CuPy, "jax": Jax, "jaxlib": Jax}
+
+
+def find(kind: type) -> Library | None:
+    """The library of a type of arrays; None for what is no array."""
+    for base in kind.__mro__:
+        package = base.__module__.partition(".")[0]
+        if package in _KNOWN and _is_array(kind):
+            return _only(_KNOWN[package])
+    if hasattr(kind, "__dlpack__") and hasattr(kind, "__array_namespace__"):
+        return _array_api(kind)
+    return _only(NumPy) if kind is memoryview else None
+
+
+def _is_array(kind: type) -> bool:
+    return hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__")
+
+
+@cache
+def _only(library: Callable[[], Library]) -> Library:
+    return library()
+
+
+@cache
+def _array_api(kind: Any) -> Library:
+    return ArrayApi(import_module(kind.__module__.partition(".")[0]))

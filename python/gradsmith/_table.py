@@ -1,0 +1,134 @@
+"""What operators there are, and for which types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from gradsmith import _core
+
+_SPELLINGS = {
+    "float": "float", "float32": "float", "single": "float",
+    "double": "double", "float64": "double",
+    "MLFloat16": "MLFloat16", "half": "MLFloat16", "float16": "MLFloat16",
+    "BFloat16": "BFloat16", "bf16": "BFloat16", "bfloat16": "BFloat16",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or an output of an operator."""
+
+    name: str
+    type: str
+    """A type parameter, such as T, or a type."""
+    shape: str
+    optional: bool
+    gradient_of: str
+    """The forward's tensor that this is the gradient of; empty where it is none."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A combination of types that an operator takes on a backend."""
+
+    name: str
+    types: dict[str, str]
+    backend: str
+    line: int
+    """Where ops.yaml has it."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of this build."""
+
+    name: str
+    function: str
+    domain: str
+    since_version: int
+    kernel: str
+    gradient_of: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    attributes: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+@cache
+def ops() -> tuple[Operator, ...]:
+    """Every operator of this build, with its rows::
+
+    >>> import gradsmith
+    >>> [op.function for op in gradsmith.ops() if op.gradient_of == "Conv"]
+    ['conv_grad']
+    """
+    return tuple(_operator(**told) for told in _core.operators())
+
+
+def _operator(
+    *, name: str, inputs: Any, outputs: Any, attributes: Any, rows: Any, **others: Any
+) -> Operator:
+    from gradsmith._ops import FUNCTIONS  # they are made of what this module is told by
+
+    return Operator(
+        name=name,
+        function=FUNCTIONS[name].__name__ if name in FUNCTIONS else "",
+        inputs=tuple(Tensor(**tensor) for tensor in inputs),
+        outputs=tuple(Tensor(**tensor) for tensor in outputs),
+        attributes=tuple(attributes),
+        rows=tuple(Row(**row) for row in rows),
+        **others,
+    )
+
+
+def explain(op: Any, *types: Any, device: str = "cpu") -> str:
+    """Says whether an operator takes these types and, if not, the nearest rows and what differs::
+
+        >>> import gradsmith
+        >>> print(gradsmith.explain("ConvGrad", "int8"))
+        Traceback (most recent call last):
+        ValueError: there is no type 'int8'; expected float, double, MLFloat16 (half) or BFloat16 (bf16)
+        >>> gradsmith.explain(gradsmith.conv_grad, "half").partition(" (")[0]
+        'ConvGrad(MLFloat16) on cpu is there: ConvGrad[half] on cpu'
+
+    `op` is an operator's name or a function of this package. There is one type for each of its type parameters, by
+    name (float or float32, double, half, bf16) or as a dtype. `device` is "cpu" or "cuda".
+    """
+    backend = device.partition(":")[0]
+    if backend not in ("cpu", "cuda"):
+        raise ValueError(f"device is '{device}'; expected 'cpu' or 'cuda'")
+    told: str = _core.explain(op_name(op), [_spelling(one) for one in types], backend == "cuda")
+    return told
+
+
+def op_name(op: Any) -> str:
+    """The operator's name, from that or from one of our functions."""
+    from gradsmith._ops import FUNCTIONS
+
+    for name, function in FUNCTIONS.items():
+        if op is function or op == function.__name__:
+            return name
+    return str(op)
+
+
+def _spelling(element_type: Any) -> str:
+    """The type as ops.yaml spells it."""
+    name = getattr(element_type, "__name__", None) or str(element_type)
+    name = name.rpartition(".")[2]  # torch.float32
+    return _SPELLINGS.get(name, name)
+
+
+def missing_for(device: str) -> str:
+    """What this machine or this build lacks to compute on "cpu" or "cuda:0"; empty where nothing is missing."""
+    backend, _, index = device.partition(":")
+    if backend not in ("cpu", "cuda") or not (index or "0").isdecimal():
+        raise ValueError(f"device is '{device}'; expected 'cpu', 'cuda' or, for example, 'cuda:1'")
+    told: str = _core.missing_for(int(index or 0), backend == "cuda")
+    return told
+
+
+def is_available(device: str) -> bool:
+    """Whether calls can run on "cpu" or "cuda:0" here."""
+    return not missing_for(device)

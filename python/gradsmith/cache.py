@@ -1,0 +1,55 @@
+"""What is remembered of the kernels that were chosen on GPUs, for this process and, in a file, for later ones.
+
+The environment variable GRADSMITH_CACHE names the file, or is "off"; otherwise it is gradsmith/decisions.txt in the
+user's cache folder.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from gradsmith import _core
+
+__all__ = ["Choice", "choices", "clear", "export", "load", "path"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A problem and the kernel that it is computed with."""
+
+    problem: str
+    """Operator, types, shapes, layout and policy."""
+    kernel: str
+    """Source, engine and knobs."""
+    mode: str
+    milliseconds: float
+    """0 where it was not timed."""
+    workspace: int
+    """In bytes."""
+
+
+def path() -> str:
+    """The file's path; empty where nothing is kept across processes."""
+    told: str = _core.cache_file()
+    return told
+
+
+def choices() -> list[Choice]:
+    """What is remembered, the last used first."""
+    return [Choice(*choice) for choice in _core.cached_choices()]
+
+
+def clear() -> None:
+    """Forgets all choices, those in the file as well."""
+    _core.clear_cache()
+
+
+def export(file: str | os.PathLike[str]) -> None:
+    """Writes all choices to a file that `load` reads, here or on a machine with the same GPU and cuDNN."""
+    _core.export_cache(os.fspath(file))
+
+
+def load(file: str | os.PathLike[str]) -> None:
+    """Takes over what `export` wrote."""
+    _core.import_cache(os.fspath(file))

@@ -1,0 +1,179 @@
+"""The operators with PyTorch's autograd: functions of the same names, registered with torch.library.
+
+Each is `torch.ops.gradsmith.<name>` as well, works under torch.compile, and, where it has a gradient operator, is
+differentiated by that::
+
+    import gradsmith.torch
+
+    Y = gradsmith.torch.conv_transpose(X, W, strides=(2, 2)).Y
+    Y.sum().backward()
+
+Only the gradients that are needed are computed. A backward pass is made under the policies of its forward pass.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+import gradsmith
+from gradsmith import _core
+from gradsmith._ops import FUNCTIONS, TORCH_SCHEMAS
+from gradsmith._policy import current
+from gradsmith._table import Operator, ops
+
+__all__ = [function.__name__ for function in FUNCTIONS.values()]
+
+_DTYPES = {
+    "float": torch.float32,
+    "double": torch.float64,
+    "MLFloat16": torch.float16,
+    "BFloat16": torch.bfloat16,
+}
+
+
+class _Registration:
+    """One operator, as torch.library knows it."""
+
+    def __init__(self, op: Operator, gradient: Operator | None) -> None:
+        self.op = op
+        self.gradient = gradient
+        self.function = FUNCTIONS[op.name]
+        self.result = getattr(gradsmith, f"{op.name}Result")
+        self.outputs = [tensor.name for tensor in op.outputs]
+        self._shapes = _core.Op(op.name, tuple)
+        self.torch_op = torch.library.custom_op(
+            f"gradsmith::{op.function}", self._run, mutates_args=(), schema=TORCH_SCHEMAS[op.name]
+        )
+        self.torch_op.register_fake(self._fake)
+        if gradient is not None:
+            self.torch_op.register_autograd(self._backward, setup_context=self._remember)
+
+    def _run(self, *inputs: Any, outputs: Sequence[str] | None = None, **attributes: Any) -> Any:
+        # What records gradients is the layer above this one.
+        with torch.no_grad():
+            result = self.function(*inputs, outputs=outputs, **attributes)
+        return self._returned([getattr(result, name) for name in outputs or self.outputs])
+
+    def _fake(self, *inputs: Any, outputs: Sequence[str] | None = None, **attributes: Any) -> Any:
+        dims = tuple(None if tensor is None else tuple(tensor.shape) for tensor in self._all(inputs))
+        shapes = self._shapes.infer_shapes(dims, tuple(attributes.get(name) for name in self.op.attributes))
+        made = dict(zip(self.outputs, shapes, strict=True))
+        is_channels_last = any(_is_channels_last(tensor) for tensor in inputs if tensor is not None)
+        return self._returned(
+            [
+                _empty(inputs[0], made[name], self._dtype(name, inputs), is_channels_last)
+                for name in outputs or self.outputs
+            ]
+        )
+
+    def _returned(self, tensors: list[Any]) -> Any:
+        """What has a gradient returns all its outputs; the others a list of those that were asked for."""
+        if self.gradient is None:
+            return tensors
+        return tensors[0] if len(tensors) == 1 else tuple(tensors)
+
+    def _all(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """The inputs with None for those that were left out."""
+        return (*inputs, *[None] * (len(self.op.inputs) - len(inputs)))
+
+    def _dtype(self, output: str, inputs: Sequence[Any]) -> Any:
+        wanted = next(tensor.type for tensor in self.op.outputs if tensor.name == output)
+        for tensor, given in zip(self.op.inputs, inputs, strict=False):
+            if tensor.type == wanted and given is not None:
+                return given.dtype
+        return _DTYPES[wanted]
+
+    def _remember(self, ctx: Any, inputs: Any, keyword_only_inputs: dict[str, Any], output: Any) -> None:
+        assert self.gradient is not None
+        outputs = output if isinstance(output, tuple) else (output,)
+        tensors = dict(zip(self.outputs, outputs, strict=True))
+        # An input and an output of one name: the gradient is given what the forward was given.
+        tensors |= dict(zip((tensor.name for tensor in self.op.inputs), self._all(inputs), strict=True))
+        ctx.save_for_backward(*[tensors[one.name] for one in self.gradient.inputs if not one.gradient_of])
+        ctx.attributes = {name: keyword_only_inputs[name] for name in self.gradient.attributes}
+        ctx.policies = current()
+        with_gradient = {tensor.gradient_of for tensor in self.gradient.inputs}
+        ctx.mark_non_differentiable(
+            *[tensor for name, tensor in zip(self.outputs, outputs, strict=True) if name not in with_gradient]
+        )
+
+    def _backward(self, ctx: Any, *gradients: Any) -> Any:
+        assert self.gradient is not None
+        of_outputs = dict(zip(self.outputs, gradients, strict=True))
+        of_inputs = {tensor.gradient_of: tensor.name for tensor in self.gradient.outputs}
+        needed = [
+            of_inputs[tensor.name]
+            for tensor, is_needed in zip(self.op.inputs, ctx.needs_input_grad, strict=False)
+            if is_needed and tensor.name in of_inputs
+        ]
+        saved = iter(ctx.saved_tensors)
+        inputs = [
+            of_outputs[tensor.gradient_of] if tensor.gradient_of else next(saved) for tensor in self.gradient.inputs
+        ]
+        with ctx.policies:
+            made = getattr(torch.ops.gradsmith, self.gradient.function)(*inputs, **ctx.attributes, outputs=needed)
+        by_name = dict(zip(needed, made, strict=True))
+        names = [tensor.name for tensor in self.op.inputs[: len(ctx.needs_input_grad)]]
+        return tuple(by_name.get(of_inputs.get(name, "")) for name in names)
+
+
+def _is_channels_last(tensor: Any) -> bool:
+    """As python/src/op.cc has it: by the strides of dims that have more than one element."""
+    if tensor.dim() < 3 or tensor.numel() == 0:
+        return False
+    return _lies_as(tensor, (0, *range(2, tensor.dim()), 1)) and not _lies_as(tensor, tuple(range(tensor.dim())))
+
+
+def _lies_as(tensor: Any, order: tuple[int, ...]) -> bool:
+    """Whether the elements are dense with the axes in this order, outermost first."""
+    stride = 1
+    for axis in reversed(order):
+        if tensor.shape[axis] > 1 and tensor.stride(axis) != stride:
+            return False
+        stride *= tensor.shape[axis]
+    return True
+
+
+def _empty(like: Any, dims: tuple[int, ...], dtype: Any, is_channels_last: bool) -> Any:
+    if not is_channels_last or len(dims) < 3:
+        return like.new_empty(dims, dtype=dtype)
+    return like.new_empty((dims[0], *dims[2:], dims[1]), dtype=dtype).movedim(-1, 1)
+
+
+def _function(registration: _Registration) -> Callable[..., Any]:
+    """The operator for callers: its result is the named tuple of the function without autograd."""
+    op, result, names = registration.op, registration.result, registration.outputs
+    overload = getattr(torch.ops.gradsmith, op.function).default
+
+    def forward(*inputs: Any, **attributes: Any) -> Any:
+        made = overload(*inputs, **attributes)
+        return result(*made) if isinstance(made, (tuple, list)) else result(made)
+
+    def some(*inputs: Any, outputs: str | Sequence[str] = tuple(names), **attributes: Any) -> Any:
+        wanted = [outputs] if isinstance(outputs, str) else list(outputs)
+        made = dict(zip(wanted, overload(*inputs, **attributes, outputs=wanted), strict=True))
+        return result(*[made.get(name) for name in names])
+
+    function: Any = some if registration.gradient is None else forward
+    model = registration.function
+    absent = {"out", "context"} if registration.gradient is None else {"out", "context", "outputs"}
+    signature = inspect.signature(model)
+    kept = [one for name, one in signature.parameters.items() if name not in absent]
+    function.__signature__ = signature.replace(parameters=kept)
+    function.__name__ = function.__qualname__ = op.function
+    function.__doc__ = f"`gradsmith.{op.function}` with autograd and torch.compile. See there."
+    named: Callable[..., Any] = function
+    return named
+
+
+def _registrations() -> dict[str, _Registration]:
+    gradients = {op.gradient_of: op for op in ops() if op.gradient_of}
+    return {op.name: _Registration(op, gradients.get(op.name)) for op in ops()}
+
+
+_REGISTRATIONS = _registrations()
+globals().update({one.op.function: _function(one) for one in _REGISTRATIONS.values()})

@@ -1,0 +1,188 @@
+#include "arguments.h"
+
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "errors.h"
+
+namespace gradsmith::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+std::string Subject(const OpSchema& op, const AttributeSpec& spec) {
+  return std::string(op.name) + ": attribute " + std::string(spec.name);
+}
+
+[[noreturn]] void RaiseKind(const std::string& subject, nb::handle value, const char* expected) {
+  RaiseTypeError(
+      subject + " is " + ReprOf(value) + " (" + TypeNameOf(value) + "); expected " + expected);
+}
+
+/// An integer, or what stands for one, such as NumPy's.
+std::int64_t
+ReadInt(nb::handle value, nb::handle whole, const std::string& subject, const char* expected) {
+  const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+  if (!index.is_valid()) {
+    PyErr_Clear();
+    RaiseKind(subject, whole, expected);
+  }
+  const std::int64_t result = PyLong_AsLongLong(index.ptr());
+  if (result == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    RaiseValueError(subject + " is " + ReprOf(whole) + "; expected integers of 64 bits");
+  }
+  return result;
+}
+
+double ReadFloat(nb::handle value, const std::string& subject) {
+  const double result = PyFloat_AsDouble(value.ptr());
+  if (result == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    RaiseKind(subject, value, "a number");
+  }
+  return result;
+}
+
+AttributeValue ReadValue(const OpSchema& op, const AttributeSpec& spec, nb::handle value) {
+  switch (spec.kind) {
+    case AttributeKind::kInt:
+      return ReadInt(value, value, Subject(op, spec), "an integer");
+    case AttributeKind::kFloat:
+      return ReadFloat(value, Subject(op, spec));
+    case AttributeKind::kInts:
+      return ReadInts(value, Subject(op, spec));
+    case AttributeKind::kEnum:
+      break;
+  }
+  if (!nb::isinstance<nb::str>(value)) {
+    RaiseKind(Subject(op, spec), value, "a name");
+  }
+  return nb::cast<std::string>(value);
+}
+
+std::string OutputNames(const OpSchema& op) {
+  std::string names;
+  for (const TensorSpec& spec : op.outputs) {
+    names += (names.empty() ? "" : ", ") + std::string(spec.name);
+  }
+  return names;
+}
+
+Wish& WishOf(const OpSchema& op, nb::handle name, std::vector<Wish>* wishes, const char* argument) {
+  if (!nb::isinstance<nb::str>(name)) {
+    RaiseTypeError(
+        std::string(op.name) + ": " + argument + " holds " + ReprOf(name) +
+        "; expected names of outputs: " + OutputNames(op));
+  }
+  for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+    // The names of the table are literals, so they end with a null.
+    if (PyUnicode_CompareWithASCIIString(name.ptr(), op.outputs[i].name.data()) == 0) {
+      return (*wishes)[i];
+    }
+  }
+  RaiseValueError(
+      std::string(op.name) + ": " + argument + " holds " + ReprOf(name) +
+      "; expected names of outputs: " + OutputNames(op));
+}
+
+void ReadWanted(const OpSchema& op, nb::handle outputs, std::vector<Wish>* wishes) {
+  if (outputs.is_none()) {
+    for (Wish& wish : *wishes) {
+      wish.is_wanted = true;
+    }
+  } else if (nb::isinstance<nb::str>(outputs)) {
+    WishOf(op, outputs, wishes, "outputs").is_wanted = true;
+  } else {
+    for (const nb::handle name : outputs) {
+      WishOf(op, name, wishes, "outputs").is_wanted = true;
+    }
+  }
+}
+
+void SetInto(const OpSchema& op, std::size_t i, nb::object array, std::vector<Wish>* wishes) {
+  if (array.is_none()) {
+    return;
+  }
+  if (!(*wishes)[i].is_wanted) {
+    RaiseValueError(
+        std::string(op.name) + ": out holds an array for " + std::string(op.outputs[i].name) +
+        ", which outputs does not ask for; expected it among outputs");
+  }
+  (*wishes)[i].into = std::move(array);
+}
+
+void ReadOut(const OpSchema& op, nb::handle out, std::vector<Wish>* wishes) {
+  if (nb::isinstance<nb::dict>(out)) {
+    for (const auto [name, array] : nb::borrow<nb::dict>(out)) {
+      const Wish& wish = WishOf(op, name, wishes, "out");
+      SetInto(op, static_cast<std::size_t>(&wish - wishes->data()), nb::borrow(array), wishes);
+    }
+    return;
+  }
+  const bool is_sequence = nb::isinstance<nb::tuple>(out) || nb::isinstance<nb::list>(out);
+  if (!is_sequence || nb::len(out) != wishes->size()) {
+    RaiseTypeError(
+        std::string(op.name) + ": out is " + TypeNameOf(out) +
+        "; expected a dict of arrays by name, or a tuple with an array or None for each of " +
+        OutputNames(op));
+  }
+  for (std::size_t i = 0; i < wishes->size(); ++i) {
+    SetInto(op, i, out[i], wishes);
+  }
+}
+
+}  // namespace
+
+IntList ReadInts(nb::handle values, const std::string& subject) {
+  constexpr const char* kExpected = "a sequence of integers";
+  if (PySequence_Check(values.ptr()) == 0 || nb::isinstance<nb::str>(values)) {
+    RaiseKind(subject, values, kExpected);
+  }
+  const nb::object tuple = nb::steal(PySequence_Tuple(values.ptr()));
+  if (!tuple.is_valid()) {
+    throw nb::python_error();
+  }
+  IntList list;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple.ptr()); ++i) {
+    list.push_back(ReadInt(PyTuple_GetItem(tuple.ptr(), i), values, subject, kExpected));
+  }
+  return list;
+}
+
+std::vector<GivenAttribute> ReadAttributes(const OpSchema& op, nb::handle values) {
+  std::vector<GivenAttribute> given;
+  given.reserve(op.attributes.size());
+  for (std::size_t i = 0; i < op.attributes.size(); ++i) {
+    const nb::handle value = PyTuple_GetItem(values.ptr(), static_cast<Py_ssize_t>(i));
+    if (!value.is_none()) {
+      given.push_back({static_cast<int>(i), ReadValue(op, op.attributes[i], value)});
+    }
+  }
+  return given;
+}
+
+std::vector<Attribute> ToAttributes(const OpSchema& op, const std::vector<GivenAttribute>& given) {
+  std::vector<Attribute> attributes;
+  attributes.reserve(given.size());
+  for (const GivenAttribute& attribute : given) {
+    attributes.push_back({std::string(op.attributes[attribute.index].name), attribute.value});
+  }
+  return attributes;
+}
+
+std::vector<Wish> ReadWishes(const OpSchema& op, nb::handle outputs, nb::handle out) {
+  std::vector<Wish> wishes(op.outputs.size());
+  ReadWanted(op, outputs, &wishes);
+  if (!out.is_none()) {
+    ReadOut(op, out, &wishes);
+  }
+  return wishes;
+}
+
+}  // namespace gradsmith::python

@@ -1,0 +1,48 @@
+#ifndef GRADSMITH_PYTHON_ARGUMENTS_H_
+#define GRADSMITH_PYTHON_ARGUMENTS_H_
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+#include <vector>
+
+#include "gradsmith/attributes.h"
+#include "gradsmith/schema.h"
+
+namespace gradsmith::python {
+
+/// GivenAttribute is one that a caller set, by its place in the schema.
+struct GivenAttribute {
+  int index = 0;
+  AttributeValue value;
+
+  friend bool operator==(const GivenAttribute& a, const GivenAttribute& b) {
+    return a.index == b.index && a.value.variant() == b.value.variant();
+  }
+};
+
+/// ReadAttributes reads a tuple with a value for each attribute of the op, None where it is not
+/// set. Raises TypeError for a value of another kind.
+std::vector<GivenAttribute> ReadAttributes(const OpSchema& op, nanobind::handle values);
+
+/// ToAttributes returns them as Kernel::Create takes them.
+std::vector<Attribute> ToAttributes(const OpSchema& op, const std::vector<GivenAttribute>& given);
+
+/// Wish is what a caller wants of one output.
+struct Wish {
+  bool is_wanted = false;
+  /// The array to write to; not valid where one is to be made.
+  nanobind::object into;
+};
+
+/// ReadWishes reads which outputs are wanted (None: all; a name; an iterable of names) and where
+/// they go (None; a mapping by name; a sequence in the schema's order). Raises ValueError for names
+/// that the op does not have, and TypeError for what is neither.
+std::vector<Wish> ReadWishes(const OpSchema& op, nanobind::handle outputs, nanobind::handle out);
+
+/// ReadInts reads a tuple or list of integers. Raises TypeError; `subject` begins the sentence.
+IntList ReadInts(nanobind::handle values, const std::string& subject);
+
+}  // namespace gradsmith::python
+
+#endif  // GRADSMITH_PYTHON_ARGUMENTS_H_

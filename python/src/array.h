@@ -1,0 +1,61 @@
+#ifndef GRADSMITH_PYTHON_ARRAY_H_
+#define GRADSMITH_PYTHON_ARRAY_H_
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "dlpack.h"
+#include "gradsmith/tensor.h"
+
+namespace gradsmith::python {
+
+/// BufferRelease gives a view of the buffer protocol back.
+struct BufferRelease {
+  void operator()(Py_buffer* view) const {
+    PyBuffer_Release(view);
+    delete view;
+  }
+};
+
+/// Array is a caller's array as the runtime sees it, with what keeps its memory where it is.
+struct Array {
+  TensorRef ref;
+  bool is_writable = true;
+  nanobind::object owner;
+  std::unique_ptr<Py_buffer, BufferRelease> buffer;
+};
+
+/// The readers raise TypeError where elements are of no type that an op takes, and ValueError where
+/// strides or addresses are not whole elements. `name` begins the sentence: "ConvGrad: dY".
+
+/// FromTensor borrows what DLPack describes.
+Array FromTensor(const dlpack::Tensor& tensor, bool is_writable, const char* op, const char* name);
+
+/// FromExchange borrows through the functions that the array's type offers.
+Array FromExchange(
+    const dlpack::Exchange& exchange,
+    nanobind::handle array,
+    const char* op,
+    const char* name);
+
+/// FromCapsule takes a capsule that `__dlpack__` returned, and keeps it.
+Array FromCapsule(nanobind::object capsule, const char* op, const char* name);
+
+/// FromBuffer uses the buffer protocol. `type` is that of the elements where it is known; elements
+/// that the protocol has no name for may come as integers of the same size. Empty, and no error,
+/// where the array does not offer its memory so.
+std::optional<Array>
+FromBuffer(nanobind::handle array, std::optional<DataType> type, const char* op, const char* name);
+
+/// RaiseElementType raises the TypeError for elements that no op takes.
+[[noreturn]] void RaiseElementType(const char* op, const char* name, const std::string& got);
+
+/// ToElementType returns DLPack's name of a type.
+dlpack::ElementType ToElementType(DataType type);
+
+}  // namespace gradsmith::python
+
+#endif  // GRADSMITH_PYTHON_ARRAY_H_

@@ -1,0 +1,255 @@
+#include "library.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "errors.h"
+
+namespace gradsmith::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+/// What sentences on an output that was just made would name: there are none to be expected.
+constexpr const char* kOurs = "gradsmith";
+constexpr const char* kOutput = "an output";
+
+/// What DLPack calls the legacy default stream, whose address is null in CUDA.
+constexpr std::uintptr_t kLegacyStream = 1;
+
+/// The functions of an array type that exchanges without Python calls; null where it does not, or
+/// speaks another version.
+const dlpack::Exchange* FindExchange(nb::handle type) {
+  const nb::object capsule = nb::getattr(type, "__dlpack_c_exchange_api__", nb::none());
+  if (PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api") == 0) {
+    return nullptr;
+  }
+  const void* pointer = PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api");
+  const auto* exchange = static_cast<const dlpack::Exchange*>(pointer);
+  const bool is_known = exchange->header.version.major == dlpack::kMajorVersion;
+  return is_known && exchange->borrow != nullptr ? exchange : nullptr;
+}
+
+void SetPythonError(void* /*error*/, const char* kind, const char* message) {
+  const bool is_memory = std::string(kind) == "MemoryError";
+  PyErr_SetString(is_memory ? PyExc_MemoryError : PyExc_RuntimeError, message);
+}
+
+nb::tuple ToTuple(const Dims& dims) {
+  nb::object tuple = nb::steal(PyTuple_New(dims.size()));
+  for (int i = 0; i < dims.size(); ++i) {
+    PyTuple_SetItem(tuple.ptr(), i, PyLong_FromLongLong(dims[i]));
+  }
+  return nb::borrow<nb::tuple>(tuple);
+}
+
+/// An array that the library makes itself, on the device and in the memory pool that it uses.
+Output Exchanged(const dlpack::Exchange& exchange, DataType type, Dims dims, Device device) {
+  const bool is_cuda = device.backend == Backend::kCuda;
+  std::int64_t sizes[kMaxRank] = {};
+  std::copy(dims.begin(), dims.end(), sizes);
+  dlpack::Tensor prototype;
+  prototype.device = {.type = is_cuda ? dlpack::kCuda : dlpack::kCpu, .index = device.index};
+  prototype.rank = dims.size();
+  prototype.type = ToElementType(type);
+  prototype.dims = sizes;
+  dlpack::ManagedTensorVersioned* managed = nullptr;
+  if (exchange.allocate(&prototype, &managed, nullptr, &SetPythonError) != 0) {
+    throw nb::python_error();
+  }
+  Output output;
+  void* data = static_cast<char*>(managed->tensor.data) + managed->tensor.byte_offset;
+  output.array.ref = TensorRef(type, data, dims, device);
+  void* object = nullptr;
+  if (exchange.import_managed(managed, &object) != 0) {
+    throw nb::python_error();
+  }
+  output.object = nb::steal(static_cast<PyObject*>(object));
+  return output;
+}
+
+}  // namespace
+
+const Library& Library::Of(nb::handle array, const char* op, const char* name) {
+  // Never freed: types may be asked for until the interpreter is gone.
+  static auto* const known = new std::unordered_map<PyTypeObject*, std::unique_ptr<Library>>();
+  const nb::handle type = array.type();
+  auto* const key = reinterpret_cast<PyTypeObject*>(type.ptr());
+  if (const auto found = known->find(key); found != known->end()) {
+    return *found->second;
+  }
+  const nb::object adaptor = nb::module_::import_("gradsmith._libraries").attr("find")(type);
+  if (adaptor.is_none()) {
+    RaiseTypeError(
+        std::string(op) + ": " + name + " is " + ReprOf(array) + " (" + TypeNameOf(array) +
+        "); expected an array that speaks DLPack or the buffer protocol");
+  }
+  type.inc_ref();
+  return *known->emplace(key, std::make_unique<Library>(adaptor, type)).first->second;
+}
+
+Library::Library(nb::object adaptor, nb::handle type)
+    : adaptor_(std::move(adaptor)),
+      empty_(adaptor_.attr("empty")),
+      plain_empty_(adaptor_.attr("plain_empty")),
+      has_buffers_(nb::cast<bool>(adaptor_.attr("has_buffers"))),
+      is_writable_(nb::cast<bool>(adaptor_.attr("is_writable"))),
+      records_gradients_(nb::cast<bool>(adaptor_.attr("records_gradients"))) {
+  if (nb::cast<bool>(adaptor_.attr("exchanges"))) {
+    exchange_ = FindExchange(type);
+  }
+  const nb::object dtypes = adaptor_.attr("dtypes");
+  for (std::size_t i = 0; i < nb::len(dtypes); ++i) {
+    dtypes_.at(i) = dtypes[i];
+  }
+}
+
+std::string Library::name() const {
+  return nb::cast<std::string>(adaptor_.attr("name"));
+}
+
+Array Library::Read(nb::handle array, const char* op, const char* name) const {
+  if (exchange_ != nullptr) {
+    return FromExchange(*exchange_, array, op, name);
+  }
+  if (!has_buffers_) {
+    return ReadCapsule(array, op, name);
+  }
+  std::optional<Array> read = FromBuffer(array, FindType(array), op, name);
+  if (!read) {
+    // The buffer protocol has no name for bfloat16; as integers its elements can be had.
+    const nb::object bits = adaptor_.attr("bits")(array);
+    if (!bits.is_none()) {
+      read = FromBuffer(bits, DataType::kBFloat16, op, name);
+    }
+  }
+  if (!read) {
+    RaiseElementType(op, name, "elements that the buffer protocol cannot describe");
+  }
+  return std::move(*read);
+}
+
+std::optional<DataType> Library::FindType(nb::handle array) const {
+  const nb::object dtype = nb::getattr(array, "dtype", nb::none());
+  for (int i = 0; i < kDataTypeCount; ++i) {
+    if (!dtype.is_none() && dtypes_[i].is(dtype)) {
+      return static_cast<DataType>(i);
+    }
+  }
+  return std::nullopt;
+}
+
+Array Library::ReadCapsule(nb::handle array, const char* op, const char* name) const {
+  const nb::object place = array.attr("__dlpack_device__")();
+  const auto type = nb::cast<std::int32_t>(place[0]);
+  nb::object stream = nb::none();
+  if (type == dlpack::kCuda || type == dlpack::kCudaManaged) {
+    const Device device = {Backend::kCuda, nb::cast<int>(place[1])};
+    const auto address = reinterpret_cast<std::uintptr_t>(CurrentStream(device));
+    stream = nb::int_(address == 0 ? kLegacyStream : address);
+  }
+  return FromCapsule(adaptor_.attr("capsule")(array, stream), op, name);
+}
+
+void Library::CheckGradients(nb::handle array, const char* op, const char* name) const {
+  if (!records_gradients_ || !nb::cast<bool>(array.attr("requires_grad")) ||
+      !nb::cast<bool>(adaptor_.attr("is_recording")())) {
+    return;
+  }
+  RaiseValueError(
+      std::string(op) + ": " + name +
+      " requires a gradient, which this function does not record; expected a tensor without (call "
+      "detach(), or the function of the same name in gradsmith.torch)");
+}
+
+void* Library::CurrentStream(Device device) const {
+  if (device.backend == Backend::kCpu) {
+    return nullptr;
+  }
+  if (exchange_ != nullptr) {
+    void* stream = nullptr;
+    if (exchange_->current_stream(dlpack::kCuda, device.index, &stream) != 0) {
+      throw nb::python_error();
+    }
+    return stream;
+  }
+  const auto address = nb::cast<std::uintptr_t>(adaptor_.attr("stream")(device.index));
+  return reinterpret_cast<void*>(address);
+}
+
+Output Library::Make(DataType type, const Dims& dims, Device device, nb::handle like) const {
+  if (exchange_ != nullptr) {
+    return Exchanged(*exchange_, type, dims, device);
+  }
+  if (empty_.is_none()) {
+    return Allocate(type, dims, device);
+  }
+  Output output;
+  const nb::object& dtype = dtypes_.at(static_cast<std::size_t>(type));
+  const bool is_plain = !plain_empty_.is_none() && !dtype.is_none();
+  output.object =
+      is_plain ? plain_empty_(ToTuple(dims), dtype) : empty_(ToTuple(dims), dtype, like);
+  output.array = has_buffers_ && !dtype.is_none() ? *FromBuffer(output.object, type, kOurs, kOutput)
+                                                  : Read(output.object, kOurs, kOutput);
+  return output;
+}
+
+Output Library::MakeChannelsLast(DataType type, const Dims& dims, Device device, nb::handle like)
+    const {
+  if (exchange_ == nullptr && empty_.is_none()) {
+    return Make(type, dims, device, like);
+  }
+  Dims in_memory = {dims[0]};
+  for (int i = 2; i < dims.size(); ++i) {
+    in_memory.push_back(dims[i]);
+  }
+  in_memory.push_back(dims[1]);
+  Output output = Make(type, in_memory, device, like);
+  output.object = adaptor_.attr("channels_second")(output.object);
+  output.array.ref.dims = dims;
+  output.array.ref.strides = ChannelsLastStrides(dims);
+  return output;
+}
+
+Output Library::Allocate(DataType type, const Dims& dims, Device device) const {
+  const auto elements = static_cast<std::size_t>(std::max<std::int64_t>(NumElements(dims), 1));
+  Result<DeviceBuffer> memory = DeviceBuffer::Allocate(device, elements * SizeOf(type));
+  Check(memory.status());
+  Output output;
+  output.array.ref = TensorRef(type, memory->data(), dims, device);
+  output.memory = std::move(*memory);
+  return output;
+}
+
+nb::object Library::Finish(Output output, const Context& context) const {
+  if (output.object.is_valid()) {
+    return std::move(output.object);
+  }
+  // The library does not know our stream, so it gets what is done.
+  Check(Synchronize(context));
+  const TensorRef& ref = output.array.ref;
+  const bool is_cuda = ref.device.backend == Backend::kCuda;
+  const dlpack::ElementType type = ToElementType(ref.type);
+  std::size_t dims[kMaxRank] = {};
+  std::copy(ref.dims.begin(), ref.dims.end(), dims);
+  auto memory = std::make_unique<DeviceBuffer>(std::move(output.memory));
+  const nb::capsule owner(
+      memory.get(), [](void* pointer) noexcept { delete static_cast<DeviceBuffer*>(pointer); });
+  memory.release();
+  const nb::ndarray<nb::array_api> exported(
+      ref.data, static_cast<std::size_t>(ref.rank()), dims, owner, nullptr,
+      nb::dlpack::dtype{type.code, type.bits, type.lanes},
+      is_cuda ? nb::device::cuda::value : nb::device::cpu::value, ref.device.index);
+  return adaptor_.attr("adopt")(exported);
+}
+
+}  // namespace gradsmith::python

@@ -1,0 +1,81 @@
+#ifndef GRADSMITH_PYTHON_LIBRARY_H_
+#define GRADSMITH_PYTHON_LIBRARY_H_
+
+#include <nanobind/nanobind.h>
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "array.h"
+#include "dlpack.h"
+#include "gradsmith/device_buffer.h"
+#include "gradsmith/tensor.h"
+
+namespace gradsmith::python {
+
+/// Output is an array that is being computed: one of the library's own, or memory that becomes one
+/// when Library::Finish is told that it is whole.
+struct Output {
+  nanobind::object object;
+  Array array;
+  DeviceBuffer memory;
+};
+
+/// Library knows how one type of arrays is read, made, and which stream its work is on. What is
+/// particular to NumPy, PyTorch and others is said by an adaptor in Python (_libraries.py).
+class Library {
+ public:
+  /// Of returns the library of an array, which is looked for once for each type. Raises TypeError
+  /// for what is no array; `name` is the argument's.
+  static const Library& Of(nanobind::handle array, const char* op, const char* name);
+
+  explicit Library(nanobind::object adaptor, nanobind::handle type);
+
+  /// Whether two types of arrays are of one library.
+  [[nodiscard]] bool IsSame(const Library& other) const { return adaptor_.is(other.adaptor_); }
+  /// The library's name, for sentences.
+  [[nodiscard]] std::string name() const;
+
+  /// Whether its arrays may be written to.
+  [[nodiscard]] bool is_writable() const { return is_writable_; }
+
+  /// Read borrows an array for a call on the caller's stream. Raises as array.h says.
+  [[nodiscard]] Array Read(nanobind::handle array, const char* op, const char* name) const;
+
+  /// Refuses raises ValueError where the library would record gradients of a call with this array.
+  void CheckGradients(nanobind::handle array, const char* op, const char* name) const;
+
+  /// CurrentStream returns the caller's stream on a CUDA device.
+  [[nodiscard]] void* CurrentStream(Device device) const;
+
+  /// Make returns an array that is not initialized. `like` is one of the library's on the device.
+  [[nodiscard]] Output Make(DataType type, const Dims& dims, Device device, nanobind::handle like)
+      const;
+  /// MakeChannelsLast does so with the channels innermost in memory, where the library has strides.
+  [[nodiscard]] Output
+  MakeChannelsLast(DataType type, const Dims& dims, Device device, nanobind::handle like) const;
+
+  /// Finish returns the array that has been computed.
+  [[nodiscard]] nanobind::object Finish(Output output, const Context& context) const;
+
+ private:
+  /// The type of the elements where the array names one of `dtypes_`.
+  [[nodiscard]] std::optional<DataType> FindType(nanobind::handle array) const;
+  [[nodiscard]] Array ReadCapsule(nanobind::handle array, const char* op, const char* name) const;
+  [[nodiscard]] Output Allocate(DataType type, const Dims& dims, Device device) const;
+
+  nanobind::object adaptor_;
+  nanobind::object empty_;
+  nanobind::object plain_empty_;
+  /// The library's types of elements, by DataType; None where it has no such object.
+  std::array<nanobind::object, kDataTypeCount> dtypes_;
+  const dlpack::Exchange* exchange_ = nullptr;
+  bool has_buffers_ = false;
+  bool is_writable_ = true;
+  bool records_gradients_ = false;
+};
+
+}  // namespace gradsmith::python
+
+#endif  // GRADSMITH_PYTHON_LIBRARY_H_

@@ -1,0 +1,39 @@
+#ifndef GRADSMITH_PYTHON_POLICIES_H_
+#define GRADSMITH_PYTHON_POLICIES_H_
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "gradsmith/context.h"
+
+namespace gradsmith::python {
+
+/// Policies are a context's options without the place: arrays say at each call which device and
+/// stream they are on, and each of those has a Context of its own here.
+class Policies {
+ public:
+  Policies(ContextOptions options, bool is_preparing)
+      : options_(std::move(options)), is_preparing_(is_preparing) {}
+
+  /// On returns the context for calls on a device and a stream.
+  [[nodiscard]] Context On(Device device, void* stream);
+
+  [[nodiscard]] const ContextOptions& options() const { return options_; }
+
+  /// AbandonThreads lets go of the CPU's threads without waiting for them: after a fork the child
+  /// has none of them. The next call starts new ones.
+  static void AbandonThreads();
+
+ private:
+  [[nodiscard]] Context MakeContext(Device device, void* stream);
+
+  ContextOptions options_;
+  bool is_preparing_;
+  std::mutex mutex_;
+  std::map<std::pair<int, void*>, Context> contexts_;
+};
+
+}  // namespace gradsmith::python
+
+#endif  // GRADSMITH_PYTHON_POLICIES_H_

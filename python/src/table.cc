@@ -1,0 +1,123 @@
+#include "table.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "errors.h"
+#include "gradsmith/ops.h"
+
+namespace gradsmith::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+nb::dict ToDict(const OpSchema& op, const TensorSpec& tensor) {
+  nb::dict dict;
+  dict["name"] = tensor.name;
+  dict["type"] = tensor.type_parameter < 0 ? ToString(tensor.fixed_type)
+                                           : op.type_parameters[tensor.type_parameter];
+  dict["shape"] = tensor.shape_text;
+  dict["optional"] = tensor.optional;
+  dict["gradient_of"] = tensor.gradient_of;
+  return dict;
+}
+
+nb::list ToList(const OpSchema& op, std::span<const TensorSpec> tensors) {
+  nb::list list;
+  for (const TensorSpec& tensor : tensors) {
+    list.append(ToDict(op, tensor));
+  }
+  return list;
+}
+
+nb::dict ToDict(const OpSchema& op) {
+  nb::dict dict;
+  nb::list attributes;
+  for (const AttributeSpec& attribute : op.attributes) {
+    attributes.append(attribute.name);
+  }
+  dict["name"] = op.name;
+  dict["domain"] = op.domain;
+  dict["since_version"] = op.since_version;
+  dict["gradient_of"] = op.gradient_of;
+  dict["kernel"] = op.kernel;
+  dict["inputs"] = ToList(op, op.inputs);
+  dict["outputs"] = ToList(op, op.outputs);
+  dict["attributes"] = attributes;
+  return dict;
+}
+
+nb::dict ToDict(const Row& row) {
+  nb::dict types;
+  for (std::size_t i = 0; i < row.types.size(); ++i) {
+    types[nb::cast(row.op->type_parameters[i])] = ToString(row.types[i]);
+  }
+  nb::dict dict;
+  dict["name"] = row.name;
+  dict["types"] = types;
+  dict["backend"] = ToString(row.backend);
+  dict["line"] = row.source_line();
+  return dict;
+}
+
+/// Every operator of the build, with its rows.
+nb::list Operators() {
+  nb::list operators;
+  const OpSchema* last = nullptr;
+  nb::list rows;
+  for (const Row* row : BuiltinRegistry().rows()) {
+    if (row->op != last) {
+      last = row->op;
+      rows = nb::list();
+      nb::dict dict = ToDict(*last);
+      dict["rows"] = rows;
+      operators.append(dict);
+    }
+    rows.append(ToDict(*row));
+  }
+  return operators;
+}
+
+DataType ParseType(std::string_view name) {
+  for (int i = 0; i < kDataTypeCount; ++i) {
+    if (ToString(static_cast<DataType>(i)) == name) {
+      return static_cast<DataType>(i);
+    }
+  }
+  RaiseValueError(
+      "there is no type '" + std::string(name) +
+      "'; expected float, double, MLFloat16 (half) or BFloat16 (bf16)");
+}
+
+std::string Explain(std::string_view op, const std::vector<std::string>& types, bool is_cuda) {
+  std::vector<DataType> parsed;
+  parsed.reserve(types.size());
+  for (const std::string& type : types) {
+    parsed.push_back(ParseType(type));
+  }
+  return BuiltinRegistry().Explain(op, parsed, is_cuda ? Backend::kCuda : Backend::kCpu);
+}
+
+}  // namespace
+
+const Registry& BuiltinRegistry() {
+  static const Registry* const registry = [] {
+    auto* result = new Registry();
+    Check(RegisterAll(*result));
+    return result;
+  }();
+  return *registry;
+}
+
+void BindTable(nb::module_& module) {
+  module.def("operators", &Operators);
+  module.def("explain", &Explain, nb::arg("op"), nb::arg("types"), nb::arg("is_cuda"));
+}
+
+}  // namespace gradsmith::python

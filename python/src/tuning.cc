@@ -1,0 +1,140 @@
+#include "tuning.h"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "errors.h"
+#include "gradsmith/device_buffer.h"
+#include "gradsmith/kernel.h"
+#include "policies.h"
+#include "problem_line.h"
+#include "table.h"
+
+namespace gradsmith::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+/// Memory for the arguments of a call that is only prepared.
+class Arguments {
+ public:
+  Arguments(const Row& row, bool is_channels_last, Device device)
+      : row_(row), is_channels_last_(is_channels_last), device_(device) {}
+
+  std::vector<TensorRef> Make(std::span<const TensorSpec> specs, const std::vector<Dims>& dims) {
+    std::vector<TensorRef> refs(specs.size());
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      if (!dims[i].empty()) {
+        refs[i] = MakeOne(specs[i], dims[i]);
+      }
+    }
+    return refs;
+  }
+
+ private:
+  TensorRef MakeOne(const TensorSpec& spec, const Dims& dims) {
+    const DataType type =
+        spec.type_parameter < 0 ? spec.fixed_type : row_.types[spec.type_parameter];
+    const auto elements = static_cast<std::size_t>(std::max<std::int64_t>(NumElements(dims), 1));
+    Result<DeviceBuffer> buffer = DeviceBuffer::Allocate(device_, elements * SizeOf(type));
+    Check(buffer.status());
+    const bool is_permuted = is_channels_last_ && dims.size() > 2;
+    const Strides strides = is_permuted ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
+    buffers_.push_back(std::move(*buffer));
+    return {type, buffers_.back().data(), dims, strides, device_};
+  }
+
+  const Row& row_;
+  bool is_channels_last_;
+  Device device_;
+  std::vector<DeviceBuffer> buffers_;
+};
+
+/// Chooses the kernels of the problem that a line describes, as gradsmith-tune's files have it.
+void TuneProblem(const std::string& text, Policies& policies, int index, bool is_cuda) {
+  const Device device = {is_cuda ? Backend::kCuda : Backend::kCpu, index};
+  const Registry& registry = BuiltinRegistry();
+  const Result<tools::ProblemLine> line = tools::ParseProblemLine(registry, text);
+  Check(line.status());
+  const Result<const Row*> row = tools::FindRow(registry, *line, device.backend);
+  Check(row.status());
+  const Result<tools::Shapes> shapes = tools::InferShapes(registry, *line, **row);
+  Check(shapes.status());
+  const Result<Kernel> kernel = Kernel::Create(**row, line->attributes);
+  Check(kernel.status());
+  Check(CheckDevice(device));
+
+  const OpSchema& op = *(*row)->op;
+  Arguments arguments(**row, line->channels_last, device);
+  const std::vector<TensorRef> inputs = arguments.Make(op.inputs, shapes->inputs);
+  const std::vector<TensorRef> outputs = arguments.Make(op.outputs, shapes->outputs);
+  const std::vector<ConstTensorRef> read(inputs.begin(), inputs.end());
+  const Context context = policies.On(device, nullptr);
+  Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = kernel->Prepare(
+        context, std::span<const ConstTensorRef>(read), std::span<const TensorRef>(outputs));
+  }
+  Check(status);
+}
+
+struct AttributeToPython {
+  nb::object operator()(std::int64_t value) const { return nb::int_(value); }
+  nb::object operator()(double value) const { return nb::float_(value); }
+  nb::object operator()(const std::string& value) const { return nb::str(value.c_str()); }
+  nb::object operator()(const IntList& value) const { return ToPython(value); }
+
+  static nb::object ToPython(const IntList& list) {
+    nb::list result;
+    for (const std::int64_t value : list) {
+      result.append(value);
+    }
+    return nb::tuple(result);
+  }
+};
+
+/// The problem that a line describes: its operator, row, layout, dims of all inputs, attributes.
+nb::dict ParseProblem(const std::string& text) {
+  const Registry& registry = BuiltinRegistry();
+  const Result<tools::ProblemLine> line = tools::ParseProblemLine(registry, text);
+  Check(line.status());
+  const Result<const Row*> row = tools::FindRow(registry, *line, Backend::kCpu);
+  Check(row.status());
+  const Result<tools::Shapes> shapes = tools::InferShapes(registry, *line, **row);
+  Check(shapes.status());
+  nb::list inputs;
+  for (const Dims& dims : shapes->inputs) {
+    inputs.append(AttributeToPython::ToPython(dims));
+  }
+  nb::dict attributes;
+  for (const Attribute& attribute : line->attributes) {
+    attributes[attribute.name.c_str()] = std::visit(AttributeToPython{}, attribute.value.variant());
+  }
+  nb::dict problem;
+  problem["op"] = line->op;
+  problem["row"] = line->row;
+  problem["channels_last"] = line->channels_last;
+  problem["inputs"] = inputs;
+  problem["attributes"] = attributes;
+  return problem;
+}
+
+}  // namespace
+
+void BindTuning(nb::module_& module) {
+  module.def("parse_problem", &ParseProblem, nb::arg("text"));
+  module.def(
+      "tune_problem", &TuneProblem, nb::arg("text"), nb::arg("policies"), nb::arg("device"),
+      nb::arg("is_cuda"));
+}
+
+}  // namespace gradsmith::python

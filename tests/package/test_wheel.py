@@ -1,0 +1,82 @@
+"""pip: the wheel is built and installed into a fresh environment, without network and without the generator."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from build_tree import REPOSITORY, SCRATCH
+
+PROGRAM = """
+import sys
+import gradsmith
+assert "yaml" not in sys.modules and "jinja2" not in sys.modules and "numpy" not in sys.modules
+import array
+x = memoryview(array.array("f", range(9))).cast("B").cast("f", (1, 1, 3, 3))
+w = memoryview(array.array("f", [1])).cast("B").cast("f", (1, 1, 1, 1))
+try:
+    print(gradsmith.conv(x, w).Y.tolist())
+except ModuleNotFoundError as missing:
+    print(f"{missing.name} is not there")
+print(gradsmith.__file__)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    """Quickly compiled; the folder stays between runs of the tests, so that only what changed is compiled again."""
+    pytest.importorskip("scikit_build_core")
+    folder = SCRATCH / "wheel"
+    for old in folder.glob("*.whl"):
+        old.unlink()
+    command = [sys.executable, "-m", "pip", "wheel", str(REPOSITORY), "--no-deps", "--no-build-isolation"]
+    command += ["--no-index", "--quiet", "--wheel-dir", str(folder)]
+    command += ["-C", f"build-dir={folder / 'build'}", "-C", "cmake.build-type=Debug"]
+    command += ["-C", "cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0", "-C", "cmake.define.GRADSMITH_CUDA=OFF"]
+    subprocess.run(command, check=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names} == {"gradsmith", names[-1].split("/")[0]}
+    expected = {"__init__.py", "torch.py", "py.typed", "_core.pyi", "_ops/__init__.py", "_ops/conv_grad_op.pyi"}
+    assert expected <= {name.partition("/")[2] for name in names}
+    assert not [name for name in names if name.endswith((".yaml", ".jinja", ".a", ".h"))]
+
+
+def test_the_version_is_cmakes(wheel: Path) -> None:
+    version = re.search(r"^  VERSION ([0-9.]+)$", (REPOSITORY / "CMakeLists.txt").read_text(), re.MULTILINE)
+    assert version
+    assert wheel.name.startswith(f"gradsmith-{version[1]}-")
+    assert f'__version__ = "{version[1]}"' in (REPOSITORY / "python/gradsmith/__init__.py").read_text()
+
+
+def test_it_is_stable_where_it_can_be(wheel: Path) -> None:
+    """nanobind's stable ABI begins with Python 3.12."""
+    tag = "cp312-abi3" if sys.version_info >= (3, 12) else f"cp3{sys.version_info.minor}-cp3{sys.version_info.minor}"
+    assert tag in wheel.name
+
+
+def test_it_works_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv/bin/python"
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
+    subprocess.run(install, check=True, env=environment)
+    result = subprocess.run(
+        [str(python), "-c", PROGRAM], check=False, env=environment, cwd=tmp_path, text=True, capture_output=True
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[0] == "numpy is not there"
+    assert str(tmp_path) in result.stdout
+    script = [str(tmp_path / "venv/bin/gradsmith"), "ops", "conv_grad"]
+    listed = subprocess.run(script, check=True, env=environment, cwd=tmp_path, text=True, capture_output=True)
+    assert "ConvGrad" in listed.stdout

@@ -1,0 +1,188 @@
+"""Every operator on random problems, beside JAX in float64 on the same numbers: its forwards, and its derivatives.
+
+Convolutions are given small integers. Their sums are exact in float, and one rounding from exact in half and bfloat16,
+so results must be equal to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradsmith
+import numpy as np
+import pytest
+
+pytest.importorskip("hypothesis")
+pytest.importorskip("ml_dtypes")
+jax = pytest.importorskip("jax")
+
+import draws  # noqa: E402 - after the check that what it needs is there
+from hypothesis import HealthCheck, event, given, settings  # noqa: E402
+
+jax.config.update("jax_enable_x64", True)
+lax, jnp = jax.lax, jax.numpy
+
+thorough = settings(
+    max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
+)
+
+
+def dimension_numbers(rank: int) -> Any:
+    letters = "DHW"[-rank:]
+    return (f"NC{letters}", f"OI{letters}", f"NC{letters}")
+
+
+def same_pads(sizes: list[int], auto_pad: str) -> list[tuple[int, int]]:
+    """Begin and end: the odd one where auto_pad says."""
+    halves = [(max(size, 0) // 2, max(size, 0) - max(size, 0) // 2) for size in sizes]
+    return [(low, high) if auto_pad == "SAME_UPPER" else (high, low) for low, high in halves]
+
+
+def conv(problem: draws.ConvProblem, x: Any, w: Any, b: Any) -> Any:
+    strides, dilations = problem.each("strides", 1), problem.each("dilations", 1)
+    auto_pad = problem.attributes["auto_pad"]
+    if auto_pad.startswith("SAME"):
+        sizes = [
+            (-(-size // s) - 1) * s + d * (k - 1) + 1 - size
+            for size, s, d, k in zip(problem.x[2:], strides, dilations, problem.w[2:], strict=True)
+        ]
+        pads = same_pads(sizes, auto_pad)
+    else:
+        flat = problem.each("pads", 0, 2)
+        pads = list(zip(flat[: problem.rank], flat[problem.rank :], strict=True))
+    y = lax.conv_general_dilated(
+        x, w, strides, pads, rhs_dilation=dilations, feature_group_count=problem.group,
+        dimension_numbers=dimension_numbers(problem.rank), precision=lax.Precision.HIGHEST,
+    )  # fmt: skip
+    return y + b.reshape(1, -1, *[1] * problem.rank)
+
+
+def conv_transpose(problem: draws.ConvProblem, x: Any, w: Any, b: Any) -> Any:
+    """A convolution of X with zeros between its elements, with the filter mirrored and its channels swapped."""
+    rank, group = problem.rank, problem.group
+    strides, dilations = problem.each("strides", 1), problem.each("dilations", 1)
+    reach = [d * (k - 1) for d, k in zip(dilations, problem.w[2:], strict=True)]
+    auto_pad = problem.attributes["auto_pad"]
+    if auto_pad.startswith("SAME"):  # Y is stride times X
+        sizes = [r + 1 - s for r, s in zip(reach, strides, strict=True)]
+        cut = same_pads(sizes, auto_pad)
+        extra = [max(-size, 0) for size in sizes]
+    else:
+        flat = problem.each("pads", 0, 2)
+        cut = list(zip(flat[:rank], flat[rank:], strict=True))
+        extra = list(problem.each("output_padding", 0))
+    pads = [(r - low, r - high + more) for r, (low, high), more in zip(reach, cut, extra, strict=True)]
+    c, m = w.shape[:2]
+    mirrored = jnp.flip(w, tuple(range(2, w.ndim))).reshape(group, c // group, m, *w.shape[2:])
+    swapped = jnp.swapaxes(mirrored, 1, 2).reshape(group * m, c // group, *w.shape[2:])
+    y = lax.conv_general_dilated(
+        x, swapped, (1,) * rank, pads, lhs_dilation=strides, rhs_dilation=dilations, feature_group_count=group,
+        dimension_numbers=dimension_numbers(rank), precision=lax.Precision.HIGHEST,
+    )  # fmt: skip
+    return y + b.reshape(1, -1, *[1] * rank)
+
+
+def differentiated(function: Any, inputs: list[Any], gradient: Any) -> tuple[Any, Any]:
+    """What the function makes of the inputs, and the gradients of those for the gradient of its first result."""
+
+    def run(*given: Any) -> tuple[Any, Any]:
+        y, derivative, others = jax.vjp(function, *given[:-1], has_aux=True)
+        return (y, *others), derivative(given[-1])
+
+    results, gradients = jax.jit(run)(*(np.asarray(one).astype("float64") for one in (*inputs, gradient)))
+    return results, gradients
+
+
+def check_convolution(problem: draws.ConvProblem, names: tuple[str, str], peer: Any, channels: int) -> None:
+    event(f"{problem.rank} axes, {problem.dtype.name}, {problem.attributes['auto_pad']}")
+    x, w = problem.numbers(problem.x, 0), problem.numbers(problem.w, 1)
+    b = problem.numbers((channels,), 2)
+    dims = jax.eval_shape(lambda *inputs: peer(problem, *inputs), x, w, b).shape
+    dy = problem.numbers(dims, 3)
+    (expected,), gradients = differentiated(lambda *inputs: (peer(problem, *inputs), ()), [x, w, b], dy)
+
+    forward, gradient = (getattr(gradsmith, name) for name in names)
+    equal(forward(x, w, b, **problem.attributes).Y, expected)
+    for got, wanted in zip(gradient(dy, x, w, **problem.attributes), gradients, strict=True):
+        equal(got, wanted)
+
+
+def equal(got: Any, expected: Any) -> None:
+    np.testing.assert_array_equal(got, np.asarray(expected).astype(got.dtype))
+
+
+@thorough
+@given(draws.conv_problems())
+def test_conv(problem: draws.ConvProblem) -> None:
+    check_convolution(problem, ("conv", "conv_grad"), conv, problem.w[0])
+
+
+@thorough
+@given(draws.conv_problems(transposed=True))
+def test_conv_transpose(problem: draws.ConvProblem) -> None:
+    names = ("conv_transpose", "conv_transpose_grad")
+    check_convolution(problem, names, conv_transpose, problem.w[1] * problem.group)
+
+
+def batch_norm(x: Any, scale: Any, b: Any, epsilon: float) -> tuple[Any, tuple[Any, Any, Any]]:
+    axes = (0, *range(2, x.ndim))
+    shape = (1, -1, *[1] * (x.ndim - 2))
+    mean, variance = x.mean(axes), x.var(axes)
+    inv_std = 1 / jnp.sqrt(variance + epsilon)
+    y = (x - mean.reshape(shape)) * (inv_std * scale).reshape(shape) + b.reshape(shape)
+    count = x.size // x.shape[1]
+    return y, (mean, inv_std, variance * count / (count - 1))
+
+
+# The relative error that rounding to a type may bring, times what sums and saved statistics add to it.
+TOLERANCES = {"float64": 1e-12, "float32": 2e-5, "float16": 2e-2, "bfloat16": 1e-1}
+
+
+def near(got: Any, expected: Any, tolerance: float) -> None:
+    """Errors are measured against the largest number, since sums of small ones may cancel."""
+    expected = np.asarray(expected)
+    largest = max(float(np.abs(expected).max()), 1.0)
+    np.testing.assert_allclose(got.astype("float64"), expected, rtol=0, atol=tolerance * largest)
+
+
+@thorough
+@given(draws.batch_norm_problems())
+def test_batch_normalization(problem: draws.BatchNormProblem) -> None:
+    event(f"{len(problem.x)} dims, {' '.join(one.name for one in problem.types)}")
+    random = np.random.default_rng(problem.seed)
+    channels = problem.x[1]
+    types = problem.types
+    x, dy = (draws.laid_out(random.normal(size=problem.x).astype(types[0]), problem.layout) for _ in range(2))
+    scale, b = (random.normal(size=channels).astype(types[1]) for _ in range(2))
+    running = [random.uniform(0.5, 2, channels).astype(types[2]) for _ in range(2)]
+    (y, mean, inv_std, unbiased), gradients = differentiated(
+        lambda x, scale, b: batch_norm(x, scale, b, problem.epsilon), [x, scale, b], dy
+    )
+
+    tolerance = max(TOLERANCES[one.name] for one in types)
+    got = gradsmith.batch_normalization(
+        x, scale, b, *running, epsilon=problem.epsilon, momentum=problem.momentum
+    )
+    near(got.Y, y, tolerance)
+    near(got.saved_mean, mean, tolerance)
+    near(got.saved_inv_std, inv_std, tolerance)
+    near(got.running_mean, blended(problem, running[0], mean), tolerance)
+    near(got.running_var, blended(problem, running[1], unbiased), tolerance)
+
+    statistics = [np.asarray(one).astype(types[2]) for one in (mean, inv_std)]
+    # The gradient divides by a deviation; where that is small, errors of the inputs grow with it.
+    growth = max(float(inv_std.max()), 1.0) ** 2
+    result = gradsmith.batch_normalization_grad(dy, x, scale, *statistics, epsilon=problem.epsilon)
+    for one, expected in zip(result, gradients, strict=True):
+        near(one, expected, tolerance * growth)
+
+
+def blended(problem: draws.BatchNormProblem, running: Any, of_batch: Any) -> Any:
+    return problem.momentum * running.astype("float64") + (1 - problem.momentum) * np.asarray(of_batch)
+
+
+def test_every_operator_is_compared() -> None:
+    """An operator that is added to ops.yaml needs a peer here."""
+    compared = {"Conv", "ConvGrad", "ConvTranspose", "ConvTransposeGrad"}
+    compared |= {"BatchNormalization", "BatchNormalizationGrad"}
+    assert {op.name for op in gradsmith.ops()} == compared

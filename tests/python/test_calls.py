@@ -1,0 +1,165 @@
+"""A call: what goes in, what comes out, and whose memory it is."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import gradsmith
+import numpy as np
+import problems
+import pytest
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+TYPES = ["float32", "float64", "float16", ml_dtypes.bfloat16]
+
+
+def from_numpy(library: str) -> Any:
+    """The function that turns NumPy's arrays into those of a library."""
+    if library == "jax":
+        jax = pytest.importorskip("jax")
+        jax.config.update("jax_enable_x64", True)
+        return jax.numpy.asarray
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        types = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16}
+        return lambda array: torch.tensor(
+            array.astype("float64"), dtype=types.get(str(array.dtype), torch.bfloat16)
+        )
+    return lambda array: array
+
+
+@pytest.mark.parametrize("library", ["numpy", "jax", "torch"])
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda dtype: np.dtype(dtype).name)
+def test_outputs_are_of_the_inputs_library_and_type(library: str, dtype: Any) -> None:
+    inputs = [from_numpy(library)(array) for array in problems.arrays(dtype)]
+    result = gradsmith.conv_grad(*inputs)
+    problems.check(result)
+    for output in result:
+        assert type(output) is type(inputs[0])
+        assert output.dtype == inputs[0].dtype
+
+
+def test_outputs_that_are_not_asked_for_are_none() -> None:
+    result = gradsmith.conv_grad(*problems.arrays(), outputs=("dB", "dX"))
+    assert result.dW is None
+    np.testing.assert_array_equal(result.dX, problems.DX)
+    assert gradsmith.conv_grad(*problems.arrays(), outputs="dW").dX is None
+
+
+def test_the_result_is_a_named_tuple_in_the_order_of_the_schema() -> None:
+    result = gradsmith.conv_grad(*problems.arrays())
+    assert isinstance(result, gradsmith.ConvGradResult)
+    assert result._fields == ("dX", "dW", "dB")
+    dX, dW, dB = result
+    assert (dX is result.dX, dW is result.dW, dB is result.dB) == (True, True, True)
+
+
+@pytest.mark.parametrize("form", [dict, tuple, list])
+def test_out_is_written_to_and_returned(form: type) -> None:
+    mine = np.full(problems.X_DIMS, np.nan, "float32")
+    out = {"dX": mine} if form is dict else form([mine, None, None])
+    result = gradsmith.conv_grad(*problems.arrays(), out=out)
+    assert result.dX is mine
+    problems.check(result)
+
+
+def test_out_may_be_the_input_that_an_output_replaces() -> None:
+    x = np.random.default_rng(1).normal(size=(4, 3, 2)).astype("float32")
+    ones, zeros = np.ones(3, "float32"), np.zeros(3, "float32")
+    mean, variance = np.zeros(3, "float32"), np.ones(3, "float32")
+    out = {"running_mean": mean, "running_var": variance}
+    result = gradsmith.batch_normalization(x, ones, zeros, mean, variance, momentum=0.5, out=out)
+    assert result.running_mean is mean
+    np.testing.assert_allclose(mean, 0.5 * x.mean(axis=(0, 2)), rtol=1e-5, atol=1e-7)
+
+
+def test_an_optional_input_may_be_left_out() -> None:
+    _, x, w = problems.arrays()
+    plain = gradsmith.conv(x, w).Y
+    biased = gradsmith.conv(x, w, np.array([3], "float32")).Y
+    np.testing.assert_array_equal(biased, plain + 3)
+
+
+def test_strided_inputs_are_read_where_they_are() -> None:
+    dY, x, w = problems.arrays()
+    wide = np.full((1, 1, 3, 6), np.nan, "float32")
+    wide[..., ::2] = x
+    problems.check(gradsmith.conv_grad(np.broadcast_to(dY[:, :, :1, :1], dY.shape), wide[..., ::2], w))
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_outputs_are_channels_last_where_an_input_is(library: str, which: int) -> None:
+    random = np.random.default_rng(3)
+    dims = [(2, 6, 4, 5), (2, 4, 5, 7), (6, 4, 2, 3)]
+    inputs: list[Any] = [random.integers(-3, 4, shape).astype("float32") for shape in dims]
+    expected = gradsmith.conv_grad(*inputs)
+    assert [output.flags.c_contiguous for output in expected] == [True] * 3
+    inputs[which] = np.moveaxis(np.ascontiguousarray(np.moveaxis(inputs[which], 1, -1)), -1, 1)
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        inputs = [torch.from_numpy(array) for array in inputs]
+    result = [np.asarray(output) for output in gradsmith.conv_grad(*inputs)]
+    for got, wanted in zip(result, expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    assert [np.moveaxis(output, 1, -1).flags.c_contiguous for output in result[:2]] == [True, True]
+
+
+def test_read_only_inputs_are_read() -> None:
+    inputs = problems.arrays()
+    for array in inputs:
+        array.flags.writeable = False
+    problems.check(gradsmith.conv_grad(*inputs))
+
+
+def test_a_memoryview_is_an_array() -> None:
+    inputs = [memoryview(array) for array in problems.arrays()]
+    result = gradsmith.conv_grad(*inputs)
+    assert isinstance(result.dX, np.ndarray)
+    problems.check(result)
+
+
+def test_types_may_differ_where_the_schema_lets_them() -> None:
+    x = np.ones((2, 3, 2), "float16")
+    stats = np.ones(3, "float32")
+    result = gradsmith.batch_normalization_grad(x, x, stats.astype("float16"), stats, stats)
+    assert [output.dtype.name for output in result] == ["float16"] * 3
+    result = gradsmith.batch_normalization_grad(x, x, stats, stats, stats)
+    assert [output.dtype.name for output in result] == ["float16", "float32", "float32"]
+
+
+def test_empty_arrays_go_in_and_out() -> None:
+    _, x, w = problems.arrays()
+    result = gradsmith.conv_grad(np.ones((0, 1, 2, 2), "float32"), x[:0], w)
+    assert result.dX.shape == (0, 1, 3, 3)
+    np.testing.assert_array_equal(result.dW, np.zeros(problems.W_DIMS))
+
+
+def test_signatures_are_the_schemas() -> None:
+    for op in gradsmith.ops():
+        parameters = inspect.signature(getattr(gradsmith, op.function)).parameters.values()
+        positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        assert positional == [tensor.name for tensor in op.inputs]
+        assert keywords == [*op.attributes, "outputs", "out", "context"]
+    defaults = {p.name: p.default for p in inspect.signature(gradsmith.conv_grad).parameters.values()}
+    assert defaults["group"] == 1
+    assert defaults["strides"] is None
+    assert defaults["auto_pad"] == "NOTSET"
+    assert inspect.signature(gradsmith.batch_normalization_grad).parameters["epsilon"].default == 1e-5
+
+
+def test_outputs_of_jax_are_not_copied_from_elsewhere() -> None:
+    """What is adopted keeps its memory while it lives, and not longer: many calls do not pile up."""
+    resource = pytest.importorskip("resource")
+    jax = pytest.importorskip("jax")
+    x = jax.numpy.ones((1, 64, 64, 64), "float32")
+    w = jax.numpy.ones((64, 64, 1, 1), "float32")
+    kept = [gradsmith.conv(x, w).Y for _ in range(2)]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(100):
+        gradsmith.conv(x, w)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 20 * 1024  # kilobytes; each Y has 1024
+    assert all(float(array[0, 0, 0, 0]) == 64 for array in kept)

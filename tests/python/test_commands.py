@@ -1,0 +1,95 @@
+"""python -m gradsmith."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import gradsmith
+import pytest
+from gradsmith._tables import table
+
+
+def run(*arguments: str, status: int = 0, **environment: str) -> str:
+    """What it prints."""
+    variables = {**os.environ, "GRADSMITH_CACHE": "off", **environment}
+    result = subprocess.run(
+        [sys.executable, "-m", "gradsmith", *arguments], env=variables, check=False, text=True, capture_output=True
+    )
+    assert result.returncode == status, result.stdout + result.stderr
+    return result.stdout + result.stderr
+
+
+def test_ops_as_a_table_and_as_json() -> None:
+    lines = run("ops", "ConvGrad").splitlines()
+    assert lines[0].split() == ["OP", "FUNCTION", "ROW", "TYPES", "BACKEND", "KERNEL", "LINE"]
+    assert lines[1].split()[:5] == ["ConvGrad", "conv_grad", "float", "T=float", "cpu"]
+    assert "\x1b" not in lines[0]
+    rows = json.loads(run("ops", "--json"))
+    assert len(rows) == sum(len(op.rows) for op in gradsmith.ops())
+
+
+def test_an_unknown_operator_fails() -> None:
+    assert "There is no op 'ConvGard'; did you mean 'ConvGrad'" in run("ops", "ConvGard", status=1)
+
+
+def test_explain() -> None:
+    assert "is there: ConvGrad[half] on cpu" in run("explain", "conv_grad", "half")
+    assert "No row is" in run("explain", "BatchNormalization", "float", "float", "half")
+    assert "there is no type 'int8'" in run("explain", "ConvGrad", "int8", status=1)
+
+
+def test_the_generators_verbs(repository: Path) -> None:
+    schema = str(repository / "ops.yaml")
+    path = os.pathsep.join([str(repository / "codegen"), os.environ.get("PYTHONPATH", "")])
+    assert "6 operators" in run("check", "--schema", schema, PYTHONPATH=path)
+
+
+def test_without_the_generator_its_verbs_say_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "gradsmith_codegen.py").write_text("raise ModuleNotFoundError(name='gradsmith_codegen')\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    assert "check needs the Python module gradsmith_codegen" in run("check", status=1, PYTHONPATH=path)
+
+
+def test_cache(tmp_path: Path) -> None:
+    file = tmp_path / "choices.txt"
+    assert run("cache") == "file: none\n"
+    run("cache", "--export", str(file))
+    assert file.exists()
+    run("cache", "--load", str(file))
+    assert json.loads(run("cache", "--json")) == []
+    assert "cannot read" in run("cache", "--load", str(tmp_path / "none"), status=1)
+
+
+def test_tune(tmp_path: Path) -> None:
+    file = tmp_path / "problems.txt"
+    file.write_text("# a comment\nConvGrad half X=2x3x6x5 W=4x3x3x2\n")
+    assert run("tune", str(file), "--device", "cpu") == ""
+    assert "none.txt: No such file" in run("tune", str(tmp_path / "none.txt"), status=1)
+
+
+def test_bench(tmp_path: Path) -> None:
+    problem, picture = "ConvGrad float X=1x1x3x3 W=1x1x2x2", tmp_path / "bench.svg"
+    (row,) = json.loads(run("bench", problem, "--json", "--seconds", "0.05", "--plot", str(picture)))
+    assert row["problem"] == problem
+    assert 0 < row["best_ms"] <= row["median_ms"]
+    drawn = ElementTree.parse(picture).getroot()
+    assert problem in "".join(drawn.itertext())
+
+
+def test_wrong_usage() -> None:
+    assert "required" in run("tune", status=2)
+    assert "invalid choice" in run("tun", status=2)
+
+
+@pytest.mark.parametrize("colours", [True, False])
+def test_colours_do_not_move_columns(colours: bool) -> None:
+    text = table([{"op": "A", "row": 1.5}, {"op": "BBB", "row": {"T": "float"}}], colours)
+    for code in ("\x1b[1m", "\x1b[36m", "\x1b[0m"):
+        assert (code in text) == colours
+        text = text.replace(code, "")
+    assert text.splitlines() == ["OP   ROW", "A    1.5000", "BBB  T=float"]

@@ -1,0 +1,131 @@
+"""Wrong calls: the exception fits, and its sentence names the op, the argument, what was expected and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gradsmith
+import numpy as np
+import problems
+import pytest
+
+DY, X, W = problems.arrays()
+
+
+def call(**changes: Any) -> Any:
+    """conv_grad of the small problem with some arguments replaced."""
+    arguments = {"dY": DY, "X": X, "W": W, **changes}
+    return gradsmith.conv_grad(**arguments)
+
+
+def unaligned() -> Any:
+    return np.frombuffer(bytes(37), "float32", count=9, offset=1).reshape(problems.X_DIMS)
+
+
+def odd_stride() -> Any:
+    pairs = np.zeros(9, [("x", "float32"), ("y", "uint8")])
+    return pairs["x"].reshape(problems.X_DIMS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "sentence"),
+    [
+        pytest.param({"W": [1.0]}, TypeError, "ConvGrad: W is [1.0] (list); expected an array", id="no array"),
+        pytest.param({"dY": None}, TypeError, "ConvGrad: dY is None (NoneType); expected", id="required input"),
+        pytest.param({"X": X.astype(int)}, TypeError, "X holds int64; expected float, double", id="no such type"),
+        pytest.param({"X": X.astype(">f4")}, TypeError, "X holds >f4; expected", id="byte order"),
+        pytest.param(
+            {"X": X.astype("float64")}, TypeError, "X has type double; expected float (T)", id="types differ"
+        ),
+        pytest.param({"X": unaligned()}, ValueError, "X does not start at a multiple", id="alignment"),
+        pytest.param({"X": odd_stride()}, ValueError, "X has a stride of 45 bytes at dimension 0", id="stride"),
+        pytest.param({"X": X[:, :, ::-1]}, ValueError, "X has strides [9, 9, -3, 1], negative", id="negative"),
+        pytest.param({"strides": (2, 2)}, ValueError, "dY has O = [2, 2]; expected [1, 1]", id="shape"),
+        pytest.param({"strides": 2}, TypeError, "strides is 2 (int); expected a sequence of int", id="no list"),
+        pytest.param({"strides": "22"}, TypeError, "strides is '22' (str); expected a sequence", id="text"),
+        pytest.param({"strides": (1, 0.5)}, TypeError, "strides is (1, 0.5) (tuple); expected", id="fraction"),
+        pytest.param({"strides": (0, 1)}, ValueError, "strides is [0, 1], with 0; expected", id="range"),
+        pytest.param({"strides": (1,) * 9}, ValueError, "expected at most 8 values", id="too long"),
+        pytest.param({"group": 2**70}, ValueError, "expected integers of 64 bits", id="too large"),
+        pytest.param({"group": 1.5}, TypeError, "group is 1.5 (float); expected an integer", id="no integer"),
+        pytest.param({"auto_pad": 1}, TypeError, "auto_pad is 1 (int); expected a name", id="no name"),
+        pytest.param({"auto_pad": "SAME_UPER"}, ValueError, "did you mean 'SAME_UPPER'", id="name"),
+        pytest.param({"outputs": "dQ"}, ValueError, "outputs holds 'dQ'; expected names of", id="no output"),
+        pytest.param({"outputs": (1,)}, TypeError, "outputs holds 1; expected names", id="no name of output"),
+        pytest.param({"out": {"dQ": X}}, ValueError, "out holds 'dQ'; expected", id="no output to write"),
+        pytest.param({"out": (X,)}, TypeError, "out is tuple; expected a dict", id="too few to write"),
+        pytest.param({"out": X}, TypeError, "out is numpy.ndarray; expected a dict", id="one to write"),
+        pytest.param(
+            {"outputs": "dW", "out": {"dX": X}}, ValueError, "which outputs does not ask for", id="unwanted"
+        ),
+        pytest.param({"out": {"dX": X}}, ValueError, "output dX overlaps input X", id="overlap"),
+        pytest.param({"out": {"dB": np.zeros(1)}}, TypeError, "dB has type double; expected float", id="out type"),
+        pytest.param({"out": {"dB": b""}}, TypeError, "output dB is b'' (bytes); expected an array", id="out"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(changes: dict[str, Any], kind: type[Exception], sentence: str) -> None:
+    with pytest.raises(kind) as caught:
+        call(**changes)
+    assert sentence in str(caught.value)
+    assert str(caught.value).startswith("ConvGrad")
+
+
+def test_outputs_that_are_no_sequence() -> None:
+    with pytest.raises(TypeError, match="not iterable"):
+        call(outputs=3)
+
+
+def test_a_read_only_array_is_not_written_to() -> None:
+    mine = np.zeros(1, "float32")
+    mine.flags.writeable = False
+    with pytest.raises(ValueError, match="output dB is read-only; expected an array to write to"):
+        call(out={"dB": mine})
+
+
+def test_a_combination_without_a_row_names_the_nearest() -> None:
+    x = np.ones((2, 3), "float64")
+    with pytest.raises(NotImplementedError) as caught:
+        gradsmith.batch_normalization_grad(x, x, *[np.ones(3, "float16")] * 3)
+    assert "No row is BatchNormalizationGrad" in str(caught.value)
+    assert "nearest: BatchNormalizationGrad[double]" in str(caught.value)
+
+
+def mixed() -> None:
+    torch = pytest.importorskip("torch")
+    call(X=torch.zeros(problems.X_DIMS))
+
+
+def jax_out() -> None:
+    jax = pytest.importorskip("jax")
+    inputs = [jax.numpy.asarray(array) for array in (DY, X, W)]
+    gradsmith.conv_grad(*inputs, out={"dB": jax.numpy.zeros(1, "float32")})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "sentence"),
+    [
+        (mixed, TypeError, "ConvGrad: X is an array of PyTorch, the inputs before it are of NumPy"),
+        (jax_out, ValueError, "output dB is read-only"),
+    ],
+)
+def test_libraries_are_not_mixed_nor_is_what_is_fixed_written_to(
+    wrong: Callable[[], None], kind: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        wrong()
+    assert sentence in str(caught.value)
+
+
+def test_no_memory_is_a_memory_error() -> None:
+    """The output would have 2^55 bytes."""
+    x = np.broadcast_to(np.float32(1), (1 << 26, 1, 1 << 26))
+    with pytest.raises(MemoryError):
+        gradsmith.conv(x, np.ones((2, 1, 1), "float32"))
+
+
+def test_a_failed_call_leaves_the_outputs_alone() -> None:
+    mine = np.full(problems.X_DIMS, 7, "float32")
+    with pytest.raises(ValueError, match="expected"):
+        call(strides=(2, 2), out={"dX": mine})
+    assert (mine == 7).all()

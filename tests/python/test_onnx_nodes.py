@@ -1,0 +1,72 @@
+"""ONNX's own backend node tests of the forwards, through ours. Their inputs and outputs come with the onnx package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import gradsmith
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+
+Run = Callable[[list[Any], dict[str, Any]], list[Any]]
+
+
+def conv(inputs: list[Any], attributes: dict[str, Any]) -> list[Any]:
+    return [gradsmith.conv(*inputs, **attributes).Y]
+
+
+def conv_transpose(inputs: list[Any], attributes: dict[str, Any]) -> list[Any]:
+    return [gradsmith.conv_transpose(*inputs, **attributes).Y]
+
+
+def batch_normalization(inputs: list[Any], attributes: dict[str, Any]) -> list[Any]:
+    """ONNX's running variance is made of the biased one, ours of the unbiased, as PyTorch's and cuDNN's are."""
+    assert attributes.pop("training_mode") == 1
+    result = gradsmith.batch_normalization(*inputs, **attributes)
+    count = inputs[0].size // inputs[0].shape[1]
+    kept = attributes.get("momentum", 0.9) * inputs[4]
+    variance = kept + (result.running_var - kept) * (count - 1) / count
+    return [result.Y, result.running_mean, variance.astype(inputs[4].dtype)]
+
+
+RUNS: dict[str, Run] = {"Conv": conv, "ConvTranspose": conv_transpose, "BatchNormalization": batch_normalization}
+
+
+# Where the package has them. Its own collector makes the cases of every operator there is, which takes long.
+NODES = "onnx.backend.test.case.node"
+MODULES = ("conv", "convtranspose", "batch_normalization")
+
+
+def cases() -> list[Any]:
+    """The node tests of our operators; batch normalization with given statistics is none of ours."""
+    for module in MODULES:
+        import_module(f"{NODES}.{module}")
+    return [
+        pytest.param(case, id=case.name)
+        for case in import_module(NODES)._NodeTestCases
+        if case.model.graph.node[0].op_type in RUNS and not is_inference(case.model.graph.node[0])
+    ]
+
+
+def is_inference(node: Any) -> bool:
+    return node.op_type == "BatchNormalization" and "training_mode" not in {one.name for one in node.attribute}
+
+
+@pytest.mark.parametrize("case", cases())
+def test_node(case: Any) -> None:
+    (node,) = case.model.graph.node
+    attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+    attributes = {name: one.decode() if isinstance(one, bytes) else one for name, one in attributes.items()}
+    for inputs, expected in case.data_sets:
+        for got, wanted in zip(RUNS[node.op_type](list(inputs), attributes.copy()), expected, strict=True):
+            assert got.dtype == wanted.dtype
+            np.testing.assert_allclose(got, wanted, rtol=case.rtol, atol=1e-6)
+
+
+def test_there_are_nodes_of_every_forward() -> None:
+    found = {parameter.values[0].model.graph.node[0].op_type for parameter in cases()}
+    assert found == set(RUNS)

@@ -1,0 +1,123 @@
+"""Contexts: which policies a call is made under, in which thread, and that the lock is released."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import gradsmith
+import numpy as np
+import problems
+import pytest
+from gradsmith._policy import current
+
+
+def test_policies_nest_and_end() -> None:
+    assert current() == gradsmith.Context()
+    with gradsmith.policy(deterministic=True):
+        with gradsmith.policy(allow_tf32=True) as inner:
+            assert (inner.deterministic, inner.allow_tf32) == (True, True)
+            assert current() is inner
+        assert current() == gradsmith.Context(deterministic=True)
+    assert current() == gradsmith.Context()
+
+
+def test_an_error_ends_a_policy_too() -> None:
+    with pytest.raises(KeyError), gradsmith.policy(deterministic=True):
+        raise KeyError
+    assert current().deterministic is None
+
+
+def test_equal_policies_share_one_context() -> None:
+    assert gradsmith.policy(threads=2) is gradsmith.policy(threads=2)
+
+
+def test_a_policy_is_its_threads_own() -> None:
+    def of_thread(mode: str) -> object:
+        with gradsmith.policy(search_mode=mode):
+            time.sleep(0.01)
+            return current().search_mode
+
+    with gradsmith.policy(deterministic=True), ThreadPoolExecutor(4) as pool:
+        modes = ["default", "heuristic", "benchmark"] * 4
+        assert list(pool.map(of_thread, modes)) == modes
+
+
+def test_a_context_can_be_entered_within_itself() -> None:
+    context = gradsmith.Context(threads=1)
+    with context, gradsmith.policy(allow_tf32=True), context:
+        assert current() is context
+    assert current() == gradsmith.Context()
+
+
+def test_calls_take_a_context() -> None:
+    for threads in (1, 2, 3):
+        problems.check(gradsmith.conv_grad(*problems.arrays(), context=gradsmith.Context(threads=threads)))
+
+
+def test_unknown_policies_and_modes_are_refused() -> None:
+    with pytest.raises(TypeError, match="there is no policy 'determinstic'; expected deterministic, allow_tf32"):
+        gradsmith.policy(determinstic=True)
+    with pytest.raises(ValueError, match="search_mode is 'fast'; expected 'default', 'heuristic' or 'benchmark'"):
+        gradsmith.policy(search_mode="fast")
+
+
+def test_a_prepared_call_leaves_its_outputs_alone() -> None:
+    mine = np.full(1, 7, "float32")
+    gradsmith.conv_grad(*problems.arrays(), out={"dB": mine}, context=gradsmith.Context().preparing())
+    assert mine == 7
+
+
+def test_other_threads_run_while_a_kernel_does() -> None:
+    """A thread that counts gets on during a long call; it could not if the call held the interpreter's lock."""
+    x = np.ones((8, 64, 64, 64), "float32")
+    w = np.ones((64, 64, 3, 3), "float32")
+    counts, is_done = [0], threading.Event()
+
+    def count() -> None:
+        while not is_done.is_set():
+            counts[0] += 1
+            time.sleep(0.001)
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    time.sleep(0.05)
+    before, start = counts[0], time.perf_counter()
+    gradsmith.conv(x, w, context=gradsmith.Context(threads=1))
+    seconds, during = time.perf_counter() - start, counts[0] - before
+    is_done.set()
+    counter.join()
+    # Python hands the lock on every 5 ms at most, so one that was held would let it count once or twice.
+    assert seconds > 0.05
+    assert during > 5
+
+
+def test_many_threads_get_their_own_results() -> None:
+    def one(number: int) -> bool:
+        dY, x, w = problems.arrays()
+        result = gradsmith.conv_grad(dY * number, x, w)
+        return bool((result.dX == number * problems.DX).all() and (result.dW == number * problems.DW).all())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(one, range(400)))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_calls_work_in_a_forked_child() -> None:
+    """The child has none of its parent's threads."""
+    program = (
+        "import os, numpy as np, gradsmith\n"
+        "x, w = np.ones((4, 8, 32, 32), 'float32'), np.ones((8, 8, 3, 3), 'float32')\n"
+        "context = gradsmith.Context(threads=2)\n"
+        "expected = gradsmith.conv(x, w, context=context).Y\n"
+        "child = os.fork()\n"
+        "same = bool((gradsmith.conv(x, w, context=context).Y == expected).all())\n"
+        "if child == 0:\n"
+        "    os._exit(0 if same else 3)\n"
+        "raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) or not same)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0

@@ -1,0 +1,85 @@
+"""What the package tells of itself: ops, explain, missing_for, the cache, tune."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gradsmith
+import numpy as np
+import problems
+import pytest
+import yaml
+
+
+def test_ops_are_those_of_the_schema(repository: Path) -> None:
+    schema = yaml.safe_load((repository / "ops.yaml").read_text())
+    declared = [
+        (op["name"], list(op["inputs"]), list(op["outputs"]), list(op["attributes"]), list(op["rows"]))
+        for op in schema["ops"]
+    ]
+    told = [
+        (
+            op.name,
+            [tensor.name for tensor in op.inputs],
+            [tensor.name for tensor in op.outputs],
+            sorted(op.attributes),
+            [row.name for row in op.rows if row.backend == "cpu"],
+        )
+        for op in gradsmith.ops()
+    ]
+    assert told == [(*others, sorted(attributes), rows) for *others, attributes, rows in declared]
+
+
+def test_the_lines_of_rows_are_those_of_the_schema(repository: Path) -> None:
+    lines = (repository / "ops.yaml").read_text().splitlines()
+    for op in gradsmith.ops():
+        for row in op.rows:
+            assert lines[row.line - 1].strip().startswith(f"{row.name}: ")
+
+
+@pytest.mark.parametrize("spelled", ["half", "float16", np.float16, np.dtype("float16")])
+def test_explain_takes_names_and_dtypes(spelled: object) -> None:
+    told = gradsmith.explain("ConvGrad", spelled)
+    assert told.startswith("ConvGrad(MLFloat16) on cpu is there: ConvGrad[half] on cpu")
+
+
+def test_explain_says_what_is_nearest() -> None:
+    told = gradsmith.explain(gradsmith.batch_normalization_grad, "double", "double", "bf16")
+    assert told.startswith("No row is BatchNormalizationGrad(double, double, BFloat16) on cpu.")
+    assert "nearest: BatchNormalizationGrad[double] on cpu" in told
+    assert "There is no op 'conv_gard'" in gradsmith.explain("conv_gard", "half")
+
+
+def test_explain_refuses_what_it_does_not_know() -> None:
+    with pytest.raises(ValueError, match="there is no type 'int8'; expected float, double"):
+        gradsmith.explain("ConvGrad", "int8")
+    with pytest.raises(ValueError, match="device is 'gpu'; expected 'cpu' or 'cuda'"):
+        gradsmith.explain("ConvGrad", "half", device="gpu")
+
+
+def test_the_cpu_lacks_nothing() -> None:
+    assert gradsmith.missing_for("cpu") == ""
+    assert gradsmith.is_available("cpu")
+    assert gradsmith.is_available("cuda:0") == (gradsmith.missing_for("cuda:0") == "")
+    with pytest.raises(ValueError, match="device is 'cuda:x'; expected"):
+        gradsmith.missing_for("cuda:x")
+
+
+def test_the_cache_goes_to_a_file_and_back(tmp_path: Path) -> None:
+    file = tmp_path / "choices.txt"
+    gradsmith.cache.export(file)
+    gradsmith.cache.load(file)
+    assert all(isinstance(choice, gradsmith.cache.Choice) for choice in gradsmith.cache.choices())
+    with pytest.raises(ValueError, match="cannot read"):
+        gradsmith.cache.load(tmp_path / "none.txt")
+
+
+def test_tune_checks_calls_and_lines_on_the_cpu() -> None:
+    mine = np.full(1, 7, "float32")
+    gradsmith.tune(gradsmith.conv_grad, *problems.arrays(), out={"dB": mine})
+    assert mine == 7
+    gradsmith.tune("# a comment\nConvGrad half X=2x3x6x5 W=4x3x3x2 strides=1,2\n", device="cpu")
+    with pytest.raises(ValueError, match="W=4x2x3x2|C / group|W has"):
+        gradsmith.tune(["ConvGrad half X=2x3x6x5 W=4x2x3x2"], device="cpu")
+    with pytest.raises(TypeError, match="expected them with a function"):
+        gradsmith.tune("ConvGrad half X=2x3x6x5 W=4x3x3x2", problems.DX, device="cpu")
