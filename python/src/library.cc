@@ -1,6 +1,5 @@
 #include "library.h"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "memory.h"
 
 namespace gradsmith::python {
 
@@ -236,20 +236,7 @@ nb::object Library::Finish(Output output, const Context& context) const {
   }
   // The library does not know our stream, so it gets what is done.
   Check(Synchronize(context));
-  const TensorRef& ref = output.array.ref;
-  const bool is_cuda = ref.device.backend == Backend::kCuda;
-  const dlpack::ElementType type = ToElementType(ref.type);
-  std::size_t dims[kMaxRank] = {};
-  std::copy(ref.dims.begin(), ref.dims.end(), dims);
-  auto memory = std::make_unique<DeviceBuffer>(std::move(output.memory));
-  const nb::capsule owner(
-      memory.get(), [](void* pointer) noexcept { delete static_cast<DeviceBuffer*>(pointer); });
-  memory.release();
-  const nb::ndarray<nb::array_api> exported(
-      ref.data, static_cast<std::size_t>(ref.rank()), dims, owner, nullptr,
-      nb::dlpack::dtype{type.code, type.bits, type.lanes},
-      is_cuda ? nb::device::cuda::value : nb::device::cpu::value, ref.device.index);
-  return adaptor_.attr("adopt")(exported);
+  return adaptor_.attr("adopt")(Memory(std::move(output.memory), output.array.ref));
 }
 
 }  // namespace gradsmith::python

@@ -10,6 +10,7 @@
 #include "cache.h"
 #include "errors.h"
 #include "gradsmith/context.h"
+#include "memory.h"
 #include "op.h"
 #include "policies.h"
 #include "table.h"
@@ -110,6 +111,7 @@ NB_MODULE(_core, module) {
   nanobind::set_leak_warnings(false);
   module.doc() = "The part of gradsmith that is in C++. Its users are gradsmith's own modules.";
   BindPolicies(module);
+  BindMemory(module);
   BindOp(module);
   BindTable(module);
   BindCache(module);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import gradsmith
@@ -123,30 +122,6 @@ def test_tune_reports_progress() -> None:
     assert all(one.tried <= one.candidates for one in told)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
-def test_gradients_are_pytorchs_on_random_shapes(dtype: Any) -> None:
-    """Beside PyTorch in double, on small integers: exact up to the last rounding."""
-    choose = random.Random(5)
-    for _ in range(100):
-        group, rank = choose.choice([1, 1, 2]), choose.choice([1, 2, 2, 2, 3])
-        n, c, m = choose.randint(1, 4), group * choose.randint(1, 4), group * choose.randint(1, 4)
-        kernel = [choose.randint(1, 3) for _ in range(rank)]
-        strides = [choose.randint(1, 2) for _ in range(rank)]
-        pads = [choose.randint(0, 1) for _ in range(rank)]
-        x = small_integers(n, c, *[choose.randint(3, 9) for _ in range(rank)])
-        w = small_integers(m, c // group, *kernel)
-        torch_conv = getattr(torch.nn.functional, f"conv{rank}d")
-        peers = [one.double().requires_grad_() for one in (x, w)]
-        y = torch_conv(*peers, stride=strides, padding=pads, groups=group)
-        dy = small_integers(*y.shape)
-        wanted = torch.autograd.grad(y, peers, dy.double())
-        result = gradsmith.conv_grad(
-            *(one.to(dtype) for one in (dy, x, w)), strides=strides, pads=pads + pads, group=group
-        )
-        for got, right in zip(result[:2], wanted, strict=True):
-            assert torch.equal(got, right.to(dtype))
-
-
 def test_cupy() -> None:
     cupy = pytest.importorskip("cupy")
     inputs = problem(torch.float32)
@@ -167,7 +142,7 @@ def test_jax() -> None:
         assert (jax.numpy.asarray(got) == right.numpy()).all()
 
 
-@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there is one GPU here")
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="fewer than two GPUs")
 def test_each_device_has_its_own_context() -> None:
     inputs = [one.to("cuda:1") for one in problem(torch.float32)]
     result = gradsmith.conv_grad(*inputs)

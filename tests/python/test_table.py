@@ -79,7 +79,7 @@ def test_tune_checks_calls_and_lines_on_the_cpu() -> None:
     gradsmith.tune(gradsmith.conv_grad, *problems.arrays(), out={"dB": mine})
     assert mine == 7
     gradsmith.tune("# a comment\nConvGrad half X=2x3x6x5 W=4x3x3x2 strides=1,2\n", device="cpu")
-    with pytest.raises(ValueError, match="W=4x2x3x2|C / group|W has"):
+    with pytest.raises(ValueError, match="W has shape .*, 2 at dimension 1; expected 3"):
         gradsmith.tune(["ConvGrad half X=2x3x6x5 W=4x2x3x2"], device="cpu")
     with pytest.raises(TypeError, match="expected them with a function"):
         gradsmith.tune("ConvGrad half X=2x3x6x5 W=4x3x3x2", problems.DX, device="cpu")

@@ -1,0 +1,103 @@
+"""Every operator on random problems, beside PyTorch's operators in double, on the CPU and on a GPU.
+
+The convolutions' numbers are small integers, so that results must be exact up to the last rounding.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import gradsmith
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+PROBLEMS = 100
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+
+pytestmark = pytest.mark.parametrize("device", DEVICES)
+
+
+def small_integers(dims: Any, dtype: Any, device: str) -> Any:
+    return torch.randint(-3, 4, tuple(dims), device=device).to(dtype)
+
+
+def each(choose: random.Random, rank: int, low: int, high: int) -> list[int]:
+    return [choose.randint(low, high) for _ in range(rank)]
+
+
+def equal(got: Any, expected: Any) -> None:
+    assert torch.equal(got, expected.to(got.dtype))
+
+
+def differentiate(function: Any, inputs: list[Any], dtype: Any) -> tuple[Any, Any, Any]:
+    """PyTorch's result in double, a gradient for it, and the gradients of the inputs."""
+    leaves = [one.clone().double().requires_grad_() for one in inputs]
+    y = function(*leaves)
+    dy = small_integers(y.shape, dtype, str(y.device))
+    return y.detach(), dy, torch.autograd.grad(y, leaves, dy.double())
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_conv(device: str, dtype: Any) -> None:
+    choose = random.Random(f"conv {dtype}")
+    for _ in range(PROBLEMS):
+        rank, group = choose.choice([1, 2, 2, 3]), choose.choice([1, 1, 2])
+        n, c, m = each(choose, 3, 1, 4)
+        kernel, strides, pads = (each(choose, rank, *bounds) for bounds in ((1, 3), (1, 2), (0, 1)))
+        dilations = each(choose, rank, 1, 2)
+        x = small_integers([n, c * group, *each(choose, rank, 5, 9)], dtype, device)
+        w = small_integers([m * group, c, *kernel], dtype, device)
+        b = small_integers([m * group], dtype, device)
+        peer = getattr(torch.nn.functional, f"conv{rank}d")
+        settings = {"stride": strides, "padding": pads, "dilation": dilations, "groups": group}
+        y, dy, gradients = differentiate(lambda *one, p=peer, s=settings: p(*one, **s), [x, w, b], dtype)
+        ours = {"strides": strides, "pads": pads + pads, "dilations": dilations, "group": group}
+        equal(gradsmith.conv(x, w, b, **ours).Y, y)
+        for got, wanted in zip(gradsmith.conv_grad(dy, x, w, **ours), gradients, strict=True):
+            equal(got, wanted)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_conv_transpose(device: str, dtype: Any) -> None:
+    choose = random.Random(f"conv_transpose {dtype}")
+    for _ in range(PROBLEMS):
+        rank, group = choose.choice([1, 2, 2, 3]), choose.choice([1, 1, 2])
+        n, c, m = each(choose, 3, 1, 4)
+        kernel, strides, pads = (each(choose, rank, *bounds) for bounds in ((2, 3), (1, 3), (0, 1)))
+        extra = [choose.randint(0, stride - 1) for stride in strides]
+        x = small_integers([n, c * group, *each(choose, rank, 3, 6)], dtype, device)
+        w = small_integers([c * group, m, *kernel], dtype, device)
+        b = small_integers([m * group], dtype, device)
+        peer = getattr(torch.nn.functional, f"conv_transpose{rank}d")
+        settings = {"stride": strides, "padding": pads, "output_padding": extra, "groups": group}
+        y, dy, gradients = differentiate(lambda *one, p=peer, s=settings: p(*one, **s), [x, w, b], dtype)
+        ours = {"strides": strides, "pads": pads + pads, "output_padding": extra, "group": group}
+        equal(gradsmith.conv_transpose(x, w, b, **ours).Y, y)
+        for got, wanted in zip(gradsmith.conv_transpose_grad(dy, x, w, **ours), gradients, strict=True):
+            equal(got, wanted)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.float64, 1e-10)], ids=str)
+def test_batch_normalization(device: str, dtype: Any, tolerance: float) -> None:
+    choose = random.Random(f"batch_normalization {dtype}")
+    for _ in range(PROBLEMS):
+        n, c = choose.randint(2, 6), choose.randint(1, 6)
+        x = torch.randn(n, c, *each(choose, choose.randint(0, 3), 1, 6), dtype=dtype, device=device)
+        scale, b = (torch.randn(c, dtype=dtype, device=device) for _ in range(2))
+        running = [torch.rand(c, dtype=dtype, device=device) + 0.5 for _ in range(2)]
+        kept = [one.clone().double() for one in running]
+        leaves = [one.clone().double().requires_grad_() for one in (x, scale, b)]
+        y = torch.nn.functional.batch_norm(leaves[0], *kept, *leaves[1:], training=True, momentum=0.1, eps=0.01)
+        dy = torch.randn_like(x)
+        gradients = torch.autograd.grad(y, leaves, dy.double())
+        got = gradsmith.batch_normalization(x, scale, b, *running, momentum=0.9, epsilon=0.01)
+        results = gradsmith.batch_normalization_grad(
+            dy, x, scale, got.saved_mean, got.saved_inv_std, epsilon=0.01
+        )
+        expected = [y.detach(), *kept, *gradients]
+        for one, wanted in zip([got.Y, got.running_mean, got.running_var, *results], expected, strict=True):
+            error = (one.double() - wanted).abs().max()
+            assert error <= tolerance * max(wanted.abs().max(), 1), (x.shape, error)
