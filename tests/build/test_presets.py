@@ -22,7 +22,9 @@ def test_preset_configures(tmp_path: Path, name: str) -> None:
         command, cwd=REPOSITORY, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     assert result.returncode == 0, result.stdout
-    commands = json.loads((tmp_path / "compile_commands.json").read_text())
+    # What is compiled of other projects, such as nanobind's library, is held to their own warnings.
+    everything = json.loads((tmp_path / "compile_commands.json").read_text())
+    commands = [command for command in everything if "/nanobind/" not in command["file"]]
     assert any(command["file"].endswith("generated_tests_main.cc") for command in commands)
     assert all(FLAGS[name] in command["command"] and "-Werror" in command["command"] for command in commands)
 
