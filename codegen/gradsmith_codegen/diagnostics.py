@@ -127,6 +127,13 @@ def summary(diagnostics: Sequence[Diagnostic]) -> str:
     return " and ".join(parts)
 
 
+def _printable(message: str) -> str:
+    """Messages quote the schema, which may hold control characters of a terminal."""
+    if message.isprintable():
+        return message
+    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in message)
+
+
 class _Printer:
     def __init__(self, source: Source, colour: bool) -> None:
         self.out: list[str] = []
@@ -135,7 +142,9 @@ class _Printer:
 
     def entry(self, span: Span | None, style: str, label: str, message: str) -> None:
         place = f"{self._source.path}:{span.line}:{span.column}:" if span else f"{self._source.path}:"
-        self.out.append(f"{self._paint('path', place)} {self._paint(style, label + ':')} {message}")
+        self.out.append(
+            f"{self._paint('path', place)} {self._paint(style, label + ':')} {_printable(message)}"
+        )
         if span and span.line <= len(self._source.lines):
             shown, before, width = _excerpt(self._source.lines[span.line - 1], span)
             self.out.append(f"{span.line:5} | {shown}".rstrip())

@@ -88,7 +88,7 @@ def compare(folder: Path, contents: Iterable[tuple[str, str]]) -> dict[str, str]
 
 def _is_below(path: str) -> bool:
     """The manifest may have been edited; nothing outside the folder is removed on its word."""
-    return bool(path) and not Path(path).is_absolute() and ".." not in Path(path).parts
+    return bool(path) and "\0" not in path and not Path(path).is_absolute() and ".." not in Path(path).parts
 
 
 def _read(path: Path) -> str:

@@ -64,6 +64,8 @@ class Node:
         """What a caret underlines: the node, as far as it is on its first line, without anchor and tag."""
         start, end = self.start, self.end
         line, column = start.line, start.column
+        if line == len(self.source.lines):
+            return self.first
         text = self.source.lines[line]
         if text.startswith(("&", "!"), column):
             properties = _NODE_PROPERTIES.match(text, column)
@@ -77,7 +79,10 @@ class Node:
 
     @property
     def first(self) -> Span:
-        """Its first character."""
+        """Its first character; for nothing at the end of a text without a last line's end, that end, which
+        libyaml counts as a line more."""
+        if self.start.line == len(self.source.lines):
+            return _end_of(self.source.text)
         return Span(self.start.line + 1, self.start.column + 1)
 
 

@@ -353,8 +353,10 @@ class PartReader(ValueReader):
 
     def _case_value(self, node: Node, key: str, kind: AttributeKind) -> AttributeValue:
         """The value of an attribute; after a fault any."""
-        quick = quick_integers(node) if kind is AttributeKind.INTS else None
-        return quick or self.value(node, f"'{key}'", kind) or 0
+        value = quick_integers(node) if kind is AttributeKind.INTS else None
+        if value is None:
+            value = self.value(node, f"'{key}'", kind)
+        return 0 if value is None else value
 
     def _layout(self, node: Node) -> Layout:
         name = self.text(node, "'layout'", "a name")

@@ -12,9 +12,7 @@ from . import model
 from .plan import OpPlan, Plan
 
 # What package gradsmith itself holds.
-PACKAGE_NAMES = frozenset(
-    "Context cache explain is_available missing_for ops policy torch tune".split()
-)
+PACKAGE_NAMES = frozenset("Context cache explain is_available missing_for ops policy torch tune".split())
 # The keywords that every function has.
 FUNCTION_KEYWORDS = frozenset("outputs out context".split())
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import jinja2
 from jinja2 import nodes
@@ -268,7 +269,7 @@ def _field_type(attribute: model.Attribute) -> str:
 
 @cache
 def _braces(values: tuple[int, ...]) -> str:
-    return f"{{{', '.join(map(str, values))}}}"
+    return f"{{{', '.join(map(_integer, values))}}}"
 
 
 def _field_value(attribute: model.Attribute, value: model.AttributeValue) -> str:
@@ -288,7 +289,12 @@ def _dynamic_value(attribute: model.Attribute, value: model.AttributeValue) -> s
 def _number(attribute: model.Attribute, value: model.AttributeValue) -> str:
     if isinstance(value, tuple):
         return _braces(value)
-    return repr(float(value)) if attribute.kind is model.AttributeKind.FLOAT else str(value)
+    return repr(float(value)) if attribute.kind is model.AttributeKind.FLOAT else _integer(cast(int, value))
+
+
+def _integer(value: int) -> str:
+    """C++ has no literal for the least 64-bit integer."""
+    return f"({value + 1} - 1)" if value == -(2**63) else str(value)
 
 
 @cache

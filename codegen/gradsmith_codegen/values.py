@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from . import faults, scalars
 from .diagnostics import Diagnostic
-from .loader import Invalid, Mapping, Node, Quoted, Scalar, Sequence
+from .loader import MAX_DEPTH, Invalid, Mapping, Node, Quoted, Scalar, Sequence
 from .model import Span, Spanned
 from .vocabulary import Keys
 
@@ -79,6 +79,8 @@ def describe(node: Node) -> str:
         return node.kind
     if not node.value and node.plain:
         return "nothing"
+    if not node.value:
+        return "empty text"
     text = scalars.shortened(node.value)
     if not node.plain:
         return f"the text '{text}'"
@@ -93,6 +95,7 @@ class ValueReader:
         self.diagnostics: list[Diagnostic] = []
         self.fault_count = 0  # also of nodes that the loader found fault with
         self._results: dict[object, tuple[object, int]] = {}
+        self._merge_depth = 0  # a merged mapping may itself merge another
 
     def report(self, diagnostic: Diagnostic) -> None:
         self.fault_count += 1
@@ -133,7 +136,7 @@ class ValueReader:
             if scalars.is_word(node.value):
                 return node.value
             self.report(faults.yaml_surprise(node.span, scalars.misread_word(node.value)))
-        elif type(node) is Quoted:
+        elif type(node) is Quoted and node.value:
             return node.value
         else:
             self.report_kind(node, owner, expected)
@@ -149,7 +152,7 @@ class ValueReader:
     def sentence(self, node: Node) -> str:
         """Documentation: a line of text."""
         before = self.fault_count
-        text = quick_text(node) or self.text(node, "'doc'")
+        text = node.value if type(node) is Quoted else quick_text(node) or self.text(node, "'doc'")
         if self.fault_count == before:
             problem = _sentence_problem(text)
             if problem:
@@ -270,6 +273,10 @@ class ValueReader:
     def _merged(self, node: Node) -> Entries:
         """The entries that `<<` brings; where several mappings have a key, the first wins."""
         merged: Entries = {}
+        if self._merge_depth == MAX_DEPTH:
+            self.report(faults.too_deep(node.span, MAX_DEPTH))
+            return merged
+        self._merge_depth += 1
         for source in reversed(node.items if type(node) is Sequence else [node]):
             if type(source) is Mapping:
                 merged.update(self.entries(source, ""))
@@ -277,6 +284,7 @@ class ValueReader:
                 self.fault_count += 1
             else:
                 self.report(faults.bad_merge(source.span, describe(source)))
+        self._merge_depth -= 1
         return merged
 
     def known_keys(self, entries: Entries, owner: str, place: Spanned, keys: Keys) -> Set[str]:
@@ -319,6 +327,8 @@ def _sentence_problem(text: str) -> str:
         return "is empty"
     if not text.isprintable():
         return "must be one line of printable characters"
-    if text.endswith("\\"):
+    if text.rstrip().endswith("\\"):
         return "must not end in a backslash, which would continue a C++ comment"
+    if "\\ " in text:
+        return "must not have a backslash before a blank, where a C++ comment may be broken"
     return ""

@@ -1,0 +1,167 @@
+"""Schemas that nobody would write on purpose: told as any other fault, never a traceback, never taken silently."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from gradsmith_codegen import files, loader
+from gradsmith_codegen.diagnostics import Source, format_text
+from gradsmith_codegen.loader import source_of
+from gradsmith_codegen.plan import make_plan
+from gradsmith_codegen.reader import load_source
+from gradsmith_codegen.render import artefacts, render
+from schemas import CONVOLVE, SCALE, edited, load
+
+
+def ids(text: str) -> list[str]:
+    return [fault.id for fault in load(text)[1]]
+
+
+EMPTY_TEXTS = [
+    (SCALE, "domain: com.example", 'domain: ""'),
+    (SCALE, "name: Scale", 'name: ""'),
+    (SCALE, "kernel: scale::Scale", 'kernel: ""'),
+    (SCALE, "backends: [cpu]", 'backends: [""]'),
+    (SCALE, "backends: [cpu]", 'backends: [cpu, "", ""]'),
+    (SCALE, "type: T, shape", 'type: "", shape'),
+    (SCALE, "shape: [N,", 'shape: [N, "",'),
+    (SCALE, "like: X", 'like: ""'),
+    (SCALE, "like: X", 'like: X, in_place_of: ""'),
+    (SCALE, "like: X", 'like: X, gradient_of: ""'),
+    (SCALE, "kernel: scale", 'gradient_of: ""\n    kernel: scale'),
+    (SCALE, "length: [0, 3]", 'length: ""'),
+    (SCALE, "type: float, default: 1.0", 'type: ""'),
+    (SCALE, "{T: float}", '{T: ""}'),
+    (SCALE, "name: plain", 'name: ""'),
+    (SCALE, "name: plain,", 'name: plain, layout: "",'),
+    (CONVOLVE, "M: {multiple_of: group}", 'M: {multiple_of: ""}'),
+    (CONVOLVE, 'rule: "conv::OutputSpatial(D, K)"', 'rule: ""'),
+    (CONVOLVE, "length: 2 * D", 'length: ""'),
+    (CONVOLVE, "enum: AutoPad", 'enum: ""'),
+    (CONVOLVE, "default: NOTSET", 'default: ""'),
+]
+
+
+@pytest.mark.parametrize(("text", "old", "new"), EMPTY_TEXTS, ids=[new for _, _, new in EMPTY_TEXTS])
+def test_empty_text_is_no_name(text: str, old: str, new: str) -> None:
+    assert "G010" in ids(edited(text, (old, new)))
+
+
+@pytest.mark.parametrize("last", ["    ? gradient_of", "  - ? name"])
+@pytest.mark.parametrize("parser", [loader.PARSER, loader.yaml.BaseLoader], ids=["C", "Python"])
+def test_nothing_at_the_end_of_a_file_without_a_last_line_end(last: str, parser: object) -> None:
+    source = source_of("ops.yaml", SCALE + last)
+    _, found = load_source(source, parser)
+    assert "G010" in [fault.id for fault in found]
+    assert "error[G010]" in format_text(found, source)
+
+
+def test_a_long_chain_of_merges_is_refused() -> None:
+    links = "".join(f"  - &a{i} {{<<: *a{i - 1}}}\n" for i in range(1, 800))
+    text = edited(SCALE, ("    attributes:\n", "    attributes:\n      later: *a799\n"))
+    assert "G019" in ids(f"unknown:\n  - &a0 {{type: int}}\n{links}" + text)
+
+
+def test_an_empty_list_is_a_value() -> None:
+    text = edited(CONVOLVE, ("W: [6, 4, 3, 2]}", "W: [6, 4, 3, 2], pads: [], strides: []}"))
+    schema, found = load(text)
+    assert found == []
+    assert schema
+    assert dict(schema.ops[0].cases[0].attributes) == {"pads": (), "strides": ()}
+
+
+def test_the_least_integer_is_written_as_cpp_can_read_it() -> None:
+    least = str(-(2**63))
+    schema, found = load(edited(SCALE, ("type: float, default: 1.0", f"type: int, default: {least}")))
+    assert found == []
+    assert schema
+    texts = dict(render(artefacts(make_plan(schema, shards=1))))
+    header = texts["include/gradsmith/ops/scale.h"]
+    assert "(-9223372036854775807 - 1)" in header
+    assert least not in header
+
+
+@pytest.mark.parametrize("doc", ["'ends in \\ '", "ends in \\", f"{'x' * 80} \\ {'y' * 40}"])
+def test_documentation_does_not_continue_a_comment(doc: str) -> None:
+    assert ids(edited(SCALE, ("doc: Y is X times factor.", f"doc: {doc}"))) == ["G024"]
+
+
+def test_control_characters_are_not_printed() -> None:
+    text = edited(SCALE, ("{T: float}", r'{T: "\e[31mred\nops.yaml:1:1: error[G999]: forged"}'))
+    shown = format_text(load(text)[1], Source("ops.yaml", text, text.split("\n")))
+    assert "\x1b" not in shown
+    assert "\nops.yaml:1:1" not in shown
+    assert r"\x1b[31mred\x0aops.yaml:1:1" in shown
+
+
+def test_a_manifest_of_odd_names_removes_nothing(tmp_path: Path) -> None:
+    (tmp_path / files.MANIFEST).write_text("a\0b\n/etc\n../up\n", encoding="utf-8")
+    assert files.remove_orphans(tmp_path, []) == []
+
+
+SHARED = edited(CONVOLVE, ("    cases:\n      - {name: plain,", "    cases: &cases\n      - {name: plain,"))
+OTHER = edited(
+    CONVOLVE[CONVOLVE.index("  - name: Convolve") :],
+    ("name: Convolve", "name: Other"),
+    ("      - {name: plain, X: [2, 4, 5, 6], W: [6, 4, 3, 2]}\n", ""),
+    ("    cases:\n", "    cases: *cases\n"),
+)
+
+
+def test_shared_cases_are_read_for_the_tensors_of_each_operator() -> None:
+    bias = edited(SHARED, ("W: [6, 4, 3, 2]}", "W: [6, 4, 3, 2], B: [6]}"))
+    with_bias = edited(bias, ('K"]}\n', 'K"]}\n      B: {type: T, shape: [M], optional: true}\n'))
+    assert ids(with_bias + edited(OTHER, ('K"]}\n', 'K"]}\n      B: {type: T, shape: [M], optional: true}\n'))) == []
+    assert "G008" in ids(with_bias + OTHER)
+
+
+def test_what_is_shared_under_another_name_has_that_name() -> None:
+    shared = edited(SHARED, ("float: {T: float}", "float: &row {T: float}"), ("pads: {", "pads: &list {"))
+    other = edited(OTHER, ("float: {T: float}", "single: *row"))
+    pads = "pads: {type: ints, default: [], min: 0, length: 2 * D}"
+    other = edited(other, (pads, f"{pads}\n      more: *list"))
+    schema, found = load(shared + other)
+    assert found == []
+    assert schema
+    assert [row.name for op in schema.ops for row in op.rows] == ["float", "single"]
+    assert [a.name for a in schema.ops[1].attributes][1:3] == ["pads", "more"]
+
+
+def test_cases_that_differ_in_attributes_alone_have_their_own_shapes() -> None:
+    text = edited(
+        CONVOLVE,
+        ("3, 2]}", "3, 2]}\n      - {name: padded, X: [2, 4, 5, 6], W: [6, 4, 3, 2], pads: [1, 1, 1, 1]}"),
+    )
+    schema, found = load(text)
+    assert found == []
+    assert schema
+    assert [dict(case.all_shapes)["Y"] for case in schema.ops[0].cases] == [(2, 6, 3, 5), (2, 6, 5, 7)]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs sched_setaffinity")
+def test_many_operators_come_out_the_same_by_one_process_and_by_several(repository: Path, tmp_path: Path) -> None:
+    sys.path.insert(0, str(repository / "bench"))
+    import codegen_benchmark  # noqa: PLC0415 - what makes large schemas
+
+    schema = tmp_path / "ops.yaml"
+    schema.write_text(codegen_benchmark.large_schema(200), encoding="utf-8")
+
+    def generate(name: str, seed: str, processors: set[int]) -> dict[str, bytes]:
+        out = tmp_path / name
+        subprocess.run(
+            [sys.executable, "-m", "gradsmith_codegen", "generate", "--schema", str(schema), "--out", str(out)],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(repository / "codegen")},
+            preexec_fn=lambda: os.sched_setaffinity(0, processors),
+        )
+        return {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+    available = os.sched_getaffinity(0)
+    alone = generate("alone", "1", {min(available)})
+    assert len(alone) > 400
+    assert generate("several", "2", available) == alone
