@@ -353,9 +353,8 @@ class PartReader(ValueReader):
 
     def _case_value(self, node: Node, key: str, kind: AttributeKind) -> AttributeValue:
         """The value of an attribute; after a fault any."""
-        value = quick_integers(node) if kind is AttributeKind.INTS else None
-        if value is None:
-            value = self.value(node, f"'{key}'", kind)
+        quick = quick_integers(node) if kind is AttributeKind.INTS else None
+        value = self.value(node, f"'{key}'", kind) if quick is None else quick
         return 0 if value is None else value
 
     def _layout(self, node: Node) -> Layout:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from gradsmith_codegen import files, loader
 from gradsmith_codegen.diagnostics import Source, format_text
 from gradsmith_codegen.loader import source_of
@@ -52,7 +53,7 @@ def test_empty_text_is_no_name(text: str, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize("last", ["    ? gradient_of", "  - ? name"])
-@pytest.mark.parametrize("parser", [loader.PARSER, loader.yaml.BaseLoader], ids=["C", "Python"])
+@pytest.mark.parametrize("parser", [loader.PARSER, yaml.BaseLoader], ids=["C", "Python"])
 def test_nothing_at_the_end_of_a_file_without_a_last_line_end(last: str, parser: object) -> None:
     source = source_of("ops.yaml", SCALE + last)
     _, found = load_source(source, parser)
