@@ -56,10 +56,10 @@ def main() -> int:
 
 def _lacking(options: argparse.Namespace) -> str:
     """What the options need and is not installed, before the time of a training is spent; empty where all is there."""
-    if options.library == "torch" and not find_spec("torch"):
-        return "--library torch needs PyTorch, which is not installed: pip install torch"
-    if options.plot and not find_spec("matplotlib"):
-        return "--plot needs Matplotlib, which is not installed: pip install matplotlib"
+    needs = {"--library torch": ("torch", options.library == "torch"), "--plot": ("matplotlib", bool(options.plot))}
+    for option, (module, is_wanted) in needs.items():
+        if is_wanted and not find_spec(module):
+            return f"{option} needs {module}, which is not installed: pip install {module}"
     return ""
 
 
