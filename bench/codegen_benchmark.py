@@ -44,9 +44,12 @@ def large_schema(count: int) -> str:
 
 def copy_of(entry: str, suffix: str, cases: dict[str, str]) -> str:
     entry = re.sub(r"^(  - name|    gradient_of): (\w+)$", rf"\1: \2{suffix}", entry, flags=re.MULTILINE)
-    anchor = re.findall(r"cases: [&*](\w+)", entry)[0]
-    own = "".join(cases[anchor].splitlines(keepends=True)[:CASES])
-    entry = re.sub(r"cases: .*\n(?:      - .*\n)*", lambda _: f"cases:\n{own}", entry)
+    entry = re.sub(
+        r"^    cases:(?: [&*](\w+))?\n((?:      - .*\n)*)",  # an anchor or alias, else they are in the entry itself
+        lambda match: "    cases:\n" + "".join(cases.get(match[1], match[2]).splitlines(keepends=True)[:CASES]),
+        entry,
+        flags=re.MULTILINE,
+    )
     entry = re.sub(r"&(\w+) \{.*\}", r"*\1", entry)
     return re.sub(r"&(\w+)\n(?:      .*\n)+", r"*\1\n", entry)
 

@@ -2,10 +2,12 @@
 
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "gradsmith/ops.h"
 #include "gradsmith/registry.h"
+#include "gradsmith/types.h"
 #include "support/generated_tests.h"
 #include "support/memory.h"
 
@@ -25,16 +27,19 @@ const char* BackendArgument(int argc, char** argv) {
   return nullptr;
 }
 
-/// Runs the tests of one backend alone, with those that belong to none where it is the CPU.
-void FilterBackend(const std::string& backend) {
-  testing::GTEST_FLAG(filter) =
-      "*_" + backend + "*" + (backend == "cpu" ? ":GeneratedTests.*" : "");
+std::optional<gradsmith::Backend> BackendNamed(const std::string& name) {
+  for (const gradsmith::Backend backend : {gradsmith::Backend::kCpu, gradsmith::Backend::kCuda}) {
+    if (name == ToString(backend)) {
+      return backend;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 /// Runs the tests that the generator wrote from `ops.yaml`; with --backend=cpu or --backend=cuda
-/// those of one backend.
+/// those of one backend. What else is wanted of them, --gtest_filter says.
 int main(int argc, char** argv) {
   using gradsmith::Backend;
   testing::InitGoogleTest(&argc, argv);
@@ -43,16 +48,20 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", status.message().c_str());
     return 1;
   }
-  if (const char* backend = BackendArgument(argc, argv); backend != nullptr) {
-    FilterBackend(backend);
-    const std::string why = gradsmith::support::WhyUnavailable(
-        std::strcmp(backend, "cuda") == 0 ? Backend::kCuda : Backend::kCpu);
+  std::optional<Backend> only;
+  if (const char* name = BackendArgument(argc, argv); name != nullptr) {
+    only = BackendNamed(name);
+    if (!only) {
+      std::fprintf(stderr, "--backend=%s is neither cpu nor cuda\n", name);
+      return 1;
+    }
+    const std::string why = gradsmith::support::WhyUnavailable(*only);
     if (!why.empty()) {
       std::printf("skipped: %s\n", why.c_str());
       return kSkipped;
     }
   }
-  gradsmith::support::RegisterGeneratedTests(registry, argv[0]);
+  gradsmith::support::RegisterGeneratedTests(registry, argv[0], only);
   const int result = RUN_ALL_TESTS();
   if (!testing::GTEST_FLAG(list_tests) &&
       testing::UnitTest::GetInstance()->test_to_run_count() == 0) {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib.util import find_spec
 from typing import Any
 
 import digits
@@ -19,6 +20,10 @@ LARGEST_RATIO = 0.1  # of the error of drawing the mean image each time
 
 def main() -> int:
     options = _parser().parse_args()
+    lacking = _lacking(options)
+    if lacking:
+        print(f"train.py: {lacking}", file=sys.stderr)
+        return 1
     random = np.random.default_rng(options.seed)
     data = digits.read(random)
     parameters: dict[str, Any] = numpy_model.initial_parameters(random, filters=12, side=6)
@@ -47,6 +52,15 @@ def main() -> int:
 
         draw(history, trained, data.held_out[:12], drawn[:12]).savefig(options.plot)
     return 0 if ratio <= LARGEST_RATIO else 1
+
+
+def _lacking(options: argparse.Namespace) -> str:
+    """What the options need and is not installed, before the time of a training is spent; empty where all is there."""
+    needs = {"--library torch": ("torch", options.library == "torch"), "--plot": ("matplotlib", bool(options.plot))}
+    for option, (module, is_wanted) in needs.items():
+        if is_wanted and not find_spec(module):
+            return f"{option} needs {module}, which is not installed: pip install {module}"
+    return ""
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ import sys
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from build_tree import REPOSITORY
@@ -19,6 +20,14 @@ def run(*arguments: str, path: Path | None = None) -> subprocess.CompletedProces
     command = [sys.executable, str(REPOSITORY / "run"), *arguments]
     environment = None if path is None else {"PATH": str(path), "HOME": str(path)}
     return subprocess.run(command, env=environment, check=False, text=True, capture_output=True)
+
+
+def module() -> ModuleType:
+    spec = spec_from_file_location("run", REPOSITORY / "run", loader=SourceFileLoader("run", str(REPOSITORY / "run")))
+    assert spec is not None and spec.loader is not None
+    verbs = sys.modules["run"] = module_from_spec(spec)  # where its dataclasses look for it
+    spec.loader.exec_module(verbs)
+    return verbs
 
 
 @pytest.mark.parametrize("flag", ["help", "--help", "-h"])
@@ -66,11 +75,30 @@ def test_missing_system_packages_are_named(tmp_path: Path, verb: str) -> None:
     [("raise SystemExit(3)", 3), ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 128 + 15)],
 )
 def test_exit_status_is_as_a_shell_has_it(program: str, status: int) -> None:
-    spec = spec_from_file_location("run", REPOSITORY / "run", loader=SourceFileLoader("run", str(REPOSITORY / "run")))
-    assert spec is not None and spec.loader is not None
-    verbs = sys.modules["run"] = module_from_spec(spec)  # where its dataclasses look for it
-    spec.loader.exec_module(verbs)
-    assert verbs.status([sys.executable, "-c", program]) == status
+    assert module().status([sys.executable, "-c", program]) == status
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_benchmark_that_leaves_a_result_has_not_failed(tmp_path: Path, status: int) -> None:
+    program = f"import pathlib, sys; pathlib.Path(sys.argv[-1]).touch(); raise SystemExit({status})"
+    assert module().misses_a_goal([sys.executable, "-c", program], tmp_path / "result.json") == bool(status)
+
+
+@pytest.mark.parametrize("status", [1, 2])
+def test_a_benchmark_that_fails_is_not_one_that_misses_a_goal(tmp_path: Path, status: int) -> None:
+    verbs, old = module(), tmp_path / "result.json"
+    old.touch()
+    with pytest.raises(verbs.Problem, match="failed"):
+        verbs.misses_a_goal([sys.executable, "-c", f"raise SystemExit({status})"], old)
+
+
+def test_a_reader_that_has_enough_ends_it_quietly() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, str(REPOSITORY / "run"), "test", "-h"]
+    result = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert result.stderr == b""
 
 
 @pytest.mark.parametrize(("required", "outcome"), [("1", "1 error"), ("", "1 skipped")])

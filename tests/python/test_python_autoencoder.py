@@ -27,6 +27,22 @@ def test_it_learns_and_the_decoder_comes_to_match_the_encoder(repository: Path, 
     assert cosines[-1] > 0.8
 
 
+@pytest.mark.parametrize(
+    ("option", "module", "value"), [("--library torch", "torch", []), ("--plot", "matplotlib", ["drawn.png"])]
+)
+def test_what_is_not_installed_is_named_before_the_training(
+    repository: Path, tmp_path: Path, option: str, module: str, value: list[str]
+) -> None:
+    """None in sys.modules is how Python spells that there is no such module."""
+    script = example(repository) / "train.py"
+    program = f"import runpy, sys; sys.modules[{module!r}] = None; sys.path.insert(0, {str(script.parent)!r})\n"
+    program += f"runpy.run_path({str(script)!r}, run_name='__main__')"
+    command = [sys.executable, "-c", program, *option.split(), *value]
+    result = subprocess.run(command, cwd=tmp_path, check=False, text=True, capture_output=True)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"train.py: {option} needs {module}, which is not installed: pip install {module}\n"
+
+
 def test_the_notebooks_cells_run(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     pytest.importorskip("torch")

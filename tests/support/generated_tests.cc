@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -45,8 +46,8 @@ class GeneratedTest : public testing::Test {
 
 class Registrar {
  public:
-  Registrar(const Registry& registry, std::string program)
-      : registry_(registry), program_(std::move(program)) {}
+  Registrar(const Registry& registry, std::string program, std::optional<Backend> only)
+      : registry_(registry), program_(std::move(program)), only_(only) {}
 
   void AddRow(const OpTests& tests, const TypedRow& typed, Backend backend) {
     const std::string name = typed.name + "_" + std::string(ToString(backend));
@@ -85,6 +86,9 @@ class Registrar {
       const std::string& name,
       Backend backend,
       std::function<Report()> check) {
+    if (only_.value_or(backend) != backend) {
+      return;
+    }
     const std::string rerun = program_ + " --gtest_filter='" + suite + "." + name + "'";
     const auto guarded = [backend, check = std::move(check)] {
       Report report;
@@ -140,6 +144,7 @@ class Registrar {
 
   const Registry& registry_;
   std::string program_;
+  std::optional<Backend> only_;
 };
 
 }  // namespace
@@ -199,8 +204,11 @@ const std::vector<Kind>& CaseKinds() {
   return kKinds;
 }
 
-void RegisterGeneratedTests(const Registry& registry, const std::string& program) {
-  Registrar registrar(registry, program);
+void RegisterGeneratedTests(
+    const Registry& registry,
+    const std::string& program,
+    std::optional<Backend> only) {
+  Registrar registrar(registry, program, only);
   registrar.AddCoverage();
   for (const OpTests* tests : AllOpTests()) {
     for (const TypedRow& row : tests->rows) {
