@@ -8,6 +8,7 @@ shows for it.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -73,11 +74,15 @@ class Source:
     lines: Sequence[str] = field(default=(), repr=False)
 
 
+_OPERATOR = re.compile(r"operator '[^']*'")
+
+
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """By position; one for each kind of fault and place, as aliased text is met once for every use."""
+    """By position; once what is said of one place for several operators, as aliased text is met for every use."""
     unique: dict[object, Diagnostic] = {}
     for diagnostic in diagnostics:
-        unique.setdefault((diagnostic.id, diagnostic.span or diagnostic.message), diagnostic)
+        said = _OPERATOR.sub("", diagnostic.message)
+        unique.setdefault((diagnostic.id, diagnostic.span, said), diagnostic)
     return sorted(unique.values(), key=_position)
 
 

@@ -128,9 +128,14 @@ def test_order_is_by_place_then_id_and_repetitions_are_dropped() -> None:
     late, early = _error(Span(9, 1)), _error(Span(1, 7), rule="G002")
     early_too, no_place = _error(Span(1, 7), rule="G001"), _error(None)
     earlier = _error(Span(1, 3), rule="G009")
-    repeated = _error(Span(9, 1), "said by another operator")
-    faults = [late, early, repeated, early_too, earlier, no_place]
+    faults = [late, early, late, early_too, earlier, no_place]
     assert in_order(faults) == [no_place, earlier, early_too, early, late]
+
+
+def test_what_is_said_of_one_place_for_several_operators_is_said_once() -> None:
+    first, second = (_error(Span(9, 1), f"'dims' of operator '{name}' is wrong") for name in ("A", "B"))
+    other = _error(Span(9, 1), "and something else")
+    assert in_order([first, second, other]) == sorted([first, other], key=lambda fault: fault.message)
 
 
 def test_summary_counts_by_severity() -> None:
