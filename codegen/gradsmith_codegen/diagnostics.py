@@ -78,7 +78,7 @@ _OPERATOR = re.compile(r"operator '[^']*'")
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """By position; once what is said of one place for several operators, as aliased text is met for every use."""
+    """By position. What is said of one place for several operators is said once: aliases meet it for each."""
     unique: dict[object, Diagnostic] = {}
     for diagnostic in diagnostics:
         said = _OPERATOR.sub("", diagnostic.message)

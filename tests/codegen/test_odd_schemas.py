@@ -106,8 +106,8 @@ def test_a_manifest_of_odd_names_removes_nothing(tmp_path: Path) -> None:
 
 def test_several_faults_of_one_kind_in_one_place_are_all_told() -> None:
     messages = [fault.message for fault in load(edited(SCALE, ('X: {type: T, shape: [N, "*D"]}', "X: {doc: X}")))[1]]
-    assert any("lacks 'type'" in message for message in messages)
-    assert any("lacks 'shape'" in message for message in messages)
+    assert any("the key 'type'" in message for message in messages)
+    assert any("the key 'shape'" in message for message in messages)
     found = load(edited(CONVOLVE, ("conv::OutputSpatial(D, K)", "conv::OutputSpatial(Q, R)")))[1]
     assert {"'Q'" in fault.message for fault in found} == {True, False}
     assert {"'R'" in fault.message for fault in found} == {True, False}
