@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import keyword
 import math
-import textwrap
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 from . import model
 from .plan import OpPlan, Plan
+from .wrapping import wrapped
 
 # What package gradsmith itself holds.
 PACKAGE_NAMES = frozenset("Context cache explain is_available missing_for ops policy torch tune".split())
 # The keywords that every function has.
 FUNCTION_KEYWORDS = frozenset("outputs out context".split())
-
-COLUMN_LIMIT = 100
 
 _NUMPY_TYPES = {"float": "float32", "double": "float64", "MLFloat16": "float16"}
 _KINDS = {
@@ -235,11 +233,7 @@ def _numpy_types(row: model.Row) -> dict[str, str] | None:
 def docstring_text(text: str, indent: int) -> str:
     """Text within a docstring, wrapped; its first line is indented already."""
     escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    blanks = " " * indent
-    return textwrap.fill(
-        escaped, COLUMN_LIMIT, initial_indent=blanks, subsequent_indent=blanks, break_long_words=False,
-        break_on_hyphens=False,
-    ).lstrip()  # fmt: skip
+    return wrapped(escaped, " " * indent).lstrip()
 
 
 @cache

@@ -19,9 +19,9 @@ from jinja2.compiler import CodeGenerator, Frame
 from . import model, python_names, vocabulary
 from .plan import Plan
 from .python_names import PythonPlan
+from .wrapping import COLUMN_LIMIT, wrapped
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-COLUMN_LIMIT = 100
 
 
 @dataclass(frozen=True)
@@ -195,15 +195,7 @@ def _camel(name: str) -> str:
 @cache
 def _comment(text: str, indent: int) -> str:
     """A Doxygen comment, wrapped as clang-format would."""
-    start = " " * indent + "/// "
-    if len(start) + len(text) <= COLUMN_LIMIT:
-        return start + text
-    lines = [start]
-    for word in text.split(" "):
-        if word and len(lines[-1]) + len(word) > COLUMN_LIMIT and lines[-1] != start:
-            lines.append(start)
-        lines[-1] += f"{word} "
-    return "\n".join([line.rstrip() for line in lines])
+    return wrapped(text, " " * indent + "/// ")
 
 
 def _signature(head: str, parameters: Sequence[str], tail: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from gradsmith_codegen.render import COLUMN_LIMIT, _assignment, _call, _signature
+from gradsmith_codegen.render import _assignment, _call, _signature
+from gradsmith_codegen.wrapping import COLUMN_LIMIT
 
 
 @pytest.mark.parametrize(
