@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/tensor_ops.h"
 #include "cuda/thread_state.h"
 #include "gpu/cases.h"
 
@@ -54,6 +55,11 @@ class SmallConv {
     return ConvGrad<MLFloat16>(context, {.pads = {1, 1, 1, 1}}, inputs, outputs);
   }
 
+  /// Of X, W and dY.
+  [[nodiscard]] std::array<void*, 3> Addresses() const {
+    return {x_.memory.data(), w_.memory.data(), y_.memory.data()};
+  }
+
  private:
   static constexpr Device kDevice = {Backend::kCuda, 0};
 
@@ -80,15 +86,14 @@ class SmallConv {
 
 /// Microseconds of a call, median of 1,000 of them; the stream is emptied in between, so that none
 /// waits for room in its queue.
-double
-HostMicroseconds(const Gpu& gpu, const Context& context, const SmallConv& conv, unsigned wanted) {
+double HostMicroseconds(const Gpu& gpu, const std::function<Status()>& call) {
   constexpr int kRounds = 50;
   constexpr int kCallsOfRound = 20;
   std::vector<double> times;
   for (int round = -1; round < kRounds; ++round) {
     for (int i = 0; i < kCallsOfRound; ++i) {
       const Stopwatch watch;
-      Require(conv.Call(context, wanted));
+      Require(call());
       if (round >= 0) {
         times.push_back(watch.Seconds() * 1e6);
       }
@@ -96,6 +101,27 @@ HostMicroseconds(const Gpu& gpu, const Context& context, const SmallConv& conv, 
     gpu.Wait();
   }
   return Median(&times);
+}
+
+/// What the same work costs the host without this library's part: the plans alone, that were
+/// chosen for dX and dW, and one launch of a small kernel.
+JsonObject MeasureBare(const Gpu& gpu, const SmallConv& conv) {
+  cuda::ThreadState& state = cuda::ThreadState::OfThisThread(gpu.info());
+  auto* stream = static_cast<CUstream>(gpu.Options().stream);
+  JsonObject bare;
+  for (const auto& [key, ready] : state.plans().entries()) {
+    const std::array<void*, 3> operands = conv.Addresses();
+    internal::Plan& plan = *ready.plan;
+    const DeviceBuffer workspace =
+        Take(DeviceBuffer::Allocate({Backend::kCuda, 0}, plan.workspace() + 1));
+    bare.Add(ready.id, HostMicroseconds(gpu, [&] {
+               return plan.Run({stream, operands, workspace.data()});
+             }));
+  }
+  TensorRef one(DataType::kFloat, conv.Addresses()[0], Dims{1}, Strides{1});
+  return bare.Add("launch", HostMicroseconds(gpu, [&] {
+                    return cuda::FillTensor(gpu.info(), stream, 1, one);
+                  }));
 }
 
 double MillisecondsOf(const std::function<void()>& what) {
@@ -113,12 +139,15 @@ JsonObject MeasureHostTime(Gpu* gpu) {
   const Context context(options);
   SmallConv conv(2, 16, 8, 16);
   conv.Fill(gpu);
-  const auto time = [&](unsigned wanted) { return HostMicroseconds(*gpu, context, conv, wanted); };
+  const auto time = [&](unsigned wanted) {
+    return HostMicroseconds(*gpu, [&] { return conv.Call(context, wanted); });
+  };
   return JsonObject()
       .Add("outputs_3", time(SmallConv::kAll))
       .Add("outputs_1", time(SmallConv::kDW))
       .Add("dX", time(SmallConv::kDX))
-      .Add("dB", time(SmallConv::kDB));
+      .Add("dB", time(SmallConv::kDB))
+      .Add("bare", MeasureBare(*gpu, conv));
 }
 
 JsonObject MeasureFirstCalls(SearchMode mode, double budget_seconds) {
