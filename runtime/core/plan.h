@@ -5,6 +5,7 @@
 #include <span>
 
 #include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
 
 namespace gradsmith::internal {
 
@@ -16,6 +17,18 @@ struct Launch {
   std::span<void* const> operands;
   void* workspace = nullptr;
   std::span<const double> scalars = {};
+  /// A plan that copies this operand has the copy at the workspace's beginning; -1 for none.
+  int first_copied = -1;
+  /// The copy is there already: the plan before, which makes the same one, has left it.
+  bool is_copied = false;
+};
+
+/// OperandCopy is how a plan lays out the copy that it makes of an operand.
+struct OperandCopy {
+  Dims dims;
+  Strides strides;
+
+  friend bool operator==(const OperandCopy&, const OperandCopy&) = default;
 };
 
 /// Plan is a candidate that is ready to run, on one device and by one thread at a time.
@@ -30,6 +43,9 @@ class Plan {
 
   /// Bytes of workspace, aligned to 256.
   [[nodiscard]] virtual std::size_t workspace() const = 0;
+
+  /// CopyOf returns the copy that the plan makes of an operand before all else; null for none.
+  [[nodiscard]] virtual const OperandCopy* CopyOf(int /*operand*/) const { return nullptr; }
 
   /// Run enqueues the work. It neither allocates device memory nor waits.
   virtual Status Run(const Launch& launch) = 0;

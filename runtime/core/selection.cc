@@ -175,11 +175,8 @@ Result<double> MedianOf(int count, SearchSpace& space, Plan& plan) {
 /// The median of some runs, or of fewer where these take so much longer than the best that more
 /// would not change that.
 Result<double> MedianTime(SearchSpace& space, Plan& plan, double best) {
-  constexpr int kWarmUps = 1;  // loads code
   constexpr double kSurelySlower = 1.5;
-  if (const Result<double> first = MedianOf(kWarmUps, space, plan); !first.ok()) {
-    return first;
-  }
+  // Of three the median is not that of the first, which loads code.
   const Result<double> quick = MedianOf(kQuickSamples, space, plan);
   return !quick.ok() || *quick > kSurelySlower * best ? quick : MedianOf(kSamples, space, plan);
 }

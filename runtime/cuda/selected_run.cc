@@ -161,14 +161,12 @@ int AlignmentClass(const void* address, DataType type) {
                                                                   : static_cast<int>(SizeOf(type));
 }
 
-Status RunSelected(
+Result<Plan*> FindPlan(
     const Context& context,
     const DeviceInfo& device,
     DataType type,
-    const internal::ProblemKey& key,
-    std::span<void* const> operands,
-    const SpaceMaker& maker,
-    std::span<const double> scalars) {
+    const ProblemKey& key,
+    const SpaceMaker& maker) {
   ThreadState& state = ThreadState::OfThisThread(device);
   ReadyPlan* ready = state.plans().Find(key);
   if (ready == nullptr || !Serves(key, context.search_mode(), ready)) {
@@ -178,15 +176,30 @@ Status RunSelected(
     }
     ready = &state.plans().Insert(key, std::move(*made));
   }
-  Plan& plan = *ready->plan;
-  Result<WorkspaceArena::Lease> lease = context.workspace_arena()->Take(plan.workspace());
-  if (!lease.ok()) {
+  return ready->plan.get();
+}
+
+Status RunSelected(
+    const Context& context,
+    const DeviceInfo& device,
+    DataType type,
+    const ProblemKey& key,
+    std::span<void* const> operands,
+    const SpaceMaker& maker,
+    std::span<const double> scalars) {
+  const Result<Plan*> plan = FindPlan(context, device, type, key, maker);
+  if (!plan.ok()) {
+    return plan.status();
+  }
+  Result<WorkspaceArena::Lease> lease = context.workspace_arena()->Take((*plan)->workspace());
+  if (!lease.ok() || context.preparing()) {
     return lease.status();
   }
-  if (context.preparing()) {
-    return {};
-  }
-  return plan.Run({context.options().stream, operands, lease->address, scalars});
+  return (*plan)->Run(
+      {.stream = context.options().stream,
+       .operands = operands,
+       .workspace = lease->address,
+       .scalars = scalars});
 }
 
 }  // namespace gradsmith::cuda

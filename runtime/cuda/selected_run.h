@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/candidate.h"
+#include "core/plan.h"
 #include "core/problem_key.h"
 #include "core/selection.h"
 #include "cuda/device.h"
@@ -47,9 +48,18 @@ class SpaceMaker {
   [[nodiscard]] virtual std::unique_ptr<internal::SearchSpace> Make() const = 0;
 };
 
-/// RunSelected runs a problem by the plan that this thread holds for its key, or builds the one
-/// that was decided on, or searches. While the stream is captured, searching is refused. Where the
-/// context is preparing, everything but the run is done. `scalars` are Launch's.
+/// FindPlan returns the plan that this thread holds for a problem's key, or builds the one that was
+/// decided on, or searches. While the stream is captured, searching is refused. The thread keeps
+/// the plan for longer than the call, and for as long as few others are asked for.
+Result<internal::Plan*> FindPlan(
+    const Context& context,
+    const DeviceInfo& device,
+    DataType type,
+    const internal::ProblemKey& key,
+    const SpaceMaker& maker);
+
+/// RunSelected finds a problem's plan and runs it. Where the context is preparing, everything but
+/// the run is done. `scalars` are Launch's.
 Status RunSelected(
     const Context& context,
     const DeviceInfo& device,

@@ -246,10 +246,10 @@ std::size_t Widen(std::size_t size, std::uintptr_t addresses, PairDims* dims) {
 /// The dim along which `from` is dense, where copying is a transposition that fills tiles well;
 /// otherwise -1.
 int TransposedDim(const PairDims& dims) {
-  // Narrower matrices leave most of a tile empty.
+  // Narrower matrices leave most of a tile empty; so small, there may be too many tiles.
   constexpr std::int64_t kNarrowest = 8;
   if (dims.size() < 2 || dims.last().to != 1 || dims.last().from < 2 ||
-      dims.last().size < kNarrowest) {
+      dims.last().size < kNarrowest || dims.Count() / (kNarrowest * kNarrowest) > kMaxBlocks) {
     return -1;
   }
   for (int i = 0; i + 1 < dims.size(); ++i) {
@@ -260,13 +260,20 @@ int TransposedDim(const PairDims& dims) {
   return -1;
 }
 
-/// Two 16-bit elements can be moved as one word everywhere.
-bool GoesInPairs(const TransposeTask& task, const void* from, const void* to) {
-  std::int64_t bits = task.rows | task.columns | task.to_row_stride | task.from_column_stride;
+/// How many elements, up to 16 bytes of them, begin at a multiple of their size wherever a run of
+/// the task's begins.
+int TransposeWidth(const TransposeTask& task, std::size_t size, const void* from, const void* to) {
+  std::uint64_t bits = static_cast<std::uint64_t>(task.to_row_stride | task.from_column_stride) |
+                       ((AddressOf(from) | AddressOf(to)) / size);
   for (int i = 0; i < task.batch.rank; ++i) {
-    bits |= task.batch.to_strides[i] | task.batch.from_strides[i];
+    bits |= static_cast<std::uint64_t>(task.batch.to_strides[i] | task.batch.from_strides[i]);
   }
-  return bits % 2 == 0 && IsAligned(from, 4) && IsAligned(to, 4);
+  int width = 1;
+  while (size < 8 && 2 * width * static_cast<std::int64_t>(size) <= kVectorBytes &&
+         bits % (2 * static_cast<std::uint64_t>(width)) == 0) {
+    width *= 2;
+  }
+  return width;
 }
 
 Status LaunchTranspose(
@@ -276,8 +283,7 @@ Status LaunchTranspose(
     std::size_t size,
     const void* from,
     void* to) {
-  static KernelsOfSizes kernels;
-  static KernelSlot pairs_kernel;
+  static std::array<KernelsOfSizes, 4> kernels;
   TransposeTask task;
   task.rows = dims[row_dim].size;
   task.to_row_stride = dims[row_dim].to;
@@ -286,20 +292,22 @@ Status LaunchTranspose(
   dims.Remove(dims.size() - 1);
   dims.Remove(row_dim);
   task.batch = dims.Grid();
-  const std::int64_t side = size == 2 ? 64 : 32;
+  const std::int64_t side =
+      size == 8 ? 32 : kTransposeRuns * kVectorBytes / static_cast<std::int64_t>(size);
   task.row_tiles = CeilDivide(task.rows, side);
   task.column_tiles = CeilDivide(task.columns, side);
   const std::int64_t tiles = task.row_tiles * task.column_tiles * task.batch.count;
   const LaunchShape shape = {
-      .blocks_x = static_cast<unsigned>(std::min(tiles, kMaxBlocks)),
+      .blocks_x = static_cast<unsigned>(tiles),
       .blocks_y = 1,
       .blocks_z = 1,
       .threads = kTransposeThreads,
       .shared_bytes = 0};
-  const Result<CUkernel> kernel =
-      size == 2 && GoesInPairs(task, from, to)
-          ? FindOnce(&pairs_kernel, "transpose_pairs", [] { return std::string(); })
-          : FindOfSize(&kernels, "transpose_", size);
+  const int width = TransposeWidth(task, size, from, to);
+  KernelsOfSizes& of_width = kernels.at(std::countr_zero(static_cast<unsigned>(width)));
+  const Result<CUkernel> kernel = FindOnce(
+      &of_width[std::countr_zero(size) - 1], "transpose_",
+      [&] { return std::to_string(size) + "_" + std::to_string(width); });
   return LaunchFound(kernel, shape, stream, from, to, task);
 }
 
@@ -365,23 +373,6 @@ Pattern PatternOf(double value, DataType type) {
 // ------------------------------------------------------------------------------------------------
 // Channel sums
 // ------------------------------------------------------------------------------------------------
-
-enum class SumStage : std::uint8_t { kNone, kColumns, kRows, kAny };
-
-/// SumPlan is how a tensor's channels are summed: the first stage, its launch, and the shape of the
-/// partial sums. It depends on shape and strides only, and not on the device, as the sums' bits do.
-struct SumPlan {
-  SumStage stage = SumStage::kNone;
-  std::int64_t blocks = 0;
-  int threads = kSumThreads;
-  ColumnSumsTask columns;
-  RowSumsTask rows;
-  AnySumsTask any;
-  /// Rows of partial sums, one sum for each channel.
-  std::int64_t partial_rows = 0;
-  std::int64_t tail_rows = 0;
-  std::int64_t tail_offset = 0;
-};
 
 /// Blocks that keep a large GPU busy, a few on each multiprocessor, with partial sums few enough to
 /// be added up in no time.
@@ -536,21 +527,12 @@ void PlanAny(const ChannelView& view, SumPlan* plan) {
   plan->partial_rows = slices.count;
 }
 
-SumPlan PlanSums(const ConstTensorRef& from) {
-  if (IsEmpty(from.dims)) {
-    return {};
-  }
+void PlanStage(const ConstTensorRef& from, SumPlan* plan) {
   const ChannelView view = ViewChannels(from);
   const std::int64_t length = VectorLength(from.type);
-  if (SumPlan plan; PlanColumns(view, length, &plan)) {
-    return plan;
+  if (!PlanColumns(view, length, plan) && !PlanRows(view, length, plan)) {
+    PlanAny(view, plan);
   }
-  if (SumPlan plan; PlanRows(view, length, &plan)) {
-    return plan;
-  }
-  SumPlan plan;
-  PlanAny(view, &plan);
-  return plan;
 }
 
 /// The first stage's sums are the result.
@@ -690,25 +672,27 @@ Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const
   return LaunchFound(kernel, ElementShape(device, grid.count), stream, pattern, to.data, grid);
 }
 
-std::size_t SumChannelsWorkspace(const DeviceInfo& /*device*/, const ConstTensorRef& from) {
-  if (!CheckChannels(from).ok()) {
-    return 0;
+SumPlan PlanSums(const ConstTensorRef& from) {
+  SumPlan plan;
+  if (!CheckChannels(from).ok() || IsEmpty(from.dims)) {
+    return plan;
   }
-  const SumPlan plan = PlanSums(from);
+  PlanStage(from, &plan);
   const std::size_t size = from.type == DataType::kDouble ? sizeof(double) : sizeof(float);
-  return IsOneStage(plan) ? 0 : static_cast<std::size_t>(plan.partial_rows * from.dims[1]) * size;
+  plan.workspace =
+      IsOneStage(plan) ? 0 : static_cast<std::size_t>(plan.partial_rows * from.dims[1]) * size;
+  return plan;
 }
 
 Status SumChannels(
-    const DeviceInfo& /*device*/,
     CUstream stream,
+    SumPlan plan,
     const ConstTensorRef& from,
     const TensorRef& sums,
     void* workspace) {
   if (Status status = CheckChannels(from); !status.ok() || from.dims[1] == 0) {
     return status;
   }
-  SumPlan plan = PlanSums(from);
   SumsTarget target;
   if (IsOneStage(plan)) {
     target.sums = sums.data;

@@ -8,6 +8,7 @@
 
 #include "cuda/device.h"
 #include "cuda/kernels/difference.h"
+#include "cuda/kernels/tensor_ops.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
@@ -34,16 +35,34 @@ Status AddTensor(
 /// FillTensor sets every element.
 Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const TensorRef& to);
 
-/// SumChannelsWorkspace returns the bytes that SumChannels needs for its partial sums.
-std::size_t SumChannelsWorkspace(const DeviceInfo& device, const ConstTensorRef& from);
+/// How the first of two stages goes through a tensor whose channels are summed.
+enum class SumStage : std::uint8_t { kNone, kColumns, kRows, kAny };
+
+/// SumPlan is how a tensor's channels are summed: the first stage, its launch, and the shape of the
+/// partial sums. It depends on shape and strides only, and not on the device, as the sums' bits do.
+struct SumPlan {
+  SumStage stage = SumStage::kNone;
+  std::int64_t blocks = 0;
+  int threads = kSumThreads;
+  ColumnSumsTask columns;
+  RowSumsTask rows;
+  AnySumsTask any;
+  /// Rows of partial sums, one sum for each channel.
+  std::int64_t partial_rows = 0;
+  std::int64_t tail_rows = 0;
+  std::int64_t tail_offset = 0;
+  /// Bytes for the partial sums.
+  std::size_t workspace = 0;
+};
+SumPlan PlanSums(const ConstTensorRef& from);
 
 /// SumChannels writes to sums (C) the sums of from (N, C, D...) over all but C: the bias gradient.
 /// Half, bf16 and float are summed in float, double in double, in an order that depends on shape
 /// and strides only, so that the same call gives the same bits. Where `sums.accumulate`, they are
-/// added to what is there.
+/// added to what is there. `plan` is PlanSums(from).
 Status SumChannels(
-    const DeviceInfo& device,
     CUstream stream,
+    SumPlan plan,
     const ConstTensorRef& from,
     const TensorRef& sums,
     void* workspace);

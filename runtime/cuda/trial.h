@@ -67,7 +67,8 @@ class Trial {
   Result<Difference> Read();
   Result<std::array<Difference, kDifferences>> ReadAll();
 
-  /// Time runs the plan once with cold caches and returns its milliseconds. `scalars` are Launch's.
+  /// Time runs the plan once with cold caches and returns its milliseconds: the GPU's, or the
+  /// host's to enqueue it where that takes longer. `scalars` are Launch's.
   Result<double> Time(internal::Plan& plan, std::span<const double> scalars = {});
 
  private:
@@ -94,9 +95,21 @@ class Trial {
   Buffer flush_;
 };
 
+/// Exactness is what is asked of a result.
+enum class Exactness : unsigned char {
+  /// As if every product were added up in the accumulator's type and rounded once.
+  kStrict,
+  /// As exact as what is in general use: Winograd's transforms in float, and partial sums that are
+  /// stored in half.
+  kUsual,
+  /// As exact as TF32 is.
+  kTf32
+};
+
 /// CheckDifference is an error where a result is further from what was expected than a type and the
 /// number of summed terms allow.
-Status CheckDifference(const Difference& difference, DataType type, double terms, bool tf32);
+Status
+CheckDifference(const Difference& difference, DataType type, double terms, Exactness exactness);
 
 }  // namespace gradsmith::cuda
 

@@ -332,7 +332,8 @@ Status BatchNormSearchSpace::CheckOutputs() {
       continue;
     }
     if (Status status = cuda::CheckDifference(
-            differences->at(i - kInputs), ComparedAs(task, output), terms, false);
+            differences->at(i - kInputs), ComparedAs(task, output), terms,
+            cuda::Exactness::kStrict);
         !status.ok()) {
       return status.WithPrefix(std::string(NameOf(task.direction, i)) + " ");
     }

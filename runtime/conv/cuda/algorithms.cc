@@ -82,7 +82,7 @@ class ConvAlgorithms::Impl {
             static_cast<CUstream>(context.options().stream),
             task,
             operands,
-            context.options().allow_tf32) {}
+            cuda::PolicyOf(context, task.problem.type)) {}
 
   [[nodiscard]] const Context& context() const { return context_; }
   [[nodiscard]] const cuda::DeviceInfo& device() const { return device_; }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -52,7 +53,8 @@ class ConvSpaceMaker final : public cuda::SpaceMaker {
 
   [[nodiscard]] std::unique_ptr<internal::SearchSpace> Make() const override {
     return std::make_unique<ConvSearchSpace>(
-        call_.device, call_.stream(), task_, operands_, call_.context.options().allow_tf32);
+        call_.device, call_.stream(), task_, operands_,
+        cuda::PolicyOf(call_.context, task_.problem.type));
   }
 
  private:
@@ -69,71 +71,132 @@ Status RunEmpty(const Call& call, const TensorRef& result) {
   return cuda::FillTensor(call.device, call.stream(), 0, result);
 }
 
-/// Runs a primitive whose result is `result`, one of x, w and y. `problem` is the call's with their
-/// strides.
-Status RunPrimitive(
-    const Call& call,
-    Primitive primitive,
-    const Problem& problem,
-    const std::array<const void*, kOperands>& inputs,
-    const TensorRef& result) {
-  if (NumElements(result.dims) == 0) {
+/// The tensors of a primitive: their addresses, and which of them is the result.
+struct PrimitiveCall {
+  Primitive primitive;
+  ConstTensorRef x;
+  ConstTensorRef w;
+  ConstTensorRef y;
+};
+
+/// Steps computes the outputs of a call one after the other. All that can fail or take long is done
+/// first, and they share one workspace.
+class Steps {
+ public:
+  /// `shared` is the operand that several outputs are computed from: where they need the same copy
+  /// of it, it is made once.
+  Steps(const Call& call, Operand shared) : call_(call), shared_(shared) {}
+
+  /// Adds what a primitive computes. A tensor's strides are its own, its dims the problem's.
+  Status Add(const PrimitiveCall& primitive) {
+    const std::array<ConstTensorRef, kOperands> tensors = {primitive.x, primitive.w, primitive.y};
+    const ConstTensorRef& result = tensors.at(ResultOf(primitive.primitive));
+    const Task task = TaskOf(primitive, tensors);
+    if (NumElements(result.dims) == 0) {
+      return {};
+    }
+    std::array<void*, kOperands> operands{};
+    for (const Operand operand : {kX, kW, kY}) {
+      if (NumElements(DimsOf(task.problem, operand)) == 0) {
+        return RunEmpty(call_, Writable(result));
+      }
+      operands.at(operand) = const_cast<void*>(tensors.at(operand).data);
+    }
+    internal::ProblemKey key;
+    AddTo(task, &key);
+    cuda::AddPolicy(call_.context, call_.device, task.problem.type, &key);
+    const Result<internal::Plan*> plan = cuda::FindPlan(
+        call_.context, call_.device, task.problem.type, key, ConvSpaceMaker(call_, task, operands));
+    if (!plan.ok()) {
+      return plan.status();
+    }
+    steps_.at(count_++) = {*plan, operands};
+    workspace_ = std::max(workspace_, (*plan)->workspace());
     return {};
   }
-  Task task;
-  task.primitive = primitive;
-  task.problem = problem;
-  task.accumulate = result.accumulate;
-  std::array<void*, kOperands> operands{};
-  for (const Operand operand : {kX, kW, kY}) {
-    if (NumElements(DimsOf(problem, operand)) == 0) {
-      return RunEmpty(call, result);
+
+  /// Adds the sums of dY's channels.
+  void AddBias(const ConstTensorRef& dY, const TensorRef& dB) {
+    sums_ = cuda::PlanSums(dY);
+    dY_ = &dY;
+    dB_ = &dB;
+    workspace_ = std::max(workspace_, sums_.workspace);
+  }
+
+  Status Run() {
+    const Result<internal::WorkspaceArena::Lease> lease =
+        call_.context.workspace_arena()->Take(workspace_);
+    if (!lease.ok() || call_.context.preparing()) {
+      return lease.status();
     }
-    operands.at(operand) =
-        operand == ResultOf(primitive) ? result.data : const_cast<void*>(inputs.at(operand));
-    task.alignment.at(operand) = cuda::AlignmentClass(operands.at(operand), problem.type);
+    // dY is still in the cache for those who read it next.
+    if (dB_ != nullptr) {
+      if (Status status = cuda::SumChannels(call_.stream(), sums_, *dY_, *dB_, lease->address);
+          !status.ok()) {
+        return status;
+      }
+    }
+    const internal::OperandCopy* copied = nullptr;
+    for (int i = 0; i < count_; ++i) {
+      const Step& step = steps_.at(i);
+      const internal::OperandCopy* copy = step.plan->CopyOf(shared_);
+      if (Status status = step.plan->Run(
+              {.stream = call_.context.options().stream,
+               .operands = step.operands,
+               .workspace = lease->address,
+               .first_copied = copy == nullptr ? -1 : shared_,
+               .is_copied = copy != nullptr && copied != nullptr && *copy == *copied});
+          !status.ok()) {
+        return status;
+      }
+      copied = copy;
+    }
+    return {};
   }
-  internal::ProblemKey key;
-  AddTo(task, &key);
-  cuda::AddPolicy(call.context, call.device, problem.type, &key);
-  const ConvSpaceMaker maker(call, task, operands);
-  return cuda::RunSelected(call.context, call.device, problem.type, key, operands, maker);
-}
 
-Status
-Forward(const Call& call, const ConstTensorRef& x, const ConstTensorRef& w, const TensorRef& y) {
-  return RunPrimitive(
-      call, Primitive::kForward, WithStrides(call.problem, x.strides, w.strides, y.strides),
-      {x.data, w.data, nullptr}, y);
-}
+ private:
+  struct Step {
+    internal::Plan* plan = nullptr;
+    std::array<void*, kOperands> operands = {};
+  };
 
-Status BackwardData(
-    const Call& call,
-    const ConstTensorRef& y,
-    const ConstTensorRef& w,
-    const TensorRef& x) {
-  return RunPrimitive(
-      call, Primitive::kBackwardData, WithStrides(call.problem, x.strides, w.strides, y.strides),
-      {nullptr, w.data, y.data}, x);
-}
-
-Status BackwardFilter(
-    const Call& call,
-    const ConstTensorRef& x,
-    const ConstTensorRef& y,
-    const TensorRef& w) {
-  return RunPrimitive(
-      call, Primitive::kBackwardFilter, WithStrides(call.problem, x.strides, w.strides, y.strides),
-      {x.data, nullptr, y.data}, w);
-}
-
-Status BackwardBias(const Call& call, const ConstTensorRef& dY, const TensorRef& dB) {
-  Result<internal::WorkspaceArena::Lease> lease =
-      call.context.workspace_arena()->Take(cuda::SumChannelsWorkspace(call.device, dY));
-  if (!lease.ok() || call.context.preparing()) {
-    return lease.status();
+  static TensorRef Writable(const ConstTensorRef& result) {
+    TensorRef writable(
+        result.type, const_cast<void*>(result.data), result.dims, result.strides, result.device);
+    writable.accumulate = result.accumulate;
+    return writable;
   }
-  return cuda::SumChannels(call.device, call.stream(), dY, dB, lease->address);
+
+  [[nodiscard]] Task TaskOf(
+      const PrimitiveCall& primitive,
+      const std::array<ConstTensorRef, kOperands>& tensors) const {
+    Task task;
+    task.primitive = primitive.primitive;
+    task.problem = call_.problem;
+    task.accumulate = tensors.at(ResultOf(primitive.primitive)).accumulate;
+    for (const Operand operand : {kX, kW, kY}) {
+      StridesOf(task.problem, operand) = tensors.at(operand).strides;
+      task.alignment.at(operand) =
+          cuda::AlignmentClass(tensors.at(operand).data, task.problem.type);
+    }
+    return task;
+  }
+
+  const Call& call_;
+  Operand shared_;
+  std::array<Step, 2> steps_;
+  int count_ = 0;
+  cuda::SumPlan sums_;
+  const ConstTensorRef* dY_ = nullptr;
+  const TensorRef* dB_ = nullptr;
+  std::size_t workspace_ = 0;
+};
+
+/// Runs a primitive alone.
+Status RunPrimitive(const Call& call, const PrimitiveCall& primitive) {
+  Steps steps(call, ResultOf(primitive.primitive));
+  const Status status = steps.Add(primitive);
+  return status.ok() ? steps.Run() : status;
 }
 
 /// Fills y with the bias of each channel, to which the convolution is then added: one rounding, and
@@ -160,10 +223,35 @@ Status WithBias(const Call& call, const ConstTensorRef* bias, const TensorRef& y
   return run(y.Accumulating());
 }
 
-/// The status, or that of run(output) where all is well so far and the output is wanted.
-template <typename Run>
-Status Then(const Status& status, const TensorRef* output, const Run& run) {
-  return status.ok() && IsPresent(output) ? run(*output) : status;
+/// The outputs of one of the gradients.
+struct Gradients {
+  const TensorRef* dX;
+  const TensorRef* dW;
+  const TensorRef* dB;
+};
+
+/// Computes those outputs that are wanted, by `data` and `filter`, which are given where the result
+/// goes. `shared` is dY's place among the operands.
+template <typename Data, typename Filter>
+Status RunGradients(
+    const Call& call,
+    Operand shared,
+    const ConstTensorRef& dY,
+    const Gradients& outputs,
+    const Data& data,
+    const Filter& filter) {
+  Steps steps(call, shared);
+  Status status;
+  if (IsPresent(outputs.dX)) {
+    status = steps.Add(data(*outputs.dX));
+  }
+  if (status.ok() && IsPresent(outputs.dW)) {
+    status = steps.Add(filter(*outputs.dW));
+  }
+  if (status.ok() && IsPresent(outputs.dB)) {
+    steps.AddBias(dY, *outputs.dB);
+  }
+  return status.ok() ? steps.Run() : status;
 }
 
 }  // namespace
@@ -175,7 +263,7 @@ Status Conv::RunCuda(
     const Outputs& outputs) {
   return Open(context, ConvolutionProblem(attributes, *inputs.X, *inputs.W), [&](const Call& call) {
     return WithBias(call, inputs.B, *outputs.Y, [&](const TensorRef& y) {
-      return Forward(call, *inputs.X, *inputs.W, y);
+      return RunPrimitive(call, {Primitive::kForward, *inputs.X, *inputs.W, y});
     });
   });
 }
@@ -186,15 +274,14 @@ Status ConvGrad::RunCuda(
     const Inputs& inputs,
     const Outputs& outputs) {
   return Open(context, ConvolutionProblem(attributes, *inputs.X, *inputs.W), [&](const Call& call) {
-    Status status = Then({}, outputs.dX, [&](const TensorRef& dX) {
-      return BackwardData(call, *inputs.dY, *inputs.W, dX);
-    });
-    status = Then(status, outputs.dW, [&](const TensorRef& dW) {
-      return BackwardFilter(call, *inputs.X, *inputs.dY, dW);
-    });
-    return Then(status, outputs.dB, [&](const TensorRef& dB) {
-      return BackwardBias(call, *inputs.dY, dB);
-    });
+    return RunGradients(
+        call, kY, *inputs.dY, {outputs.dX, outputs.dW, outputs.dB},
+        [&](const TensorRef& dX) -> PrimitiveCall {
+          return {Primitive::kBackwardData, dX, *inputs.W, *inputs.dY};
+        },
+        [&](const TensorRef& dW) -> PrimitiveCall {
+          return {Primitive::kBackwardFilter, *inputs.X, dW, *inputs.dY};
+        });
   });
 }
 
@@ -205,7 +292,7 @@ Status ConvTranspose::RunCuda(
     const Outputs& outputs) {
   return Open(context, TransposedProblem(attributes, *inputs.X, *inputs.W), [&](const Call& call) {
     return WithBias(call, inputs.B, *outputs.Y, [&](const TensorRef& y) {
-      return BackwardData(call, *inputs.X, *inputs.W, y);
+      return RunPrimitive(call, {Primitive::kBackwardData, y, *inputs.W, *inputs.X});
     });
   });
 }
@@ -216,15 +303,14 @@ Status ConvTransposeGrad::RunCuda(
     const Inputs& inputs,
     const Outputs& outputs) {
   return Open(context, TransposedProblem(attributes, *inputs.X, *inputs.W), [&](const Call& call) {
-    Status status = Then({}, outputs.dX, [&](const TensorRef& dX) {
-      return Forward(call, *inputs.dY, *inputs.W, dX);
-    });
-    status = Then(status, outputs.dW, [&](const TensorRef& dW) {
-      return BackwardFilter(call, *inputs.dY, *inputs.X, dW);
-    });
-    return Then(status, outputs.dB, [&](const TensorRef& dB) {
-      return BackwardBias(call, *inputs.dY, dB);
-    });
+    return RunGradients(
+        call, kX, *inputs.dY, {outputs.dX, outputs.dW, outputs.dB},
+        [&](const TensorRef& dX) -> PrimitiveCall {
+          return {Primitive::kForward, *inputs.dY, *inputs.W, dX};
+        },
+        [&](const TensorRef& dW) -> PrimitiveCall {
+          return {Primitive::kBackwardFilter, *inputs.dY, dW, *inputs.X};
+        });
   });
 }
 

@@ -171,22 +171,25 @@ Result<CUkernel> FindKernel(const Task& task, const Arguments& arguments) {
 
 class DepthwisePlan final : public internal::Plan {
  public:
-  explicit DepthwisePlan(const Task& task) : task_(task), arguments_(MakeArguments(task)) {}
+  DepthwisePlan(const Task& task, CUkernel kernel)
+      : task_(task),
+        kernel_(kernel),
+        arguments_(MakeArguments(task)),
+        workspace_(DepthwiseWorkspace(task)),
+        shared_bytes_(
+            arguments_.taps * arguments_.units_of_block * UnitLength(task) *
+            static_cast<int>(SizeOf(task.problem.type))) {}
 
-  [[nodiscard]] std::size_t workspace() const override { return DepthwiseWorkspace(task_); }
+  [[nodiscard]] std::size_t workspace() const override { return workspace_; }
 
   Status Run(const internal::Launch& launch) override {
-    const Result<CUkernel> kernel = FindKernel(task_, arguments_);
-    if (!kernel.ok()) {
-      return kernel.status();
-    }
     auto* stream = static_cast<CUstream>(launch.stream);
-    return task_.primitive == Primitive::kBackwardFilter ? RunFilter(*kernel, stream, launch)
-                                                         : RunData(*kernel, stream, launch);
+    return task_.primitive == Primitive::kBackwardFilter ? RunFilter(stream, launch)
+                                                         : RunData(stream, launch);
   }
 
  private:
-  Status RunData(CUkernel kernel, CUstream stream, const internal::Launch& launch) {
+  Status RunData(CUstream stream, const internal::Launch& launch) {
     const Operand result = ResultOf(task_.primitive);
     const void* from = launch.operands[result == kX ? kY : kX];
     const void* filters = launch.operands[kW];
@@ -194,15 +197,13 @@ class DepthwisePlan final : public internal::Plan {
     const cuda::LaunchShape shape = {
         .blocks_x = static_cast<unsigned>(runs * arguments_.unit_tiles),
         .threads = static_cast<unsigned>(arguments_.units_of_block * arguments_.columns_of_block),
-        .shared_bytes = static_cast<unsigned>(
-            arguments_.taps * arguments_.units_of_block * UnitLength(task_) *
-            static_cast<int>(SizeOf(task_.problem.type)))};
+        .shared_bytes = static_cast<unsigned>(shared_bytes_)};
     return cuda::Launch(
-        kernel, shape, stream, arguments_, from, filters, launch.operands[result],
+        kernel_, shape, stream, arguments_, from, filters, launch.operands[result],
         task_.accumulate);
   }
 
-  Status RunFilter(CUkernel kernel, CUstream stream, const internal::Launch& launch) {
+  Status RunFilter(CUstream stream, const internal::Launch& launch) {
     const void* x = launch.operands[kX];
     const void* y = launch.operands[kY];
     const std::int64_t slices = SlicesOf(arguments_);
@@ -210,7 +211,7 @@ class DepthwisePlan final : public internal::Plan {
         .blocks_x = static_cast<unsigned>(slices * arguments_.unit_tiles),
         .blocks_y = static_cast<unsigned>(CeilDivide(arguments_.taps, depthwise::kTapsAtOnce)),
         .threads = static_cast<unsigned>(arguments_.units_of_block * arguments_.columns_of_block)};
-    if (Status status = cuda::Launch(kernel, shape, stream, arguments_, x, y, launch.workspace);
+    if (Status status = cuda::Launch(kernel_, shape, stream, arguments_, x, y, launch.workspace);
         !status.ok()) {
       return status;
     }
@@ -222,7 +223,10 @@ class DepthwisePlan final : public internal::Plan {
   }
 
   Task task_;
+  CUkernel kernel_;
   Arguments arguments_;
+  std::size_t workspace_;
+  int shared_bytes_;
 };
 
 }  // namespace
@@ -247,8 +251,12 @@ std::size_t DepthwiseWorkspace(const Task& task) {
   return task.primitive == Primitive::kBackwardFilter ? PartialBytes(task, MakeArguments(task)) : 0;
 }
 
-std::unique_ptr<internal::Plan> MakeDepthwisePlan(const Task& task) {
-  return std::make_unique<DepthwisePlan>(task);
+Result<std::unique_ptr<internal::Plan>> MakeDepthwisePlan(const Task& task) {
+  const Result<CUkernel> kernel = FindKernel(task, MakeArguments(task));
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  return std::unique_ptr<internal::Plan>(std::make_unique<DepthwisePlan>(task, *kernel));
 }
 
 }  // namespace gradsmith::conv

@@ -20,7 +20,7 @@ bool DepthwiseFits(const Task& task);
 std::size_t DepthwiseWorkspace(const Task& task);
 
 /// MakeDepthwisePlan returns a plan for a task that fits.
-std::unique_ptr<internal::Plan> MakeDepthwisePlan(const Task& task);
+Result<std::unique_ptr<internal::Plan>> MakeDepthwisePlan(const Task& task);
 
 }  // namespace gradsmith::conv
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/channel_copies.h"
 #include "cuda/tensor_ops.h"
 
 namespace gradsmith::conv {
@@ -33,46 +34,213 @@ bool IsDense(const Dims& dims, const Strides& strides) {
   return strides == ContiguousStrides(dims) || strides == ChannelsLastStrides(dims);
 }
 
+enum class Layout : unsigned char { kChannelsFirst, kChannelsLast };
+
+Strides StridesIn(const Dims& dims, Layout layout) {
+  return layout == Layout::kChannelsLast ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
+}
+
 /// Channels last where positions of the last axis are further apart than channels.
 Strides DenseStrides(const Dims& dims, const Strides& strides) {
   const bool channels_last = strides[1] < strides[dims.size() - 1];
   return channels_last ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
 }
 
-/// Dims of size 1 may have any stride; engines recognise a layout by the strides it would have.
-Strides Normalized(const Dims& dims, const Strides& strides) {
-  for (const Strides& dense : {ContiguousStrides(dims), ChannelsLastStrides(dims)}) {
-    bool same = true;
-    for (int i = 0; i < dims.size(); ++i) {
-      same = same && (dims[i] == 1 || dims[i] == 0 || strides[i] == dense[i]);
-    }
-    if (same) {
-      return dense;
+/// Whether elements lie as the other strides have it: dims of size 1 may have any stride.
+bool LieAlike(const Dims& dims, const Strides& a, const Strides& b) {
+  for (int i = 0; i < dims.size(); ++i) {
+    if (dims[i] > 1 && a[i] != b[i]) {
+      return false;
     }
   }
-  return strides;
+  return true;
+}
+
+bool LiesIn(const Task& task, Operand operand, Layout layout) {
+  const Dims dims = DimsOf(task.problem, operand);
+  return LieAlike(dims, StridesOf(task.problem, operand), StridesIn(dims, layout));
+}
+
+/// The task with the strides that engines recognise a layout by. What lies in both, as a filter of
+/// 1x1, goes with the others: an engine would convert all to one layout.
+Task Normalized(const Task& task) {
+  bool any_last = false;
+  for (const Operand operand : {kX, kW, kY}) {
+    any_last = any_last || (LiesIn(task, operand, Layout::kChannelsLast) &&
+                            !LiesIn(task, operand, Layout::kChannelsFirst));
+  }
+  const Layout first_choice = any_last ? Layout::kChannelsLast : Layout::kChannelsFirst;
+  const Layout second_choice = any_last ? Layout::kChannelsFirst : Layout::kChannelsLast;
+  Task normalized = task;
+  for (const Operand operand : {kX, kW, kY}) {
+    for (const Layout layout : {second_choice, first_choice}) {
+      if (LiesIn(task, operand, layout)) {
+        StridesOf(normalized.problem, operand) = StridesIn(DimsOf(task.problem, operand), layout);
+      }
+    }
+  }
+  return normalized;
 }
 
 std::size_t BytesOf(const Problem& problem, Operand operand) {
   return static_cast<std::size_t>(NumElements(DimsOf(problem, operand))) * SizeOf(problem.type);
 }
 
+/// Engines that take a declared alignment have read past it, which ends the whole CUDA context.
+bool MustBeCopied(const Task& task, Operand operand) {
+  return HasZeroStride(DimsOf(task.problem, operand), StridesOf(task.problem, operand)) ||
+         task.alignment.at(operand) < kVector;
+}
+
+/// Has the form see a dense copy of an operand.
+void Copy(Operand operand, const Strides& strides, Form* form) {
+  form->copied.at(operand) = true;
+  form->inner.alignment.at(operand) = kVector;
+  StridesOf(form->inner.problem, operand) = strides;
+}
+
 /// The form with copies of what is odd; `needed` tells whether there is no way without.
 Form Packed(const Task& task, bool* needed) {
-  Form form{"packed ", task, {}};
+  Form form{.name = "packed ", .inner = task};
   for (const Operand operand : {kX, kW, kY}) {
     const Dims dims = DimsOf(task.problem, operand);
     const Strides& strides = StridesOf(task.problem, operand);
-    // Engines that take a declared alignment have read past it, which ends the whole CUDA context.
-    const bool refused = HasZeroStride(dims, strides) || task.alignment.at(operand) < kVector;
+    const bool refused = MustBeCopied(task, operand);
     *needed = *needed || refused;
     if (refused || !IsDense(dims, strides)) {
-      form.copied.at(operand) = true;
-      form.inner.alignment.at(operand) = kVector;
-      StridesOf(form.inner.problem, operand) = DenseStrides(dims, strides);
+      Copy(operand, DenseStrides(dims, strides), &form);
     }
   }
   return form;
+}
+
+bool CopiesAny(const Form& form) {
+  return form.copied != std::array<bool, kOperands>{};
+}
+
+/// The form in which all operands have a layout, and their channels are a multiple of `multiple`.
+Form Rearranged(const Task& task, std::string name, Layout layout, std::int64_t multiple) {
+  Form form{.name = std::move(name), .inner = task, .is_detour = true};
+  Problem& problem = form.inner.problem;
+  const auto pad = [multiple](std::int64_t channels) {
+    return (channels + multiple - 1) / multiple * multiple;
+  };
+  problem.x_channels = pad(problem.x_channels);
+  problem.y_channels = pad(problem.y_channels);
+  for (const Operand operand : {kX, kW, kY}) {
+    const Dims dims = DimsOf(problem, operand);
+    const Strides strides = StridesIn(dims, layout);
+    if (MustBeCopied(task, operand) || dims != DimsOf(task.problem, operand) ||
+        !LieAlike(dims, strides, StridesOf(task.problem, operand))) {
+      Copy(operand, strides, &form);
+    } else {
+      StridesOf(problem, operand) = strides;
+    }
+  }
+  return form;
+}
+
+/// Every position of x that is read is read by one tap; there are others.
+bool CanBeSubsampled(const Problem& problem) {
+  bool strided = false;
+  for (int i = 0; i < problem.spatial_rank; ++i) {
+    const Axis& axis = problem.axes.at(i);
+    if (axis.w != 1 || axis.pad_begin != 0 || (axis.y - 1) * axis.stride >= axis.x) {
+      return false;
+    }
+    strided = strided || axis.stride > 1;
+  }
+  return strided;
+}
+
+Form Subsampled(const Task& task) {
+  Form form{.name = "subsampled ", .inner = task, .subsampled = true, .is_detour = true};
+  Problem& problem = form.inner.problem;
+  for (int i = 0; i < problem.spatial_rank; ++i) {
+    Axis& axis = problem.axes.at(i);
+    axis.x = axis.y;
+    axis.stride = 1;
+    axis.pad_end = 0;
+  }
+  for (const Operand operand : {kX, kW, kY}) {
+    const Dims dims = DimsOf(problem, operand);
+    if (operand == kX || MustBeCopied(task, operand)) {
+      Copy(operand, DenseStrides(dims, StridesOf(task.problem, operand)), &form);
+    }
+  }
+  return form;
+}
+
+/// Multiples of channels worth trying; none where tensor cores do not ask for any.
+std::vector<std::int64_t> PaddedMultiples(const Problem& problem, bool allow_tf32) {
+  const std::int64_t fewest = std::min(problem.x_channels, problem.y_channels);
+  const bool is_narrow = SizeOf(problem.type) == 2;
+  const std::int64_t wanted = is_narrow ? 8 : 4;
+  const bool pads = (is_narrow || (problem.type == DataType::kFloat && allow_tf32)) &&
+                    problem.group == 1 &&
+                    (problem.x_channels % wanted != 0 || problem.y_channels % wanted != 0);
+  if (!pads) {
+    return {};
+  }
+  // For images there are engines that take four channels.
+  return is_narrow && fewest < 4 ? std::vector<std::int64_t>{4, 8}
+                                 : std::vector<std::int64_t>{wanted};
+}
+
+/// Whether tensor cores are so much worse off without more channels that no timing is needed: in
+/// half and bf16, where the layout is theirs already, and for images in any (docs/performance.md).
+bool PaddingPays(const Problem& problem) {
+  const bool channels_last = problem.x_strides[1] == 1 && problem.y_strides[1] == 1;
+  return SizeOf(problem.type) == 2 && !PaddedMultiples(problem, false).empty() &&
+         (channels_last || problem.x_channels < 4);
+}
+
+Form Padded(const Task& task, std::int64_t multiple) {
+  return Rearranged(
+      task, "padded" + std::to_string(multiple) + " ", Layout::kChannelsLast, multiple);
+}
+
+/// Ways about, which cost copies.
+std::vector<Form> Detours(const Task& task, bool allow_tf32) {
+  const Problem& problem = task.problem;
+  std::vector<Form> forms;
+  const bool is_depthwise = problem.group > 1 && problem.group == problem.x_channels;
+  if (is_depthwise) {  // our own kernels take any layout
+    return forms;
+  }
+  if (CanBeSubsampled(problem)) {
+    forms.push_back(Subsampled(task));
+  }
+  const std::vector<std::int64_t> multiples = PaddedMultiples(problem, allow_tf32);
+  for (const std::int64_t multiple : multiples) {
+    forms.push_back(Padded(task, multiple));
+  }
+  if (multiples.empty()) {
+    forms.push_back(Rearranged(task, "nhwc ", Layout::kChannelsLast, 1));
+  }
+  if (SizeOf(problem.type) > 2) {
+    forms.push_back(Rearranged(task, "nchw ", Layout::kChannelsFirst, 1));
+  }
+  std::erase_if(forms, [](const Form& form) { return !CopiesAny(form); });
+  return forms;
+}
+
+/// What of an operand of the task is copied.
+TensorRef OuterRef(const Task& task, const Form& form, Operand operand, void* data) {
+  Dims dims = DimsOf(task.problem, operand);
+  Strides strides = StridesOf(task.problem, operand);
+  if (operand == kX && form.subsampled) {
+    for (int i = 0; i < task.problem.spatial_rank; ++i) {
+      dims[2 + i] = task.problem.axes.at(i).y;
+      strides[2 + i] *= task.problem.axes.at(i).stride;
+    }
+  }
+  return {task.problem.type, data, dims, strides};
+}
+
+TensorRef InnerRef(const Form& form, Operand operand, void* data) {
+  const Problem& problem = form.inner.problem;
+  return {problem.type, data, DimsOf(problem, operand), StridesOf(problem, operand)};
 }
 
 class WrappedPlan final : public internal::Plan {
@@ -82,72 +250,130 @@ class WrappedPlan final : public internal::Plan {
       const Task& task,
       Form form,
       std::unique_ptr<internal::Plan> inner)
-      : device_(device), task_(task), form_(std::move(form)), inner_(std::move(inner)) {}
+      : device_(device), task_(task), form_(std::move(form)), inner_(std::move(inner)) {
+    for (const Operand operand : {kX, kW, kY}) {
+      const TensorRef copy = InnerRef(form_, operand, nullptr);
+      copies_.at(operand) = {copy.dims, copy.strides};
+      bytes_.at(operand) =
+          form_.copied.at(operand) ? Rounded(BytesOf(form_.inner.problem, operand)) : 0;
+    }
+  }
 
   [[nodiscard]] std::size_t workspace() const override {
     return CopiesBytes(form_) + inner_->workspace();
   }
 
+  [[nodiscard]] const internal::OperandCopy* CopyOf(int operand) const override {
+    // A subsampled copy is another one than the dense one of its dims.
+    return form_.copied.at(operand) && !form_.subsampled ? &copies_.at(operand) : nullptr;
+  }
+
   Status Run(const internal::Launch& launch) override {
     auto* stream = static_cast<CUstream>(launch.stream);
-    auto* place = static_cast<std::byte*>(launch.workspace);
-    const Operand result = ResultOf(task_.primitive);
     std::array<void*, kOperands> operands{};
+    std::byte* place = Place(launch, &operands);
     for (const Operand operand : {kX, kW, kY}) {
-      operands.at(operand) = launch.operands[operand];
-      if (!form_.copied.at(operand)) {
+      const bool is_there = launch.is_copied && operand == launch.first_copied;
+      // What is added to is copied as well, so that the sum is rounded once.
+      const bool is_read = operand != ResultOf(task_.primitive) || task_.accumulate;
+      if (!form_.copied.at(operand) || is_there || !is_read) {
         continue;
       }
-      operands.at(operand) = place;
-      place += Rounded(BytesOf(task_.problem, operand));
-      // What is added to is copied as well, so that the sum is rounded once.
-      if (operand != result || task_.accumulate) {
-        const ConstTensorRef from = Ref(task_, operand, launch.operands[operand]);
-        if (Status status = cuda::CopyTensor(
-                device_, stream, from, Ref(form_.inner, operand, operands.at(operand)));
-            !status.ok()) {
-          return status;
-        }
+      if (Status status = CopyIn(stream, operand, launch.operands[operand], operands.at(operand));
+          !status.ok()) {
+        return status;
       }
     }
+    const Operand result = ResultOf(task_.primitive);
     if (Status status = inner_->Run({launch.stream, operands, place});
         !status.ok() || !form_.copied.at(result)) {
       return status;
     }
-    const ConstTensorRef from = Ref(form_.inner, result, operands.at(result));
-    const TensorRef to = Ref(task_, result, launch.operands[result]);
-    return cuda::CopyTensor(device_, stream, from, to);
+    return CopyOut(stream, operands.at(result), launch.operands[result]);
   }
 
  private:
-  static TensorRef Ref(const Task& task, Operand operand, void* data) {
-    return {
-        task.problem.type, data, DimsOf(task.problem, operand), StridesOf(task.problem, operand)};
+  /// Gives every operand its address and returns what is left of the workspace.
+  std::byte* Place(const internal::Launch& launch, std::array<void*, kOperands>* operands) const {
+    auto* place = static_cast<std::byte*>(launch.workspace);
+    const auto give = [&](int operand) {
+      operands->at(operand) = form_.copied.at(operand) ? place : launch.operands[operand];
+      place += bytes_.at(operand);
+    };
+    if (launch.first_copied >= 0) {
+      give(launch.first_copied);
+    }
+    for (int operand = 0; operand < kOperands; ++operand) {
+      if (operand != launch.first_copied) {
+        give(operand);
+      }
+    }
+    return place;
+  }
+
+  Status CopyIn(CUstream stream, Operand operand, void* from, void* to) {
+    const ConstTensorRef outer = OuterRef(task_, form_, operand, from);
+    const TensorRef inner = InnerRef(form_, operand, to);
+    if (operand != kW || outer.dims == inner.dims) {
+      return cuda::CopyChannels(device_, stream, outer, inner);
+    }
+    if (Status status = cuda::FillTensor(device_, stream, 0, inner); !status.ok()) {
+      return status;
+    }
+    TensorRef part = inner;
+    part.dims = outer.dims;
+    return cuda::CopyTensor(device_, stream, outer, part);
+  }
+
+  Status CopyOut(CUstream stream, void* from, void* to) {
+    const Operand result = ResultOf(task_.primitive);
+    const TensorRef outer = OuterRef(task_, form_, result, to);
+    ConstTensorRef inner = InnerRef(form_, result, from);
+    if (result == kX && form_.subsampled && !task_.accumulate) {
+      const TensorRef whole(
+          task_.problem.type, to, DimsOf(task_.problem, kX), task_.problem.x_strides);
+      if (Status status = cuda::FillTensor(device_, stream, 0, whole); !status.ok()) {
+        return status;
+      }
+    }
+    if (result != kW) {
+      return cuda::CopyChannels(device_, stream, inner, outer);
+    }
+    inner.dims = outer.dims;
+    return cuda::CopyTensor(device_, stream, inner, outer);
   }
 
   const cuda::DeviceInfo& device_;
   Task task_;
   Form form_;
   std::unique_ptr<internal::Plan> inner_;
+  std::array<internal::OperandCopy, kOperands> copies_;
+  std::array<std::size_t, kOperands> bytes_{};
 };
 
 }  // namespace
 
-std::vector<Form> FormsOf(const Task& task) {
-  Task normalized = task;
-  for (const Operand operand : {kX, kW, kY}) {
-    Strides& strides = StridesOf(normalized.problem, operand);
-    strides = Normalized(DimsOf(normalized.problem, operand), strides);
-  }
+std::vector<Form> FormsOf(const Task& task, bool allow_tf32) {
+  const Task normalized = Normalized(task);
   bool needed = false;
   Form packed = Packed(normalized, &needed);
-  const bool copies = packed.copied != std::array<bool, kOperands>{};
   std::vector<Form> forms;
-  if (!needed) {
-    forms.push_back({"", normalized, {}});
+  if (PaddingPays(normalized.problem)) {
+    forms.push_back(Padded(normalized, PaddedMultiples(normalized.problem, allow_tf32).front()));
   }
-  if (copies) {
+  if (!needed) {
+    forms.push_back({.name = "", .inner = normalized});
+  }
+  if (CopiesAny(packed)) {
     forms.push_back(std::move(packed));
+  }
+  for (Form& form : Detours(normalized, allow_tf32)) {
+    const bool is_new = std::none_of(forms.begin(), forms.end(), [&](const Form& other) {
+      return other.inner.problem == form.inner.problem;
+    });
+    if (is_new) {
+      forms.push_back(std::move(form));
+    }
   }
   return forms;
 }

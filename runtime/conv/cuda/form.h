@@ -15,17 +15,28 @@
 namespace gradsmith::conv {
 
 /// Form is the task as the engine sees it, and which operands are copied for that. A copied operand
-/// is dense and aligned.
+/// is dense and aligned. It may have more channels than the task's, which are zero.
 struct Form {
-  /// Names the form in a candidate's id: "" or "packed ".
+  /// Begins a candidate's id: empty for the task as it is, otherwise a word and a blank.
   std::string name;
   Task inner;
   std::array<bool, kOperands> copied = {};
+  /// x is copied at those positions only that a filter of one tap reads: the inner convolution goes
+  /// by single steps.
+  bool subsampled = false;
+  /// Offered beside the task as it is, where another layout or number of channels may be quicker.
+  bool is_detour = false;
 };
 
-/// FormsOf returns the forms that a task can be run in, the most promising first: as it is unless
-/// an input has zero strides, and with copies of those operands that have odd strides or addresses.
-std::vector<Form> FormsOf(const Task& task);
+/// FormsOf returns the forms that a task can be run in, the most promising first. As a rule that is
+/// - the task as it is, unless an input has zero strides or an odd address;
+/// - "packed": copies of those operands that have odd strides or addresses;
+/// - "subsampled": see above;
+/// - "padded4" and "padded8": channels last, and a multiple of so many of them, which tensor cores
+///   need;
+/// - "nhwc" and "nchw": the other layout;
+/// but half and bf16 that tensor cores could not take otherwise are padded before all else.
+std::vector<Form> FormsOf(const Task& task, bool allow_tf32);
 
 /// WrapPlan returns a plan for the task from one for the form: it copies inputs, and a result
 /// that is added to, into the workspace, runs the inner plan, and copies the result back.

@@ -66,6 +66,19 @@ bool CudnnHasDepthwise(const Task& task) {
           (type == DataType::kFloat && task.primitive == Primitive::kBackwardFilter));
 }
 
+/// Allowed candidates of a detour that are listed, the best by cuDNN's heuristic: there are several
+/// detours.
+constexpr std::size_t kMostOfDetour = 8;
+
+/// Whether a source's candidates may be the quickest of all in spite of the form's copies: of the
+/// legacy API only those for channels first, for types that tensor cores do not take.
+bool IsWorthDetour(const Task& task, const Form& form, int source) {
+  const bool channels_first =
+      form.inner.problem.y_strides == ContiguousStrides(DimsOf(form.inner.problem, kY));
+  const bool is_wide = SizeOf(task.problem.type) > 2;
+  return source == kHeuristicA || (is_wide && (source == kFallback || channels_first));
+}
+
 /// Removes a prefix; false where there is none.
 bool Skip(std::string* text, const std::string& prefix) {
   if (!text->starts_with(prefix)) {
@@ -75,6 +88,14 @@ bool Skip(std::string* text, const std::string& prefix) {
   return true;
 }
 
+/// A search for the quickest takes what PyTorch and cuDNN's own search take.
+cuda::Exactness ExactnessOf(const internal::SearchPolicy& policy, DataType type) {
+  if (policy.allow_tf32 && type == DataType::kFloat) {
+    return cuda::Exactness::kTf32;
+  }
+  return policy.mode == SearchMode::kBenchmark ? cuda::Exactness::kUsual : cuda::Exactness::kStrict;
+}
+
 }  // namespace
 
 ConvSearchSpace::ConvSearchSpace(
@@ -82,14 +103,14 @@ ConvSearchSpace::ConvSearchSpace(
     CUstream stream,
     const Task& task,
     const std::array<void*, kOperands>& operands,
-    bool allow_tf32)
+    const internal::SearchPolicy& policy)
     : device_(device),
       stream_(stream),
       task_(task),
       operands_(operands),
-      allow_tf32_(allow_tf32),
+      policy_(policy),
       rounds_once_(task.accumulate && SizeOf(task.problem.type) == 2),
-      forms_(FormsOf(task)) {}
+      forms_(FormsOf(task, policy.allow_tf32)) {}
 
 int ConvSearchSpace::batches() const {
   return 1 + (kSources * static_cast<int>(forms_.size())) + 1;
@@ -143,6 +164,9 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
 }
 
 Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, int source) {
+  if (form.is_detour && !IsWorthDetour(task_, form, source)) {
+    return std::vector<Candidate>();
+  }
   const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device_).handle();
   if (!handle.ok()) {
     return handle.status();
@@ -154,10 +178,17 @@ Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, int
   if (!graph.ok()) {
     return graph.status();
   }
-  return cuda::ListEngines(
+  Result<std::vector<Candidate>> listed = cuda::ListEngines(
       cuda::GraphTarget(*handle), **graph,
       source == kHeuristicA ? CUDNN_HEUR_MODE_A : CUDNN_HEUR_MODE_FALLBACK, task_.problem.type,
       form.name + kGraph);
+  if (listed.ok() && form.is_detour) {
+    std::size_t allowed = 0;
+    std::erase_if(*listed, [&](const Candidate& candidate) {
+      return !internal::WhyFiltered(candidate, policy_).empty() || ++allowed > kMostOfDetour;
+    });
+  }
+  return listed;
 }
 
 Result<const cuda::OperationGraph*> ConvSearchSpace::GraphOf(const Form& form) {
@@ -269,7 +300,8 @@ Status ConvSearchSpace::Check(Plan& plan) {
       rounds_once_ && difference->rounded_twice > difference->compared / kFew) {
     return Unsupported("rounds what it adds twice");
   }
-  return cuda::CheckDifference(*difference, task_.problem.type, TermsOf(task_), allow_tf32_);
+  return cuda::CheckDifference(
+      *difference, task_.problem.type, TermsOf(task_), ExactnessOf(policy_, task_.problem.type));
 }
 
 bool ConvSearchSpace::Relax() {

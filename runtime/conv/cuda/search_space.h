@@ -10,6 +10,7 @@
 #include "conv/cuda/form.h"
 #include "conv/cuda/task.h"
 #include "core/candidate.h"
+#include "core/selection.h"
 #include "cuda/device.h"
 #include "cuda/graph.h"
 #include "cuda/trial.h"
@@ -21,13 +22,15 @@ namespace gradsmith::conv {
 /// list, then the legacy API's algorithms; at last our own kernels for any problem.
 class ConvSearchSpace final : public internal::SearchSpace {
  public:
-  /// `operands` are the caller's addresses, `stream` the caller's.
+  /// `operands` are the caller's addresses, `stream` the caller's. The policy says
+  /// what is asked of results, and of which detours candidates are listed; selection sees to the
+  /// rest.
   ConvSearchSpace(
       const cuda::DeviceInfo& device,
       CUstream stream,
       const Task& task,
       const std::array<void*, kOperands>& operands,
-      bool allow_tf32);
+      const internal::SearchPolicy& policy);
 
   [[nodiscard]] std::string Describe() const override { return conv::Describe(task_); }
   [[nodiscard]] DataType type() const { return task_.problem.type; }
@@ -51,7 +54,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   CUstream stream_;
   Task task_;
   std::array<void*, kOperands> operands_;
-  bool allow_tf32_;
+  internal::SearchPolicy policy_;
   /// Sums of half or bf16 that are added to must be rounded once.
   bool rounds_once_;
   std::vector<Form> forms_;

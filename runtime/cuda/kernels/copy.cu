@@ -41,105 +41,129 @@ struct Tile {
 __device__ __forceinline__ Tile TileAt(const TransposeTask& task, std::int64_t tile, int side) {
   const Division rows = Divide(tile, task.row_tiles);
   const Division columns = Divide(rows.quotient, task.column_tiles);
-  return {
-      rows.remainder * side, columns.remainder * side, OffsetsAt(task.batch, columns.quotient)};
+  return {rows.remainder * side, columns.remainder * side, OffsetsAt(task.batch, columns.quotient)};
 }
 
-__device__ __forceinline__ std::int64_t CountTiles(const TransposeTask& task) {
-  return task.row_tiles * task.column_tiles * task.batch.count;
-}
-
-/// Lanes go along rows when they read, along columns when they write; the tile's odd pitch keeps
-/// both free of bank conflicts.
-template <typename T, int kSide, int kPitch>
-__device__ __forceinline__ void Transpose(const T* from, T* to, const TransposeTask& task) {
-  __shared__ T tile[kSide][kPitch];
-  constexpr int kStep = kTransposeThreads / kSide;
-  const int fast = static_cast<int>(threadIdx.x) % kSide;
-  const int slow = static_cast<int>(threadIdx.x) / kSide;
-  const std::int64_t tiles = CountTiles(task);
-  for (std::int64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
-    const Tile at = TileAt(task, index, kSide);
-    const T* source = from + at.offsets.from;
-    T* target = to + at.offsets.to;
+/// Up to kLength elements of a run, kWidth at once where all are wanted.
+template <int kWidth, int kLength, typename T>
+__device__ __forceinline__ void LoadRun(const T* from, std::int64_t count, T (&to)[kLength]) {
+  if (count >= kLength) {
 #pragma unroll
-    for (int i = 0; i < kSide; i += kStep) {
-      const std::int64_t row = at.row + fast;
-      const std::int64_t column = at.column + slow + i;
-      if (row < task.rows && column < task.columns) {
-        tile[slow + i][fast] = source[row + column * task.from_column_stride];
-      }
+    for (int i = 0; i < kLength; i += kWidth) {
+      LoadAtOnce<kWidth>(from + i, to + i);
     }
-    __syncthreads();
+    return;
+  }
 #pragma unroll
-    for (int i = 0; i < kSide; i += kStep) {
-      const std::int64_t row = at.row + slow + i;
-      const std::int64_t column = at.column + fast;
-      if (row < task.rows && column < task.columns) {
-        target[row * task.to_row_stride + column] = tile[fast][slow + i];
-      }
-    }
-    __syncthreads();
+  for (int i = 0; i < kLength; ++i) {
+    to[i] = i < count ? from[i] : T(0);
   }
 }
 
-/// Transposes 16-bit elements two by two: rows, columns, strides and addresses are even. A thread
-/// reads two words of two rows each and exchanges halves before it stores them.
+template <int kWidth, int kLength, typename T>
+__device__ __forceinline__ void StoreRun(const T (&from)[kLength], std::int64_t count, T* to) {
+  if (count >= kLength) {
+#pragma unroll
+    for (int i = 0; i < kLength; i += kWidth) {
+      StoreAtOnce<kWidth>(from + i, to + i);
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kLength; ++i) {
+    if (i < count) {
+      to[i] = from[i];
+    }
+  }
+}
+
+/// A block transposes one tile of elements of 2 or 4 bytes. A thread reads runs of 16 bytes along
+/// rows, of as many columns as make a word of 4 bytes, and writes runs of 16 bytes along columns;
+/// kWidth elements at once is what strides and addresses allow. In shared memory a row has 32
+/// words; groups of four are exchanged so that neither way do threads meet in a bank.
+template <typename T, int kWidth>
+__device__ __forceinline__ void TransposeTile(const T* from, T* to, const TransposeTask& task) {
+  constexpr int kLength = kVectorLength<T>;
+  constexpr int kSide = kTransposeRuns * kLength;
+  constexpr int kColumnsOfWord = static_cast<int>(4 / sizeof(T));
+  __shared__ uint4 tile[kSide][kTransposeRuns];
+  const Tile at = TileAt(task, blockIdx.x, kSide);
+  const auto thread = static_cast<int>(threadIdx.x);
+  {
+    const int run = thread % kTransposeRuns;
+    const int word = thread / kTransposeRuns;
+    T loaded[kColumnsOfWord][kLength];
+    const std::int64_t row = at.row + run * kLength;
+#pragma unroll
+    for (int j = 0; j < kColumnsOfWord; ++j) {
+      const std::int64_t column = at.column + word * kColumnsOfWord + j;
+      const std::int64_t count = column < task.columns ? task.rows - row : 0;
+      LoadRun<kWidth>(
+          from + at.offsets.from + row + column * task.from_column_stride, count, loaded[j]);
+    }
+#pragma unroll
+    for (int i = 0; i < kLength; ++i) {
+      std::uint32_t packed = 0;
+#pragma unroll
+      for (int j = 0; j < kColumnsOfWord; ++j) {
+        packed |= std::uint32_t{loaded[j][i]} << (j * 16);
+      }
+      auto* words = reinterpret_cast<std::uint32_t*>(&tile[run * kLength + i][(word / 4) ^ run]);
+      words[word % 4] = packed;
+    }
+  }
+  __syncthreads();
+#pragma unroll
+  for (int item = thread; item < kSide * kTransposeRuns; item += kTransposeThreads) {
+    const int run = item % kTransposeRuns;
+    const int local = item / kTransposeRuns;
+    const std::int64_t row = at.row + local;
+    const std::int64_t column = at.column + run * kLength;
+    T values[kLength];
+    memcpy(values, &tile[local][run ^ (local / kLength)], sizeof(values));
+    if (row < task.rows) {
+      StoreRun<kWidth>(
+          values, task.columns - column, to + at.offsets.to + row * task.to_row_stride + column);
+    }
+  }
+}
+
+/// Elements of 8 bytes. Lanes go along rows when they read, along columns when they write; the odd
+/// pitch keeps both free of bank conflicts.
 __device__ __forceinline__ void
-TransposePairs(const std::uint32_t* from, std::uint32_t* to, const TransposeTask& task) {
-  constexpr int kSide = 64;
-  constexpr int kWords = kSide / 2;
-  constexpr int kStep = kTransposeThreads / kWords;
-  // [parity of the row][row / 2][column / 2]
-  __shared__ std::uint32_t tile[2][kWords][kWords + 1];
-  const int fast = static_cast<int>(threadIdx.x) % kWords;
-  const int slow = static_cast<int>(threadIdx.x) / kWords;
-  const std::int64_t tiles = CountTiles(task);
-  for (std::int64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
-    const Tile at = TileAt(task, index, kSide);
-    const std::uint32_t* source = from + at.offsets.from / 2;
-    std::uint32_t* target = to + at.offsets.to / 2;
-    std::uint32_t words[kWords / kStep][2];
+TransposeWords(const std::uint64_t* from, std::uint64_t* to, const TransposeTask& task) {
+  constexpr int kSide = 32;
+  __shared__ std::uint64_t tile[kSide][kSide + 1];
+  constexpr int kStep = kTransposeThreads / kSide;
+  const int fast = static_cast<int>(threadIdx.x) % kSide;
+  const int slow = static_cast<int>(threadIdx.x) / kSide;
+  const Tile at = TileAt(task, blockIdx.x, kSide);
 #pragma unroll
-    for (int i = 0; i < kWords / kStep; ++i) {
-      const std::int64_t row = at.row + 2 * fast;
-      const std::int64_t column = at.column + 2 * (slow + i * kStep);
-      if (row < task.rows && column < task.columns) {
-        const std::uint32_t* pair = source + (row + column * task.from_column_stride) / 2;
-        words[i][0] = pair[0];
-        words[i][1] = pair[task.from_column_stride / 2];
-      } else {
-        words[i][0] = words[i][1] = 0;
-      }
+  for (int i = 0; i < kSide; i += kStep) {
+    const std::int64_t row = at.row + fast;
+    const std::int64_t column = at.column + slow + i;
+    if (row < task.rows && column < task.columns) {
+      tile[slow + i][fast] = from[at.offsets.from + row + column * task.from_column_stride];
     }
+  }
+  __syncthreads();
 #pragma unroll
-    for (int i = 0; i < kWords / kStep; ++i) {
-      const std::uint32_t low = words[i][0];
-      const std::uint32_t high = words[i][1];
-      tile[0][fast][slow + i * kStep] = (low & 0xFFFFU) | (high << 16U);
-      tile[1][fast][slow + i * kStep] = (low >> 16U) | (high & 0xFFFF0000U);
+  for (int i = 0; i < kSide; i += kStep) {
+    const std::int64_t row = at.row + slow + i;
+    const std::int64_t column = at.column + fast;
+    if (row < task.rows && column < task.columns) {
+      to[at.offsets.to + row * task.to_row_stride + column] = tile[fast][slow + i];
     }
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < kSide / kStep; ++i) {
-      const int local = slow + i * kStep;
-      const std::int64_t row = at.row + local;
-      const std::int64_t column = at.column + 2 * fast;
-      if (row < task.rows && column < task.columns) {
-        target[(row * task.to_row_stride + column) / 2] = tile[local % 2][local / 2][fast];
-      }
-    }
-    __syncthreads();
   }
 }
 
 }  // namespace
 }  // namespace gradsmith::cuda
 
-#define GRADSMITH_COPY(name, From, To)                                                      \
-  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kElementThreads)            \
+#define GRADSMITH_COPY(name, From, To)                                                        \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kElementThreads)              \
       gradsmith_copy_##name(const From* from, To* to, const gradsmith::cuda::PairGrid grid) { \
-    gradsmith::cuda::Copy(from, to, grid);                                                  \
+    gradsmith::cuda::Copy(from, to, grid);                                                    \
   }
 
 // Of one type: by size.
@@ -161,21 +185,26 @@ GRADSMITH_COPY(bf16_f32, __nv_bfloat16, float)
 GRADSMITH_COPY(bf16_f64, __nv_bfloat16, double)
 GRADSMITH_COPY(bf16_f16, __nv_bfloat16, __half)
 
-#define GRADSMITH_TRANSPOSE(name, T, side, pitch)                                        \
-  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kTransposeThreads)       \
-      gradsmith_transpose_##name(                                                        \
-          const T* from, T* to, const gradsmith::cuda::TransposeTask task) {             \
-    gradsmith::cuda::Transpose<T, side, pitch>(from, to, task);                          \
+// By the element's size and the elements moved at once.
+#define GRADSMITH_TRANSPOSE(size, width, T)                                        \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kTransposeThreads) \
+      gradsmith_transpose_##size##_##width(                                        \
+          const T* from, T* to, const gradsmith::cuda::TransposeTask task) {       \
+    gradsmith::cuda::TransposeTile<T, width>(from, to, task);                      \
   }
 
-GRADSMITH_TRANSPOSE(2, std::uint16_t, 64, 66)
-GRADSMITH_TRANSPOSE(4, std::uint32_t, 32, 33)
-GRADSMITH_TRANSPOSE(8, std::uint64_t, 32, 33)
+GRADSMITH_TRANSPOSE(2, 1, std::uint16_t)
+GRADSMITH_TRANSPOSE(2, 2, std::uint16_t)
+GRADSMITH_TRANSPOSE(2, 4, std::uint16_t)
+GRADSMITH_TRANSPOSE(2, 8, std::uint16_t)
+GRADSMITH_TRANSPOSE(4, 1, std::uint32_t)
+GRADSMITH_TRANSPOSE(4, 2, std::uint32_t)
+GRADSMITH_TRANSPOSE(4, 4, std::uint32_t)
 
 extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kTransposeThreads)
-    gradsmith_transpose_pairs(
-        const std::uint32_t* from,
-        std::uint32_t* to,
+    gradsmith_transpose_8_1(
+        const std::uint64_t* from,
+        std::uint64_t* to,
         const gradsmith::cuda::TransposeTask task) {
-  gradsmith::cuda::TransposePairs(from, to, task);
+  gradsmith::cuda::TransposeWords(from, to, task);
 }

@@ -48,6 +48,44 @@ __device__ __forceinline__ Vector<T> ZeroVector() {
   return vector;
 }
 
+/// The type that moves so many bytes at once.
+template <int kBytes>
+struct WordOf;
+template <>
+struct WordOf<2> {
+  using Type = unsigned short;  // NOLINT(google-runtime-int): CUDA's own functions take it
+};
+template <>
+struct WordOf<4> {
+  using Type = unsigned int;
+};
+template <>
+struct WordOf<8> {
+  using Type = uint2;
+};
+template <>
+struct WordOf<16> {
+  using Type = uint4;
+};
+
+/// `from` is aligned to kCount elements.
+template <int kCount, typename T>
+__device__ __forceinline__ void LoadAtOnce(const T* from, T* to) {
+  using Word = typename WordOf<kCount* static_cast<int>(sizeof(T))>::Type;
+  const Word word = *reinterpret_cast<const Word*>(from);
+  memcpy(to, &word, sizeof(word));
+}
+
+/// `to` is aligned to kCount elements.
+template <int kCount, typename T>
+__device__ __forceinline__ void StoreAtOnce(const T* from, T* to) {
+  using Word = typename WordOf<kCount* static_cast<int>(sizeof(T))>::Type;
+  Word word;
+  memcpy(&word, from, sizeof(word));
+  // A plain store: but written as an assignment, the compiler may take it apart.
+  __stwb(reinterpret_cast<Word*>(to), word);
+}
+
 struct Division {
   std::int64_t quotient;
   std::int64_t remainder;

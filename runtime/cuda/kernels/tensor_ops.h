@@ -35,6 +35,8 @@ struct TransposeTask {
 };
 
 inline constexpr int kTransposeThreads = 256;
+/// Runs of 16 bytes along a tile's side, of elements of 2 and 4 bytes.
+inline constexpr int kTransposeRuns = 8;
 
 inline constexpr int kSumThreads = 256;
 /// Loads in flight of each thread that sums.

@@ -33,23 +33,30 @@ Task Dense(Primitive primitive, bool channels_last = false) {
 
 using Copied = std::array<bool, kOperands>;
 
-/// The names of the forms, in order, and what each copies.
-std::vector<std::pair<std::string, Copied>> Summary(const Task& task) {
-  std::vector<std::pair<std::string, Copied>> summary;
-  for (const Form& form : FormsOf(task)) {
-    summary.emplace_back(form.name, form.copied);
+using Forms = std::vector<std::pair<std::string, Copied>>;
+
+/// The names of the forms, in order, and what each copies: the detours, or all others.
+Forms Summary(const Task& task, bool detours = false, bool allow_tf32 = false) {
+  Forms summary;
+  for (const Form& form : FormsOf(task, allow_tf32)) {
+    if (form.is_detour == detours) {
+      summary.emplace_back(form.name, form.copied);
+    }
   }
   return summary;
 }
+Forms Detours(const Task& task, bool allow_tf32 = false) {
+  return Summary(task, true, allow_tf32);
+}
 
-using Forms = std::vector<std::pair<std::string, Copied>>;
+constexpr Copied kAllCopied = {true, true, true};
 
 TEST(FormsOf, DenseOperandsAreTakenAsTheyAre) {
   for (const bool channels_last : {false, true}) {
     const Task task = Dense(Primitive::kForward, channels_last);
     EXPECT_EQ(Summary(task), (Forms{{"", {}}}));
-    EXPECT_EQ(FormsOf(task)[0].inner.problem, task.problem);
-    EXPECT_EQ(CopiesBytes(FormsOf(task)[0]), 0U);
+    EXPECT_EQ(FormsOf(task, false)[0].inner.problem, task.problem);
+    EXPECT_EQ(CopiesBytes(FormsOf(task, false)[0]), 0U);
   }
 }
 
@@ -60,14 +67,41 @@ TEST(FormsOf, StridesOfDimsOfOneDoNotCount) {
   task.problem.x_strides[0] = 12345;
   task.problem.y_strides[0] = 0;
   EXPECT_EQ(Summary(task), (Forms{{"", {}}}));
-  EXPECT_EQ(FormsOf(task)[0].inner.problem.x_strides, x_strides);
+  EXPECT_EQ(FormsOf(task, false)[0].inner.problem.x_strides, x_strides);
+}
+
+/// A filter of 1x1 lies in both layouts: an engine that is told the other one converts all tensors.
+TEST(FormsOf, AFilterOfOneTapGoesWithTheOthers) {
+  for (const bool channels_last : {false, true}) {
+    Task task = Dense(Primitive::kBackwardFilter, channels_last);
+    for (int i = 0; i < 2; ++i) {
+      task.problem.axes[i].w = 1;
+      task.problem.axes[i].x = 4;
+    }
+    const auto strides = [&](Operand operand, bool last) {
+      const Dims dims = DimsOf(task.problem, operand);
+      return last ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
+    };
+    for (const bool filter_last : {false, true}) {
+      for (const Operand operand : {kX, kY}) {
+        StridesOf(task.problem, operand) = strides(operand, channels_last);
+      }
+      task.problem.w_strides = strides(kW, filter_last);
+      EXPECT_EQ(Summary(task), (Forms{{"", {}}}));
+      EXPECT_EQ(FormsOf(task, false)[0].inner.problem.w_strides, strides(kW, channels_last));
+      // In either layout it is not copied.
+      const Form detour = FormsOf(task, false)[1];
+      EXPECT_EQ(detour.copied, (Copied{true, false, true})) << detour.name;
+      EXPECT_EQ(detour.inner.problem.w_strides, strides(kW, !channels_last));
+    }
+  }
 }
 
 TEST(FormsOf, MisalignedOperandsMustBeCopied) {
   Task task = Dense(Primitive::kBackwardData, /*channels_last=*/true);
   task.alignment[kW] = 4;
   EXPECT_EQ(Summary(task), (Forms{{"packed ", {false, true, false}}}));
-  const Form packed = FormsOf(task)[0];
+  const Form packed = FormsOf(task, false)[0];
   EXPECT_EQ(packed.inner.alignment[kW], 16);
   EXPECT_EQ(packed.inner.problem.w_strides, task.problem.w_strides);
   // 4 * 8 * 3 * 3 floats, rounded up to 256 bytes.
@@ -79,7 +113,7 @@ TEST(FormsOf, ZeroStridesMustBeCopied) {
   task.problem.y_strides = {0, 1, 0, 0};
   EXPECT_EQ(Summary(task), (Forms{{"packed ", {false, false, true}}}));
   const Dims y = DimsOf(task.problem, kY);
-  const Strides strides = FormsOf(task)[0].inner.problem.y_strides;
+  const Strides strides = FormsOf(task, false)[0].inner.problem.y_strides;
   EXPECT_TRUE(strides == ContiguousStrides(y) || strides == ChannelsLastStrides(y));
 }
 
@@ -91,9 +125,9 @@ TEST(FormsOf, OddStridesMayBeCopied) {
       task.problem.x_strides[i] *= 2;
     }
     EXPECT_EQ(Summary(task), (Forms{{"", {}}, {"packed ", {true, false, false}}}));
-    EXPECT_EQ(FormsOf(task)[0].inner.problem.x_strides, task.problem.x_strides);
+    EXPECT_EQ(FormsOf(task, false)[0].inner.problem.x_strides, task.problem.x_strides);
     // The copy has the layout that the strides are nearest to.
-    EXPECT_EQ(FormsOf(task)[1].inner.problem.x_strides, dense);
+    EXPECT_EQ(FormsOf(task, false)[1].inner.problem.x_strides, dense);
   }
 }
 
@@ -104,12 +138,87 @@ TEST(FormsOf, ACopiedResultIsAddedToInItsCopy) {
       Task task = Dense(primitive);
       task.accumulate = true;
       task.alignment.at(odd) = 4;
-      const std::vector<Form> forms = FormsOf(task);
-      ASSERT_EQ(forms.size(), 1U);
+      const std::vector<Form> forms = FormsOf(task, false);
+      ASSERT_FALSE(forms.empty());
+      EXPECT_EQ(forms[0].name, "packed ");
       EXPECT_TRUE(forms[0].inner.accumulate);
       EXPECT_TRUE(forms[0].copied.at(odd));
     }
   }
+}
+
+TEST(FormsOf, TheOtherLayoutIsADetour) {
+  EXPECT_EQ(Detours(Dense(Primitive::kForward)), (Forms{{"nhwc ", kAllCopied}}));
+  EXPECT_EQ(Detours(Dense(Primitive::kForward, true)), (Forms{{"nchw ", kAllCopied}}));
+  Task half = Dense(Primitive::kForward);
+  half.problem.type = DataType::kMLFloat16;
+  half.problem.y_channels = 16;
+  for (const Operand operand : {kX, kW, kY}) {
+    StridesOf(half.problem, operand) = ContiguousStrides(DimsOf(half.problem, operand));
+  }
+  EXPECT_EQ(Detours(half), (Forms{{"nhwc ", kAllCopied}}));
+  for (const Operand operand : {kX, kW, kY}) {
+    StridesOf(half.problem, operand) = ChannelsLastStrides(DimsOf(half.problem, operand));
+  }
+  EXPECT_EQ(Detours(half), Forms());
+}
+
+TEST(FormsOf, WhatIsLaidOutAlikeIsNotCopiedForADetour) {
+  Task task = Dense(Primitive::kBackwardFilter);
+  task.problem.y_strides = ChannelsLastStrides(DimsOf(task.problem, kY));
+  EXPECT_EQ(
+      Detours(task), (Forms{{"nhwc ", {true, true, false}}, {"nchw ", {false, false, true}}}));
+}
+
+TEST(FormsOf, TensorCoresWantMultiplesOfChannels) {
+  Task task = Dense(Primitive::kForward, true);
+  task.problem.type = DataType::kBFloat16;
+  EXPECT_EQ(Detours(task), (Forms{{"padded8 ", {false, true, true}}}));
+  task.problem.x_channels = 3;
+  for (const Operand operand : {kX, kW, kY}) {
+    StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
+  }
+  EXPECT_EQ(Detours(task), (Forms{{"padded4 ", {true, true, false}}, {"padded8 ", kAllCopied}}));
+  const Form padded = FormsOf(task, false)[0];
+  EXPECT_EQ(padded.name, "padded4 ");
+  EXPECT_EQ(DimsOf(padded.inner.problem, kX), (Dims{2, 4, 6, 6}));
+  EXPECT_EQ(DimsOf(padded.inner.problem, kW), (Dims{4, 4, 3, 3}));
+  EXPECT_EQ(padded.inner.problem.x_strides, ChannelsLastStrides(Dims{2, 4, 6, 6}));
+  // Strict float uses none, and groups cannot be padded at their ends.
+  task.problem.type = DataType::kFloat;
+  EXPECT_EQ(Detours(task), (Forms{{"nchw ", kAllCopied}}));
+  EXPECT_EQ(Detours(task, true), (Forms{{"padded4 ", {true, true, false}}, {"nchw ", kAllCopied}}));
+  task.problem.group = 2;
+  EXPECT_EQ(Detours(task, true), (Forms{{"nchw ", kAllCopied}}));
+}
+
+TEST(FormsOf, SingleTapsBySteps) {
+  Task task = Dense(Primitive::kBackwardData);
+  for (int i = 0; i < 2; ++i) {
+    Axis& axis = task.problem.axes[i];
+    axis.w = 1;
+    axis.stride = 2;
+    axis.y = 3;
+  }
+  for (const Operand operand : {kX, kW, kY}) {
+    StridesOf(task.problem, operand) = ContiguousStrides(DimsOf(task.problem, operand));
+  }
+  EXPECT_EQ(
+      Detours(task),
+      (Forms{{"subsampled ", {true, false, false}}, {"nhwc ", {true, false, true}}}));
+  const Form form = FormsOf(task, false)[1];
+  EXPECT_EQ(DimsOf(form.inner.problem, kX), (Dims{2, 8, 3, 3}));
+  EXPECT_EQ(form.inner.problem.axes[0].stride, 1);
+  // A pad puts taps between the positions that are copied.
+  task.problem.axes[0].pad_begin = 1;
+  EXPECT_EQ(Detours(task), (Forms{{"nhwc ", {true, false, true}}}));
+}
+
+TEST(FormsOf, DepthwiseHasNoDetours) {
+  Task task = Dense(Primitive::kBackwardData);
+  task.problem.group = 8;
+  task.problem.y_channels = 8;
+  EXPECT_EQ(Detours(task), Forms());
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ TEST_F(CudaErrors, EmptiedListSaysWhatEmptiedIt) {
   const std::array<void*, conv::kOperands> operands = {
       call.outputs[0]->GpuRef().data, const_cast<void*>(w.data), const_cast<void*>(dy.data)};
   for (const SearchMode mode : kAllModes) {
-    conv::ConvSearchSpace space(device(), nullptr, task, operands, false);
+    conv::ConvSearchSpace space(device(), nullptr, task, operands, {});
     WithoutOwn without(space);
     internal::SearchPolicy policy;
     policy.mode = mode;

@@ -73,12 +73,13 @@ inline PrimitiveCall MakeCall(
   return call;
 }
 
-/// Runs the algorithm and compares its result with the op's on the CPU.
+/// Runs the algorithm and compares its result with the op's on the CPU, to OpCall's tolerance.
 inline void RunAndCompare(
     ConvAlgorithms& algorithms,
     const PrimitiveCall& call,
     const Context& context,
-    const std::string& name) {
+    const std::string& name,
+    double tolerance = 0) {
   call.op.ResetOutputs();
   std::vector<ConvAttempt> attempts;
   const Result<std::string> ran = algorithms.Run({name}, &attempts);
@@ -86,7 +87,7 @@ inline void RunAndCompare(
   EXPECT_EQ(*ran, name);
   EXPECT_TRUE(attempts.empty());
   ASSERT_TRUE(Synchronize(context).ok());
-  call.op.ExpectResults(name);
+  call.op.ExpectResults(name, tolerance);
 }
 
 }  // namespace gradsmith::cuda

@@ -269,13 +269,14 @@ class TensorOpsTest : public testing::Test {
     for (std::size_t i = 0; i < terms.size(); ++i) {
       expected[ChannelOf(from->dims(), i)] += terms[i];
     }
-    const std::size_t size = SumChannelsWorkspace(device(), from->Ref());
+    const std::size_t size = PlanSums(from->Ref()).workspace;
     // A guard behind the workspace, and garbage in it.
     DeviceMemory workspace(stream(), size + kGuard);
     workspace.CopyIn(std::vector<std::byte>(size + kGuard, std::byte{0xFF}));
     TensorRef ref = sums.Ref();
     ref.accumulate = accumulate;
-    support::Require(SumChannels(device(), stream().get(), from->Ref(), ref, workspace.data()));
+    support::Require(
+        SumChannels(stream().get(), PlanSums(from->Ref()), from->Ref(), ref, workspace.data()));
     sums.ExpectValues(expected);
     const std::vector<std::byte> after = workspace.CopyOut();
     EXPECT_TRUE(std::all_of(
@@ -446,7 +447,7 @@ TEST_F(TensorOpsTest, SumsChannelsOfDenseTensors) {
       for (const Placement& layout : {Contiguous(dims), ChannelsLast(dims)}) {
         for (const std::int64_t shift : {0, 1}) {
           Tensor from = Make(type, dims, {layout.strides, shift});
-          ++(SumChannelsWorkspace(device(), from.Ref()) == 0 ? in_one_launch : in_two);
+          ++(PlanSums(from.Ref()).workspace == 0 ? in_one_launch : in_two);
           CheckSums(&from, {{1 + shift}, shift}, random.Chance(0.5), &random);
         }
       }
@@ -490,9 +491,9 @@ TEST_F(TensorOpsTest, SumsHaveTheSameBitsWhereverTheTensorLies) {
           Tensor from = Make(type, dims, {layout.strides, shift});
           from.Fill(values);
           Tensor sums = Make(type, {dims[1]}, {{1}, 0});
-          DeviceMemory workspace(stream(), SumChannelsWorkspace(device(), from.Ref()));
-          support::Require(
-              SumChannels(device(), stream().get(), from.Ref(), sums.Ref(), workspace.data()));
+          DeviceMemory workspace(stream(), PlanSums(from.Ref()).workspace);
+          support::Require(SumChannels(
+              stream().get(), PlanSums(from.Ref()), from.Ref(), sums.Ref(), workspace.data()));
           const std::vector<std::byte> bytes = sums.Bytes();
           if (first.empty()) {
             first = bytes;
@@ -519,9 +520,9 @@ TEST_F(TensorOpsTest, SumsOfManyTermsStayPrecise) {
         expected[ChannelOf(dims, i)] += rounded[i];
       }
       Tensor sums = Make(type, {3}, {{1}, 0});
-      DeviceMemory workspace(stream(), SumChannelsWorkspace(device(), from.Ref()));
-      support::Require(
-          SumChannels(device(), stream().get(), from.Ref(), sums.Ref(), workspace.data()));
+      DeviceMemory workspace(stream(), PlanSums(from.Ref()).workspace);
+      support::Require(SumChannels(
+          stream().get(), PlanSums(from.Ref()), from.Ref(), sums.Ref(), workspace.data()));
       const std::vector<std::byte> bytes = sums.Bytes();
       for (int channel = 0; channel < 3; ++channel) {
         const double sum = support::Decode(type, &bytes[256 + channel * SizeOf(type)]);

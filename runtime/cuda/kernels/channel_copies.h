@@ -1,0 +1,26 @@
+#ifndef GRADSMITH_CUDA_KERNELS_CHANNEL_COPIES_H_
+#define GRADSMITH_CUDA_KERNELS_CHANNEL_COPIES_H_
+
+#include <cstdint>
+
+/// What channel_copies.cc passes to its kernels, by value.
+namespace gradsmith::cuda {
+
+inline constexpr int kChannelThreads = 256;
+
+/// Channels of a vector where a thread moves positions' channels: 8 bytes or 16.
+inline constexpr int kChannelsAtOnce = 4;
+/// Positions that a thread moves where it can.
+inline constexpr int kPositionsAtOnce = 4;
+
+/// ChannelCopy: dense tensors of `images` times `positions`, with different numbers of channels.
+struct ChannelCopy {
+  std::int64_t images = 0;
+  std::int64_t positions = 0;
+  int from_channels = 0;
+  int to_channels = 0;
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_CUDA_KERNELS_CHANNEL_COPIES_H_
