@@ -77,12 +77,13 @@ def wheel(builder: Path) -> Path:
     wheels = FOLDER / f"wheels-{sys.version_info.minor}"
     shutil.rmtree(wheels, ignore_errors=True)
     LOG.unlink(missing_ok=True)
-    command = [builder, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation", "--quiet", "--log", LOG]
+    command: list[str | Path] = [builder, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation"]
+    command += ["--quiet", "--log", LOG, "--wheel-dir", wheels]
     options = [f"build-dir={FOLDER}/build-{sys.version_info.minor}", "cmake.define.GRADSMITH_CUDA=ON"]
     options += ["cmake.define.GRADSMITH_CUDA_ARCHITECTURES=90-real"]
     if ccache := shutil.which("ccache"):
         options += [f"cmake.define.CMAKE_CXX_COMPILER_LAUNCHER={ccache}"]
-    run(*command, "--wheel-dir", wheels, *[word for option in options for word in ("-C", option)])
+    run(*command, *[word for option in options for word in ("-C", option)])
     (built,) = wheels.glob("*.whl")
     return built
 
