@@ -39,7 +39,8 @@ macro(gradsmith_find_cuda result)
   endif()
 endmacro()
 
-# Finds cuDNN 9: where GRADSMITH_CUDNN_ROOT says, beside the toolkit, in the system, or in pip's package.
+# Finds cuDNN 9: where GRADSMITH_CUDNN_ROOT says, beside the toolkit, in the system, or in pip's package. That comes
+# first for a wheel, which loads it first as well.
 function(_gradsmith_find_cudnn missing)
   if(GRADSMITH_CUDNN_ROOT)
     set(roots "${GRADSMITH_CUDNN_ROOT}")
@@ -53,7 +54,11 @@ function(_gradsmith_find_cudnn missing)
         OUTPUT_VARIABLE pip_root
         OUTPUT_STRIP_TRAILING_WHITESPACE
         ERROR_QUIET)
-      list(APPEND roots ${pip_root})
+      if(SKBUILD)
+        list(PREPEND roots ${pip_root})
+      else()
+        list(APPEND roots ${pip_root})
+      endif()
     endif()
     set(only "")
   endif()

@@ -45,6 +45,11 @@ class Context:
     search_budget_seconds: float = 10.0
     """For "benchmark": after so many seconds no further kernel is tried on a problem."""
 
+    cache: str | os.PathLike[str] | None = None
+    """The file in which choices of kernels are kept across processes; "off": kept for this process alone. Contexts of
+    one file share its choices. None: what the environment variable GRADSMITH_CACHE says, otherwise a file in the
+    user's cache folder."""
+
     threads: int = 0
     """How many threads the CPU may use, the caller's among them; 0: one for each processor."""
 
@@ -57,7 +62,12 @@ class Context:
         object.__setattr__(self, "policies", _core.Policies(**self._options(), is_preparing=False))
 
     def _options(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+        options = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+        return {**options, "cache": self.cache_name()}
+
+    def cache_name(self) -> str | None:
+        """The cache as text; None where it is that of the environment."""
+        return None if self.cache is None else os.fspath(self.cache)
 
     def preparing(self) -> Context:
         """A context whose calls do everything but the work: they choose and build kernels."""

@@ -1,7 +1,12 @@
 """What is remembered of the kernels that were chosen on GPUs, for this process and, in a file, for later ones.
 
 The environment variable GRADSMITH_CACHE names the file, or is "off"; otherwise it is gradsmith/decisions.txt in the
-user's cache folder.
+user's cache folder. A context may name another as its `cache`, of which these functions then are::
+
+    >>> import gradsmith
+    >>> with gradsmith.policy(cache="off"):
+    ...     gradsmith.cache.path()
+    ''
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ import os
 from dataclasses import dataclass
 
 from gradsmith import _core
+from gradsmith._policy import current
 
 __all__ = ["Choice", "choices", "clear", "export", "load", "path"]
 
@@ -31,25 +37,25 @@ class Choice:
 
 def path() -> str:
     """The file's path; empty where nothing is kept across processes."""
-    told: str = _core.cache_file()
+    told: str = _core.cache_file(current().cache_name())
     return told
 
 
 def choices() -> list[Choice]:
     """What is remembered, the last used first."""
-    return [Choice(*choice) for choice in _core.cached_choices()]
+    return [Choice(*choice) for choice in _core.cached_choices(current().cache_name())]
 
 
 def clear() -> None:
     """Forgets all choices, those in the file as well."""
-    _core.clear_cache()
+    _core.clear_cache(current().cache_name())
 
 
 def export(file: str | os.PathLike[str]) -> None:
     """Writes all choices to a file that `load` reads, here or on a machine with the same GPU and cuDNN."""
-    _core.export_cache(os.fspath(file))
+    _core.export_cache(os.fspath(file), current().cache_name())
 
 
 def load(file: str | os.PathLike[str]) -> None:
     """Takes over what `export` wrote."""
-    _core.import_cache(os.fspath(file))
+    _core.import_cache(os.fspath(file), current().cache_name())

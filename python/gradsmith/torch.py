@@ -8,7 +8,8 @@ differentiated by that::
     Y = gradsmith.torch.conv_transpose(X, W, strides=(2, 2)).Y
     Y.sum().backward()
 
-Only the gradients that are needed are computed. A backward pass is made under the policies of its forward pass.
+Gradient operators are differentiated in turn, by the formulas of `_double_backward`. Only the gradients that are needed
+are computed. A backward pass is made under the policies of its forward pass.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import torch
 
 import gradsmith
 from gradsmith import _core
+from gradsmith._double_backward import ASSUMED, FORMULAS, Call
 from gradsmith._ops import FUNCTIONS, TORCH_SCHEMAS
 from gradsmith._policy import current
 from gradsmith._table import Operator, ops
@@ -49,8 +51,11 @@ class _Registration:
             f"gradsmith::{op.function}", self._run, mutates_args=(), schema=TORCH_SCHEMAS[op.name]
         )
         self.torch_op.register_fake(self._fake)
+        self._family = op.kernel.partition("::")[0]
         if gradient is not None:
             self.torch_op.register_autograd(self._backward, setup_context=self._remember)
+        elif op.gradient_of and self._family in FORMULAS:
+            self.torch_op.register_autograd(self._double_backward, setup_context=self._remember_all)
 
     def _run(self, *inputs: Any, outputs: Sequence[str] | None = None, **attributes: Any) -> Any:
         # What records gradients is the layer above this one.
@@ -105,20 +110,53 @@ class _Registration:
         assert self.gradient is not None
         of_outputs = dict(zip(self.outputs, gradients, strict=True))
         of_inputs = {tensor.gradient_of: tensor.name for tensor in self.gradient.outputs}
-        needed = [
-            of_inputs[tensor.name]
-            for tensor, is_needed in zip(self.op.inputs, ctx.needs_input_grad, strict=False)
-            if is_needed and tensor.name in of_inputs
-        ]
+        asked = self._needed(ctx)
+        needed = [of_inputs[one.name] for one in self.op.inputs if one.name in asked and one.name in of_inputs]
         saved = iter(ctx.saved_tensors)
         inputs = [
             of_outputs[tensor.gradient_of] if tensor.gradient_of else next(saved) for tensor in self.gradient.inputs
         ]
         with ctx.policies:
-            made = getattr(torch.ops.gradsmith, self.gradient.function)(*inputs, **ctx.attributes, outputs=needed)
+            made = self._torch_function(self.gradient.name)(*inputs, **ctx.attributes, outputs=needed)
         by_name = dict(zip(needed, made, strict=True))
         names = [tensor.name for tensor in self.op.inputs[: len(ctx.needs_input_grad)]]
         return tuple(by_name.get(of_inputs.get(name, "")) for name in names)
+
+    def _remember_all(self, ctx: Any, inputs: Any, keyword_only_inputs: dict[str, Any], output: Any) -> None:
+        needed = self._needed(ctx)
+        for name in ASSUMED.get(self._family, ()):
+            if name in needed:
+                raise ValueError(
+                    f"{self.op.name}: {name} requires a gradient and has none of its own: it is taken to be that of X, "
+                    f"whose gradient accounts for it. Give {name}.detach()"
+                )
+        ctx.save_for_backward(*inputs)
+        ctx.attributes = {name: keyword_only_inputs[name] for name in self.op.attributes}
+        ctx.outputs = keyword_only_inputs["outputs"]
+        ctx.policies = current()
+        ctx.set_materialize_grads(False)
+
+    def _double_backward(self, ctx: Any, gradients: Sequence[Any]) -> Any:
+        call = Call(
+            forward=self._torch_function(self.op.gradient_of),
+            gradient=self._torch_function(self.op.name),
+            attributes=ctx.attributes,
+            inputs=dict(zip((tensor.name for tensor in self.op.inputs), ctx.saved_tensors, strict=True)),
+            given={name: one for name, one in zip(ctx.outputs, gradients, strict=True) if one is not None},
+            needed=self._needed(ctx),
+        )
+        with ctx.policies:
+            made = FORMULAS[self._family](call)
+        return tuple(made.get(tensor.name) for tensor in self.op.inputs)
+
+    def _needed(self, ctx: Any) -> set[str]:
+        """The inputs whose gradients are asked for."""
+        flags = zip(self.op.inputs, ctx.needs_input_grad, strict=False)
+        return {tensor.name for tensor, is_needed in flags if is_needed}
+
+    @staticmethod
+    def _torch_function(op: str) -> Any:
+        return getattr(torch.ops.gradsmith, FUNCTIONS[op].__name__)
 
 
 def _is_channels_last(tensor: Any) -> bool:

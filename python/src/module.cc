@@ -57,6 +57,7 @@ void InitPolicies(
     std::optional<std::size_t> workspace_limit,
     const std::optional<std::string>& search_mode,
     double search_budget_seconds,
+    std::optional<std::string> cache,
     int threads,
     nb::object on_search_progress,
     bool is_preparing) {
@@ -66,6 +67,7 @@ void InitPolicies(
   options.workspace_limit = workspace_limit.value_or(kNoLimit);
   options.search_mode = ParseMode(search_mode);
   options.search_budget_seconds = search_budget_seconds;
+  options.cache = std::move(cache);
   options.threads = threads;
   if (!on_search_progress.is_none()) {
     options.on_search_progress =
@@ -81,7 +83,7 @@ void BindPolicies(nb::module_& module) {
       .def(
           "__init__", &InitPolicies, nb::kw_only(), nb::arg("deterministic").none(),
           nb::arg("allow_tf32"), nb::arg("workspace_limit").none(), nb::arg("search_mode").none(),
-          nb::arg("search_budget_seconds"), nb::arg("threads"),
+          nb::arg("search_budget_seconds"), nb::arg("cache").none(), nb::arg("threads"),
           nb::arg("on_search_progress").none(), nb::arg("is_preparing"));
   module.def("abandon_threads", &Policies::AbandonThreads);
 }

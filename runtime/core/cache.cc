@@ -1,6 +1,7 @@
 #include "gradsmith/cache.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -14,9 +15,9 @@ using internal::DecisionCache;
 using internal::DecisionFile;
 using internal::StoredDecision;
 
-std::vector<CachedChoice> CachedChoices() {
+std::vector<CachedChoice> CachedChoices(const std::optional<std::string>& cache) {
   std::vector<CachedChoice> choices;
-  for (const StoredDecision& stored : DecisionCache::OfProcess().Entries()) {
+  for (const StoredDecision& stored : DecisionCache::Named(cache).Entries()) {
     choices.push_back(
         {.problem = stored.problem,
          .kernel = stored.decision.id,
@@ -27,19 +28,19 @@ std::vector<CachedChoice> CachedChoices() {
   return choices;
 }
 
-std::string CacheFile() {
-  return DecisionCache::OfProcess().path();
+std::string CacheFile(const std::optional<std::string>& cache) {
+  return DecisionCache::Named(cache).path();
 }
 
-Status ClearCache() {
-  return DecisionCache::OfProcess().Clear();
+Status ClearCache(const std::optional<std::string>& cache) {
+  return DecisionCache::Named(cache).Clear();
 }
 
-Status ExportCache(const std::string& path) {
-  return DecisionFile(path).Replace(DecisionCache::OfProcess().Entries());
+Status ExportCache(const std::string& path, const std::optional<std::string>& cache) {
+  return DecisionFile(path).Replace(DecisionCache::Named(cache).Entries());
 }
 
-Status ImportCache(const std::string& path) {
+Status ImportCache(const std::string& path, const std::optional<std::string>& cache) {
   if (std::error_code error; !std::filesystem::exists(path, error)) {
     error = error ? error : std::make_error_code(std::errc::no_such_file_or_directory);
     return InvalidArgument("cannot read " + path + ": " + error.message());
@@ -49,7 +50,7 @@ Status ImportCache(const std::string& path) {
   if (!warnings.empty()) {
     return InvalidArgument(warnings.front() + "; nothing is taken over");
   }
-  DecisionCache::OfProcess().Add(decisions);
+  DecisionCache::Named(cache).Add(decisions);
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <thread>
 
+#include "core/decision_cache.h"
 #include "core/device_backend.h"
 #include "core/thread_pool.h"
 
@@ -59,6 +60,7 @@ Context::Context(const ContextOptions& options) {
   }
   if (options.device.backend == Backend::kCuda) {
     state.arena = internal::MakeWorkspaceArena(options);
+    state.decisions = &internal::DecisionCache::Named(options.cache);
   }
   state_ = std::make_shared<const State>(std::move(state));
 }

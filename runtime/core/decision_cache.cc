@@ -2,10 +2,13 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,19 +25,25 @@ std::string Environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::unique_ptr<DecisionFile> FileOfUser() {
+constexpr const char* kOff = "off";
+
+/// The file that is meant where none is named.
+std::string FileOfUser() {
   if (std::string given = Environment("GRADSMITH_CACHE"); !given.empty()) {
-    return given == "off" ? nullptr : std::make_unique<DecisionFile>(std::move(given));
+    return given;
   }
-  std::string folder = Environment("XDG_CACHE_HOME");
-  if (folder.empty()) {
-    const std::string home = Environment("HOME");
-    if (home.empty()) {
-      return nullptr;
-    }
-    folder = home + "/.cache";
+  if (const std::string folder = Environment("XDG_CACHE_HOME"); !folder.empty()) {
+    return folder + "/gradsmith/decisions.txt";
   }
-  return std::make_unique<DecisionFile>(folder + "/gradsmith/decisions.txt");
+  const std::string home = Environment("HOME");
+  return home.empty() ? kOff : home + "/.cache/gradsmith/decisions.txt";
+}
+
+/// The file, wherever the process goes.
+std::filesystem::path Absolute(const std::string& file) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(file, error);
+  return error ? std::filesystem::path(file) : absolute;
 }
 
 bool Serves(const Decision& decision, SearchMode mode) {
@@ -46,10 +55,29 @@ bool Serves(const Decision& decision, SearchMode mode) {
 DecisionCache::DecisionCache(std::unique_ptr<DecisionFile> file)
     : file_(std::move(file)), entries_(kCapacity) {}
 
-DecisionCache& DecisionCache::OfProcess() {
+DecisionCache& DecisionCache::Named(const std::optional<std::string>& file) {
   // Never destroyed: threads may still call while the program ends.
-  static auto& cache = *new DecisionCache(FileOfUser());
-  return cache;
+  struct Caches {
+    std::mutex mutex;
+    std::map<std::string, std::unique_ptr<DecisionCache>> by_file;
+  };
+  static auto& caches = *new Caches();
+  static const auto& of_user = *new std::string(FileOfUser());
+  const std::string& name = file && !file->empty() ? *file : of_user;
+  const bool is_off = name == kOff;
+  const std::filesystem::path path = is_off ? std::filesystem::path(name) : Absolute(name);
+  const std::scoped_lock lock(caches.mutex);
+  std::unique_ptr<DecisionCache>& cache = caches.by_file[path.lexically_normal().string()];
+  if (cache == nullptr) {
+    cache = std::make_unique<DecisionCache>(
+        is_off ? nullptr : std::make_unique<DecisionFile>(path.string()));
+  }
+  return *cache;
+}
+
+std::uint64_t DecisionCache::NextGeneration() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
 }
 
 void DecisionCache::Load() {
@@ -128,7 +156,7 @@ void DecisionCache::Store(
   {
     const std::scoped_lock lock(mutex_);
     if (entries_.Find(key) != nullptr) {
-      ++generation_;
+      generation_ = NextGeneration();
     }
     entries_.Insert(key, {decision, problem});
   }
@@ -145,7 +173,7 @@ void DecisionCache::Store(
 void DecisionCache::Forget(const ProblemKey& key) {
   const std::scoped_lock lock(mutex_);
   entries_.Erase(key);
-  ++generation_;
+  generation_ = NextGeneration();
 }
 
 std::vector<StoredDecision> DecisionCache::Entries() {
@@ -168,7 +196,7 @@ Status DecisionCache::Clear() {
   std::call_once(loaded_, [] {});  // what the file holds is not wanted any more
   const std::scoped_lock lock(mutex_);
   entries_.Clear();
-  ++generation_;
+  generation_ = NextGeneration();
   return file_ == nullptr ? Status() : file_->Replace({});
 }
 

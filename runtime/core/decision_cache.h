@@ -28,9 +28,10 @@ class DecisionCache {
   /// `file` is null where nothing is kept across processes.
   explicit DecisionCache(std::unique_ptr<DecisionFile> file);
 
-  /// OfProcess is the cache that calls use. Its file is that of the environment variable
-  /// GRADSMITH_CACHE ("off": none), otherwise gradsmith/decisions.txt in the user's cache folder.
-  static DecisionCache& OfProcess();
+  /// Named is the one cache of the process for a file ("off": for none), or for what is meant where
+  /// none is named: the file of the environment variable GRADSMITH_CACHE, otherwise
+  /// gradsmith/decisions.txt in the user's cache folder. Calls use that of their context.
+  static DecisionCache& Named(const std::optional<std::string>& file);
 
   using Search = std::function<Result<Selected>()>;
 
@@ -58,7 +59,8 @@ class DecisionCache {
   /// more: see generation.
   Status Clear();
 
-  /// Grows whenever decisions are dropped or replaced: plans from before are stale.
+  /// Grows whenever decisions are dropped or replaced: plans from before are stale. No two caches
+  /// have the same, so that a plan of another cache is stale as well.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
   /// The file's path; empty where there is none.
@@ -69,6 +71,8 @@ class DecisionCache {
     Decision decision;
     std::string problem;
   };
+
+  static std::uint64_t NextGeneration();
 
   /// Reads the file once. Whoever holds the mutex must not call it: warnings are given.
   void Load();
@@ -81,7 +85,7 @@ class DecisionCache {
   std::condition_variable searched_;
   LruMap<ProblemKey, Entry, ProblemKeyHash> entries_;
   std::unordered_set<ProblemKey, ProblemKeyHash> searching_;
-  std::atomic<std::uint64_t> generation_ = 0;
+  std::atomic<std::uint64_t> generation_ = NextGeneration();
   std::atomic<bool> cannot_write_ = false;
 };
 

@@ -36,8 +36,9 @@ std::size_t LimitBucket(std::size_t limit) {
 
 /// Whether the plan is still the one to take. Decisions have changed since where the generation
 /// has; a plan whose own has not is kept, as building it anew may take seconds.
-bool Serves(const ProblemKey& key, SearchMode mode, ReadyPlan* ready) {
-  DecisionCache& cache = DecisionCache::OfProcess();
+bool Serves(const Context& context, const ProblemKey& key, ReadyPlan* ready) {
+  DecisionCache& cache = *context.decisions();
+  const SearchMode mode = context.search_mode();
   const std::uint64_t generation = cache.generation();
   if (ready->generation != generation) {
     const std::optional<Decision> decision = cache.Find(key, mode);
@@ -63,7 +64,11 @@ std::string PolicyText(const Context& context, DataType type) {
 }
 
 /// A plan for a decision; where it cannot be built any more the decision is forgotten.
-std::unique_ptr<Plan> Rebuild(const ProblemKey& key, const Decision& decision, SearchSpace& space) {
+std::unique_ptr<Plan> Rebuild(
+    const Context& context,
+    const ProblemKey& key,
+    const Decision& decision,
+    SearchSpace& space) {
   Result<std::unique_ptr<Plan>> plan = space.Build(decision.id);
   if (plan.ok()) {
     return std::move(*plan);
@@ -71,7 +76,7 @@ std::unique_ptr<Plan> Rebuild(const ProblemKey& key, const Decision& decision, S
   internal::Warn(
       space.Describe() + ": the remembered kernel " + decision.id +
       " is not used: " + plan.status().message());
-  DecisionCache::OfProcess().Forget(key);
+  context.decisions()->Forget(key);
   return nullptr;
 }
 
@@ -84,7 +89,7 @@ Status NoSearch(const SearchSpace& space) {
 
 Result<ReadyPlan>
 MakeReady(const Context& context, DataType type, const ProblemKey& key, const SpaceMaker& maker) {
-  DecisionCache& cache = DecisionCache::OfProcess();
+  DecisionCache& cache = *context.decisions();
   const SearchMode mode = context.search_mode();
   const std::unique_ptr<SearchSpace> space = maker.Make();
   const bool capturing = IsCapturing(static_cast<CUstream>(context.options().stream));
@@ -111,7 +116,8 @@ MakeReady(const Context& context, DataType type, const ProblemKey& key, const Sp
     }
     ready.mode = decision->mode;
     ready.id = decision->id;
-    ready.plan = searched != nullptr ? std::move(searched) : Rebuild(key, *decision, *space);
+    ready.plan =
+        searched != nullptr ? std::move(searched) : Rebuild(context, key, *decision, *space);
     if (ready.plan != nullptr) {
       return ready;
     }
@@ -169,7 +175,7 @@ Result<Plan*> FindPlan(
     const SpaceMaker& maker) {
   ThreadState& state = ThreadState::OfThisThread(device);
   ReadyPlan* ready = state.plans().Find(key);
-  if (ready == nullptr || !Serves(key, context.search_mode(), ready)) {
+  if (ready == nullptr || !Serves(context, key, ready)) {
     Result<ReadyPlan> made = MakeReady(context, type, key, maker);
     if (!made.ok()) {
       return made.status();

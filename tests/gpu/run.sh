@@ -36,7 +36,7 @@ run generated.cuda $build/tests/gradsmith_generated_tests --backend=cuda --gtest
 # The Python package, where there is nanobind; what a test needs and is not there makes it skip.
 if [ -d $build/python ]; then
   export PYTHONPATH=$PWD/$build/python
-  run python.gpu python3 -m pytest tests/python -m gpu -rs
+  run python.gpu env GRADSMITH_TEST_PROBLEMS=250 python3 -m pytest tests/python -m gpu -rs
   run python.calls python3 -m pytest tests/python -m 'not gpu' -rs
   run python.cost python3 bench/call_cost.py cuda
 fi

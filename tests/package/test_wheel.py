@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -65,10 +66,40 @@ def test_it_is_stable_where_it_can_be(wheel: Path) -> None:
     assert tag in wheel.name
 
 
+def clean_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+
+
+def later_python() -> str | None:
+    """A Python of a later version than this one."""
+    for minor in range(sys.version_info.minor + 1, sys.version_info.minor + 9):
+        found = shutil.which(f"python3.{minor}")
+        if found and subprocess.run([found, "-c", "import venv"], check=False, capture_output=True).returncode == 0:
+            return found
+    return None
+
+
+def test_a_stable_one_serves_later_versions(wheel: Path, tmp_path: Path) -> None:
+    if "abi3" not in wheel.name:
+        pytest.skip("a wheel that is built with Python 3.11 serves 3.11")
+    later = later_python()
+    if later is None:
+        pytest.skip("there is no later version of Python here")
+    environment = clean_environment()
+    subprocess.run([later, "-m", "venv", str(tmp_path / "venv")], check=True, env=environment)
+    python = str(tmp_path / "venv/bin/python")
+    install = [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
+    subprocess.run(install, check=True, env=environment)
+    told = subprocess.run(
+        [python, "-c", PROGRAM], check=True, env=environment, cwd=tmp_path, text=True, capture_output=True
+    )
+    assert str(tmp_path) in told.stdout
+
+
 def test_it_works_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv/bin/python"
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    environment = clean_environment()
     install = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
     subprocess.run(install, check=True, env=environment)
     result = subprocess.run(

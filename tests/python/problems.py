@@ -1,7 +1,9 @@
-"""A small call of conv_grad whose results are worked out by hand, for tests of all but the arithmetic."""
+"""A small call of conv_grad whose results are worked out by hand, for tests of all but the arithmetic; and how many
+random ones those of the arithmetic take."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,11 @@ DY_DIMS, X_DIMS, W_DIMS = (1, 1, 2, 2), (1, 1, 3, 3), (1, 1, 2, 2)
 DX = np.array([[[[1, 2, 1], [2, 4, 2], [1, 2, 1]]]])
 DW = np.array([[[[8, 12], [20, 24]]]])
 DB = np.array([4])
+
+
+def random_problems(default: int) -> int:
+    """How many random problems a comparison takes: what GRADSMITH_TEST_PROBLEMS says, for longer runs."""
+    return int(os.environ.get("GRADSMITH_TEST_PROBLEMS") or default)
 
 
 def arrays(dtype: Any = "float32") -> tuple[Any, Any, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import gradsmith
 import numpy as np
+import problems
 import pytest
 
 pytest.importorskip("hypothesis")
@@ -23,7 +24,11 @@ jax.config.update("jax_enable_x64", True)
 lax, jnp = jax.lax, jax.numpy
 
 thorough = settings(
-    max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
+    max_examples=problems.random_problems(200),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+    database=None,
 )
 
 

@@ -1,6 +1,7 @@
 """Every operator on random problems, beside PyTorch's operators in double, on the CPU and on a GPU.
 
-The convolutions' numbers are small integers, so that results must be exact up to the last rounding.
+The convolutions' numbers are small integers, so that results must be exact up to the last rounding. There are a hundred
+problems for each operator and type, or as many as GRADSMITH_TEST_PROBLEMS says.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ import random
 from typing import Any
 
 import gradsmith
+import problems
 import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-PROBLEMS = 100
+PROBLEMS = problems.random_problems(100)
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
-DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+DOUBLE, FLOAT, HALF, BF16 = torch.float64, torch.float32, torch.float16, torch.bfloat16
+DTYPES = [FLOAT, DOUBLE, HALF, BF16]
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 
@@ -80,22 +83,38 @@ def test_conv_transpose(device: str, dtype: Any) -> None:
             equal(got, wanted)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.float64, 1e-10)], ids=str)
-def test_batch_normalization(device: str, dtype: Any, tolerance: float) -> None:
-    choose = random.Random(f"batch_normalization {dtype}")
+# What rounding to a type may bring, relative to the largest number, with what sums and saved statistics add to it.
+TOLERANCES = {DOUBLE: 1e-10, FLOAT: 1e-4, HALF: 2e-2, BF16: 1e-1}
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        (FLOAT, FLOAT, FLOAT),
+        (DOUBLE, DOUBLE, DOUBLE),
+        *[(one, one, one) for one in (HALF, BF16)],
+        *[(one, one, FLOAT) for one in (HALF, BF16)],
+        *[(one, FLOAT, FLOAT) for one in (HALF, BF16)],
+    ],
+    ids=lambda types: " ".join(str(one).removeprefix("torch.") for one in types),
+)
+def test_batch_normalization(device: str, types: tuple[Any, Any, Any]) -> None:
+    choose = random.Random(f"batch_normalization {types}")
+    tolerance = max(TOLERANCES[one] for one in types)
+    epsilon = 0.01 if tolerance < 1e-3 else 0.25
     for _ in range(PROBLEMS):
         n, c = choose.randint(2, 6), choose.randint(1, 6)
-        x = torch.randn(n, c, *each(choose, choose.randint(0, 3), 1, 6), dtype=dtype, device=device)
-        scale, b = (torch.randn(c, dtype=dtype, device=device) for _ in range(2))
-        running = [torch.rand(c, dtype=dtype, device=device) + 0.5 for _ in range(2)]
+        x = torch.randn(n, c, *each(choose, choose.randint(0, 3), 1, 6), device=device).to(types[0])
+        scale, b = (torch.randn(c, device=device).to(types[1]) for _ in range(2))
+        running = [(torch.rand(c, device=device) + 0.5).to(types[2]) for _ in range(2)]
         kept = [one.clone().double() for one in running]
         leaves = [one.clone().double().requires_grad_() for one in (x, scale, b)]
-        y = torch.nn.functional.batch_norm(leaves[0], *kept, *leaves[1:], training=True, momentum=0.1, eps=0.01)
+        y = torch.nn.functional.batch_norm(leaves[0], *kept, *leaves[1:], training=True, momentum=0.1, eps=epsilon)
         dy = torch.randn_like(x)
         gradients = torch.autograd.grad(y, leaves, dy.double())
-        got = gradsmith.batch_normalization(x, scale, b, *running, momentum=0.9, epsilon=0.01)
+        got = gradsmith.batch_normalization(x, scale, b, *running, momentum=0.9, epsilon=epsilon)
         results = gradsmith.batch_normalization_grad(
-            dy, x, scale, got.saved_mean, got.saved_inv_std, epsilon=0.01
+            dy, x, scale, got.saved_mean, got.saved_inv_std, epsilon=epsilon
         )
         expected = [y.detach(), *kept, *gradients]
         for one, wanted in zip([got.Y, got.running_mean, got.running_var, *results], expected, strict=True):

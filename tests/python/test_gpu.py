@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gradsmith
@@ -69,6 +70,34 @@ def test_work_is_on_the_callers_stream() -> None:
     stream.synchronize()
     assert is_early, "the call waited for the stream"
     assert torch.equal(y, gradsmith.conv(x, w).Y)
+
+
+def test_choices_are_kept_where_the_context_says(tmp_path: Path) -> None:
+    """Each cache is searched once, and calls in turn take the plans of their own."""
+    inputs = problem(torch.float32)
+    wanted = expected(*inputs)
+    searched: list[str] = []
+    own, other = (
+        gradsmith.Context(cache=tmp_path / name, on_search_progress=lambda *told, name=name: searched.append(name))
+        for name in ("own.txt", "other.txt")
+    )
+    with gradsmith.policy(cache="off"):
+        before = gradsmith.cache.choices()
+    for _ in range(2):
+        for context in (own, other):
+            check(gradsmith.conv_grad(*inputs, context=context), wanted)
+            with context:
+                assert len(gradsmith.cache.choices()) >= 2
+            assert Path(str(context.cache)).exists()
+    assert set(searched) == {"own.txt", "other.txt"}
+    count = len(searched)
+    for context in (own, other):
+        gradsmith.conv_grad(*inputs, context=context)
+    assert len(searched) == count
+    with gradsmith.policy(cache="off"):
+        assert gradsmith.cache.choices() == before
+        check(gradsmith.conv_grad(*inputs), wanted)
+        assert len(gradsmith.cache.choices()) > len(before)
 
 
 def test_a_call_can_be_captured() -> None:

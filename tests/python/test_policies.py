@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import gradsmith
 import numpy as np
@@ -64,6 +65,22 @@ def test_unknown_policies_and_modes_are_refused() -> None:
         gradsmith.policy(determinstic=True)
     with pytest.raises(ValueError, match="search_mode is 'fast'; expected 'default', 'heuristic' or 'benchmark'"):
         gradsmith.policy(search_mode="fast")
+
+
+def test_the_cache_is_the_contexts(tmp_path: Path) -> None:
+    surrounding = gradsmith.cache.path()
+    with gradsmith.policy(cache=tmp_path / "choices.txt"):
+        assert gradsmith.cache.path() == str(tmp_path / "choices.txt")
+        assert gradsmith.cache.choices() == []
+        with gradsmith.policy(cache="off"):
+            assert gradsmith.cache.path() == ""
+        gradsmith.cache.export(tmp_path / "exported.txt")
+        gradsmith.cache.load(tmp_path / "exported.txt")
+        gradsmith.cache.clear()
+        problems.check(gradsmith.conv_grad(*problems.arrays()))
+    assert gradsmith.cache.path() == surrounding
+    with pytest.raises(TypeError, match="expected str, bytes or os.PathLike object, not bool"):
+        gradsmith.policy(cache=False)
 
 
 def test_a_prepared_call_leaves_its_outputs_alone() -> None:

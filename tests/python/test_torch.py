@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from importlib.util import find_spec
 from typing import Any
 
 import gradsmith
@@ -75,19 +78,22 @@ def test_opcheck_of_forwards(name: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("is_recording", [False, True])
 @pytest.mark.parametrize("outputs", [["dX", "dW", "dB"], ["dB"], ["dB", "dX"]])
-def test_opcheck_of_a_gradient(outputs: list[str], device: str) -> None:
+def test_opcheck_of_a_gradient(outputs: list[str], is_recording: bool, device: str) -> None:
     x, w, b = (one.detach() for one in conv_inputs({}, device))
     y = ours.conv(x, w, b).Y
-    torch.library.opcheck(OPS.conv_grad.default, (y, x, w), {"outputs": outputs})
+    arguments = [one.requires_grad_(is_recording) for one in (y, x, w)]
+    torch.library.opcheck(OPS.conv_grad.default, arguments, {"outputs": outputs})
 
 
-def test_opcheck_of_the_other_gradients() -> None:
+@pytest.mark.parametrize("is_recording", [False, True])
+def test_opcheck_of_the_other_gradients(is_recording: bool) -> None:
     x, w, _ = (one.detach() for one in conv_inputs({}, "cpu", transposed=True))
-    y = ours.conv_transpose(x, w).Y
-    torch.library.opcheck(OPS.conv_transpose_grad.default, (y, x, w), {"outputs": ["dX", "dW", "dB"]})
+    arguments = [one.requires_grad_(is_recording) for one in (ours.conv_transpose(x, w).Y, x, w)]
+    torch.library.opcheck(OPS.conv_transpose_grad.default, arguments, {"outputs": ["dX", "dW", "dB"]})
     x, scale, *_ = (one.detach() for one in batch_norm_inputs("cpu"))
-    arguments = (x, x, scale, scale, scale)
+    arguments = [x.requires_grad_(is_recording), x.flip(0), scale.requires_grad_(is_recording), *[scale.detach()] * 2]
     torch.library.opcheck(OPS.batch_normalization_grad.default, arguments, {"outputs": ["dX", "dBias"]})
 
 
@@ -101,14 +107,27 @@ def test_opcheck_of_channels_last(dims: tuple[int, ...]) -> None:
     torch.library.opcheck(OPS.conv_grad.default, (y, x, w), {"outputs": ["dX", "dW", "dB"]})
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_compile_gives_the_same_gradients(device: str) -> None:
-    def loss(x: Any, w: Any, b: Any) -> Any:
-        return ours.conv(x, w, b, strides=(2, 2)).Y.sin().sum()
+def loss_of_conv(x: Any, w: Any, b: Any) -> Any:
+    return ours.conv(x, w, b, strides=(2, 2)).Y.sin().sum()
 
+
+def loss_of_conv_grad(x: Any, w: Any, b: Any) -> Any:
+    gradients = ours.conv_grad(x[:, :1, :3, :5].repeat(1, 6, 1, 1), x, w)
+    return gradients.dX.sin().sum() + gradients.dW.cos().sum() + (gradients.dB * b).sum()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("loss", [loss_of_conv, loss_of_conv_grad])
+def test_compile_gives_the_same_gradients(loss: Any, backend: str, device: str) -> None:
+    if backend == "inductor" and device == "cpu" and not shutil.which(os.environ.get("CXX", "g++")):
+        pytest.skip("inductor needs a C++ compiler")
+    if backend == "inductor" and device == "cuda" and not find_spec("triton"):
+        pytest.skip("inductor needs triton on a GPU")
     inputs = conv_inputs({}, device)
     expected = torch.autograd.grad(loss(*inputs), inputs)
-    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    torch.compiler.reset()
+    compiled = torch.compile(loss, backend=backend, fullgraph=True)
     for got, wanted in zip(torch.autograd.grad(compiled(*inputs), inputs), expected, strict=True):
         torch.testing.assert_close(got, wanted)
 
@@ -207,3 +226,170 @@ def test_arrays_without_the_exchange_functions_are_read_through_dlpack(monkeypat
     expected = gradsmith.conv_grad(*(one.as_subclass(torch.Tensor) for one in (gradsmith.conv(x, w, b).Y, x, w)))
     for got, wanted in zip(result, expected, strict=True):
         assert torch.equal(got.as_subclass(torch.Tensor), wanted)
+
+# What a gradient operator can be asked for, and so be differentiated through.
+SUBSETS = [["dX"], ["dW"], ["dB"], ["dW", "dX"], ["dX", "dB"], ["dB", "dW"], ["dX", "dW", "dB"]]
+
+
+def gradcheck_of_a_gradient(name: str, inputs: tuple[Any, ...], **settings: Any) -> None:
+    """Through every number that the operator gives, at once."""
+    function = getattr(OPS, name).default
+    assert torch.autograd.gradcheck(lambda *given: tuple(function(*given, **settings)), inputs)
+
+
+@pytest.mark.parametrize("outputs", SUBSETS, ids=str)
+@pytest.mark.parametrize("name", ["conv_grad", "conv_transpose_grad"])
+def test_gradients_of_a_convolutions_gradients(name: str, outputs: list[str]) -> None:
+    is_transposed = name == "conv_transpose_grad"
+    x, w, b = conv_inputs({"group": 2}, "cpu", transposed=is_transposed)
+    settings: dict[str, Any] = {"group": 2, "strides": (2, 1), "pads": (0, 1, 1, 0)}
+    forward = ours.conv_transpose if is_transposed else ours.conv
+    dy = torch.randn_like(forward(x, w, b, **settings).Y).requires_grad_()
+    gradcheck_of_a_gradient(name, (dy, x, w), **settings, outputs=outputs)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("attributes", CONV)
+def test_gradgradcheck_of_conv(attributes: dict[str, Any], device: str) -> None:
+    inputs = conv_inputs(attributes, device)
+    assert torch.autograd.gradgradcheck(lambda *given: ours.conv(*given, **attributes).Y, inputs)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("attributes", CONV_TRANSPOSE)
+def test_gradgradcheck_of_conv_transpose(attributes: dict[str, Any], device: str) -> None:
+    inputs = conv_inputs(attributes, device, transposed=True)
+    assert torch.autograd.gradgradcheck(lambda *given: ours.conv_transpose(*given, **attributes).Y, inputs)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_gradgradcheck_of_batch_normalization(device: str) -> None:
+    assert torch.autograd.gradgradcheck(
+        lambda *given: ours.batch_normalization(*given, epsilon=0.25).Y, batch_norm_inputs(device)
+    )
+
+
+@pytest.mark.parametrize("outputs", [["dX"], ["dScale"], ["dBias"], ["dBias", "dX"], ["dScale", "dBias"]], ids=str)
+def test_gradients_of_batch_normalizations_gradients(outputs: list[str]) -> None:
+    """The statistics follow X, as they do where a forward saved them."""
+    x, scale, *_ = batch_norm_inputs("cpu")
+    dy = torch.randn_like(x).requires_grad_()
+
+    def gradients(dy: Any, x: Any, scale: Any) -> tuple[Any, ...]:
+        inv_std = (x.detach().var((0, 2), correction=0) + 0.25).rsqrt()
+        statistics = (x.detach().mean((0, 2)), inv_std)
+        return tuple(OPS.batch_normalization_grad(dy, x, scale, *statistics, epsilon=0.25, outputs=outputs))
+
+    assert torch.autograd.gradcheck(gradients, (dy, x, scale))
+
+
+@pytest.mark.parametrize("name", ["conv", "batch_normalization"])
+def test_third_derivatives(name: str) -> None:
+    """Second derivatives are made of operators that have gradients, and so forth."""
+    if name == "conv":
+        inputs = tuple(leaf(*dims, device="cpu") for dims in ((1, 1, 3, 2), (2, 1, 2, 2), (2,)))
+        differentiable = inputs
+    else:
+        zeros, ones = torch.zeros(2, dtype=torch.double), torch.ones(2, dtype=torch.double)
+        differentiable = (leaf(3, 2, 2, device="cpu"), leaf(2, device="cpu"), leaf(2, device="cpu"))
+        inputs = (*differentiable, zeros, ones)
+    function = getattr(ours, name)
+
+    def gradients(*given: Any) -> Any:
+        y = function(*given, *inputs[len(given) :]).Y
+        return torch.autograd.grad((y.sin() * y).sum(), given[:2], create_graph=True)
+
+    assert torch.autograd.gradgradcheck(gradients, differentiable)
+
+
+def second_gradients(y: Any, dy: Any, inputs: list[Any]) -> Any:
+    """Of a sum of products with the gradients of y."""
+    first = torch.autograd.grad(y, inputs, dy, create_graph=True)
+    return torch.autograd.grad(sum((one * one).sum() for one in first), [dy, *inputs], allow_unused=True)
+
+
+def test_second_gradients_are_pytorchs() -> None:
+    x, w, b = conv_inputs({"group": 2}, "cpu")
+    mine = ours.conv(x, w, b, group=2, strides=(2, 1), pads=(1, 0, 1, 0)).Y
+    peer = torch.nn.functional.conv2d(x, w, b, stride=(2, 1), padding=(1, 0), groups=2)
+    dy = torch.randn_like(peer).requires_grad_()
+    for got, wanted in zip(
+        second_gradients(mine, dy, [x, w, b]), second_gradients(peer, dy, [x, w, b]), strict=True
+    ):
+        torch.testing.assert_close(got, wanted)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("types", "tolerance"),
+    [
+        ((torch.float64, torch.float64, torch.float64), 1e-10),
+        ((torch.float32, torch.float32, torch.float32), 1e-4),
+        ((torch.float16, torch.float32, torch.float32), 2e-2),
+        ((torch.float16, torch.float16, torch.float16), 5e-2),
+        ((torch.bfloat16, torch.bfloat16, torch.float32), 2e-1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dims", [(6, 3), (4, 3, 5), (2, 3, 4, 3), (3, 2, 1, 2, 3)])
+def test_second_gradients_of_batch_normalization_are_pytorchs(
+    dims: tuple[int, ...], types: tuple[Any, Any, Any], tolerance: float, device: str
+) -> None:
+    torch.manual_seed(0)
+    channels = dims[1]
+    x = torch.randn(dims, device=device).to(types[0])
+    dy = torch.randn(dims, device=device).to(types[0])
+    scale, b = (torch.randn(channels, device=device).to(types[1]) for _ in range(2))
+    running = [torch.ones(channels, dtype=types[2], device=device) for _ in range(2)]
+    given = [one.clone().requires_grad_() for one in (x, scale, b)]
+    wide = [one.double().requires_grad_() for one in (x, scale, b)]
+    upstream, upstream_wide = dy.clone().requires_grad_(), dy.double().requires_grad_()
+    mine = second_gradients(ours.batch_normalization(*given, *running, epsilon=0.1).Y, upstream, given)
+    y = torch.nn.functional.batch_norm(wide[0], None, None, *wide[1:], training=True, eps=0.1)
+    peer = second_gradients(y, upstream_wide, wide)
+    for one, got, wanted in zip([upstream, *given], mine, peer, strict=True):
+        if wanted is None or got is None:
+            assert got is None or not got.any()
+            continue
+        assert (got.dtype, got.shape) == (one.dtype, one.shape)
+        assert (got.double() - wanted).abs().max() <= tolerance * max(wanted.abs().max(), 1)
+
+
+@pytest.mark.parametrize("dims", [(0, 3, 4), (2, 0, 4), (2, 3, 0)])
+def test_second_gradients_of_what_is_empty(dims: tuple[int, ...]) -> None:
+    zeros = torch.zeros(dims[1], dtype=torch.double)
+    inputs = [leaf(*dims, device="cpu"), leaf(dims[1], device="cpu"), leaf(dims[1], device="cpu")]
+    y = ours.batch_normalization(*inputs, zeros, zeros).Y
+    upstream = torch.ones_like(y).requires_grad_()
+    made = second_gradients(y, upstream, inputs)
+    assert [one.shape for one in made[:2]] == [upstream.shape, inputs[0].shape]
+
+
+def test_saved_statistics_have_no_gradient_of_their_own() -> None:
+    x, scale, mean, inv_std = leaf(4, 3, device="cpu"), *(leaf(3, device="cpu") for _ in range(3))
+    with pytest.raises(ValueError, match=r"BatchNormalizationGrad: saved_mean requires a gradient .* that of X"):
+        ours.batch_normalization_grad(x, x, scale, mean, inv_std.detach())
+    with pytest.raises(ValueError, match=r"saved_inv_std requires a gradient"):
+        ours.batch_normalization_grad(x, x, scale, mean.detach(), inv_std)
+    with torch.no_grad():
+        assert ours.batch_normalization_grad(x, x, scale, mean, inv_std).dX.shape == x.shape
+
+
+def test_only_the_second_gradients_that_are_needed_are_computed() -> None:
+    calls: list[str] = []
+    x, w, _ = conv_inputs({}, "cpu")
+
+    class Recorder(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if function.namespace == "gradsmith":
+                calls.append(f"{function.name()} {(kwargs or {}).get('outputs', '')}".strip())
+            return function(*args, **(kwargs or {}))
+
+    dy = torch.randn_like(ours.conv(x, w).Y)
+    of_dy = ours.conv_grad(dy.requires_grad_(), x, w.detach(), outputs=["dX", "dB"])
+    of_w = ours.conv_grad(dy.detach(), x, w, outputs=["dB", "dX"])
+    with Recorder():
+        of_dy.dX.sum().backward()  # not dB's part
+        of_w.dX.sum().backward()
+    assert calls == ["gradsmith::conv", "gradsmith::conv_grad ['dW']"]
+    assert x.grad is None

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <latch>
 #include <memory>
@@ -17,6 +18,7 @@
 
 #include "core/decision_file.h"
 #include "gradsmith/cache.h"
+#include "gradsmith/context.h"
 #include "support/scratch_folder.h"
 
 namespace gradsmith::internal {
@@ -310,6 +312,74 @@ TEST(DecisionCache, AddTakesOverAndReplaces) {
     EXPECT_EQ(each->AskWithoutSearch(1), "new");
     EXPECT_EQ(each->AskWithoutSearch(2), "added");
   }
+}
+
+TEST(DecisionCache, OfAFileThereIsOneInAProcess) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  DecisionCache& cache = DecisionCache::Named(path);
+  EXPECT_EQ(cache.path(), path);
+  EXPECT_EQ(&DecisionCache::Named(folder.path() + "/./decisions.txt"), &cache);
+  EXPECT_NE(&DecisionCache::Named(folder.path() + "/others.txt"), &cache);
+  EXPECT_EQ(DecisionCache::Named("off").path(), "");
+  EXPECT_EQ(&DecisionCache::Named("off"), &DecisionCache::Named("off"));
+  EXPECT_EQ(&DecisionCache::Named(""), &DecisionCache::Named(std::nullopt));
+}
+
+TEST(DecisionCache, ThoseOfTwoFilesShareNothing) {
+  const ScratchFolder folder;
+  DecisionCache& first = DecisionCache::Named(folder.path() + "/first.txt");
+  DecisionCache& second = DecisionCache::Named(folder.path() + "/second.txt");
+  first.Add({Stored(1, "of the first")});
+  EXPECT_EQ(second.Find(KeyOf(1), SearchMode::kHeuristic), std::nullopt);
+  second.Add({Stored(1, "of the second")});
+  EXPECT_EQ(first.Find(KeyOf(1), SearchMode::kHeuristic)->id, "of the first");
+  EXPECT_EQ(Subject(second.path()).AskWithoutSearch(1), "of the second");
+  // A thread that has built the plan of one asks whether it is that of the other.
+  EXPECT_NE(first.generation(), second.generation());
+  first.Forget(KeyOf(2));
+  second.Forget(KeyOf(2));
+  EXPECT_NE(first.generation(), second.generation());
+}
+
+TEST(DecisionCache, ARelativeNameStaysWhereItWas) {
+  const ScratchFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  DecisionCache& cache = DecisionCache::Named("decisions.txt");
+  std::filesystem::current_path(before);
+  cache.Add({Stored(1, "chosen")});
+  EXPECT_EQ(Subject(folder.path() + "/decisions.txt").AskWithoutSearch(1), "chosen");
+}
+
+TEST(DecisionCache, AContextNamesItsOwn) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  const Device device = {Backend::kCuda, 0};
+  const Context context({.device = device, .cache = path});
+  ASSERT_NE(context.decisions(), nullptr);
+  EXPECT_EQ(context.decisions()->path(), path);
+  EXPECT_EQ(Context({.device = device, .cache = "off"}).decisions()->path(), "");
+  EXPECT_EQ(Context({.device = device}).decisions(), &DecisionCache::Named(std::nullopt));
+  EXPECT_EQ(Context({.cache = path}).decisions(), nullptr);  // on the CPU nothing is chosen
+}
+
+TEST(DecisionCache, ThePublicFunctionsAreOfTheCacheThatIsNamed) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  const std::string exported = folder.path() + "/exported.txt";
+  DecisionCache::Named(path).Add({Stored(1, "mine")});
+  EXPECT_EQ(CacheFile(path), path);
+  EXPECT_EQ(CacheFile("off"), "");
+  ASSERT_EQ(CachedChoices(path).size(), 1U);
+  EXPECT_EQ(CachedChoices(path).front().kernel, "mine");
+  ASSERT_TRUE(ExportCache(exported, path).ok());
+  ASSERT_TRUE(ClearCache(path).ok());
+  EXPECT_TRUE(CachedChoices(path).empty());
+  const std::string other = folder.path() + "/other.txt";
+  ASSERT_TRUE(ImportCache(exported, other).ok());
+  EXPECT_EQ(CachedChoices(other).size(), 1U);
+  EXPECT_TRUE(CachedChoices(path).empty());
 }
 
 /// What a program sees of a cache in a file, in a process of its own; 0 where it is as it must be.

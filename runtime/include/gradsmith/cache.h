@@ -2,6 +2,7 @@
 #define GRADSMITH_CACHE_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,8 @@
 
 /// What the library remembers of the kernels that it chose. The environment variable
 /// GRADSMITH_CACHE names the file, or is "off"; otherwise it is gradsmith/decisions.txt in the
-/// user's cache folder (XDG_CACHE_HOME, else ~/.cache).
+/// user's cache folder (XDG_CACHE_HOME, else ~/.cache). A context may have a cache of its own:
+/// `cache` is ContextOptions::cache, and unset for that of all others.
 namespace gradsmith {
 
 /// CachedChoice is one problem and the kernel that it is computed with.
@@ -26,18 +28,18 @@ struct CachedChoice {
 };
 
 /// CachedChoices returns what is remembered, the last used first.
-std::vector<CachedChoice> CachedChoices();
+std::vector<CachedChoice> CachedChoices(const std::optional<std::string>& cache = {});
 
 /// CacheFile returns the path of the file; empty where there is none.
-std::string CacheFile();
+std::string CacheFile(const std::optional<std::string>& cache = {});
 
 /// ClearCache forgets all choices, those in the file as well.
-Status ClearCache();
+Status ClearCache(const std::optional<std::string>& cache = {});
 
 /// ExportCache writes all choices to a file that ImportCache reads: on another machine, those for
 /// the same GPU and cuDNN version serve.
-Status ExportCache(const std::string& path);
-Status ImportCache(const std::string& path);
+Status ExportCache(const std::string& path, const std::optional<std::string>& cache = {});
+Status ImportCache(const std::string& path, const std::optional<std::string>& cache = {});
 
 /// SetWarningHandler sets who is told of what is odd and harmless, as a damaged cache file. Without
 /// one, sentences go to standard error.

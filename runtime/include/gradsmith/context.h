@@ -15,6 +15,7 @@
 namespace gradsmith {
 
 namespace internal {
+class DecisionCache;
 class ThreadPool;
 class WorkspaceArena;
 }  // namespace internal
@@ -80,6 +81,9 @@ struct ContextOptions {
   std::optional<SearchMode> search_mode = {};
   /// For kBenchmark: after so many seconds no further kernel is tried on a problem.
   double search_budget_seconds = 10;
+  /// The file in which choices of kernels are kept across processes; "off": kept for this process
+  /// alone. Contexts of one file share its choices. Unset: as gradsmith/cache.h says.
+  std::optional<std::string> cache = {};
   /// Called from the searching thread.
   std::function<void(const SearchProgress&)> on_search_progress = {};
   /// Most bytes of workspace that a call may take.
@@ -119,6 +123,8 @@ class Context {
   [[nodiscard]] internal::ThreadPool* thread_pool() const { return state_->pool.get(); }
   /// For kernels: where CUDA kernels take their workspace; null on the CPU.
   [[nodiscard]] internal::WorkspaceArena* workspace_arena() const { return state_->arena.get(); }
+  /// For kernels: what remembers the choices that are made for this context; null on the CPU.
+  [[nodiscard]] internal::DecisionCache* decisions() const { return state_->decisions; }
 
  private:
   struct State {
@@ -127,6 +133,7 @@ class Context {
     SearchMode search_mode = SearchMode::kHeuristic;
     std::shared_ptr<internal::ThreadPool> pool;
     std::shared_ptr<internal::WorkspaceArena> arena;
+    internal::DecisionCache* decisions = nullptr;  // lives as long as the process
   };
 
   std::shared_ptr<const State> state_;
