@@ -53,6 +53,9 @@ constexpr int kPaths = 3;
 constexpr std::int64_t kRowBlocks = 1024;
 /// These are all resident at once: no last few leave the GPU half empty.
 constexpr std::int64_t kColumnBlocks = 512;
+/// So many tiles that are so short, in vectors, are better not cut: one launch does it all.
+constexpr std::int64_t kLeastTiles = 128;
+constexpr std::int64_t kShortTile = 8192;
 /// More terms than these and a thread's sum gets coarse.
 constexpr std::int64_t kLongestSum = 1024;
 /// Fewer and a slice is not worth its block.
@@ -335,8 +338,11 @@ void CutColumns(std::int64_t per_thread, Plan* plan) {
     }
   });
   walk.slices = ColumnSlices(plan->blocks_x, walk.steps, walk.width);
-  const bool own_channels = per_thread > 1 && walk.columns == walk.channels * walk.run;
-  plan->whole = own_channels && walk.slices == 1;
+  if (per_thread > 1 && walk.columns == walk.channels * walk.run) {
+    const bool short_tiles = plan->blocks_x >= kLeastTiles && walk.steps * walk.width <= kShortTile;
+    walk.slices = short_tiles ? 1 : walk.slices;
+    plan->whole = walk.slices == 1;
+  }
 }
 
 /// Goes the way that suits the first tensor of X and dY that there is. None is empty.

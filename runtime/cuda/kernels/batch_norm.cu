@@ -20,12 +20,6 @@ using cuda::LoadElement;
 template <typename T>
 constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
 
-/// What a thread loads of a tensor before it uses the first of it, if it reads so many tensors.
-template <int V>
-constexpr int Batch(int tensors) {
-  return V == 1 || (tensors == 1 && V < 8) ? 4 : 2;
-}
-
 __device__ std::int64_t Max(std::int64_t a, std::int64_t b) {
   return a > b ? a : b;
 }
@@ -50,37 +44,66 @@ __device__ __forceinline__ bool IsVector(const T* data, std::int64_t stride, int
          reinterpret_cast<std::uintptr_t>(data) % kVectorBytes == 0;
 }
 
-/// The first `count` of V elements; the others are zero. kLast: nothing reads them again soon.
-template <bool kLast, typename T, int V>
+template <typename T, int V>
 __device__ __forceinline__ void
-Load(const T* from, std::int64_t stride, int count, Pack<T, V>* to) {
-  if (V == kVector<T> && IsVector(from, stride, count)) {
-    const auto* vector = reinterpret_cast<const uint4*>(from);
-    const uint4 packed = kLast ? __ldcs(vector) : *vector;
-    memcpy(to, &packed, sizeof(packed));
-    return;
-  }
+LoadEach(const T* from, std::int64_t stride, int count, Pack<T, V>* to) {
 #pragma unroll
   for (int i = 0; i < V; ++i) {
     to->values[i] = i < count ? from[i * stride] : Convert<T>(0.F);
   }
 }
 
-/// What is stored must not take the place of what the map has yet to read.
+/// By value, and not for long: where vectors are rare exceptions it is worth neither the registers
+/// nor the code at each place.
 template <typename T, int V>
+__device__ __noinline__ Pack<T, V> LoadApart(const T* from, int count) {
+  Pack<T, V> to;
+  LoadEach(from, 1, count, &to);
+  return to;
+}
+
+/// The first `count` of V elements; the others are zero. kRarely: they are seldom no vector.
+template <bool kRarely, typename T, int V>
+__device__ __forceinline__ void
+Load(const T* from, std::int64_t stride, int count, Pack<T, V>* to) {
+  if (V == kVector<T> && IsVector(from, stride, count)) {
+    const uint4 packed = *reinterpret_cast<const uint4*>(from);
+    memcpy(to, &packed, sizeof(packed));
+  } else if (V > 1 && kRarely) {
+    *to = LoadApart<T, V>(from, count);
+  } else {
+    LoadEach(from, stride, count, to);
+  }
+}
+
+template <typename T, int V>
+__device__ __forceinline__ void
+StoreEach(const Pack<T, V>& from, std::int64_t stride, int count, T* to) {
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    if (i < count) {
+      to[i * stride] = from.values[i];
+    }
+  }
+}
+
+template <typename T, int V>
+__device__ __noinline__ void StoreApart(Pack<T, V> from, int count, T* to) {
+  StoreEach(from, 1, count, to);
+}
+
+/// What is stored must not take the place of what the map has yet to read.
+template <bool kRarely, typename T, int V>
 __device__ __forceinline__ void
 Store(const Pack<T, V>& from, std::int64_t stride, int count, T* to) {
   if (V == kVector<T> && IsVector(to, stride, count)) {
     uint4 packed;
     memcpy(&packed, &from, sizeof(packed));
     __stcs(reinterpret_cast<uint4*>(to), packed);
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < V; ++i) {
-    if (i < count) {
-      to[i * stride] = from.values[i];
-    }
+  } else if (V > 1 && kRarely) {
+    StoreApart(from, count, to);
+  } else {
+    StoreEach(from, stride, count, to);
   }
 }
 
@@ -144,16 +167,36 @@ __device__ std::int64_t RowOffset(const Walk& walk, const Operand& operand, std:
          (middle - outer * walk.counts[1]) * operand.strides[1] + outer * operand.strides[0];
 }
 
+/// A column's channel, and which of the channel's run it is.
+struct Column {
+  std::int64_t channel;
+  std::int64_t in_run;
+
+  __device__ Column(const Walk& walk, std::int64_t index) : channel(index), in_run(0) {
+    if (walk.columns == walk.channels) {
+      return;
+    }
+    const std::int64_t place = Divide(index, walk.run);
+    in_run = index - place * walk.run;
+    channel = place - Divide(place, walk.channels) * walk.channels;
+  }
+
+  __device__ void Advance(const Walk& walk) {
+    if (++in_run == walk.run) {
+      in_run = 0;
+      channel = channel + 1 == walk.channels ? 0 : channel + 1;
+    }
+  }
+};
+
 /// Where a column lies in each step.
 __device__ std::int64_t
 ColumnOffset(const Walk& walk, const Operand& operand, std::int64_t column) {
+  if (walk.run == 1) {
+    return column * operand.channel_stride;
+  }
   const std::int64_t place = Divide(column, walk.run);
   return place * operand.channel_stride + column - place * walk.run;
-}
-
-__device__ std::int64_t ChannelOf(const Walk& walk, std::int64_t column) {
-  const std::int64_t place = Divide(column, walk.run);
-  return place - Divide(place, walk.channels) * walk.channels;
 }
 
 template <typename T>
@@ -374,8 +417,10 @@ __device__ double MedianOf(double a, double b, double c) {
   return c < low ? low : (c > high ? high : c);
 }
 
+/// What a thread loads of a tensor before it uses the first of it: as much as there are registers
+/// for.
 template <Sums kSums, int V>
-constexpr int kSumBatch = Batch<V>(kSums == Sums::kGradient ? 2 : 1);
+constexpr int kSumBatch = kSums == Sums::kGradient && V > 1 ? 2 : 4;
 
 /// A sample of a channel's that is not far out: by Chebyshev one in t lies further from the mean
 /// than sqrt(t) deviations, and of three from within the channel two would have to.
@@ -423,7 +468,7 @@ __device__ __forceinline__ void AddTerm(A dy, A x, A pivot, A* first, A* second)
 }
 
 /// The elements that the sums are of.
-template <Sums kSums, typename T, int V>
+template <Sums kSums, typename T, int V, bool kColumns>
 struct Terms {
   using A = Accumulator<T>;
   Pack<T, V> dy;
@@ -435,10 +480,10 @@ struct Terms {
       std::int64_t dy_stride,
       std::int64_t x_stride) {
     if constexpr (kSums != Sums::kMoments) {
-      own::Load<false>(At<const T>(operands.dY, place.dY), dy_stride, place.count, &dy);
+      own::Load<kColumns>(At<const T>(operands.dY, place.dY), dy_stride, place.count, &dy);
     }
     if constexpr (kSums != Sums::kBias) {
-      own::Load<false>(At<const T>(operands.X, place.X), x_stride, place.count, &x);
+      own::Load<kColumns>(At<const T>(operands.X, place.X), x_stride, place.count, &x);
     }
   }
 
@@ -498,7 +543,7 @@ SumRows(const Walk& walk, const Operands& operands, const Parameter& mean, doubl
     A first = 0;
     A second = 0;
     for (RowPlaces<V> places(walk, operands, leader, channel); places.more();) {
-      Terms<kSums, T, V> batch[kBatch];
+      Terms<kSums, T, V, false> batch[kBatch];
       int counts[kBatch];
 #pragma unroll
       for (int j = 0; j < kBatch; ++j) {
@@ -541,7 +586,7 @@ struct ColumnSums {
   template <int kBatch>
   __device__ __forceinline__ void Visit(StepPlaces<V, false>* places, int count) {
     const Operands& operands = columns.operands;
-    Terms<kSums, T, V> batch[kBatch];
+    Terms<kSums, T, V, true> batch[kBatch];
 #pragma unroll
     for (int j = 0; j < kBatch; ++j) {
       batch[j].Load(
@@ -608,10 +653,11 @@ __device__ __forceinline__ void
 SumColumns(const Walk& walk, const Operands& operands, const Parameter& mean, const Done& done) {
   ColumnSums<kSums, T, V> sums = {Columns<V>(walk, operands), {}, {}, {}};
   if (sums.columns.present()) {
+    Column column(walk, sums.columns.first);
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      sums.pivot[i] =
-          Pivot<kSums, T>(walk, operands, mean, ChannelOf(walk, sums.columns.first + i));
+      sums.pivot[i] = Pivot<kSums, T>(walk, operands, mean, column.channel);
+      column.Advance(walk);
     }
     ForEachPlace<kSumBatch<kSums, V>, false>(sums.columns, sums);
   }
@@ -785,7 +831,7 @@ __device__ void FinishBackward(
 enum class Map { kNormalize, kInputGradient };
 
 template <Map kMap, int V>
-constexpr int kMapBatch = Batch<V>(kMap == Map::kNormalize ? 1 : 2);
+constexpr int kMapBatch = V == 1 ? 4 : (kMap == Map::kNormalize ? 4 : 2) / (V == 8 ? 2 : 1);
 
 template <Map kMap>
 constexpr int kCoefficients = kMap == Map::kNormalize ? 3 : 4;
@@ -800,7 +846,7 @@ __device__ __forceinline__ A Apply(const A (&c)[4], A dy, A x) {
 }
 
 /// The elements that a map reads, and what it makes of them.
-template <Map kMap, typename T, int V>
+template <Map kMap, typename T, int V, bool kColumns>
 struct MapElements {
   using A = Accumulator<T>;
   Place place;
@@ -816,11 +862,11 @@ struct MapElements {
       std::int64_t stride) {
     place = at;
     if constexpr (kMap == Map::kInputGradient) {
-      own::Load<true>(At<const T>(operands.dY, at.dY), dy_stride, at.count, &dy);
+      own::Load<kColumns>(At<const T>(operands.dY, at.dY), dy_stride, at.count, &dy);
     }
-    own::Load<true>(At<const T>(operands.X, at.X), x_stride, at.count, &x);
+    own::Load<kColumns>(At<const T>(operands.X, at.X), x_stride, at.count, &x);
     if (Accumulates(operands)) {
-      own::Load<true>(At<const T>(operands.output, at.output), stride, at.count, &result);
+      own::Load<kColumns>(At<const T>(operands.output, at.output), stride, at.count, &result);
     }
   }
 
@@ -838,7 +884,7 @@ struct MapElements {
   }
 
   __device__ __forceinline__ void Store(const Operands& operands, std::int64_t stride) const {
-    own::Store(result, stride, place.count, At<T>(operands.output, place.output));
+    own::Store<kColumns>(result, stride, place.count, At<T>(operands.output, place.output));
   }
 
  private:
@@ -860,7 +906,7 @@ __device__ void MapRows(const Walk& walk, const Operands& operands, const double
       of_channel[k] = static_cast<A>(coefficients[k * walk.channels + channel]);
     }
     for (RowPlaces<V> places(walk, operands, operands.output, channel); places.more();) {
-      MapElements<kMap, T, V> batch[kBatch];
+      MapElements<kMap, T, V, false> batch[kBatch];
 #pragma unroll
       for (int j = 0; j < kBatch; ++j) {
         batch[j].Load(
@@ -895,7 +941,7 @@ struct ColumnMap {
     const Operands& operands = columns.operands;
     const std::int64_t stride = ColumnStride<V>(operands.output);
     const int column = LaneX(columns.walk) * V;
-    MapElements<kMap, T, V> batch[kBatch];
+    MapElements<kMap, T, V, true> batch[kBatch];
 #pragma unroll
     for (int j = 0; j < kBatch; ++j) {
       batch[j].Load(
@@ -934,7 +980,7 @@ MapColumns(const Walk& walk, const Operands& operands, const double* coefficient
   for (int i = static_cast<int>(threadIdx.x); i < tile; i += kThreads) {
     const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile + i;
     if (column < walk.columns) {
-      const std::int64_t channel = ChannelOf(walk, column);
+      const std::int64_t channel = Column(walk, column).channel;
 #pragma unroll
       for (int k = 0; k < kCoefficients<kMap>; ++k) {
         of_tile[k][i] = static_cast<A>(coefficients[k * walk.channels + channel]);
