@@ -53,6 +53,10 @@ constexpr int kPaths = 3;
 constexpr std::int64_t kRowBlocks = 1024;
 /// These are all resident at once: no last few leave the GPU half empty.
 constexpr std::int64_t kColumnBlocks = 512;
+/// A map that has as many steps as this for each thread of so many blocks is cut into so many: they
+/// do not all go through memory in step then.
+constexpr std::int64_t kMapBlocks = 2048;
+constexpr std::int64_t kLongMap = 32;
 /// So many tiles that are so short, in vectors, are better not cut: one launch does it all.
 constexpr std::int64_t kLeastTiles = 128;
 constexpr std::int64_t kShortTile = 8192;
@@ -225,8 +229,10 @@ std::int64_t PickPart(std::int64_t vectors) {
   std::int64_t most = 0;
   for (std::int64_t part = std::clamp<std::int64_t>(vectors, 1, kLeastWidth);
        part <= std::min<std::int64_t>(vectors, own::kMaxWidth); ++part) {
-    const std::int64_t busy = own::kThreads / part * part;
-    if (vectors % part == 0 && busy >= most) {
+    if (vectors % part != 0) {
+      continue;
+    }
+    if (const std::int64_t busy = own::kThreads / part * part; busy >= most) {
       best = part;
       most = busy;
     }
@@ -318,7 +324,7 @@ void CutRows(std::int64_t per_vector, Plan* plan) {
   plan->blocks_x = walk.channels;
 }
 
-void CutColumns(std::int64_t per_thread, Plan* plan) {
+void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
   Walk& walk = plan->walk;
   walk.steps = 1;
   for (const std::int64_t count : walk.counts) {
@@ -343,6 +349,10 @@ void CutColumns(std::int64_t per_thread, Plan* plan) {
     walk.slices = short_tiles ? 1 : walk.slices;
     plan->whole = walk.slices == 1;
   }
+  const std::int64_t lanes = own::kThreads / walk.width;
+  if (is_map && !plan->whole && walk.steps * plan->blocks_x >= kMapBlocks * lanes * kLongMap) {
+    walk.slices = std::max(walk.slices, kMapBlocks / plan->blocks_x);
+  }
 }
 
 /// Goes the way that suits the first tensor of X and dY that there is. None is empty.
@@ -357,7 +367,7 @@ Plan MakePlan(const Tensors& tensors) {
   if (plan.path == Path::kRows) {
     CutRows(per_vector, &plan);
   } else {
-    CutColumns(plan.path == Path::kVectors ? per_vector : 1, &plan);
+    CutColumns(plan.path == Path::kVectors ? per_vector : 1, tensors[2] != nullptr, &plan);
   }
   plan.blocks_x = std::min(plan.blocks_x, kMaxBlocksX);
   return plan;
@@ -507,7 +517,7 @@ Status RunWhole(
     CUstream stream,
     DataType type,
     const Plan& plan,
-    const Finish& finish,
+    Finish finish,
     const Workspace& workspace) {
   constexpr bool kForward = std::is_same_v<Finish, own::ForwardFinish>;
   static auto& table = *new cuda::KernelTable<1>(cuda::kImage_batch_norm);
@@ -516,6 +526,8 @@ Status RunWhole(
   if (!kernel.ok()) {
     return kernel.status();
   }
+  // The output may have a say in which dims are one.
+  finish.walk = plan.walk;
   const cuda::LaunchShape shape = {
       .blocks_x = static_cast<unsigned>(plan.blocks_x), .threads = own::kThreads};
   return cuda::Launch(*kernel, shape, stream, finish, plan.operands, workspace.coefficients);

@@ -53,8 +53,7 @@ LoadEach(const T* from, std::int64_t stride, int count, Pack<T, V>* to) {
   }
 }
 
-/// By value, and not for long: where vectors are rare exceptions it is worth neither the registers
-/// nor the code at each place.
+/// Out of line: what happens seldom must cost the rest neither registers nor code.
 template <typename T, int V>
 __device__ __noinline__ Pack<T, V> LoadApart(const T* from, int count) {
   Pack<T, V> to;
@@ -167,27 +166,13 @@ __device__ std::int64_t RowOffset(const Walk& walk, const Operand& operand, std:
          (middle - outer * walk.counts[1]) * operand.strides[1] + outer * operand.strides[0];
 }
 
-/// A column's channel, and which of the channel's run it is.
-struct Column {
-  std::int64_t channel;
-  std::int64_t in_run;
-
-  __device__ Column(const Walk& walk, std::int64_t index) : channel(index), in_run(0) {
-    if (walk.columns == walk.channels) {
-      return;
-    }
-    const std::int64_t place = Divide(index, walk.run);
-    in_run = index - place * walk.run;
-    channel = place - Divide(place, walk.channels) * walk.channels;
+__device__ std::int64_t ChannelOf(const Walk& walk, std::int64_t column) {
+  if (walk.columns == walk.channels) {
+    return column;
   }
-
-  __device__ void Advance(const Walk& walk) {
-    if (++in_run == walk.run) {
-      in_run = 0;
-      channel = channel + 1 == walk.channels ? 0 : channel + 1;
-    }
-  }
-};
+  const std::int64_t place = Divide(column, walk.run);
+  return place - Divide(place, walk.channels) * walk.channels;
+}
 
 /// Where a column lies in each step.
 __device__ std::int64_t
@@ -266,9 +251,6 @@ class RowPlaces {
     row_ = walk_.pieces == 1 ? items_.begin : Divide(items_.begin, walk_.pieces);
     begin_ = (items_.begin - row_ * walk_.pieces) * kPieceElements;
     end_ = Min(begin_ + kPieceElements, walk_.counts[kInner]);
-    if (walk_.pieces == 1) {
-      end_ = walk_.counts[kInner];
-    }
     const bool neighbours = leader_.strides[kInner] == 1;
     round_ = begin_ - (neighbours ? OffsetOf(leader_, begin_) & (V - 1) : 0);
     items_.begin += LanesY(walk_);
@@ -313,7 +295,7 @@ struct Columns {
 };
 
 /// A thread's steps, LanesY apart. A map goes backwards: what was read last is still in the cache.
-/// Here is no division: it would cost more than the rest.
+/// To go on takes no division: it would cost more than the rest.
 template <int V, bool kBackwards>
 class StepPlaces {
  public:
@@ -651,13 +633,21 @@ SumTile(const Walk& walk, const A (&first)[V], const A (&second)[V], const Done&
 template <Sums kSums, typename T, int V, typename Done>
 __device__ __forceinline__ void
 SumColumns(const Walk& walk, const Operands& operands, const Parameter& mean, const Done& done) {
+  // Side by side: one after the other, each thread's own would be most of a small problem's time.
+  __shared__ Accumulator<T> pivots[kMaxWidth * V];
+  const int tile = walk.width * V;
+  for (int i = static_cast<int>(threadIdx.x); i < tile; i += kThreads) {
+    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile + i;
+    if (column < walk.columns) {
+      pivots[i] = Pivot<kSums, T>(walk, operands, mean, ChannelOf(walk, column));
+    }
+  }
+  __syncthreads();
   ColumnSums<kSums, T, V> sums = {Columns<V>(walk, operands), {}, {}, {}};
   if (sums.columns.present()) {
-    Column column(walk, sums.columns.first);
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      sums.pivot[i] = Pivot<kSums, T>(walk, operands, mean, column.channel);
-      column.Advance(walk);
+      sums.pivot[i] = pivots[LaneX(walk) * V + i];
     }
     ForEachPlace<kSumBatch<kSums, V>, false>(sums.columns, sums);
   }
@@ -980,7 +970,7 @@ MapColumns(const Walk& walk, const Operands& operands, const double* coefficient
   for (int i = static_cast<int>(threadIdx.x); i < tile; i += kThreads) {
     const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile + i;
     if (column < walk.columns) {
-      const std::int64_t channel = Column(walk, column).channel;
+      const std::int64_t channel = ChannelOf(walk, column);
 #pragma unroll
       for (int k = 0; k < kCoefficients<kMap>; ++k) {
         of_tile[k][i] = static_cast<A>(coefficients[k * walk.channels + channel]);

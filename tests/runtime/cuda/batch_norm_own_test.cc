@@ -282,6 +282,22 @@ TEST_F(BatchNormOwnTest, Columns) {
   }
 }
 
+/// An output whose rows lie apart, where those of X and dY are one: the same sums, other steps.
+TEST_F(BatchNormOwnTest, OutputInRows) {
+  Random random("own batch norm rows of the output");
+  const Sizes dims = {4, 8, 3, 5};
+  const LargeStrides last({120, 1, 40, 8}, {120, 1, 40, 8}, {160, 1, 48, 8});
+  const LargeStrides first({480, 16, 8, 1}, {480, 16, 8, 1}, {512, 64, 16, 1});
+  for (const DataType T : {kF, kD, kH, kB}) {
+    Data channels_last({T, T, kF}, dims, last, 0, random);
+    CompareBackward(channels_last);
+    CompareForward(channels_last);
+    Data channels_first({T, T, kF}, {4, 8, 2, 8}, first, 0, random);
+    CompareBackward(channels_first);
+    CompareForward(channels_first);
+  }
+}
+
 /// Channels of many slices, rows of several pieces, and blocks of several tiles.
 TEST_F(BatchNormOwnTest, ManyBlocks) {
   Random random("own batch norm large");
