@@ -8,12 +8,17 @@
 namespace gradsmith::batch_norm::own {
 
 constexpr int kThreads = 256;
+/// Blocks that a multiprocessor is to hold at once.
+constexpr int kResidentBlocks = 4;
 /// Bytes that a thread loads at once where it can.
 constexpr int kVectorBytes = 16;
 
 /// The finishing kernels' blocks: channels, and threads that share a channel's slices.
-constexpr int kFinishChannels = 32;
-constexpr int kFinishLanes = 16;
+constexpr int kFinishChannels = 8;
+constexpr int kFinishLanes = 64;
+
+/// Threads side by side, each with its columns, at most.
+constexpr int kMaxWidth = 128;
 
 /// Rows longer than this are cut into pieces that are shared out.
 constexpr std::int64_t kPieceElements = 4096;
@@ -23,22 +28,42 @@ constexpr std::int64_t kPieceElements = 4096;
 constexpr int kSampleDims = 4;
 constexpr int kInner = kSampleDims - 1;
 
-/// How blocks go through tensors (N, C, D...): block (x, y) takes channel, or tile of channels, x,
-/// and slice y of its samples. A row is what goes along the innermost of the sample dims.
+/// How blocks go through tensors (N, C, D...): along rows, what lies along the innermost of the
+/// sample dims, where block (x, y) takes channel x and slice y of its rows; or along columns, where
+/// it takes tile x of them and slice y of the steps. A step goes on along the sample dims and finds
+/// in each tensor one element of each column: of neighbouring samples first, `run` of them, then of
+/// neighbouring channels.
+///
+///   channels last              run 1, columns are the channels, steps the samples
+///   the same, odd and dense    as many samples in a step as make it whole vectors
+///   channels first             run divides a row, steps are the rows' parts
 struct Walk {
   std::int64_t channels;
-  std::int64_t samples;
+  std::int64_t samples;  ///< of a channel
   std::int64_t counts[kSampleDims];
-  std::int64_t pieces;  ///< of each row
   std::int64_t slices;
-  /// Threads of a block side by side, a power of two: along a row, or along channels.
+  /// Threads of a block side by side: along a row, or along columns.
   int width;
+
+  std::int64_t pieces;  ///< of each row
+
+  std::int64_t columns;
+  std::int64_t run;
+  std::int64_t steps;
+  std::int64_t tail;  ///< columns that are left after the last step
+
+  /// Where three samples of X's channel 0 lie, of which the median is its pivot.
+  std::int64_t pivots[3];
 };
 
 struct Operand {
   void* data;
   std::int64_t channel_stride;
   std::int64_t strides[kSampleDims];
+  /// Along columns: from a thread's step to its next, and what is added where that is in the next
+  /// row, of the next plane, of the next volume.
+  std::int64_t ahead;
+  std::int64_t to_next_row[kSampleDims - 1];
 };
 
 /// The large tensors; absent ones are not touched.

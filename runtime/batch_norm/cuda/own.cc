@@ -4,8 +4,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "batch_norm/cuda/arguments.h"
 #include "core/grid.h"
@@ -41,22 +43,35 @@ bool IsPresent(const Ref* tensor) {
 
 /// How a kernel's threads lie. The numbers are part of the kernels' places in the tables below.
 enum class Path : unsigned char {
-  kRows,      ///< along the samples of a channel
-  kChannels,  ///< along channels
-  kVectors,   ///< along channels, several for each thread
+  kRows,     ///< along the samples of a channel
+  kColumns,  ///< along columns
+  kVectors,  ///< along columns, a vector of them for each thread
 };
 constexpr int kPaths = 3;
 
 /// What a GPU needs to be busy, whichever it is: the order of sums must not depend on it.
 constexpr std::int64_t kRowBlocks = 1024;
-constexpr std::int64_t kChannelBlocks = 512;
+/// These are all resident at once: no last few leave the GPU half empty.
+constexpr std::int64_t kColumnBlocks = 512;
+/// A map that has as many steps as this for each thread of so many blocks is cut into so many: they
+/// do not all go through memory in step then.
+constexpr std::int64_t kMapBlocks = 2048;
+constexpr std::int64_t kLongMap = 32;
+/// So many tiles that are so short, in vectors, are better not cut: one launch does it all.
+constexpr std::int64_t kLeastTiles = 128;
+constexpr std::int64_t kShortTile = 8192;
 /// More terms than these and a thread's sum gets coarse.
 constexpr std::int64_t kLongestSum = 1024;
 /// Fewer and a slice is not worth its block.
 constexpr std::int64_t kShortestRowSlice = 2048;
-constexpr std::int64_t kShortestChannelSum = 8;
+constexpr std::int64_t kShortestColumnSum = 8;
 constexpr std::int64_t kMaxSlices = 1 << 15;
 constexpr std::int64_t kMaxBlocksX = 1 << 30;
+/// Vectors side by side: what makes good use of memory, and what is wide enough.
+constexpr std::int64_t kLeastWidth = 32;
+constexpr std::int64_t kGoodWidth = 64;
+/// Channels first: a tile is up to so many elements, which is so many rows at most.
+constexpr std::int64_t kMaxTile = own::kMaxWidth * own::kVectorBytes / 2;
 
 std::int64_t PerVector(DataType type) {
   return own::kVectorBytes / static_cast<std::int64_t>(SizeOf(type));
@@ -87,19 +102,16 @@ std::int64_t RowSlices(std::int64_t channels, std::int64_t samples) {
       CeilDivide(samples, kShortestRowSlice));
 }
 
-int ChannelWidth(std::int64_t channels, std::int64_t per_thread) {
-  return PickWidth(CeilDivide(channels, per_thread), 64);
+/// The tiles are as even as they can be.
+int ColumnWidth(std::int64_t vectors) {
+  return static_cast<int>(CeilDivide(vectors, CeilDivide(vectors, kGoodWidth)));
 }
 
-std::int64_t Tiles(std::int64_t channels, std::int64_t per_thread) {
-  return CeilDivide(channels, ChannelWidth(channels, per_thread) * per_thread);
-}
-
-std::int64_t ChannelSlices(std::int64_t channels, std::int64_t samples, std::int64_t per_thread) {
-  const std::int64_t lanes = own::kThreads / ChannelWidth(channels, per_thread);
+std::int64_t ColumnSlices(std::int64_t tiles, std::int64_t steps, int width) {
+  const std::int64_t lanes = own::kThreads / width;
   return ClampSlices(
-      CeilDivide(kChannelBlocks, Tiles(channels, per_thread)),
-      CeilDivide(samples, lanes * kLongestSum), CeilDivide(samples, lanes * kShortestChannelSum));
+      kColumnBlocks / tiles, CeilDivide(steps, lanes * kLongestSum),
+      CeilDivide(steps, lanes * kShortestColumnSum));
 }
 
 std::int64_t SamplesPerChannel(const Dims& dims) {
@@ -130,7 +142,14 @@ struct Plan {
   Walk walk{};
   Operands operands{};
   std::int64_t blocks_x = 1;
+  /// Whether one launch does it all: blocks have their channels to themselves.
+  bool whole = false;
 };
+
+/// Where a sample of channel 0 lies.
+std::int64_t SampleOffset(const Grid& grid, std::int64_t sample) {
+  return internal::GridCursor(grid, sample).offset();
+}
 
 /// Fills in the sample dims, made as few as serve all tensors.
 void SetDims(const Tensors& tensors, const ConstTensorRef& leader, Plan* plan) {
@@ -141,9 +160,10 @@ void SetDims(const Tensors& tensors, const ConstTensorRef& leader, Plan* plan) {
     grids[k] = SampleGrid(tensors[k] != nullptr ? *tensors[k] : leader);
   }
   internal::Collapse(grids);
-  plan->walk.channels = leader.dims[1];
-  plan->walk.samples = SamplesPerChannel(leader.dims);
-  std::ranges::copy(grids[0].counts, std::begin(plan->walk.counts));
+  Walk& walk = plan->walk;
+  walk.channels = leader.dims[1];
+  walk.samples = SamplesPerChannel(leader.dims);
+  std::ranges::copy(grids[0].counts, std::begin(walk.counts));
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     if (tensors[k] != nullptr) {
       operands[k]->data = const_cast<void*>(tensors[k]->data);
@@ -151,36 +171,145 @@ void SetDims(const Tensors& tensors, const ConstTensorRef& leader, Plan* plan) {
       std::ranges::copy(grids[k].strides, std::begin(operands[k]->strides));
     }
   }
-}
-
-/// Whether channels can be taken so many at once from every row of channels: by their strides, as
-/// the order of sums must not depend on addresses. Absent operands have zeros.
-bool HasVectors(const Tensors& tensors, const Plan& plan, std::int64_t per_vector) {
-  const std::array<const Operand*, 3> operands = {
-      &plan.operands.dY, &plan.operands.X, &plan.operands.output};
-  bool result = plan.walk.channels % per_vector == 0;
-  for (std::size_t k = 0; k < tensors.size(); ++k) {
-    result = result && (tensors[k] == nullptr || operands[k]->channel_stride == 1) &&
-             std::ranges::all_of(operands[k]->strides, [&](std::int64_t stride) {
-               return stride % per_vector == 0;
-             });
+  constexpr std::array<std::int64_t, 3> kPermille = {307, 551, 809};
+  for (std::size_t i = 0; i < kPermille.size(); ++i) {
+    walk.pivots[i] = SampleOffset(grids[1], walk.samples * kPermille[i] / 1000);
   }
-  return result;
 }
 
+/// Whether something holds of all operands that are present.
+template <typename Holds>
+bool AllOf(const Tensors& tensors, const Operands& operands, const Holds& holds) {
+  return (tensors[0] == nullptr || holds(operands.dY)) &&
+         (tensors[1] == nullptr || holds(operands.X)) &&
+         (tensors[2] == nullptr || holds(operands.output));
+}
+
+template <typename Change>
+void ForEach(Operands* operands, const Change& change) {
+  for (Operand* operand : {&operands->dY, &operands->X, &operands->output}) {
+    change(operand);
+  }
+}
+
+bool AreMultiples(std::span<const std::int64_t> strides, std::int64_t per_vector) {
+  return std::ranges::all_of(
+      strides, [&](std::int64_t stride) { return stride % per_vector == 0; });
+}
+
+/// Channels last, in vectors, if they can be had: by strides, as the order of sums must not depend
+/// on addresses.
+bool TakeChannelVectors(const Tensors& tensors, std::int64_t per_vector, Plan* plan) {
+  Walk& walk = plan->walk;
+  const bool neighbours = AllOf(
+      tensors, plan->operands, [](const Operand& operand) { return operand.channel_stride == 1; });
+  if (neighbours && walk.channels % per_vector == 0) {
+    return AllOf(tensors, plan->operands, [&](const Operand& operand) {
+      return AreMultiples(operand.strides, per_vector);
+    });
+  }
+  const bool dense = AllOf(tensors, plan->operands, [&](const Operand& operand) {
+    return operand.strides[own::kInner] == walk.channels;
+  });
+  if (!neighbours || !dense || walk.counts[own::kInner] != walk.samples ||
+      walk.samples < per_vector) {
+    return false;
+  }
+  // So many samples together are whole vectors.
+  walk.columns = per_vector * walk.channels;
+  walk.counts[own::kInner] = walk.samples / per_vector;
+  walk.tail = walk.samples % per_vector * walk.channels;
+  ForEach(&plan->operands, [&](Operand* operand) { operand->strides[own::kInner] *= per_vector; });
+  return true;
+}
+
+/// The divisor of a row's vectors that leaves the fewest threads of a block idle; 0: none is wide.
+std::int64_t PickPart(std::int64_t vectors) {
+  std::int64_t best = 0;
+  std::int64_t most = 0;
+  for (std::int64_t part = std::clamp<std::int64_t>(vectors, 1, kLeastWidth);
+       part <= std::min<std::int64_t>(vectors, own::kMaxWidth); ++part) {
+    if (vectors % part != 0) {
+      continue;
+    }
+    if (const std::int64_t busy = own::kThreads / part * part; busy >= most) {
+      best = part;
+      most = busy;
+    }
+  }
+  return best;
+}
+
+/// The channels whose rows, one behind the other, are taken as one; the fewest that are whole
+/// vectors, or more where they are short.
+std::int64_t RowsTogether(std::int64_t channels, std::int64_t row, std::int64_t per_vector) {
+  std::int64_t count = 1;
+  while (channels % (2 * count) == 0 &&
+         (count * row % per_vector != 0 || 2 * count * row <= kGoodWidth * per_vector)) {
+    count *= 2;
+  }
+  return count;
+}
+
+/// A dim of one is none: rows have fewer dims then.
+void DropInner(Plan* plan) {
+  const auto drop = [](std::int64_t* values, std::int64_t first) {
+    std::copy_backward(values, values + own::kInner, values + own::kSampleDims);
+    values[0] = first;
+  };
+  drop(plan->walk.counts, 1);
+  ForEach(&plan->operands, [&](Operand* operand) { drop(operand->strides, 0); });
+}
+
+/// Channels first, in vectors, if they can be had: parts of rows, or rows of some channels
+/// together.
+bool TakeRowVectors(const Tensors& tensors, std::int64_t per_vector, Plan* plan) {
+  Walk& walk = plan->walk;
+  const std::int64_t row = walk.counts[own::kInner];
+  const bool dense = AllOf(tensors, plan->operands, [&](const Operand& operand) {
+    return operand.channel_stride == row || walk.channels == 1;
+  });
+  const std::int64_t together = dense ? RowsTogether(walk.channels, row, per_vector) : 1;
+  const std::int64_t part =
+      together == 1 ? PickPart(row / per_vector) : together * row / per_vector;
+  const bool vectors = AllOf(tensors, plan->operands, [&](const Operand& operand) {
+    return operand.strides[own::kInner] == 1 &&
+           AreMultiples(std::span(operand.strides).first<own::kInner>(), per_vector) &&
+           (dense || operand.channel_stride % per_vector == 0);
+  });
+  if (!vectors || together * row % per_vector != 0 || part == 0 || part > own::kMaxWidth) {
+    return false;
+  }
+  walk.width = static_cast<int>(part);
+  walk.run = together == 1 ? part * per_vector : row;
+  walk.columns = walk.channels * walk.run;
+  walk.counts[own::kInner] = row / walk.run;
+  ForEach(&plan->operands, [&](Operand* operand) { operand->strides[own::kInner] = walk.run; });
+  if (row == walk.run) {
+    DropInner(plan);
+  }
+  return true;
+}
+
+/// Chooses the path, and what the columns are if it goes along them.
 Path ChoosePath(
     const Tensors& tensors,
-    const Plan& plan,
     const Operand& leader,
-    std::int64_t per_vector) {
-  const Walk& walk = plan.walk;
-  const bool along_channels =
-      walk.channels > 1 &&
-      (walk.counts[own::kInner] == 1 || leader.channel_stride < leader.strides[own::kInner]);
-  if (!along_channels) {
+    std::int64_t per_vector,
+    Plan* plan) {
+  Walk& walk = plan->walk;
+  walk.columns = walk.channels;
+  walk.run = 1;
+  if (std::ranges::any_of(std::span(walk.counts).first<own::kInner>(), [](std::int64_t count) {
+        return count > std::numeric_limits<int>::max();
+      })) {
     return Path::kRows;
   }
-  return HasVectors(tensors, plan, per_vector) ? Path::kVectors : Path::kChannels;
+  if (walk.channels > 1 &&
+      (walk.counts[own::kInner] == 1 || leader.channel_stride < leader.strides[own::kInner])) {
+    return TakeChannelVectors(tensors, per_vector, plan) ? Path::kVectors : Path::kColumns;
+  }
+  return TakeRowVectors(tensors, per_vector, plan) ? Path::kVectors : Path::kRows;
 }
 
 void CutRows(std::int64_t per_vector, Plan* plan) {
@@ -195,12 +324,35 @@ void CutRows(std::int64_t per_vector, Plan* plan) {
   plan->blocks_x = walk.channels;
 }
 
-void CutChannels(std::int64_t per_thread, Plan* plan) {
+void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
   Walk& walk = plan->walk;
-  walk.pieces = 1;
-  walk.width = ChannelWidth(walk.channels, per_thread);
-  walk.slices = ChannelSlices(walk.channels, walk.samples, per_thread);
-  plan->blocks_x = Tiles(walk.channels, per_thread);
+  walk.steps = 1;
+  for (const std::int64_t count : walk.counts) {
+    walk.steps *= count;
+  }
+  if (walk.run == 1) {
+    walk.width = ColumnWidth(walk.columns / per_thread);
+  }
+  plan->blocks_x = CeilDivide(walk.columns, walk.width * per_thread);
+  ForEach(&plan->operands, [&](Operand* operand) {
+    operand->ahead = operand->strides[own::kInner] * (own::kThreads / walk.width);
+    std::int64_t change = 0;
+    for (int k = 0; k < own::kInner; ++k) {
+      const int dim = own::kInner - k;
+      change += operand->strides[dim - 1] - (walk.counts[dim] * operand->strides[dim]);
+      operand->to_next_row[k] = change;
+    }
+  });
+  walk.slices = ColumnSlices(plan->blocks_x, walk.steps, walk.width);
+  if (per_thread > 1 && walk.columns == walk.channels * walk.run) {
+    const bool short_tiles = plan->blocks_x >= kLeastTiles && walk.steps * walk.width <= kShortTile;
+    walk.slices = short_tiles ? 1 : walk.slices;
+    plan->whole = walk.slices == 1;
+  }
+  const std::int64_t lanes = own::kThreads / walk.width;
+  if (is_map && !plan->whole && walk.steps * plan->blocks_x >= kMapBlocks * lanes * kLongMap) {
+    walk.slices = std::max(walk.slices, kMapBlocks / plan->blocks_x);
+  }
 }
 
 /// Goes the way that suits the first tensor of X and dY that there is. None is empty.
@@ -210,20 +362,28 @@ Plan MakePlan(const Tensors& tensors) {
   Plan plan;
   SetDims(tensors, leader, &plan);
   const std::int64_t per_vector = PerVector(leader.type);
-  plan.path = ChoosePath(tensors, plan, has_x ? plan.operands.X : plan.operands.dY, per_vector);
+  const Operand leading = has_x ? plan.operands.X : plan.operands.dY;
+  plan.path = ChoosePath(tensors, leading, per_vector, &plan);
   if (plan.path == Path::kRows) {
     CutRows(per_vector, &plan);
   } else {
-    CutChannels(plan.path == Path::kVectors ? per_vector : 1, &plan);
+    CutColumns(plan.path == Path::kVectors ? per_vector : 1, tensors[2] != nullptr, &plan);
   }
   plan.blocks_x = std::min(plan.blocks_x, kMaxBlocksX);
   return plan;
+}
+
+/// Whether sums are made in the same order.
+bool SumAlike(const Plan& a, const Plan& b) {
+  return a.path == b.path && a.walk.columns == b.walk.columns && a.walk.run == b.walk.run &&
+         a.walk.steps == b.walk.steps && a.walk.width == b.walk.width;
 }
 
 /// Channels without samples: there is nothing to go through, but results to write.
 Walk EmptyWalk(const Dims& dims) {
   Walk walk{};
   walk.channels = dims[1];
+  walk.run = 1;
   return walk;
 }
 
@@ -236,6 +396,24 @@ constexpr std::int64_t kCoefficients = 4;
 /// Two sums of each slice.
 constexpr std::int64_t kPartials = 2;
 
+/// The channels' partial sums, of one kind, along columns: a bound where channels are first.
+std::int64_t MostPartials(std::int64_t channels, std::int64_t samples, DataType type) {
+  const std::int64_t per_vector = PerVector(type);
+  const auto last = [&](std::int64_t columns, std::int64_t steps, std::int64_t per_thread) {
+    const int width = ColumnWidth(CeilDivide(columns, per_thread));
+    return columns * ColumnSlices(CeilDivide(columns, width * per_thread), steps, width);
+  };
+  // A tile's rows of some channels are half a block's vectors at least, for each lane.
+  const std::int64_t most_blocks = kColumnBlocks * kMaxTile;
+  const std::int64_t first = std::max(
+      std::min(most_blocks, channels * (1 + (samples / kShortestColumnSum))),
+      channels * (1 + (samples / kLongestSum)));
+  return std::max(
+      {channels * RowSlices(channels, samples), last(channels, samples, 1),
+       last(channels, samples, per_vector),
+       last(channels * per_vector, samples / per_vector, per_vector), first});
+}
+
 /// The coefficients, then the slices' sums, whichever the path: strides of tensors that are not
 /// known yet have a say in it.
 std::size_t WorkspaceBytes(const ConstTensorRef& X) {
@@ -244,10 +422,8 @@ std::size_t WorkspaceBytes(const ConstTensorRef& X) {
   if (channels == 0) {
     return 0;
   }
-  const std::int64_t slices = std::max(
-      {RowSlices(channels, samples), ChannelSlices(channels, samples, 1),
-       ChannelSlices(channels, samples, PerVector(X.type))});
-  return static_cast<std::size_t>(channels * (kCoefficients + (kPartials * slices))) *
+  return static_cast<std::size_t>(
+             (channels * kCoefficients) + (kPartials * MostPartials(channels, samples, X.type))) *
          sizeof(double);
 }
 
@@ -274,14 +450,14 @@ enum class Step : unsigned char {
 };
 
 constexpr std::array<std::array<std::string_view, kPaths>, 5> kNames = {{
-    {"gradsmith_bn_moments_rows", "gradsmith_bn_moments_channels", "gradsmith_bn_moments_vectors"},
-    {"gradsmith_bn_gradient_sums_rows", "gradsmith_bn_gradient_sums_channels",
+    {"gradsmith_bn_moments_rows", "gradsmith_bn_moments_columns", "gradsmith_bn_moments_vectors"},
+    {"gradsmith_bn_gradient_sums_rows", "gradsmith_bn_gradient_sums_columns",
      "gradsmith_bn_gradient_sums_vectors"},
-    {"gradsmith_bn_bias_sums_rows", "gradsmith_bn_bias_sums_channels",
+    {"gradsmith_bn_bias_sums_rows", "gradsmith_bn_bias_sums_columns",
      "gradsmith_bn_bias_sums_vectors"},
-    {"gradsmith_bn_normalize_rows", "gradsmith_bn_normalize_channels",
+    {"gradsmith_bn_normalize_rows", "gradsmith_bn_normalize_columns",
      "gradsmith_bn_normalize_vectors"},
-    {"gradsmith_bn_input_gradient_rows", "gradsmith_bn_input_gradient_channels",
+    {"gradsmith_bn_input_gradient_rows", "gradsmith_bn_input_gradient_columns",
      "gradsmith_bn_input_gradient_vectors"},
 }};
 
@@ -333,6 +509,28 @@ Status RunFinish(
       .threads = own::kFinishChannels * own::kFinishLanes};
   const double* partials = workspace.partials;
   return cuda::Launch(kernel, shape, stream, finish, partials, workspace.coefficients);
+}
+
+/// The whole of a call.
+template <typename Finish>
+Status RunWhole(
+    CUstream stream,
+    DataType type,
+    const Plan& plan,
+    Finish finish,
+    const Workspace& workspace) {
+  constexpr bool kForward = std::is_same_v<Finish, own::ForwardFinish>;
+  static auto& table = *new cuda::KernelTable<1>(cuda::kImage_batch_norm);
+  const Result<CUkernel> kernel =
+      table.Find(0, kForward ? "gradsmith_bn_forward" : "gradsmith_bn_backward", type);
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  // The output may have a say in which dims are one.
+  finish.walk = plan.walk;
+  const cuda::LaunchShape shape = {
+      .blocks_x = static_cast<unsigned>(plan.blocks_x), .threads = own::kThreads};
+  return cuda::Launch(*kernel, shape, stream, finish, plan.operands, workspace.coefficients);
 }
 
 template <typename Ref>
@@ -393,28 +591,31 @@ Status Normalize(
   return RunStep(stream, Step::kNormalize, X.type, plan, coefficients);
 }
 
+Plan InputGradientPlan(const BatchNormalizationGrad::Inputs& inputs, const TensorRef& dX) {
+  const ConstTensorRef output = dX;
+  Plan plan = MakePlan({inputs.dY, inputs.X, &output});
+  plan.operands.accumulate = dX.accumulate;
+  return plan;
+}
+
 /// dX from the coefficients.
 Status InputGradient(
     CUstream stream,
     const BatchNormalizationGrad::Inputs& inputs,
     const TensorRef& dX,
     const Workspace& workspace) {
-  const ConstTensorRef output = dX;
-  Plan plan = MakePlan({inputs.dY, inputs.X, &output});
-  plan.operands.accumulate = dX.accumulate;
+  const Plan plan = InputGradientPlan(inputs, dX);
   const double* coefficients = workspace.coefficients;
   return RunStep(stream, Step::kInputGradient, dX.type, plan, coefficients);
 }
 
-/// dScale, dBias, and the coefficients of dX.
-Status SumGradients(
-    CUstream stream,
+own::BackwardFinish MakeBackwardFinish(
     const BatchNormalizationGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs,
-    const Workspace& workspace) {
-  const bool products = IsPresent(outputs.dX) || IsPresent(outputs.dScale);
+    const Plan& plan,
+    bool products) {
   own::BackwardFinish finish = {
-      .walk = EmptyWalk(inputs.dY->dims),
+      .walk = plan.walk,
       .type = static_cast<int>(inputs.dY->type),
       .products = products,
       .scale = {},
@@ -427,17 +628,7 @@ Status SumGradients(
     finish.saved_mean = ToParameter(inputs.saved_mean);
     finish.saved_inv_std = ToParameter(inputs.saved_inv_std);
   }
-  if (SamplesPerChannel(inputs.dY->dims) > 0) {
-    const Plan plan = MakePlan({inputs.dY, products ? inputs.X : nullptr, nullptr});
-    finish.walk = plan.walk;
-    if (Status status = RunStep(
-            stream, products ? Step::kGradientSums : Step::kBiasSums, inputs.dY->type, plan,
-            finish.saved_mean, workspace.partials);
-        !status.ok()) {
-      return status;
-    }
-  }
-  return FinishBackward(stream, finish, workspace);
+  return finish;
 }
 
 }  // namespace
@@ -461,20 +652,27 @@ Status Forward(
   if (X.dims[1] == 0) {
     return {};
   }
-  const bool empty = SamplesPerChannel(X.dims) == 0;
   const Workspace parts(workspace, X.dims[1]);
   Plan plan;
   plan.walk = EmptyWalk(X.dims);
+  const bool empty = SamplesPerChannel(X.dims) == 0;
   if (!empty) {
     plan = MakePlan({nullptr, &X, nullptr});
+  }
+  const own::ForwardFinish finish = MakeForwardFinish(attributes, inputs, outputs, plan);
+  if (plan.whole && IsPresent(outputs.Y)) {
+    const ConstTensorRef Y = *outputs.Y;
+    if (const Plan all = MakePlan({nullptr, &X, &Y}); SumAlike(plan, all)) {
+      return RunWhole(stream, X.type, all, finish, parts);
+    }
+  }
+  if (!empty) {
     if (Status status = RunStep(stream, Step::kMoments, X.type, plan, Parameter{}, parts.partials);
         !status.ok()) {
       return status;
     }
   }
-  if (Status status =
-          FinishForward(stream, MakeForwardFinish(attributes, inputs, outputs, plan), parts);
-      !status.ok()) {
+  if (Status status = FinishForward(stream, finish, parts); !status.ok()) {
     return status;
   }
   return empty || !IsPresent(outputs.Y) ? Status() : Normalize(stream, X, *outputs.Y, parts);
@@ -487,17 +685,37 @@ Status Backward(
     const BatchNormalizationGrad::Outputs& outputs,
     void* workspace) {
   const Dims& dims = inputs.dY->dims;
-  if (dims[1] == 0 ||
-      (!IsPresent(outputs.dX) && !IsPresent(outputs.dScale) && !IsPresent(outputs.dBias))) {
+  const bool products = IsPresent(outputs.dX) || IsPresent(outputs.dScale);
+  if (dims[1] == 0 || (!products && !IsPresent(outputs.dBias))) {
     return {};
   }
   const Workspace parts(workspace, dims[1]);
-  if (Status status = SumGradients(stream, inputs, outputs, parts); !status.ok()) {
+  Plan plan;
+  plan.walk = EmptyWalk(dims);
+  const bool empty = SamplesPerChannel(dims) == 0;
+  if (!empty) {
+    plan = MakePlan({inputs.dY, products ? inputs.X : nullptr, nullptr});
+  }
+  const own::BackwardFinish finish = MakeBackwardFinish(inputs, outputs, plan, products);
+  if (plan.whole && IsPresent(outputs.dX)) {
+    const Plan all = InputGradientPlan(inputs, *outputs.dX);
+    if (SumAlike(plan, all)) {
+      return RunWhole(stream, inputs.dY->type, all, finish, parts);
+    }
+  }
+  if (!empty) {
+    if (Status status = RunStep(
+            stream, products ? Step::kGradientSums : Step::kBiasSums, inputs.dY->type, plan,
+            finish.saved_mean, parts.partials);
+        !status.ok()) {
+      return status;
+    }
+  }
+  if (Status status = FinishBackward(stream, finish, parts); !status.ok()) {
     return status;
   }
-  return SamplesPerChannel(dims) == 0 || !IsPresent(outputs.dX)
-             ? Status()
-             : InputGradient(stream, inputs, *outputs.dX, parts);
+  return empty || !IsPresent(outputs.dX) ? Status()
+                                         : InputGradient(stream, inputs, *outputs.dX, parts);
 }
 
 }  // namespace gradsmith::batch_norm

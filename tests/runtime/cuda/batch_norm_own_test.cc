@@ -259,10 +259,50 @@ TEST_F(BatchNormOwnTest, DenseLayouts) {
   }
 }
 
+/// Columns: samples together that are whole vectors, rows of some channels together, parts of rows;
+/// each in one launch where a block has all samples of its channels, and in slices where not.
+TEST_F(BatchNormOwnTest, Columns) {
+  Random random("own batch norm columns");
+  const Sizes shapes[] = {{5, 33, 5, 7},  {1, 5, 3},       {3, 9, 1},      {8, 264},
+                          {40, 24, 7, 7}, {3, 8, 14, 14},  {5, 16, 2, 3},  {2, 3, 28, 28},
+                          {2, 2, 64, 66}, {1, 1, 48, 100}, {3, 6, 4, 4, 4}};
+  for (const Sizes& dims : shapes) {
+    for (const Layout layout : {Layout::kContiguous, Layout::kChannelsLast}) {
+      for (const DataType T : {kF, kD, kH, kB}) {
+        for (const std::size_t misaligned : {std::size_t{0}, std::size_t{1}}) {
+          Compare(
+              {T, T, kF}, dims,
+              {.X = layout, .dY = layout, .output = layout, .misaligned = misaligned}, random);
+          if (HasFailure()) {
+            return;
+          }
+        }
+      }
+    }
+  }
+}
+
+/// An output whose rows lie apart, where those of X and dY are one: the same sums, other steps.
+TEST_F(BatchNormOwnTest, OutputInRows) {
+  Random random("own batch norm rows of the output");
+  const Sizes dims = {4, 8, 3, 5};
+  const LargeStrides last({120, 1, 40, 8}, {120, 1, 40, 8}, {160, 1, 48, 8});
+  const LargeStrides first({480, 16, 8, 1}, {480, 16, 8, 1}, {512, 64, 16, 1});
+  for (const DataType T : {kF, kD, kH, kB}) {
+    Data channels_last({T, T, kF}, dims, last, 0, random);
+    CompareBackward(channels_last);
+    CompareForward(channels_last);
+    Data channels_first({T, T, kF}, {4, 8, 2, 8}, first, 0, random);
+    CompareBackward(channels_first);
+    CompareForward(channels_first);
+  }
+}
+
 /// Channels of many slices, rows of several pieces, and blocks of several tiles.
 TEST_F(BatchNormOwnTest, ManyBlocks) {
   Random random("own batch norm large");
-  const Sizes shapes[] = {{3, 2, 101, 97}, {1, 3, 20011}, {16, 67, 15, 16}, {300, 160, 2, 2}};
+  const Sizes shapes[] = {{3, 2, 101, 97},  {1, 3, 20011},  {16, 67, 15, 16}, {300, 160, 2, 2},
+                          {64, 33, 15, 17}, {128, 8, 7, 7}, {9, 5, 56, 56}};
   for (const Sizes& dims : shapes) {
     for (const Layout layout : {Layout::kContiguous, Layout::kChannelsLast}) {
       for (const DataType T : {kF, kD, kH, kB}) {
@@ -384,46 +424,70 @@ TEST_F(BatchNormOwnTest, AbsentOutputs) {
   }
 }
 
+/// Nor do its last bits depend on it.
+TEST_F(BatchNormOwnTest, AbsentOutputsKeepTheBits) {
+  Random random("own batch norm subset bits");
+  for (const Sizes& dims : {Sizes{6, 24, 4, 4}, Sizes{50, 16, 9, 9}}) {
+    for (const Layout layout : kWritten) {
+      Data data({kF, kF, kF}, dims, {.X = layout, .dY = layout, .output = layout}, random);
+      Gradients(data, true, {}, false, data.dX);
+      const std::vector<double> dScale = data.dScale.GpuValues();
+      Gradients(data, true, {.dX = false, .dBias = false}, false, data.dX);
+      EXPECT_EQ(data.dScale.GpuValues(), dScale);
+      const ForwardRefs gpu(data, true, false);
+      RunForward(gpu.Inputs(), gpu.Outputs());
+      const std::vector<double> inv_std = data.saved_inv_std.GpuValues();
+      RunForward(gpu.Inputs(), {.saved_inv_std = &gpu.saved_inv_std});
+      EXPECT_EQ(data.saved_inv_std.GpuValues(), inv_std);
+    }
+  }
+}
+
 TEST_F(BatchNormOwnTest, Accumulates) {
   Random random("own batch norm accumulate");
-  for (const Layout layout : kWritten) {
-    Data data({kF, kF, kF}, {6, 21, 5, 5}, {.X = layout, .dY = layout, .output = layout}, random);
-    Gradients(data, false, {}, false, data.dX);
-    Gradients(data, true, {}, false, data.dX);
-    Gradients(data, true, {}, true, data.dX);
-    for (GpuTensor* tensor : {&data.dX, &data.dScale, &data.dBias}) {
-      const std::vector<double> expected = tensor->HostValues();
-      const std::vector<double> actual = tensor->GpuValues();
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        ASSERT_NEAR(actual[i], 2 * expected[i], 1e-4 * (1 + std::abs(expected[i])));
+  for (const Sizes& dims : {Sizes{6, 21, 5, 5}, Sizes{6, 24, 4, 4}, Sizes{40, 16, 9, 8}}) {
+    for (const Layout layout : kWritten) {
+      Data data({kF, kF, kF}, dims, {.X = layout, .dY = layout, .output = layout}, random);
+      Gradients(data, false, {}, false, data.dX);
+      Gradients(data, true, {}, false, data.dX);
+      Gradients(data, true, {}, true, data.dX);
+      for (GpuTensor* tensor : {&data.dX, &data.dScale, &data.dBias}) {
+        const std::vector<double> expected = tensor->HostValues();
+        const std::vector<double> actual = tensor->GpuValues();
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          ASSERT_NEAR(actual[i], 2 * expected[i], 1e-4 * (1 + std::abs(expected[i])));
+        }
+        EXPECT_TRUE(tensor->SurroundingsIntact());
       }
-      EXPECT_TRUE(tensor->SurroundingsIntact());
     }
   }
 }
 
 /// The same bits again, and from data that are not aligned.
 TEST_F(BatchNormOwnTest, RepeatsBitForBit) {
-  for (const Layout layout : kWritten) {
-    for (const DataType T : {kF, kD, kH, kB}) {
-      std::vector<std::vector<double>> results;
-      for (const std::size_t misaligned : {0, 0, 1}) {
-        Random random("own batch norm repeat");
-        Data data(
-            {T, kD, kD}, {11, 40, 9, 10},
-            {.X = layout, .dY = layout, .output = layout, .misaligned = misaligned}, random);
-        const ForwardRefs gpu(data, true, false);
-        Gradients(data, true, {}, false, data.dX);
-        RunForward(gpu.Inputs(), gpu.Outputs());
-        results.emplace_back();
-        for (const GpuTensor* tensor :
-             {&data.Y, &data.dX, &data.dScale, &data.dBias, &data.saved_inv_std, &data.new_mean}) {
-          const std::vector<double> values = tensor->GpuValues();
-          results.back().insert(results.back().end(), values.begin(), values.end());
+  for (const Sizes& dims : {Sizes{11, 40, 9, 10}, Sizes{7, 33, 9, 9}, Sizes{8, 32, 7, 7}}) {
+    for (const Layout layout : kWritten) {
+      for (const DataType T : {kF, kD, kH, kB}) {
+        std::vector<std::vector<double>> results;
+        for (const std::size_t misaligned : {0, 0, 1}) {
+          Random random("own batch norm repeat");
+          Data data(
+              {T, kD, kD}, dims,
+              {.X = layout, .dY = layout, .output = layout, .misaligned = misaligned}, random);
+          const ForwardRefs gpu(data, true, false);
+          Gradients(data, true, {}, false, data.dX);
+          RunForward(gpu.Inputs(), gpu.Outputs());
+          results.emplace_back();
+          for (const GpuTensor* tensor :
+               {&data.Y, &data.dX, &data.dScale, &data.dBias, &data.saved_inv_std,
+                &data.new_mean}) {
+            const std::vector<double> values = tensor->GpuValues();
+            results.back().insert(results.back().end(), values.begin(), values.end());
+          }
         }
+        EXPECT_EQ(results[0], results[1]);
+        EXPECT_EQ(results[0], results[2]);
       }
-      EXPECT_EQ(results[0], results[1]);
-      EXPECT_EQ(results[0], results[2]);
     }
   }
 }
