@@ -88,6 +88,7 @@ class ConvCase {
         device_(gpu->Options().device) {
     options_ = gpu->Options();
     options_.allow_tf32 = suite_case.Text("type") == "tf32";
+    options_.deterministic = false;  // as PyTorch: the default for double is to be
     options_.search_budget_seconds = options.budget_seconds;
   }
 

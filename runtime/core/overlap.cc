@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 namespace gradsmith::internal {
 
@@ -76,6 +77,30 @@ class BoundedSum {
   int steps_ = 0;
 };
 
+/// Whether each stride steps past all that the smaller ones reach, as in every dense layout: then
+/// no two elements meet.
+bool IsNested(const ConstTensorRef& tensor) {
+  std::array<std::pair<std::int64_t, std::int64_t>, kMaxRank> axes;  // stride, steps
+  int count = 0;
+  for (int i = 0; i < tensor.rank(); ++i) {
+    if (tensor.dims[i] > 1) {
+      int at = count++;
+      for (; at > 0 && axes[at - 1].first > tensor.strides[i]; --at) {
+        axes[at] = axes[at - 1];
+      }
+      axes[at] = {tensor.strides[i], tensor.dims[i] - 1};
+    }
+  }
+  std::int64_t reached = 0;
+  for (int i = 0; i < count; ++i) {
+    if (axes[i].first <= reached) {
+      return false;
+    }
+    reached += axes[i].first * axes[i].second;
+  }
+  return true;
+}
+
 struct ByteRange {
   std::uintptr_t begin;
   std::uintptr_t end;
@@ -134,7 +159,7 @@ bool Overlap(const ConstTensorRef& a, const ConstTensorRef& b) {
 }
 
 bool OverlapsItself(const ConstTensorRef& tensor) {
-  if (!HasElements(tensor)) {
+  if (!HasElements(tensor) || IsNested(tensor)) {
     return false;
   }
   // Two different indices with one offset differ first in some dim i, by 1 or more; the dims before

@@ -1,7 +1,9 @@
 #ifndef GRADSMITH_CORE_PLAN_H_
 #define GRADSMITH_CORE_PLAN_H_
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "gradsmith/status.h"
@@ -34,12 +36,15 @@ struct OperandCopy {
 /// Plan is a candidate that is ready to run, on one device and by one thread at a time.
 class Plan {
  public:
-  Plan() = default;
+  Plan() : serial_(++last_serial) {}
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
   Plan(Plan&&) = delete;
   Plan& operator=(Plan&&) = delete;
   virtual ~Plan() = default;
+
+  /// A number that no other plan of the process has, before or after.
+  [[nodiscard]] std::uint64_t serial() const { return serial_; }
 
   /// Bytes of workspace, aligned to 256.
   [[nodiscard]] virtual std::size_t workspace() const = 0;
@@ -49,6 +54,11 @@ class Plan {
 
   /// Run enqueues the work. It neither allocates device memory nor waits.
   virtual Status Run(const Launch& launch) = 0;
+
+ private:
+  static inline std::atomic<std::uint64_t> last_serial = 0;
+
+  std::uint64_t serial_;
 };
 
 }  // namespace gradsmith::internal

@@ -37,6 +37,12 @@
   X(cuStreamSynchronize)               \
   X(cuStreamWaitEvent)                 \
   X(cuStreamIsCapturing)               \
+  X(cuStreamBeginCapture)              \
+  X(cuStreamEndCapture)                \
+  X(cuGraphInstantiateWithFlags)       \
+  X(cuGraphLaunch)                     \
+  X(cuGraphExecDestroy)                \
+  X(cuGraphDestroy)                    \
   X(cuStreamGetId)                     \
   X(cuThreadExchangeStreamCaptureMode) \
   X(cuEventCreate)                     \

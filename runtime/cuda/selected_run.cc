@@ -201,11 +201,24 @@ Status RunSelected(
   if (!lease.ok() || context.preparing()) {
     return lease.status();
   }
-  return (*plan)->Run(
-      {.stream = context.options().stream,
-       .operands = operands,
-       .workspace = lease->address,
-       .scalars = scalars});
+  const auto enqueue = [&](CUstream stream) {
+    return (*plan)->Run(
+        {.stream = stream, .operands = operands, .workspace = lease->address, .scalars = scalars});
+  };
+  auto* stream = static_cast<CUstream>(context.options().stream);
+  if (lease->capturing) {
+    return enqueue(stream);
+  }
+  ProblemKey call;
+  call.Add(static_cast<std::int64_t>((*plan)->serial()));
+  call.Add(AddressWord(lease->address));
+  for (const void* operand : operands) {
+    call.Add(AddressWord(operand));
+  }
+  for (const double scalar : scalars) {
+    call.Add(std::bit_cast<std::int64_t>(scalar));
+  }
+  return ThreadState::OfThisThread(device).call_graphs().Run(stream, call, enqueue);
 }
 
 }  // namespace gradsmith::cuda

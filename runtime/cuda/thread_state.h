@@ -11,6 +11,7 @@
 #include "core/plan.h"
 #include "core/problem_key.h"
 #include "core/selection.h"
+#include "cuda/call_graph.h"
 #include "cuda/cudnn.h"
 #include "cuda/device.h"
 #include "gradsmith/status.h"
@@ -65,12 +66,15 @@ class ThreadState {
     return plans_;
   }
 
+  CallGraphs& call_graphs() { return call_graphs_; }
+
  private:
   friend class ThreadStates;
   ThreadState();
 
   std::unique_ptr<CudnnHandle> handle_;
   internal::LruMap<internal::ProblemKey, ReadyPlan, internal::ProblemKeyHash> plans_;
+  CallGraphs call_graphs_;
 };
 
 }  // namespace gradsmith::cuda

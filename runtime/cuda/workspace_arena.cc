@@ -52,6 +52,7 @@ Result<WorkspaceArena::Lease> WorkspaceArena::Take(std::size_t size) {
   }
   captured_ = captured_ || (capturing && size > 0);
   lease.address = block_.address;
+  lease.capturing = capturing;
   return lease;
 }
 

@@ -29,6 +29,8 @@ class WorkspaceArena {
   struct Lease {
     std::unique_lock<std::mutex> lock;
     void* address = nullptr;
+    /// Whether the stream is being captured into a CUDA graph.
+    bool capturing = false;
   };
 
   /// Take returns at least `size` bytes, aligned to 256, on the current device. Growing while the

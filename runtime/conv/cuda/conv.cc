@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "conv/cuda/search_space.h"
@@ -9,6 +10,7 @@
 #include "conv/problem.h"
 #include "cuda/selected_run.h"
 #include "cuda/tensor_ops.h"
+#include "cuda/thread_state.h"
 #include "cuda/workspace_arena.h"
 
 /// The four ops on CUDA.
@@ -129,10 +131,45 @@ class Steps {
     if (!lease.ok() || call_.context.preparing()) {
       return lease.status();
     }
+    const auto enqueue = [&](CUstream stream) { return Enqueue(stream, lease->address); };
+    const bool has_work = count_ > 0 || dB_ != nullptr;
+    return !has_work || lease->capturing ? enqueue(call_.stream())
+                                         : cuda::ThreadState::OfThisThread(call_.device)
+                                               .call_graphs()
+                                               .Run(call_.stream(), Key(lease->address), enqueue);
+  }
+
+ private:
+  struct Step {
+    internal::Plan* plan = nullptr;
+    std::array<void*, kOperands> operands = {};
+  };
+
+  /// All that the work depends on: dY's sums on its layout as well, which no plan has.
+  [[nodiscard]] internal::ProblemKey Key(void* workspace) const {
+    internal::ProblemKey key;
+    const auto add = [&key](const void* address) { key.Add(cuda::AddressWord(address)); };
+    add(workspace);
+    for (int i = 0; i < count_; ++i) {
+      const Step& step = steps_.at(i);
+      key.Add(static_cast<std::int64_t>(step.plan->serial()));
+      std::for_each(step.operands.begin(), step.operands.end(), add);
+    }
+    if (dB_ != nullptr) {
+      add(dY_->data);
+      add(dB_->data);
+      key.Add(static_cast<std::int64_t>(dY_->type) + (dB_->accumulate ? 256 : 0));
+      key.Add(dY_->dims);
+      key.Add(dY_->strides);
+      key.Add(dB_->strides);
+    }
+    return key;
+  }
+
+  Status Enqueue(CUstream stream, void* workspace) const {
     // dY is still in the cache for those who read it next.
     if (dB_ != nullptr) {
-      if (Status status = cuda::SumChannels(call_.stream(), sums_, *dY_, *dB_, lease->address);
-          !status.ok()) {
+      if (Status status = cuda::SumChannels(stream, sums_, *dY_, *dB_, workspace); !status.ok()) {
         return status;
       }
     }
@@ -141,9 +178,9 @@ class Steps {
       const Step& step = steps_.at(i);
       const internal::OperandCopy* copy = step.plan->CopyOf(shared_);
       if (Status status = step.plan->Run(
-              {.stream = call_.context.options().stream,
+              {.stream = stream,
                .operands = step.operands,
-               .workspace = lease->address,
+               .workspace = workspace,
                .first_copied = copy == nullptr ? -1 : shared_,
                .is_copied = copy != nullptr && copied != nullptr && *copy == *copied});
           !status.ok()) {
@@ -153,12 +190,6 @@ class Steps {
     }
     return {};
   }
-
- private:
-  struct Step {
-    internal::Plan* plan = nullptr;
-    std::array<void*, kOperands> operands = {};
-  };
 
   static TensorRef Writable(const ConstTensorRef& result) {
     TensorRef writable(

@@ -188,11 +188,14 @@ std::vector<std::int64_t> PaddedMultiples(const Problem& problem, bool allow_tf3
 }
 
 /// Whether tensor cores are so much worse off without more channels that no timing is needed: in
-/// half and bf16, where the layout is theirs already, and for images in any (docs/performance.md).
+/// half and bf16, where the layout is theirs already, and for images in any, unless the copies'
+/// launches weigh more (docs/performance.md).
 bool PaddingPays(const Problem& problem) {
+  constexpr std::int64_t kEnough = std::int64_t{1} << 23U;
   const bool channels_last = problem.x_strides[1] == 1 && problem.y_strides[1] == 1;
-  return SizeOf(problem.type) == 2 && !PaddedMultiples(problem, false).empty() &&
-         (channels_last || problem.x_channels < 4);
+  const std::int64_t elements = NumElements(DimsOf(problem, kX)) + NumElements(DimsOf(problem, kY));
+  return SizeOf(problem.type) == 2 && elements >= kEnough &&
+         !PaddedMultiples(problem, false).empty() && (channels_last || problem.x_channels < 4);
 }
 
 Form Padded(const Task& task, std::int64_t multiple) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -96,7 +97,7 @@ TEST_F(CudaConvDetour, ComputesEveryPrimitive) {
 /// The decisions that are remembered, by the primitive that their problem's text begins with.
 std::map<std::string, StoredDecision> DecisionsByPrimitive() {
   std::map<std::string, StoredDecision> decisions;
-  for (const StoredDecision& stored : DecisionCache::OfProcess().Entries()) {
+  for (const StoredDecision& stored : DecisionCache::Named(std::nullopt).Entries()) {
     decisions[stored.problem.substr(0, stored.problem.find(' '))] = stored;
   }
   return decisions;
@@ -124,7 +125,7 @@ TEST_F(CudaConvDetour, GradientsShareTheCopyOfDY) {
     for (auto& [primitive, stored] : DecisionsByPrimitive()) {
       StoredDecision changed = stored;
       changed.decision.id = "nhwc " + channels_last.at(primitive).decision.id;
-      DecisionCache::OfProcess().Add({changed});
+      DecisionCache::Named(std::nullopt).Add({changed});
     }
     call.ResetOutputs();
     const Status status = call.Run(context);

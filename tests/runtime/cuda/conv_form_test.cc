@@ -179,7 +179,7 @@ TEST(FormsOf, TensorCoresWantMultiplesOfChannels) {
     StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
   }
   EXPECT_EQ(Detours(task), (Forms{{"padded4 ", {true, true, false}}, {"padded8 ", kAllCopied}}));
-  const Form padded = FormsOf(task, false)[0];
+  const Form padded = FormsOf(task, false)[1];
   EXPECT_EQ(padded.name, "padded4 ");
   EXPECT_EQ(DimsOf(padded.inner.problem, kX), (Dims{2, 4, 6, 6}));
   EXPECT_EQ(DimsOf(padded.inner.problem, kW), (Dims{4, 4, 3, 3}));
@@ -190,6 +190,23 @@ TEST(FormsOf, TensorCoresWantMultiplesOfChannels) {
   EXPECT_EQ(Detours(task, true), (Forms{{"padded4 ", {true, true, false}}, {"nchw ", kAllCopied}}));
   task.problem.group = 2;
   EXPECT_EQ(Detours(task, true), (Forms{{"nchw ", kAllCopied}}));
+}
+
+TEST(FormsOf, LargeTensorsArePaddedFirst) {
+  Task task = Dense(Primitive::kForward, true);
+  task.problem.type = DataType::kMLFloat16;
+  task.problem.x_channels = 3;
+  for (const std::int64_t batch : {2, 200'000}) {
+    task.problem.batch = batch;
+    for (const Operand operand : {kX, kW, kY}) {
+      StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
+    }
+    const std::vector<Form> forms = FormsOf(task, false);
+    ASSERT_EQ(forms.size(), 3U);
+    EXPECT_EQ(forms[0].name, batch == 2 ? "" : "padded4 ");
+    EXPECT_EQ(forms[1].name, batch == 2 ? "padded4 " : "");
+    EXPECT_EQ(forms[2].name, "padded8 ");
+  }
 }
 
 TEST(FormsOf, SingleTapsBySteps) {

@@ -1,0 +1,118 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cuda/thread_state.h"
+#include "runtime/cuda/op_problems.h"
+
+/// Calls that come back with the same plans and addresses, which are launched as one CUDA graph.
+namespace gradsmith::cuda {
+namespace {
+
+class CudaCallGraph : public CudaTest {
+ protected:
+  [[nodiscard]] int Launched() const {
+    return ThreadState::OfThisThread(device()).call_graphs().launched();
+  }
+
+  static void RunAndCheck(const OpCall& call, const Context& context, const std::string& doing) {
+    call.ResetOutputs();
+    const Status status = call.Run(context);
+    ASSERT_TRUE(status.ok()) << call.Describe() << ": " << status.message();
+    ASSERT_TRUE(Synchronize(context).ok());
+    call.ExpectResults(doing);
+  }
+};
+
+TEST_F(CudaCallGraph, LaterCallsReadWhatIsThereThen) {
+  Random random("cuda call graph");
+  const Context context(OnGpu());
+  for (const DataType type : kAllTypes) {
+    for (const Layout layout : {Layout::kContiguous, Layout::kChannelsLast, Layout::kStrided}) {
+      for (const bool transposed : {false, true}) {
+        const OpCall call = transposed ? MakeConvTransposeGrad(Conv3x3(), type, layout, random)
+                                       : MakeConvGrad(Conv3x3(), type, layout, random);
+        const int before = Launched();
+        for (int run = 0; run < 5; ++run) {
+          call.FillInputs(random);
+          RunAndCheck(call, context, "run " + std::to_string(run));
+        }
+        EXPECT_EQ(Launched() - before, 4) << call.Describe();
+      }
+    }
+  }
+}
+
+TEST_F(CudaCallGraph, BatchNormalizationWithOtherNumbers) {
+  Random random("cuda call graph batch norm");
+  const Context context(OnGpu());
+  OpCall call = MakeBatchNorm({4, 16, 12, 10}, DataType::kFloat, Layout::kContiguous, random);
+  for (const double epsilon : {1e-5, 0.5, 1e-5, 0.5}) {
+    call.attributes = {{"epsilon", epsilon}};
+    const int before = Launched();
+    for (int run = 0; run < 3; ++run) {
+      RunAndCheck(call, context, "epsilon " + std::to_string(epsilon));
+    }
+    EXPECT_GE(Launched() - before, 2);
+  }
+}
+
+/// dB's layout and dW's plan stay the same, and so do all addresses but one.
+TEST_F(CudaCallGraph, OtherAddressesAreAnotherGraph) {
+  Random random("cuda call graph addresses");
+  const Context context(OnGpu());
+  OpCall call = MakeConvGrad(Conv3x3(), DataType::kFloat, Layout::kContiguous, random);
+  for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+    for (int run = 0; run < 3; ++run) {
+      RunAndCheck(call, context, "before another output " + std::to_string(i));
+    }
+    const TensorPointer old = call.outputs[i];
+    const std::vector<std::byte> bytes = old->GpuBytes();
+    call.outputs[i] = MakeTensor(
+        DataType::kFloat, i == 0   ? Conv3x3().x
+                          : i == 1 ? Conv3x3().w
+                                   : Sizes{Conv3x3().w[0]});
+    RunAndCheck(call, context, "another output " + std::to_string(i));
+    EXPECT_TRUE(old->GpuBytes() == bytes);
+  }
+}
+
+TEST_F(CudaCallGraph, AccumulatesEachTime) {
+  Random random("cuda call graph accumulates");
+  const Context context(OnGpu());
+  const OpCall call = MakeConvGrad(Conv3x3(), DataType::kDouble, Layout::kContiguous, random);
+  std::vector<std::vector<double>> expected = call.Expected();
+  for (const TensorPointer& output : call.outputs) {
+    output->Fill([] { return 0.0; });
+  }
+  constexpr int kRuns = 5;
+  for (int run = 0; run < kRuns; ++run) {
+    ASSERT_TRUE(call.Run(context, /*accumulate=*/true).ok());
+  }
+  ASSERT_TRUE(Synchronize(context).ok());
+  for (std::vector<double>& values : expected) {
+    for (double& value : values) {
+      value *= kRuns;
+    }
+  }
+  call.ExpectResults("the sum of all runs", expected);
+}
+
+TEST_F(CudaCallGraph, NewPlansAreRecordedAnew) {
+  Random random("cuda call graph plans");
+  const Context context(OnGpu());
+  const OpCall call = MakeConvGrad(Conv3x3(), DataType::kFloat, Layout::kContiguous, random);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(ClearCache().ok());
+    const int before = Launched();
+    for (int run = 0; run < 3; ++run) {
+      RunAndCheck(call, context, "round " + std::to_string(round));
+    }
+    EXPECT_EQ(Launched() - before, 2);
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::cuda
