@@ -24,6 +24,8 @@ struct CandidateNotes {
   bool transforms = false;
   /// Slow, and there for when nothing else is.
   bool last_resort = false;
+  /// Of a list for when the better ones do not serve: quicker only by exception.
+  bool fallback = false;
   /// Its code is compiled when the plan is built, which takes up to seconds.
   bool runtime_compiled = false;
   /// Sums in numbers of a fixed range, so that large values may come out as NaN or infinite: taken

@@ -134,13 +134,13 @@ Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy) {
   return NoneIsLeft(space, selected.rejections);
 }
 
-/// First the best of each engine, then the second of each, and so on; what is compiled at run time
-/// comes after all else.
+/// First the best of each engine, then the second of each and the best fallbacks, and so on; what
+/// is compiled at run time comes after all else.
 std::vector<Candidate> Stratified(std::vector<Candidate> candidates) {
   std::map<std::string, int> seen;
   std::vector<std::pair<int, Candidate>> ranked;
   for (Candidate& candidate : candidates) {
-    const int rank = seen[candidate.engine]++;
+    const int rank = seen[candidate.engine]++ + (candidate.notes.fallback ? 1 : 0);
     ranked.emplace_back(rank, std::move(candidate));
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {

@@ -40,10 +40,13 @@ if [ -d $build/python ]; then
   run python.calls python3 -m pytest tests/python -m 'not gpu' -rs
   run python.cost python3 bench/call_cost.py cuda
 fi
+# The barriers of cuDNN's kernels are not followed by racecheck, which reports hazards within them: ours alone.
 for tool in "$@"; do
-  run "$tool.runtime" compute-sanitizer --tool "$tool" --print-limit 20 $build/tests/gradsmith_runtime_tests \
+  only=()
+  [ "$tool" = racecheck ] && only=(--kernel-name kernel_substring=gradsmith_)
+  run "$tool.runtime" compute-sanitizer --tool "$tool" "${only[@]}" --print-limit 20 $build/tests/gradsmith_runtime_tests \
     --gtest_brief=1 '--gtest_filter=*Cuda*:TensorOps*:ConvDirect*:BatchNormOwn*'
-  run "$tool.generated" compute-sanitizer --tool "$tool" --print-limit 20 $build/tests/gradsmith_generated_tests \
+  run "$tool.generated" compute-sanitizer --tool "$tool" "${only[@]}" --print-limit 20 $build/tests/gradsmith_generated_tests \
     --backend=cuda --gtest_brief=1 "--gtest_filter=${SANITIZED:-*Exact*_cuda*}"
 done
 exit $failed

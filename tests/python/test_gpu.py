@@ -78,7 +78,12 @@ def test_choices_are_kept_where_the_context_says(tmp_path: Path) -> None:
     wanted = expected(*inputs)
     searched: list[str] = []
     own, other = (
-        gradsmith.Context(cache=tmp_path / name, on_search_progress=lambda *told, name=name: searched.append(name))
+        gradsmith.Context(
+            cache=tmp_path / name,
+            search_mode="benchmark",  # of which progress is told
+            search_budget_seconds=0.2,
+            on_search_progress=lambda *told, name=name: searched.append(name),
+        )
         for name in ("own.txt", "other.txt")
     )
     with gradsmith.policy(cache="off"):

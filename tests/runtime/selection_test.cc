@@ -256,6 +256,15 @@ TEST(Selection, BenchmarkTriesEnginesInTurnAndWhatCompilesLast) {
       (std::vector<std::string>{"a/1", "b/1", "d/1", "a/2", "b/2", "a/3", "a/4", "c/1"}));
 }
 
+TEST(Selection, BenchmarkTriesTheFirstOfEachEngineBeforeFallbacks) {
+  FakeSpace space(
+      {{Good("a/1"), Good("a/2")},
+       {WithNotes("slow/1", {.fallback = true}), WithNotes("slow/2", {.fallback = true})},
+       {Good("legacy/1")}});
+  EXPECT_TRUE(Select(space, In(SearchMode::kBenchmark)).ok());
+  EXPECT_EQ(space.built, (std::vector<std::string>{"a/1", "legacy/1", "a/2", "slow/1", "slow/2"}));
+}
+
 TEST(Selection, BenchmarkTakesTheFastestByTheMedianOfItsRuns) {
   std::vector<Engine> engines = {
       Good("steady", 2), Good("lucky"), Good("fast", 1.5), Good("slow", 3)};

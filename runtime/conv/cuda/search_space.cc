@@ -182,7 +182,13 @@ Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, int
       cuda::GraphTarget(*handle), **graph,
       source == kHeuristicA ? CUDNN_HEUR_MODE_A : CUDNN_HEUR_MODE_FALLBACK, task_.problem.type,
       form.name + kGraph);
-  if (listed.ok() && form.is_detour) {
+  if (!listed.ok()) {
+    return listed;
+  }
+  for (Candidate& candidate : *listed) {
+    candidate.notes.fallback = source == kFallback;
+  }
+  if (form.is_detour) {
     std::size_t allowed = 0;
     std::erase_if(*listed, [&](const Candidate& candidate) {
       return !internal::WhyFiltered(candidate, policy_).empty() || ++allowed > kMostOfDetour;

@@ -114,7 +114,7 @@ class Context {
 
   /// ForPreparing returns this context for calls that do everything but the work: they validate,
   /// choose kernels, build them and reserve workspace, so that the same call through this context
-  /// then allocates nothing, waits for nothing and can be captured into a CUDA graph. Outputs are
+  /// then takes no workspace, waits for nothing and can be captured into a CUDA graph. Outputs are
   /// left alone.
   [[nodiscard]] Context ForPreparing() const;
   [[nodiscard]] bool preparing() const { return preparing_; }
