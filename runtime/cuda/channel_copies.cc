@@ -69,7 +69,7 @@ Way WayOf(const ConstTensorRef& from, const TensorRef& to) {
 }
 
 Result<CUkernel> FindKernel(Way way, std::size_t size) {
-  static std::array<std::atomic<CUkernel>, 2 * kWays> kernels;
+  static std::array<std::atomic<CUkernel>, std::size_t{2} * kWays> kernels;
   constexpr std::array<const char*, kWays> kNames = {
       "gradsmith_copy_rows_", "gradsmith_gather_channels_", "gradsmith_gather_vectors_",
       "gradsmith_scatter_channels_", "gradsmith_scatter_vectors_"};

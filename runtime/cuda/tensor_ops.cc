@@ -269,7 +269,7 @@ int TransposeWidth(const TransposeTask& task, std::size_t size, const void* from
     bits |= static_cast<std::uint64_t>(task.batch.to_strides[i] | task.batch.from_strides[i]);
   }
   int width = 1;
-  while (size < 8 && 2 * width * static_cast<std::int64_t>(size) <= kVectorBytes &&
+  while (size < 8 && std::int64_t{2} * width * static_cast<std::int64_t>(size) <= kVectorBytes &&
          bits % (2 * static_cast<std::uint64_t>(width)) == 0) {
     width *= 2;
   }

@@ -73,9 +73,9 @@ Status RunEmpty(const Call& call, const TensorRef& result) {
   return cuda::FillTensor(call.device, call.stream(), 0, result);
 }
 
-/// The tensors of a primitive: their addresses, and which of them is the result.
+/// A primitive with its tensors, one of which is its result.
 struct PrimitiveCall {
-  Primitive primitive;
+  Primitive primitive = Primitive::kForward;
   ConstTensorRef x;
   ConstTensorRef w;
   ConstTensorRef y;
