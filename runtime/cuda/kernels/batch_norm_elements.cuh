@@ -1,0 +1,132 @@
+#ifndef GRADSMITH_CUDA_KERNELS_BATCH_NORM_ELEMENTS_CUH_
+#define GRADSMITH_CUDA_KERNELS_BATCH_NORM_ELEMENTS_CUH_
+
+#include <cstdint>
+#include <cstring>
+
+#include "batch_norm/cuda/arguments.h"
+#include "cuda/kernels/element.cuh"
+
+/// Elements and parameters of batch normalization, as they are loaded and stored.
+namespace gradsmith::batch_norm::own {
+namespace {
+
+using cuda::Accumulator;
+using cuda::Convert;
+using cuda::LoadElement;
+
+template <typename T>
+constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
+
+__device__ std::int64_t Max(std::int64_t a, std::int64_t b) {
+  return a > b ? a : b;
+}
+__device__ std::int64_t Min(std::int64_t a, std::int64_t b) {
+  return a < b ? a : b;
+}
+
+/// V elements as they lie in memory: converted where they are used, so that no load waits for the
+/// one before.
+template <typename T, int V>
+struct alignas(V * sizeof(T)) Pack {
+  T values[V];
+};
+
+template <typename T>
+__device__ __forceinline__ bool IsVector(const T* data, std::int64_t stride, int count) {
+  return count * sizeof(T) == kVectorBytes && stride == 1 &&
+         reinterpret_cast<std::uintptr_t>(data) % kVectorBytes == 0;
+}
+
+template <typename T, int V>
+__device__ __forceinline__ void
+LoadEach(const T* from, std::int64_t stride, int count, Pack<T, V>* to) {
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    to->values[i] = i < count ? from[i * stride] : Convert<T>(0.F);
+  }
+}
+
+/// Out of line: what happens seldom must cost the rest neither registers nor code.
+template <typename T, int V>
+__device__ __noinline__ Pack<T, V> LoadApart(const T* from, int count) {
+  Pack<T, V> to;
+  LoadEach(from, 1, count, &to);
+  return to;
+}
+
+/// The first `count` of V elements; the others are zero. kRarely: they are seldom no vector.
+template <bool kRarely, typename T, int V>
+__device__ __forceinline__ void
+Load(const T* from, std::int64_t stride, int count, Pack<T, V>* to) {
+  if (V == kVector<T> && IsVector(from, stride, count)) {
+    const uint4 packed = *reinterpret_cast<const uint4*>(from);
+    memcpy(to, &packed, sizeof(packed));
+  } else if (V > 1 && kRarely) {
+    *to = LoadApart<T, V>(from, count);
+  } else {
+    LoadEach(from, stride, count, to);
+  }
+}
+
+template <typename T, int V>
+__device__ __forceinline__ void
+StoreEach(const Pack<T, V>& from, std::int64_t stride, int count, T* to) {
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    if (i < count) {
+      to[i * stride] = from.values[i];
+    }
+  }
+}
+
+template <typename T, int V>
+__device__ __noinline__ void StoreApart(Pack<T, V> from, int count, T* to) {
+  StoreEach(from, 1, count, to);
+}
+
+/// What is stored must not take the place of what the map has yet to read.
+template <bool kRarely, typename T, int V>
+__device__ __forceinline__ void
+Store(const Pack<T, V>& from, std::int64_t stride, int count, T* to) {
+  if (V == kVector<T> && IsVector(to, stride, count)) {
+    uint4 packed;
+    memcpy(&packed, &from, sizeof(packed));
+    __stcs(reinterpret_cast<uint4*>(to), packed);
+  } else if (V > 1 && kRarely) {
+    StoreApart(from, count, to);
+  } else {
+    StoreEach(from, stride, count, to);
+  }
+}
+
+__device__ double LoadParameter(const Parameter& parameter, std::int64_t channel) {
+  return LoadElement(parameter.data, parameter.type, channel * parameter.stride);
+}
+
+__device__ void StoreParameter(const Parameter& parameter, std::int64_t channel, double value) {
+  if (!parameter.present) {
+    return;
+  }
+  const double sum = parameter.accumulate ? LoadParameter(parameter, channel) + value : value;
+  const std::int64_t offset = channel * parameter.stride;
+  switch (parameter.type) {
+    case kFloat:
+      static_cast<float*>(parameter.data)[offset] = Convert<float>(sum);
+      break;
+    case kDouble:
+      static_cast<double*>(parameter.data)[offset] = sum;
+      break;
+    case kHalf:
+      static_cast<__half*>(parameter.data)[offset] = Convert<__half>(sum);
+      break;
+    default:
+      static_cast<__nv_bfloat16*>(parameter.data)[offset] = Convert<__nv_bfloat16>(sum);
+      break;
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::batch_norm::own
+
+#endif  // GRADSMITH_CUDA_KERNELS_BATCH_NORM_ELEMENTS_CUH_

@@ -1,0 +1,177 @@
+#ifndef GRADSMITH_CUDA_KERNELS_BATCH_NORM_MAP_CUH_
+#define GRADSMITH_CUDA_KERNELS_BATCH_NORM_MAP_CUH_
+
+#include "cuda/kernels/batch_norm_finish.cuh"
+
+/// The third step: a map over all elements.
+namespace gradsmith::batch_norm::own {
+namespace {
+
+enum class Map { kNormalize, kInputGradient };
+
+template <Map kMap, int V>
+constexpr int kMapBatch = V == 1 ? 4 : (kMap == Map::kNormalize ? 4 : 2) / (V == 8 ? 2 : 1);
+
+template <Map kMap>
+constexpr int kCoefficients = kMap == Map::kNormalize ? 3 : 4;
+
+template <Map kMap, typename A>
+__device__ __forceinline__ A Apply(const A (&c)[4], A dy, A x) {
+  if constexpr (kMap == Map::kNormalize) {
+    return (x - c[kPivot]) * c[kFactor] + c[kShift];
+  } else {
+    return dy * c[kFactor] + ((x - c[kPivot]) * c[kSlope] + c[kShift]);
+  }
+}
+
+/// The elements that a map reads, and what it makes of them.
+template <Map kMap, typename T, int V, bool kColumns>
+struct MapElements {
+  using A = Accumulator<T>;
+  Place place;
+  Pack<T, V> dy;
+  Pack<T, V> x;
+  Pack<T, V> result;
+
+  __device__ __forceinline__ void Load(
+      const Operands& operands,
+      const Place& at,
+      std::int64_t dy_stride,
+      std::int64_t x_stride,
+      std::int64_t stride) {
+    place = at;
+    if constexpr (kMap == Map::kInputGradient) {
+      own::Load<kColumns>(At<const T>(operands.dY, at.dY), dy_stride, at.count, &dy);
+    }
+    own::Load<kColumns>(At<const T>(operands.X, at.X), x_stride, at.count, &x);
+    if (Accumulates(operands)) {
+      own::Load<kColumns>(At<const T>(operands.output, at.output), stride, at.count, &result);
+    }
+  }
+
+  __device__ __forceinline__ void
+  Apply(const Operands& operands, int i, const A (&coefficients)[4]) {
+    A dy_value = 0;
+    if constexpr (kMap == Map::kInputGradient) {
+      dy_value = Convert<A>(dy.values[i]);
+    }
+    A value = own::Apply<kMap>(coefficients, dy_value, Convert<A>(x.values[i]));
+    if (Accumulates(operands)) {
+      value += Convert<A>(result.values[i]);
+    }
+    result.values[i] = Convert<T>(value);
+  }
+
+  __device__ __forceinline__ void Store(const Operands& operands, std::int64_t stride) const {
+    own::Store<kColumns>(result, stride, place.count, At<T>(operands.output, place.output));
+  }
+
+ private:
+  static __device__ bool Accumulates(const Operands& operands) {
+    return kMap == Map::kInputGradient && operands.accumulate;
+  }
+};
+
+template <Map kMap, typename T>
+__device__ void MapRows(const Walk& walk, const Operands& operands, const double* coefficients) {
+  using A = Accumulator<T>;
+  constexpr int V = kVector<T>;
+  constexpr int kBatch = kMapBatch<kMap, V>;
+  const std::int64_t stride = operands.output.strides[kInner];
+  for (std::int64_t channel = blockIdx.x; channel < walk.channels; channel += gridDim.x) {
+    A of_channel[4];
+#pragma unroll
+    for (int k = 0; k < kCoefficients<kMap>; ++k) {
+      of_channel[k] = static_cast<A>(coefficients[k * walk.channels + channel]);
+    }
+    for (RowPlaces<V> places(walk, operands, operands.output, channel); places.more();) {
+      MapElements<kMap, T, V, false> batch[kBatch];
+#pragma unroll
+      for (int j = 0; j < kBatch; ++j) {
+        batch[j].Load(
+            operands, places.Next(), operands.dY.strides[kInner], operands.X.strides[kInner],
+            stride);
+      }
+#pragma unroll
+      for (int j = 0; j < kBatch; ++j) {
+#pragma unroll
+        for (int i = 0; i < V; ++i) {
+          batch[j].Apply(operands, i, of_channel);
+        }
+        batch[j].Store(operands, stride);
+      }
+    }
+  }
+}
+
+/// The coefficients of a tile's columns, in shared memory: registers are for what is loaded.
+template <typename T, int V>
+using TileCoefficients = Accumulator<T>[4][kMaxWidth * V];
+
+/// V columns of a thread's steps.
+template <Map kMap, typename T, int V>
+struct ColumnMap {
+  using A = Accumulator<T>;
+  Columns<V> columns;
+  const TileCoefficients<T, V>& coefficients;
+
+  template <int kBatch>
+  __device__ __forceinline__ void Visit(StepPlaces<V, true>* places, int count) {
+    const Operands& operands = columns.operands;
+    const std::int64_t stride = ColumnStride<V>(operands.output);
+    const int column = LaneX(columns.walk) * V;
+    MapElements<kMap, T, V, true> batch[kBatch];
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      batch[j].Load(
+          operands, places->Next(count), ColumnStride<V>(operands.dY), ColumnStride<V>(operands.X),
+          stride);
+    }
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      if (i % 4 == 0) {
+        // Keeps the compiler from holding the coefficients of all columns at once.
+        asm volatile("" ::: "memory");
+      }
+      A of_column[4];
+#pragma unroll
+      for (int k = 0; k < kCoefficients<kMap>; ++k) {
+        of_column[k] = coefficients[k][column + i];
+      }
+#pragma unroll
+      for (int j = 0; j < kBatch; ++j) {
+        batch[j].Apply(operands, i, of_column);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      batch[j].Store(operands, stride);
+    }
+  }
+};
+
+template <Map kMap, typename T, int V>
+__device__ __forceinline__ void
+MapColumns(const Walk& walk, const Operands& operands, const double* coefficients) {
+  using A = Accumulator<T>;
+  __shared__ TileCoefficients<T, V> of_tile;
+  const int tile = walk.width * V;
+  for (int i = static_cast<int>(threadIdx.x); i < tile; i += kThreads) {
+    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile + i;
+    if (column < walk.columns) {
+      const std::int64_t channel = ChannelOf(walk, column);
+#pragma unroll
+      for (int k = 0; k < kCoefficients<kMap>; ++k) {
+        of_tile[k][i] = static_cast<A>(coefficients[k * walk.channels + channel]);
+      }
+    }
+  }
+  __syncthreads();
+  ColumnMap<kMap, T, V> map = {Columns<V>(walk, operands), of_tile};
+  ForEachPlace<kMapBatch<kMap, V>, true>(map.columns, map);
+}
+
+}  // namespace
+}  // namespace gradsmith::batch_norm::own
+
+#endif  // GRADSMITH_CUDA_KERNELS_BATCH_NORM_MAP_CUH_

@@ -1,0 +1,293 @@
+#ifndef GRADSMITH_CUDA_KERNELS_BATCH_NORM_SUMS_CUH_
+#define GRADSMITH_CUDA_KERNELS_BATCH_NORM_SUMS_CUH_
+
+#include "cuda/kernels/batch_norm_walk.cuh"
+
+/// The first step: sums over slices of each channel.
+namespace gradsmith::batch_norm::own {
+namespace {
+
+/// What is summed.
+enum class Sums {
+  kMoments,   ///< X - pivot and its square
+  kGradient,  ///< dY and dY * (X - pivot)
+  kBias       ///< dY
+};
+
+__device__ double MedianOf(double a, double b, double c) {
+  const double low = a < b ? a : b;
+  const double high = a < b ? b : a;
+  return c < low ? low : (c > high ? high : c);
+}
+
+/// What a thread loads of a tensor before it uses the first of it: as much as there are registers
+/// for.
+template <Sums kSums, int V>
+constexpr int kSumBatch = kSums == Sums::kGradient && V > 1 ? 2 : 4;
+
+/// A sample of a channel's that is not far out: by Chebyshev one in t lies further from the mean
+/// than sqrt(t) deviations, and of three from within the channel two would have to.
+__device__ double MedianSample(const Walk& walk, const Operand& X, int type, std::int64_t channel) {
+  double values[3];
+  for (int i = 0; i < 3; ++i) {
+    values[i] = LoadElement(X.data, type, channel * X.channel_stride + walk.pivots[i]);
+  }
+  return MedianOf(values[0], values[1], values[2]);
+}
+
+template <typename T>
+constexpr int kTypeOf = kFloat;
+template <>
+constexpr int kTypeOf<double> = kDouble;
+template <>
+constexpr int kTypeOf<__half> = kHalf;
+template <>
+constexpr int kTypeOf<__nv_bfloat16> = kBFloat16;
+
+template <Sums kSums, typename T>
+__device__ Accumulator<T>
+Pivot(const Walk& walk, const Operands& operands, const Parameter& mean, std::int64_t channel) {
+  if constexpr (kSums == Sums::kMoments) {
+    return static_cast<Accumulator<T>>(MedianSample(walk, operands.X, kTypeOf<T>, channel));
+  } else if constexpr (kSums == Sums::kGradient) {
+    return static_cast<Accumulator<T>>(LoadParameter(mean, channel));
+  } else {
+    return 0;
+  }
+}
+
+template <Sums kSums, typename A>
+__device__ __forceinline__ void AddTerm(A dy, A x, A pivot, A* first, A* second) {
+  if constexpr (kSums == Sums::kMoments) {
+    const A deviation = x - pivot;
+    *first += deviation;
+    *second += deviation * deviation;
+  } else {
+    *first += dy;
+    if constexpr (kSums == Sums::kGradient) {
+      *second += dy * (x - pivot);
+    }
+  }
+}
+
+/// The elements that the sums are of.
+template <Sums kSums, typename T, int V, bool kColumns>
+struct Terms {
+  using A = Accumulator<T>;
+  Pack<T, V> dy;
+  Pack<T, V> x;
+
+  __device__ __forceinline__ void Load(
+      const Operands& operands,
+      const Place& place,
+      std::int64_t dy_stride,
+      std::int64_t x_stride) {
+    if constexpr (kSums != Sums::kMoments) {
+      own::Load<kColumns>(At<const T>(operands.dY, place.dY), dy_stride, place.count, &dy);
+    }
+    if constexpr (kSums != Sums::kBias) {
+      own::Load<kColumns>(At<const T>(operands.X, place.X), x_stride, place.count, &x);
+    }
+  }
+
+  __device__ __forceinline__ void Add(int i, A pivot, A* first, A* second) const {
+    if constexpr (kSums == Sums::kMoments) {
+      AddTerm<kSums>(A(0), Convert<A>(x.values[i]), pivot, first, second);
+    } else if constexpr (kSums == Sums::kGradient) {
+      AddTerm<kSums>(Convert<A>(dy.values[i]), Convert<A>(x.values[i]), pivot, first, second);
+    } else {
+      AddTerm<kSums>(Convert<A>(dy.values[i]), A(0), pivot, first, second);
+    }
+  }
+};
+
+/// Sums over a block, to its first thread, in an order of their own.
+__device__ void SumBlock(double* first, double* second) {
+  constexpr int kWarps = kThreads / 32;
+  __shared__ double sums[2][kWarps];
+  for (int distance = 16; distance > 0; distance /= 2) {
+    *first += __shfl_down_sync(0xFFFFFFFFU, *first, distance);
+    *second += __shfl_down_sync(0xFFFFFFFFU, *second, distance);
+  }
+  if (threadIdx.x % 32 == 0) {
+    sums[0][threadIdx.x / 32] = *first;
+    sums[1][threadIdx.x / 32] = *second;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int warp = 1; warp < kWarps; ++warp) {
+      *first += sums[0][warp];
+      *second += sums[1][warp];
+    }
+  }
+  // The next channel's sums must not overwrite these.
+  __syncthreads();
+}
+
+/// `place` counts the channels, as often as they are in the columns.
+__device__ void
+StorePartial(const Walk& walk, std::int64_t place, double first, double second, double* partials) {
+  const std::int64_t places = walk.columns / walk.run;
+  const std::int64_t at = blockIdx.y * places + place;
+  partials[at] = first;
+  partials[walk.slices * places + at] = second;
+}
+
+/// A block for each channel and slice; its threads along rows.
+template <Sums kSums, typename T>
+__device__ void
+SumRows(const Walk& walk, const Operands& operands, const Parameter& mean, double* partials) {
+  using A = Accumulator<T>;
+  constexpr int V = kVector<T>;
+  constexpr int kBatch = kSumBatch<kSums, V>;
+  const Operand& leader = kSums == Sums::kBias ? operands.dY : operands.X;
+  for (std::int64_t channel = blockIdx.x; channel < walk.channels; channel += gridDim.x) {
+    const A pivot = Pivot<kSums, T>(walk, operands, mean, channel);
+    A first = 0;
+    A second = 0;
+    for (RowPlaces<V> places(walk, operands, leader, channel); places.more();) {
+      Terms<kSums, T, V, false> batch[kBatch];
+      int counts[kBatch];
+#pragma unroll
+      for (int j = 0; j < kBatch; ++j) {
+        const Place place = places.Next();
+        counts[j] = place.count;
+        batch[j].Load(operands, place, operands.dY.strides[kInner], operands.X.strides[kInner]);
+      }
+#pragma unroll
+      for (int j = 0; j < kBatch; ++j) {
+        A chunk_first = 0;
+        A chunk_second = 0;
+#pragma unroll
+        for (int i = 0; i < V; ++i) {
+          if (i < counts[j]) {
+            batch[j].Add(i, pivot, &chunk_first, &chunk_second);
+          }
+        }
+        first += chunk_first;
+        second += chunk_second;
+      }
+    }
+    double block_first = first;
+    double block_second = second;
+    SumBlock(&block_first, &block_second);
+    if (threadIdx.x == 0) {
+      StorePartial(walk, channel, block_first, block_second, partials);
+    }
+  }
+}
+
+/// V columns' sums over a thread's steps.
+template <Sums kSums, typename T, int V>
+struct ColumnSums {
+  using A = Accumulator<T>;
+  Columns<V> columns;
+  A pivot[V];
+  A first[V];
+  A second[V];
+
+  template <int kBatch>
+  __device__ __forceinline__ void Visit(StepPlaces<V, false>* places, int count) {
+    const Operands& operands = columns.operands;
+    Terms<kSums, T, V, true> batch[kBatch];
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      batch[j].Load(
+          operands, places->Next(count), ColumnStride<V>(operands.dY), ColumnStride<V>(operands.X));
+    }
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+#pragma unroll
+      for (int i = 0; i < V; ++i) {
+        if (i < count) {
+          batch[j].Add(i, pivot[i], &first[i], &second[i]);
+        }
+      }
+    }
+  }
+};
+
+/// Sums over what the block's threads have of each place of its tile, and calls
+/// done(place, first, second).
+template <typename A, int V, typename Done>
+__device__ __forceinline__ void
+SumTile(const Walk& walk, const A (&first)[V], const A (&second)[V], const Done& done) {
+  __shared__ A sums[2][kThreads * V];
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    sums[0][threadIdx.x * V + i] = first[i];
+    sums[1][threadIdx.x * V + i] = second[i];
+  }
+  __syncthreads();
+  const int tile = walk.width * V;
+  const int run = static_cast<int>(walk.run);
+  const int places = tile / run;
+  const int terms = LanesY(walk) * run;
+  // So many threads share a place that few places still use the whole block.
+  int share = 1;
+  while (share < 32 && 2 * share * places <= kThreads) {
+    share *= 2;
+  }
+  for (int begin = 0; begin < places * share; begin += kThreads) {
+    const int local = (begin + static_cast<int>(threadIdx.x)) / share;
+    const int part = static_cast<int>(threadIdx.x) % share;
+    double place_first = 0;
+    double place_second = 0;
+    for (int term = part; local < places && term < terms; term += share) {
+      const int lane = term / run;
+      const int at = lane * tile + local * run + term - lane * run;
+      place_first += sums[0][at];
+      place_second += sums[1][at];
+    }
+    for (int distance = share / 2; distance > 0; distance /= 2) {
+      place_first += __shfl_down_sync(0xFFFFFFFFU, place_first, distance, share);
+      place_second += __shfl_down_sync(0xFFFFFFFFU, place_second, distance, share);
+    }
+    const std::int64_t place = static_cast<std::int64_t>(blockIdx.x) * places + local;
+    if (part == 0 && local < places && place * run < walk.columns) {
+      done(place, place_first, place_second);
+    }
+  }
+}
+
+/// A block for each tile of columns and slice.
+template <Sums kSums, typename T, int V, typename Done>
+__device__ __forceinline__ void
+SumColumns(const Walk& walk, const Operands& operands, const Parameter& mean, const Done& done) {
+  // Side by side: one after the other, each thread's own would be most of a small problem's time.
+  __shared__ Accumulator<T> pivots[kMaxWidth * V];
+  const int tile = walk.width * V;
+  for (int i = static_cast<int>(threadIdx.x); i < tile; i += kThreads) {
+    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile + i;
+    if (column < walk.columns) {
+      pivots[i] = Pivot<kSums, T>(walk, operands, mean, ChannelOf(walk, column));
+    }
+  }
+  __syncthreads();
+  ColumnSums<kSums, T, V> sums = {Columns<V>(walk, operands), {}, {}, {}};
+  if (sums.columns.present()) {
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      sums.pivot[i] = pivots[LaneX(walk) * V + i];
+    }
+    ForEachPlace<kSumBatch<kSums, V>, false>(sums.columns, sums);
+  }
+  SumTile(walk, sums.first, sums.second, done);
+}
+
+template <Sums kSums, typename T, int V>
+__device__ void SumColumnSlices(
+    const Walk& walk,
+    const Operands& operands,
+    const Parameter& mean,
+    double* partials) {
+  SumColumns<kSums, T, V>(
+      walk, operands, mean, [&](std::int64_t place, double first, double second) {
+        StorePartial(walk, place, first, second, partials);
+      });
+}
+
+}  // namespace
+}  // namespace gradsmith::batch_norm::own
+
+#endif  // GRADSMITH_CUDA_KERNELS_BATCH_NORM_SUMS_CUH_

@@ -1,0 +1,259 @@
+#ifndef GRADSMITH_CUDA_KERNELS_BATCH_NORM_WALK_CUH_
+#define GRADSMITH_CUDA_KERNELS_BATCH_NORM_WALK_CUH_
+
+#include "cuda/kernels/batch_norm_elements.cuh"
+
+/// How threads go through the tensors: along the rows of a channel, or down columns of vectors.
+namespace gradsmith::batch_norm::own {
+namespace {
+
+struct Range {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+__device__ Range SliceOf(std::int64_t count, std::int64_t slices, std::int64_t slice) {
+  const std::int64_t length = (count + slices - 1) / slices;
+  const std::int64_t begin = Min(slice * length, count);
+  return {begin, Min(begin + length, count)};
+}
+
+/// 32 bits divide many times faster than 64.
+__device__ std::int64_t Divide(std::int64_t a, std::int64_t b) {
+  if (((a | b) >> 32) == 0) {
+    return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
+  }
+  return a / b;
+}
+
+/// Where a row of channel 0 begins.
+__device__ std::int64_t RowOffset(const Walk& walk, const Operand& operand, std::int64_t row) {
+  if (walk.counts[0] == 1 && walk.counts[1] == 1) {
+    return row * operand.strides[2];
+  }
+  const std::int64_t middle = Divide(row, walk.counts[2]);
+  const std::int64_t outer = Divide(middle, walk.counts[1]);
+  return (row - middle * walk.counts[2]) * operand.strides[2] +
+         (middle - outer * walk.counts[1]) * operand.strides[1] + outer * operand.strides[0];
+}
+
+__device__ std::int64_t ChannelOf(const Walk& walk, std::int64_t column) {
+  if (walk.columns == walk.channels) {
+    return column;
+  }
+  const std::int64_t place = Divide(column, walk.run);
+  return place - Divide(place, walk.channels) * walk.channels;
+}
+
+/// Where a column lies in each step.
+__device__ std::int64_t
+ColumnOffset(const Walk& walk, const Operand& operand, std::int64_t column) {
+  if (walk.run == 1) {
+    return column * operand.channel_stride;
+  }
+  const std::int64_t place = Divide(column, walk.run);
+  return place * operand.channel_stride + column - place * walk.run;
+}
+
+template <typename T>
+__device__ T* At(const Operand& operand, std::int64_t offset) {
+  return static_cast<T*>(operand.data) + offset;
+}
+
+__device__ int LaneX(const Walk& walk) {
+  return static_cast<int>(threadIdx.x) % walk.width;
+}
+/// Not below LanesY of threads that are left over.
+__device__ int LaneY(const Walk& walk) {
+  return static_cast<int>(threadIdx.x) / walk.width;
+}
+__device__ int LanesY(const Walk& walk) {
+  return kThreads / walk.width;
+}
+
+/// Some of V neighbours of each tensor; `count` may be below one. Absent tensors have zeros.
+struct Place {
+  std::int64_t dY;
+  std::int64_t X;
+  std::int64_t output;
+  int count;
+};
+
+/// The places of up to V elements that a thread has in the rows of the block's slice of a channel.
+/// They begin where `leader` has offsets that are multiples of V, whatever its address: the order
+/// of sums depends on strides only, and with the address aligned so are they.
+template <int V>
+class RowPlaces {
+ public:
+  __device__
+  RowPlaces(const Walk& walk, const Operands& operands, const Operand& leader, std::int64_t channel)
+      : walk_(walk), operands_(operands), leader_(leader), channel_(channel) {
+    const std::int64_t rows = walk.counts[0] * walk.counts[1] * walk.counts[2];
+    items_ = SliceOf(rows * walk.pieces, walk.slices, blockIdx.y);
+    items_.begin += LaneY(walk);
+  }
+
+  /// An empty place once there are no more.
+  __device__ __forceinline__ Place Next() {
+    if (round_ >= end_) {
+      if (!more()) {
+        return {0, 0, 0, 0};
+      }
+      OpenItem();
+    }
+    const std::int64_t chunk = round_ + LaneX(walk_) * V;
+    const std::int64_t first = Max(chunk, begin_);
+    round_ += walk_.width * V;
+    return {
+        OffsetOf(operands_.dY, first), OffsetOf(operands_.X, first),
+        OffsetOf(operands_.output, first), static_cast<int>(Min(chunk + V, end_) - first)};
+  }
+
+  __device__ bool more() const { return round_ < end_ || items_.begin < items_.end; }
+
+ private:
+  __device__ std::int64_t OffsetOf(const Operand& operand, std::int64_t inner) const {
+    return channel_ * operand.channel_stride + RowOffset(walk_, operand, row_) +
+           inner * operand.strides[kInner];
+  }
+
+  /// An item is a row or a piece of one.
+  __device__ void OpenItem() {
+    row_ = walk_.pieces == 1 ? items_.begin : Divide(items_.begin, walk_.pieces);
+    begin_ = (items_.begin - row_ * walk_.pieces) * kPieceElements;
+    end_ = Min(begin_ + kPieceElements, walk_.counts[kInner]);
+    const bool neighbours = leader_.strides[kInner] == 1;
+    round_ = begin_ - (neighbours ? OffsetOf(leader_, begin_) & (V - 1) : 0);
+    items_.begin += LanesY(walk_);
+  }
+
+  const Walk& walk_;
+  const Operands& operands_;
+  const Operand& leader_;
+  std::int64_t channel_;
+  Range items_;
+  std::int64_t row_ = 0;
+  std::int64_t begin_ = 0;
+  std::int64_t end_ = 0;
+  std::int64_t round_ = 0;
+};
+
+/// From one of a thread's columns to the next.
+template <int V>
+__device__ std::int64_t ColumnStride(const Operand& operand) {
+  return V == 1 ? operand.channel_stride : 1;
+}
+
+/// V columns of the tensors.
+template <int V>
+struct Columns {
+  const Walk& walk;
+  const Operands& operands;
+  std::int64_t first;
+
+  __device__ Columns(const Walk& the_walk, const Operands& the_operands)
+      : walk(the_walk),
+        operands(the_operands),
+        first((static_cast<std::int64_t>(blockIdx.x) * the_walk.width + LaneX(the_walk)) * V) {}
+
+  /// Whether this thread has any. V divides their number.
+  __device__ bool present() const { return first < walk.columns && LaneY(walk) < LanesY(walk); }
+  /// Those of the step after the last, as one thread has it.
+  __device__ int tail() const {
+    const bool mine = present() && LaneY(walk) == 0 && blockIdx.y == 0;
+    return mine ? static_cast<int>(Min(walk.tail - first, V)) : 0;
+  }
+};
+
+/// A thread's steps, LanesY apart. A map goes backwards: what was read last is still in the cache.
+/// To go on takes no division: it would cost more than the rest.
+template <int V, bool kBackwards>
+class StepPlaces {
+ public:
+  __device__ StepPlaces(const Columns<V>& columns, std::int64_t step)
+      : walk_(columns.walk), operands_(columns.operands) {
+    const std::int64_t row =
+        walk_.counts[kInner] == walk_.steps ? 0 : Divide(step, walk_.counts[kInner]);
+    const std::int64_t middle = Divide(row, walk_.counts[2]);
+    inner_ = step - row * walk_.counts[kInner];
+    middle_ = static_cast<int>(row - middle * walk_.counts[2]);
+    outer_ = static_cast<int>(middle - Divide(middle, walk_.counts[1]) * walk_.counts[1]);
+    const auto offset = [&](const Operand& operand) {
+      return ColumnOffset(walk_, operand, columns.first) + RowOffset(walk_, operand, row) +
+             inner_ * operand.strides[kInner];
+    };
+    place_ = {offset(operands_.dY), offset(operands_.X), offset(operands_.output), 0};
+  }
+
+  __device__ __forceinline__ Place Next(int count) {
+    Place result = place_;
+    result.count = count;
+    Move(operands_.dY.ahead, operands_.X.ahead, operands_.output.ahead);
+    inner_ += kBackwards ? -LanesY(walk_) : LanesY(walk_);
+    while (kBackwards ? inner_ < 0 : inner_ >= walk_.counts[kInner]) {
+      NextRow();
+    }
+    return result;
+  }
+
+ private:
+  __device__ __forceinline__ void Move(std::int64_t dY, std::int64_t X, std::int64_t output) {
+    place_.dY += kBackwards ? -dY : dY;
+    place_.X += kBackwards ? -X : X;
+    place_.output += kBackwards ? -output : output;
+  }
+
+  __device__ __forceinline__ void NextRow() {
+    inner_ += kBackwards ? walk_.counts[kInner] : -walk_.counts[kInner];
+    const int carry = !Carry(&middle_, walk_.counts[2]) ? 0
+                      : Carry(&outer_, walk_.counts[1]) ? 2
+                                                        : 1;
+    Move(
+        operands_.dY.to_next_row[carry], operands_.X.to_next_row[carry],
+        operands_.output.to_next_row[carry]);
+  }
+
+  /// Whether it was the last.
+  __device__ __forceinline__ bool Carry(int* index, std::int64_t count) {
+    const bool last = *index == (kBackwards ? 0 : count - 1);
+    *index = last ? static_cast<int>(kBackwards ? count - 1 : 0) : *index + (kBackwards ? -1 : 1);
+    return last;
+  }
+
+  const Walk& walk_;
+  const Operands& operands_;
+  std::int64_t inner_ = 0;
+  int middle_ = 0;
+  int outer_ = 0;
+  Place place_{};
+};
+
+/// Calls visitor.template Visit<n>(&places, count) for n places of a thread's columns, until all of
+/// the block's slice have been visited: n at once so that their loads do not wait for each other.
+template <int kBatch, bool kBackwards, int V, typename Visitor>
+__device__ __forceinline__ void ForEachPlace(const Columns<V>& columns, Visitor& visitor) {
+  if (!columns.present()) {
+    return;
+  }
+  const Walk& walk = columns.walk;
+  const std::int64_t slice = kBackwards ? walk.slices - 1 - blockIdx.y : blockIdx.y;
+  const Range steps = SliceOf(walk.steps, walk.slices, slice);
+  const std::int64_t lane = LaneY(walk);
+  std::int64_t left = Divide(steps.end - steps.begin - lane + LanesY(walk) - 1, LanesY(walk));
+  StepPlaces<V, kBackwards> places(columns, kBackwards ? steps.end - 1 - lane : steps.begin + lane);
+  for (; left >= kBatch; left -= kBatch) {
+    visitor.template Visit<kBatch>(&places, V);
+  }
+  for (; left > 0; --left) {
+    visitor.template Visit<1>(&places, V);
+  }
+  if (const int tail = columns.tail(); tail > 0) {
+    StepPlaces<V, kBackwards> after(columns, walk.steps);
+    visitor.template Visit<1>(&after, tail);
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::batch_norm::own
+
+#endif  // GRADSMITH_CUDA_KERNELS_BATCH_NORM_WALK_CUH_
