@@ -62,18 +62,20 @@ bool LiesIn(const Task& task, Operand operand, Layout layout) {
 }
 
 /// The task with the strides that engines recognise a layout by. What lies in both, as a filter of
-/// 1x1, goes with the others: an engine would convert all to one layout.
+/// 1x1, goes with the others: an engine would convert all to one layout. But a filter of one
+/// channel, a depthwise one, is channels first, for which cuDNN has more engines.
 Task Normalized(const Task& task) {
   bool any_last = false;
   for (const Operand operand : {kX, kW, kY}) {
     any_last = any_last || (LiesIn(task, operand, Layout::kChannelsLast) &&
                             !LiesIn(task, operand, Layout::kChannelsFirst));
   }
-  const Layout first_choice = any_last ? Layout::kChannelsLast : Layout::kChannelsFirst;
-  const Layout second_choice = any_last ? Layout::kChannelsFirst : Layout::kChannelsLast;
   Task normalized = task;
   for (const Operand operand : {kX, kW, kY}) {
-    for (const Layout layout : {second_choice, first_choice}) {
+    const bool last_first = any_last && (operand != kW || DimsOf(task.problem, kW)[1] > 1);
+    const Layout better = last_first ? Layout::kChannelsLast : Layout::kChannelsFirst;
+    const Layout other = last_first ? Layout::kChannelsFirst : Layout::kChannelsLast;
+    for (const Layout layout : {other, better}) {
       if (LiesIn(task, operand, layout)) {
         StridesOf(normalized.problem, operand) = StridesIn(DimsOf(task.problem, operand), layout);
       }

@@ -97,6 +97,19 @@ TEST(FormsOf, AFilterOfOneTapGoesWithTheOthers) {
   }
 }
 
+TEST(FormsOf, ADepthwiseFilterIsChannelsFirst) {
+  Task task = Dense(Primitive::kBackwardData, /*channels_last=*/true);
+  task.problem.group = 8;
+  task.problem.y_channels = 8;
+  for (const Operand operand : {kX, kW, kY}) {
+    StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
+  }
+  const Problem inner = FormsOf(task, false)[0].inner.problem;
+  EXPECT_EQ(inner.w_strides, ContiguousStrides(Dims{8, 1, 3, 3}));
+  EXPECT_EQ(inner.x_strides, task.problem.x_strides);
+  EXPECT_EQ(inner.y_strides, task.problem.y_strides);
+}
+
 TEST(FormsOf, MisalignedOperandsMustBeCopied) {
   Task task = Dense(Primitive::kBackwardData, /*channels_last=*/true);
   task.alignment[kW] = 4;
