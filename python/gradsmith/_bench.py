@@ -61,7 +61,7 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
     function = FUNCTIONS[parsed["op"]]
     make, wait = _arrays_on(device)
     inputs = [
-        make(dims, element_type) if element_type else None
+        _laid_out(make, dims, element_type, parsed["channels_last"]) if element_type else None
         for dims, element_type in zip(parsed["inputs"], _types_of(parsed), strict=True)
     ]
 
@@ -72,6 +72,15 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
     call()
     times = _times(call, seconds)
     return Measured(problem, device, len(times), statistics.median(times) * 1e3, min(times) * 1e3)
+
+
+def _laid_out(
+    make: Callable[[Sequence[int], str], Any], dims: Sequence[int], element_type: str, channels_last: bool
+) -> Any:
+    if not channels_last or len(dims) < 3:
+        return make(dims, element_type)
+    array = make((dims[0], *dims[2:], dims[1]), element_type)
+    return array.movedim(-1, 1) if hasattr(array, "movedim") else import_module("numpy").moveaxis(array, -1, 1)
 
 
 def _times(call: Callable[[], None], seconds: float) -> list[float]:

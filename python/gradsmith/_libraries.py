@@ -153,6 +153,7 @@ _KNOWN = {"numpy": NumPy, "torch": PyTorch, "cupy": CuPy, "jax": Jax, "jaxlib": 
 
 def find(kind: type) -> Library | None:
     """The library of a type of arrays; None for what is no array."""
+    _refuse_what_only_looks_like_an_array(kind)
     for base in kind.__mro__:
         package = base.__module__.partition(".")[0]
         if package in _KNOWN and _is_array(kind):
@@ -160,6 +161,16 @@ def find(kind: type) -> Library | None:
     if hasattr(kind, "__dlpack__") and hasattr(kind, "__array_namespace__"):
         return _array_api(kind)
     return _only(NumPy) if kind is memoryview else None
+
+
+def _refuse_what_only_looks_like_an_array(kind: type) -> None:
+    names = {f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in kind.__mro__}
+    if "jax.Tracer" in names:
+        raise TypeError(
+            "a value that JAX traces has no memory; call outside of jit, grad and vmap, or through jax.pure_callback"
+        )
+    if "numpy.MaskedArray" in names:
+        raise TypeError("the mask of a numpy.ma.MaskedArray would be ignored; pass array.filled(...) instead")
 
 
 def _is_array(kind: type) -> bool:

@@ -9,7 +9,8 @@ differentiated by that::
     Y.sum().backward()
 
 Gradient operators are differentiated in turn, by the formulas of `_double_backward`. Only the gradients that are needed
-are computed. A backward pass is made under the policies of its forward pass.
+are computed. A backward pass is made under the policies of its forward pass; one
+that torch.compile has compiled, under those that it runs in.
 """
 
 from __future__ import annotations

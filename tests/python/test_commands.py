@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import gradsmith
 import pytest
+from gradsmith import _bench
 from gradsmith._tables import table
 
 
@@ -70,6 +71,15 @@ def test_tune(tmp_path: Path) -> None:
     file.write_text("# a comment\nConvGrad half X=2x3x6x5 W=4x3x3x2\n")
     assert run("tune", str(file), "--device", "cpu") == ""
     assert "none.txt: No such file" in run("tune", str(tmp_path / "none.txt"), status=1)
+
+
+def test_bench_takes_the_layout_of_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, ...]] = []
+    monkeypatch.setitem(_bench.FUNCTIONS, "ConvGrad", lambda *inputs, **_: seen.extend(one.strides for one in inputs))
+    for layout in ("NCHW", "NHWC"):
+        _bench.measure(f"ConvGrad float X=2x4x6x6 W=4x4x3x3 layout={layout}", "cpu", 0)
+    assert seen[:3] == [(256, 64, 16, 4), (576, 144, 24, 4), (144, 36, 12, 4)]
+    assert seen[-3:] == [(256, 4, 64, 16), (576, 4, 96, 16), (144, 4, 48, 16)]
 
 
 def test_bench(tmp_path: Path) -> None:

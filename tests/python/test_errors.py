@@ -129,3 +129,14 @@ def test_a_failed_call_leaves_the_outputs_alone() -> None:
     with pytest.raises(ValueError, match="expected"):
         call(strides=(2, 2), out={"dX": mine})
     assert (mine == 7).all()
+
+
+def test_masks_are_not_ignored() -> None:
+    with pytest.raises(TypeError, match=r"pass array\.filled"):
+        call(X=np.ma.masked_array(X, mask=X > 0))
+
+
+def test_traced_values_of_jax_are_refused() -> None:
+    jax = pytest.importorskip("jax")
+    with pytest.raises(TypeError, match="jax.pure_callback"):
+        jax.jit(lambda x: call(X=x).dW)(jax.numpy.asarray(X))
