@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import gradsmith
 import pytest
 from gradsmith import _bench
+from gradsmith._ops import FUNCTIONS
 from gradsmith._tables import table
 
 
@@ -75,7 +76,7 @@ def test_tune(tmp_path: Path) -> None:
 
 def test_bench_takes_the_layout_of_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, ...]] = []
-    monkeypatch.setitem(_bench.FUNCTIONS, "ConvGrad", lambda *inputs, **_: seen.extend(one.strides for one in inputs))
+    monkeypatch.setitem(FUNCTIONS, "ConvGrad", lambda *inputs, **_: seen.extend(one.strides for one in inputs))
     for layout in ("NCHW", "NHWC"):
         _bench.measure(f"ConvGrad float X=2x4x6x6 W=4x4x3x3 layout={layout}", "cpu", 0)
     assert seen[:3] == [(256, 64, 16, 4), (576, 144, 24, 4), (144, 36, 12, 4)]
