@@ -23,7 +23,8 @@ class Library:
     is_writable = True
     """Arrays may be given as `out`."""
     records_gradients = False
-    """Arrays may have `requires_grad`, and `is_recording` tells whether it matters."""
+    """Arrays may have `requires_grad`, `is_recording` tells whether it matters, and `written` is told of arrays that
+    were given as `out`."""
     dtypes: tuple[Any, ...] = ()
     """The library's objects for float, double, MLFloat16 and BFloat16. None, for the last, is the dtype of the input
     that outputs are made like."""
@@ -86,6 +87,7 @@ class PyTorch(Library):
         torch = import_module("torch")
         self.dtypes = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
         self.is_recording = torch.is_grad_enabled
+        self.written = torch.autograd.graph.increment_version
         self._current_stream = torch.cuda.current_stream
         self._detach = torch.Tensor.detach
 

@@ -171,6 +171,12 @@ void Library::CheckGradients(nb::handle array, const char* op, const char* name)
       "detach(), or the function of the same name in gradsmith.torch)");
 }
 
+void Library::TellWritten(nb::handle array) const {
+  if (records_gradients_) {
+    adaptor_.attr("written")(array);
+  }
+}
+
 void* Library::CurrentStream(Device device) const {
   if (device.backend == Backend::kCpu) {
     return nullptr;

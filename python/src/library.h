@@ -46,6 +46,10 @@ class Library {
   /// Refuses raises ValueError where the library would record gradients of a call with this array.
   void CheckGradients(nanobind::handle array, const char* op, const char* name) const;
 
+  /// TellWritten lets the library know that a caller's array was written to: what it keeps for
+  /// gradients from before is stale.
+  void TellWritten(nanobind::handle array) const;
+
   /// CurrentStream returns the caller's stream on a CUDA device.
   [[nodiscard]] void* CurrentStream(Device device) const;
 

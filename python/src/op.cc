@@ -145,6 +145,7 @@ Output OutputInto(
         op_name + ": " + subject + " is an array of " + its.name() + ", the inputs are of " +
         library.name() + "; expected arrays of one library");
   }
+  its.CheckGradients(object, op_name.c_str(), subject.c_str());
   Output output;
   output.object = object;
   output.array = its.Read(object, op_name.c_str(), subject.c_str());
@@ -182,9 +183,15 @@ nb::object Op::Call(
   const Device device = FirstGiven(in).array.ref.device;
   const Row& row = FindRow(in, device);
   const Kernel kernel = FindKernel(row, ReadAttributes(*schema_, attributes));
-  std::vector<Output> made = MakeOutputs(kernel, *library, in, ReadWishes(*schema_, outputs, out));
+  const std::vector<Wish> wishes = ReadWishes(*schema_, outputs, out);
+  std::vector<Output> made = MakeOutputs(kernel, *library, in, wishes);
   const Context context = policies.On(device, library->CurrentStream(device));
   CheckRun(RunWithoutLock(kernel, context, in, made), row, in, made);
+  for (const Wish& wish : wishes) {
+    if (wish.into.is_valid()) {
+      library->TellWritten(wish.into);
+    }
+  }
 
   const nb::object results = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(made.size())));
   for (std::size_t i = 0; i < made.size(); ++i) {

@@ -140,3 +140,18 @@ def test_traced_values_of_jax_are_refused() -> None:
     jax = pytest.importorskip("jax")
     with pytest.raises(TypeError, match="jax.pure_callback"):
         jax.jit(lambda x: call(X=x).dW)(jax.numpy.asarray(X))
+
+
+def test_autograd_learns_of_what_was_written_to() -> None:
+    torch = pytest.importorskip("torch")
+    x, w = torch.ones(1, 1, 2, 2), torch.ones(1, 1, 1, 1)
+    saved, factor = torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2, requires_grad=True)
+    total = (saved * factor).sum()
+    gradsmith.conv(x, w, out={"Y": saved})
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        total.backward()
+    with pytest.raises(ValueError, match="output Y requires a gradient"):
+        gradsmith.conv(x, w, out={"Y": factor})
+    with torch.no_grad():
+        gradsmith.conv(x, 2 * w, out={"Y": factor})
+    assert torch.equal(factor, 2 * x)
