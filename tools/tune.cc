@@ -171,8 +171,9 @@ void ShowCandidate(const SearchProgress& progress) {
     std::printf("  %s\n", progress.problem.c_str());
   }
   std::printf(
-      "  %10.4f ms  %s%s%s\n", progress.milliseconds, progress.candidate.c_str(),
-      progress.rejection.empty() ? "" : ": ", progress.rejection.c_str());
+      "  %7.3f s  %10.4f ms  %s%s%s\n", progress.seconds, progress.milliseconds,
+      progress.candidate.c_str(), progress.rejection.empty() ? "" : ": ",
+      progress.rejection.c_str());
 }
 
 /// Device memory for a problem's arguments.

@@ -22,6 +22,8 @@ struct CandidateNotes {
   bool reduced_precision = false;
   /// Multiplies transformed inputs (FFT, Winograd): right to rounding, but not exact on integers.
   bool transforms = false;
+  /// Slow, as far as can be told without running it.
+  bool slow = false;
   /// Slow, and there for when nothing else is.
   bool last_resort = false;
   /// Of a list for when the better ones do not serve: quicker only by exception.
@@ -79,6 +81,9 @@ class SearchSpace {
 
   /// Relax lowers what Check demands, for when no candidate is left; false where it cannot.
   virtual bool Relax() { return false; }
+
+  /// Whether a run may take many milliseconds: then time is worth some to a quick choice as well.
+  [[nodiscard]] virtual bool IsLarge() const { return false; }
 
   /// Time returns the milliseconds of one run with cold caches.
   virtual Result<double> Time(Plan& plan) = 0;

@@ -17,8 +17,8 @@ namespace gradsmith::internal {
 namespace {
 
 /// More samples steady the median but take budget from other candidates.
-constexpr int kQuickSamples = 3;
-constexpr int kSamples = 5;
+constexpr std::size_t kQuickSamples = 3;
+constexpr std::size_t kSamples = 5;
 
 std::string TooMuchWorkspace(const SearchPolicy& policy) {
   return "needs more workspace than the limit of " + std::to_string(policy.workspace_limit) +
@@ -92,13 +92,13 @@ Status NoneIsLeft(const SearchSpace& space, const std::vector<Rejection>& reject
   return Unsupported(message);
 }
 
-/// Which candidates a quick choice leaves for later: those that are less exact, those that are
-/// slow, and last those that turn milliseconds into seconds.
+/// Which candidates a quick choice leaves for later: those that are less exact, those that turn
+/// milliseconds into a second once, and last those that are slow each time.
 int Postponement(const Candidate& candidate) {
-  if (candidate.notes.runtime_compiled) {
+  if (candidate.notes.slow || candidate.notes.last_resort) {
     return 3;
   }
-  if (candidate.notes.last_resort) {
+  if (candidate.notes.runtime_compiled) {
     return 2;
   }
   return candidate.notes.transforms ? 1 : 0;
@@ -158,26 +158,38 @@ std::vector<Candidate> Stratified(std::vector<Candidate> candidates) {
   return ordered;
 }
 
-Result<double> MedianOf(int count, SearchSpace& space, Plan& plan) {
-  std::vector<double> samples;
-  for (int i = 0; i < count; ++i) {
+/// The median of so many runs, those before among them.
+Result<double>
+MedianOf(std::size_t count, SearchSpace& space, Plan& plan, std::vector<double> samples = {}) {
+  while (samples.size() < count) {
     const Result<double> milliseconds = space.Time(plan);
     if (!milliseconds.ok()) {
       return milliseconds;
     }
     samples.push_back(*milliseconds);
   }
-  const auto middle = samples.begin() + count / 2;
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(count / 2);
   std::nth_element(samples.begin(), middle, samples.end());
   return *middle;
 }
 
+/// Whether a run took long and many times the best; a first run that loads code does not.
+bool IsHopeless(double milliseconds, double best) {
+  constexpr double kManyTimes = 4;
+  constexpr double kLong = 50;  // milliseconds
+  return milliseconds > std::max(kManyTimes * best, kLong);
+}
+
 /// The median of some runs, or of fewer where these take so much longer than the best that more
-/// would not change that.
+/// would not change that: of one where it is hopeless.
 Result<double> MedianTime(SearchSpace& space, Plan& plan, double best) {
   constexpr double kSurelySlower = 1.5;
+  const Result<double> first = space.Time(plan);
+  if (!first.ok() || IsHopeless(*first, best)) {
+    return first;
+  }
   // Of three the median is not that of the first, which loads code.
-  const Result<double> quick = MedianOf(kQuickSamples, space, plan);
+  const Result<double> quick = MedianOf(kQuickSamples, space, plan, {*first});
   return !quick.ok() || *quick > kSurelySlower * best ? quick : MedianOf(kSamples, space, plan);
 }
 
@@ -191,6 +203,11 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+double BestTime(const Selected& best) {
+  return best.plan == nullptr ? std::numeric_limits<double>::infinity()
+                              : best.decision.milliseconds;
+}
+
 /// Tries one candidate, returns its time or 0, and keeps it where it is the fastest so far.
 /// Checking takes longer than timing, and most candidates are slower than the best before them:
 /// only what would be kept is checked.
@@ -200,8 +217,7 @@ TryOne(SearchSpace& space, const Candidate& candidate, const SearchPolicy& polic
   if (plan == nullptr) {
     return 0;
   }
-  const double best_so_far =
-      best->plan == nullptr ? std::numeric_limits<double>::infinity() : best->decision.milliseconds;
+  const double best_so_far = BestTime(*best);
   const Result<double> milliseconds = MedianTime(space, *plan, best_so_far);
   if (!milliseconds.ok()) {
     best->rejections.push_back({candidate.id, milliseconds.status().message()});
@@ -214,45 +230,120 @@ TryOne(SearchSpace& space, const Candidate& candidate, const SearchPolicy& polic
   return *milliseconds;
 }
 
-Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
-  const Stopwatch watch;
-  Selected best;
+std::vector<Candidate>
+AllAllowed(SearchSpace& space, const SearchPolicy& policy, std::vector<Rejection>* rejections) {
   std::vector<Candidate> candidates;
   for (int batch = 0; batch < space.batches(); ++batch) {
-    for (Candidate& candidate : Allowed(space, batch, policy, &best.rejections)) {
+    for (Candidate& candidate : Allowed(space, batch, policy, rejections)) {
       candidates.push_back(std::move(candidate));
     }
   }
-  candidates = Stratified(std::move(candidates));
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (best.plan != nullptr && candidates[i].notes.last_resort) {
-      best.rejections.push_back({candidates[i].id, "not tried: others do, and it is slow"});
-      continue;
-    }
-    if (best.plan != nullptr && watch.Seconds() > policy.budget_seconds) {
-      best.rejections.push_back({candidates[i].id, "not tried: the search's budget was spent"});
-      continue;
-    }
-    const std::size_t rejected = best.rejections.size();
-    const double milliseconds = TryOne(space, candidates[i], policy, &best);
-    if (policy.on_progress) {
-      policy.on_progress(
-          {.problem = space.Describe(),
-           .candidate = candidates[i].id,
-           .milliseconds = milliseconds,
-           .rejection =
-               best.rejections.size() > rejected ? best.rejections.back().reason : std::string(),
-           .tried = static_cast<int>(i) + 1,
-           .candidates = static_cast<int>(candidates.size()),
-           .best = best.decision.id,
-           .best_milliseconds = best.decision.milliseconds,
-           .seconds = watch.Seconds()});
+  return Stratified(std::move(candidates));
+}
+
+/// Tries candidates in turn, as long as there is time, and keeps the fastest.
+class Race {
+ public:
+  Race(SearchSpace& space, const SearchPolicy& policy, Selected* best)
+      : space_(space), policy_(policy), best_(best) {}
+
+  void Run(const std::vector<Candidate>& candidates) {
+    for (const Candidate& candidate : candidates) {
+      ++tried_;
+      if (std::string why = WhySkipped(candidate); !why.empty()) {
+        best_->rejections.push_back({candidate.id, std::move(why)});
+        continue;
+      }
+      const std::size_t rejected = best_->rejections.size();
+      const double milliseconds = TryOne(space_, candidate, policy_, best_);
+      if (IsHopeless(milliseconds, BestTime(*best_))) {
+        hopeless_.push_back(candidate.engine);
+      }
+      if (policy_.on_progress) {
+        policy_.on_progress(
+            {.problem = space_.Describe(),
+             .candidate = candidate.id,
+             .milliseconds = milliseconds,
+             .rejection = best_->rejections.size() > rejected ? best_->rejections.back().reason
+                                                              : std::string(),
+             .tried = tried_,
+             .candidates = static_cast<int>(candidates.size()),
+             .best = best_->decision.id,
+             .best_milliseconds = best_->decision.milliseconds,
+             .seconds = watch_.Seconds()});
+      }
+      // The first of all loads libraries and code, which may take longer than the rest.
+      loading_ = tried_ == 1 ? watch_.Seconds() : loading_;
     }
   }
+
+ private:
+  [[nodiscard]] std::string WhySkipped(const Candidate& candidate) const {
+    if (best_->plan == nullptr) {
+      return {};
+    }
+    if (candidate.notes.last_resort) {
+      return "not tried: others do, and it is slow";
+    }
+    if (watch_.Seconds() - loading_ > policy_.budget_seconds) {
+      return "not tried: the search's budget was spent";
+    }
+    const bool is_hopeless = std::ranges::any_of(
+        hopeless_, [&](const std::string& engine) { return candidate.engine.ends_with(engine); });
+    return is_hopeless ? "not tried: the engine took many times as long as the best" : "";
+  }
+
+  SearchSpace& space_;
+  const SearchPolicy& policy_;
+  Selected* best_;
+  Stopwatch watch_;
+  double loading_ = 0;
+  int tried_ = 0;
+  /// Engines of which neither other knobs nor detours are tried.
+  std::vector<std::string> hopeless_;
+};
+
+Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
+  Selected best;
+  const std::vector<Candidate> candidates = AllAllowed(space, policy, &best.rejections);
+  Race(space, policy, &best).Run(candidates);
   if (best.plan == nullptr) {
     return NoneIsLeft(space, best.rejections);
   }
   return best;
+}
+
+/// A first choice that takes many milliseconds leaves time to look at others: as long as some tens
+/// of its runs.
+void ReplaceSlow(SearchSpace& space, const SearchPolicy& policy, Selected* selected) {
+  constexpr double kSlow = 5;           // milliseconds
+  constexpr double kWorthCompiling = 50;  // milliseconds
+  constexpr double kRuns = 20;
+  constexpr double kMostSeconds = 1;
+  const Result<double> milliseconds = space.Time(*selected->plan);
+  if (!milliseconds.ok() || *milliseconds < kSlow) {
+    return;
+  }
+  selected->decision.milliseconds = *milliseconds;
+  std::vector<Candidate> candidates = AllAllowed(space, policy, &selected->rejections);
+  std::erase_if(candidates, [&](const Candidate& candidate) {
+    return candidate.id == selected->decision.id || candidate.notes.transforms ||
+           (candidate.notes.runtime_compiled && *milliseconds < kWorthCompiling);
+  });
+  SearchPolicy quick = policy;
+  quick.budget_seconds = std::min(kRuns * *milliseconds / 1e3, kMostSeconds);
+  quick.on_progress = {};
+  Race(space, quick, selected).Run(candidates);
+  selected->decision.mode = policy.mode;
+}
+
+Result<Selected> TakeQuickly(SearchSpace& space, const SearchPolicy& policy) {
+  Result<Selected> selected = TakeFirst(space, policy);
+  // The default's choice is the same on every run: it goes by no clock.
+  if (selected.ok() && policy.mode == SearchMode::kHeuristic && space.IsLarge()) {
+    ReplaceSlow(space, policy, &*selected);
+  }
+  return selected;
 }
 
 }  // namespace
@@ -284,7 +375,7 @@ std::string WhyFiltered(const Candidate& candidate, const SearchPolicy& policy) 
 }
 
 Result<Selected> Select(SearchSpace& space, const SearchPolicy& policy) {
-  const auto select = policy.mode == SearchMode::kBenchmark ? &TakeFastest : &TakeFirst;
+  const auto select = policy.mode == SearchMode::kBenchmark ? &TakeFastest : &TakeQuickly;
   Result<Selected> selected = select(space, policy);
   while (!selected.ok() && selected.status().code() == StatusCode::kUnsupported && space.Relax()) {
     selected = select(space, policy);

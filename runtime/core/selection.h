@@ -21,7 +21,8 @@ struct SearchPolicy {
   bool deterministic = false;
   bool allow_tf32 = false;
   std::size_t workspace_limit = std::numeric_limits<std::size_t>::max();
-  /// For kBenchmark: no new candidate is begun after so many seconds.
+  /// For kBenchmark: no new candidate is begun after so many seconds, from when the first was tried
+  /// that loads libraries and code.
   double budget_seconds = 10;
   std::function<void(const SearchProgress&)> on_progress = {};
 };
@@ -47,7 +48,8 @@ struct Selected {
 std::string WhyFiltered(const Candidate& candidate, const SearchPolicy& policy);
 
 /// Select chooses a candidate that the policy allows, that could be built, and whose output was
-/// compared. kDefault and kHeuristic take the first such one; kBenchmark the fastest, timing
+/// compared. kDefault takes the first such one; so does kHeuristic, but where that takes many
+/// milliseconds it is timed beside others for a moment; kBenchmark takes the fastest, timing
 /// engines in turn and comparing the output of those that would be taken. The error names what
 /// excluded each candidate.
 Result<Selected> Select(SearchSpace& space, const SearchPolicy& policy);

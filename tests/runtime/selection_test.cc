@@ -45,6 +45,7 @@ class FakeSpace final : public SearchSpace {
   explicit FakeSpace(std::vector<std::vector<Engine>> batches) : batches_(std::move(batches)) {}
 
   [[nodiscard]] std::string Describe() const override { return "forward of fakes"; }
+  [[nodiscard]] bool IsLarge() const override { return is_large; }
   [[nodiscard]] int batches() const override { return static_cast<int>(batches_.size()); }
   std::vector<Candidate> List(int batch, std::vector<Rejection>* /*rejections*/) override {
     listed = batch + 1;
@@ -73,7 +74,7 @@ class FakeSpace final : public SearchSpace {
     if (!engine.time_error.empty()) {
       return Internal(engine.time_error);
     }
-    std::this_thread::sleep_for(time_taken);
+    std::this_thread::sleep_for(timed.empty() ? time_of_first : time_taken);
     const auto run = static_cast<std::size_t>(timed[engine.candidate.id]++);
     return engine.times.at(std::min(run, engine.times.size() - 1));
   }
@@ -83,6 +84,8 @@ class FakeSpace final : public SearchSpace {
   std::vector<std::string> checked;
   std::map<std::string, int> timed;
   std::chrono::milliseconds time_taken{0};
+  std::chrono::milliseconds time_of_first{0};
+  bool is_large = false;
 
  private:
   static const Engine& Of(Plan& plan) { return dynamic_cast<FakePlan&>(plan).engine(); }
@@ -281,6 +284,70 @@ TEST(Selection, BenchmarkTakesTheFastestByTheMedianOfItsRuns) {
   for (const auto& [id, samples] : space.timed) {
     EXPECT_GE(samples, 3) << id;
   }
+}
+
+TEST(Selection, BenchmarkRunsOnceWhatTakesLongAndManyTimesTheBest) {
+  FakeSpace space(
+      {{Good("first", 100), Good("hopeless/1", 401), Good("slow/1", 399), Good("good", 2)},
+       {Good("hopeless/2"), Good("slow/2"), Good("nhwc hopeless/1")}});
+  const Result<Selected> selected = Select(space, In(SearchMode::kBenchmark));
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "slow/2");
+  EXPECT_EQ(space.timed["hopeless/1"], 1);
+  EXPECT_GE(space.timed["first"], 3);
+  EXPECT_GE(space.timed["slow/1"], 3);
+  // Nor do other knobs or a detour help it.
+  for (const char* id : {"hopeless/2", "nhwc hopeless/1"}) {
+    EXPECT_EQ(space.timed.count(id), 0) << id;
+    EXPECT_EQ(
+        WhyNot(selected->rejections, id),
+        "not tried: the engine took many times as long as the best");
+  }
+}
+
+TEST(Selection, TheBudgetBeginsAfterTheFirstThatIsTried) {
+  FakeSpace space({{Good("first", 9), Good("good", 1)}});
+  space.time_of_first = std::chrono::milliseconds(150);
+  SearchPolicy policy = In(SearchMode::kBenchmark);
+  policy.budget_seconds = 0.05;
+  const Result<Selected> selected = Select(space, policy);
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "good");
+}
+
+TEST(Selection, AQuickChoiceThatIsSlowIsTimedBesideOthers) {
+  const std::vector<std::vector<Engine>> engines = {
+      {Good("slow", 30), Good("good", 6), WithNotes("compiled", {.runtime_compiled = true}),
+       WithNotes("inexact", {.transforms = true})}};
+  const auto choose = [&](SearchMode mode, bool is_large) {
+    FakeSpace space(engines);
+    space.is_large = is_large;
+    const Result<Selected> selected = Select(space, In(mode));
+    EXPECT_TRUE(selected.ok()) << selected.status().message();
+    EXPECT_EQ(selected->decision.mode, mode);
+    return selected->decision.id;
+  };
+  EXPECT_EQ(choose(SearchMode::kHeuristic, true), "good");
+  EXPECT_EQ(choose(SearchMode::kHeuristic, false), "slow");
+  // The same on every run.
+  EXPECT_EQ(choose(SearchMode::kDefault, true), "slow");
+}
+
+TEST(Selection, AQuickChoiceThatIsQuickIsKept) {
+  FakeSpace space({{Good("first", 4.9), Good("better", 1)}});
+  space.is_large = true;
+  const Result<Selected> selected = Select(space, In(SearchMode::kHeuristic));
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "first");
+  EXPECT_EQ(space.built, std::vector<std::string>{"first"});
+}
+
+TEST(Selection, AQuickChoiceLeavesWhatIsSlowForLast) {
+  FakeSpace space(
+      {{WithNotes("slow", {.slow = true}), WithNotes("compiled", {.runtime_compiled = true})}});
+  Result<Selected> selected = Select(space, In(SearchMode::kHeuristic));
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "compiled");
 }
 
 TEST(Selection, BenchmarkChecksWhatItWouldTake) {

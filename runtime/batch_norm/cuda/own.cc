@@ -70,6 +70,9 @@ constexpr std::int64_t kMaxBlocksX = 1 << 30;
 /// Vectors side by side: what makes good use of memory, and what is wide enough.
 constexpr std::int64_t kLeastWidth = 32;
 constexpr std::int64_t kGoodWidth = 64;
+/// Steps that are few, and the vectors side by side that serve for them.
+constexpr std::int64_t kShortColumn = 512;
+constexpr std::int64_t kNarrowest = 4;
 /// Channels first: a tile is up to so many elements, which is so many rows at most.
 constexpr std::int64_t kMaxTile = own::kMaxWidth * own::kVectorBytes / 2;
 
@@ -102,9 +105,14 @@ std::int64_t RowSlices(std::int64_t channels, std::int64_t samples) {
       CeilDivide(samples, kShortestRowSlice));
 }
 
-/// The tiles are as even as they can be.
-int ColumnWidth(std::int64_t vectors) {
-  return static_cast<int>(CeilDivide(vectors, CeilDivide(vectors, kGoodWidth)));
+/// The tiles are as even as they can be. Of short columns they are narrow, so that more blocks have
+/// fewer channels each: then what takes the time is what one block does for its channels.
+int ColumnWidth(std::int64_t vectors, std::int64_t steps, std::int64_t per_vector) {
+  const std::int64_t widest =
+      steps > kShortColumn || per_vector == 1
+          ? kGoodWidth
+          : std::clamp(CeilDivide(vectors, kLeastTiles), kNarrowest, kGoodWidth);
+  return static_cast<int>(CeilDivide(vectors, CeilDivide(vectors, widest)));
 }
 
 std::int64_t ColumnSlices(std::int64_t tiles, std::int64_t steps, int width) {
@@ -331,7 +339,7 @@ void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
     walk.steps *= count;
   }
   if (walk.run == 1) {
-    walk.width = ColumnWidth(walk.columns / per_thread);
+    walk.width = ColumnWidth(walk.columns / per_thread, walk.steps, per_thread);
   }
   plan->blocks_x = CeilDivide(walk.columns, walk.width * per_thread);
   ForEach(&plan->operands, [&](Operand* operand) {
@@ -400,7 +408,7 @@ constexpr std::int64_t kPartials = 2;
 std::int64_t MostPartials(std::int64_t channels, std::int64_t samples, DataType type) {
   const std::int64_t per_vector = PerVector(type);
   const auto last = [&](std::int64_t columns, std::int64_t steps, std::int64_t per_thread) {
-    const int width = ColumnWidth(CeilDivide(columns, per_thread));
+    const int width = ColumnWidth(CeilDivide(columns, per_thread), steps, per_thread);
     return columns * ColumnSlices(CeilDivide(columns, width * per_thread), steps, width);
   };
   // A tile's rows of some channels are half a block's vectors at least, for each lane.

@@ -48,12 +48,19 @@ class DirectPlan final : public Plan {
   Task task_;
 };
 
-/// Whether the direct kernel takes more than some milliseconds.
-bool IsLarge(const Task& task) {
+/// Whether a plain kernel takes more than some milliseconds.
+bool IsLargeTask(const Task& task) {
   constexpr double kProducts = 1e9;
   const auto results =
       static_cast<double>(NumElements(DimsOf(task.problem, ResultOf(task.primitive))));
   return results * TermsOf(task) > kProducts;
+}
+
+/// cuDNN's heuristic names engine 0 of a gradient early; it takes up to 40 times as long as others,
+/// but where groups are many (9.19 on an H200).
+bool IsNaive(const Task& task, const std::string& engine) {
+  return engine == "graph/engine 0" && task.primitive != Primitive::kForward &&
+         task.problem.group == 1;
 }
 
 /// Whether cuDNN has depthwise engines of its own that are quicker than ours (9.19 on an H200), to
@@ -135,9 +142,10 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
   }
   for (Candidate& candidate : *listed) {
     candidate.workspace += CopiesBytes(form);
+    const std::string engine = candidate.engine.substr(form.name.size());
     candidate.notes.known_bad = cuda::IsKnownBad(
-        std::string(ToString(task_.primitive)), candidate.engine.substr(form.name.size()),
-        task_.problem.spatial_rank);
+        std::string(ToString(task_.primitive)), engine, task_.problem.spatial_rank);
+    candidate.notes.slow = IsLarge() && IsNaive(task_, engine);
   }
   return std::move(*listed);
 }
@@ -154,11 +162,11 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
   if (CudnnHasDepthwise(task_)) {
     candidates = ListDepthwise();
   }
-  if (rounds_once_ && IsLarge(task_)) {
+  if (rounds_once_ && IsLarge()) {
     rejections->push_back({kDirect, "is slow: not while others may do"});
   } else {
     candidates.push_back(
-        {.id = kDirect, .engine = kDirect, .notes = {.last_resort = IsLarge(task_)}});
+        {.id = kDirect, .engine = kDirect, .notes = {.last_resort = IsLarge()}});
   }
   return candidates;
 }
@@ -308,6 +316,10 @@ Status ConvSearchSpace::Check(Plan& plan) {
   }
   return cuda::CheckDifference(
       *difference, task_.problem.type, TermsOf(task_), ExactnessOf(policy_, task_.problem.type));
+}
+
+bool ConvSearchSpace::IsLarge() const {
+  return IsLargeTask(task_);
 }
 
 bool ConvSearchSpace::Relax() {

@@ -40,6 +40,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
   Status Check(internal::Plan& plan) override;
   bool Relax() override;
+  [[nodiscard]] bool IsLarge() const override;
   Result<double> Time(internal::Plan& plan) override;
 
  private:

@@ -13,11 +13,40 @@
 namespace gradsmith::batch_norm::own {
 namespace {
 
+/// Fetches what the block needs first of the large tensors, and all that it needs of each channel.
+template <typename T, int V, typename PrefetchChannel>
+__device__ __forceinline__ void PrefetchTile(
+    const Walk& walk,
+    const Operands& operands,
+    const PrefetchChannel& prefetch_channel) {
+  const Columns<V> columns(walk, operands);
+  if (columns.present() && LaneY(walk) < walk.steps) {
+    const Place place = StepPlaces<V, false>(columns, LaneY(walk)).Next(V);
+    Prefetch(At<const T>(operands.X, place.X));
+    if (operands.dY.data != nullptr) {
+      Prefetch(At<const T>(operands.dY, place.dY));
+    }
+  }
+  const int tile = walk.width * V;
+  for (int i = static_cast<int>(threadIdx.x); i < tile; i += kThreads) {
+    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile + i;
+    if (column < walk.columns) {
+      prefetch_channel(ChannelOf(walk, column));
+    }
+  }
+}
+
 /// A block has all of its channels: their sums are theirs as soon as it has been through them, and
 /// what it maps it finds in the cache.
 template <typename T, int V>
 __device__ void
 WholeForward(const ForwardFinish& finish, const Operands& operands, double* coefficients) {
+  PrefetchTile<T, V>(finish.walk, operands, [&](std::int64_t channel) {
+    for (const Parameter* parameter :
+         {&finish.scale, &finish.bias, &finish.running_mean, &finish.running_var}) {
+      PrefetchParameter(*parameter, channel);
+    }
+  });
   SumColumns<Sums::kMoments, T, V>(
       finish.walk, operands, {}, [&](std::int64_t channel, double first, double second) {
         FinishForward(finish, channel, first, second, coefficients);
@@ -29,6 +58,10 @@ WholeForward(const ForwardFinish& finish, const Operands& operands, double* coef
 template <typename T, int V>
 __device__ void
 WholeBackward(const BackwardFinish& finish, const Operands& operands, double* coefficients) {
+  PrefetchTile<T, V>(finish.walk, operands, [&](std::int64_t channel) {
+    PrefetchParameter(finish.scale, channel);
+    PrefetchParameter(finish.saved_inv_std, channel);
+  });
   SumColumns<Sums::kGradient, T, V>(
       finish.walk, operands, finish.saved_mean,
       [&](std::int64_t channel, double first, double second) {
