@@ -51,27 +51,26 @@ def case_name(case: dict[str, str]) -> str:
     return f"{case['case']} {case['type']}{scale} {case['layout']}"
 
 
-def median_at(figures: Any, *path: str) -> float | None:
+def figure_at(figures: Any, *path: str) -> float | None:
     for key in path:
         figures = figures.get(key) if isinstance(figures, dict) else None
-    median = figures.get("median") if isinstance(figures, dict) else None
-    return float(median) if median else None
+    return float(figures) if isinstance(figures, int | float) and figures else None
 
 
-def ours(case: Case, part: str, mode: str = "benchmark") -> float | None:
+def ours(case: Case, part: str, mode: str = "benchmark", figure: str = "median") -> float | None:
     where = ("ours", part) if case["kind"] == "batch_norm" else ("ours", mode, part)
-    return median_at(case.get("results"), *where)
+    return figure_at(case.get("results"), *where, figure)
 
 
-def legacy(case: Case, part: str) -> float | None:
-    return median_at(case.get("results"), "legacy", part)
+def legacy(case: Case, part: str, figure: str = "median") -> float | None:
+    return figure_at(case.get("results"), "legacy", part, figure)
 
 
 def torch_time(case: Case, part: str) -> float | None:
     """Of batch normalization the better of PyTorch's two: its cuDNN path and its own kernels."""
     if case["kind"] == "conv":
-        return median_at(case.get("torch"), part)
-    times = [median_at(case.get("torch"), source, part) for source in ("cudnn", "native")]
+        return figure_at(case.get("torch"), part, "median")
+    times = [figure_at(case.get("torch"), source, part, "median") for source in ("cudnn", "native")]
     return min((time for time in times if time is not None), default=None)
 
 
@@ -86,9 +85,15 @@ def torch_ratio(case: Case) -> float | None:
 
 
 def legacy_ratio(case: Case) -> float | None:
-    """Of dX and dW, one after the other; there is none where the legacy API lacks one of them."""
+    """Of dX, dW and dB one after the other, as ONNX Runtime's ops call them, to ours in one call; there is none where
+    the legacy API lacks dX or dW."""
+    if case["kind"] == "batch_norm":
+        return ratio(legacy(case, "backward"), ours(case, "backward"))
     theirs = [legacy(case, part) for part in ("dX", "dW")]
     own = [ours(case, part) for part in ("dX", "dW")]
+    if (bias := legacy(case, "dB")) is not None:
+        theirs.append(bias)
+        own = [ours(case, "all")]
     return None if None in theirs or None in own else sum(filter(None, theirs)) / sum(filter(None, own))
 
 
@@ -122,12 +127,13 @@ def ratios_by_group(
 
 
 def slower_than_legacy(cases: Iterable[Case]) -> list[tuple[str, float]]:
-    """The primitives that took longer than cuDNN's legacy API by more than noise, and by what factor."""
+    """What took longer than cuDNN's legacy API by more than noise, in the median and at best, and by what factor."""
     slower = []
     for case in cases:
-        for part in ("dX", "dW"):
+        for part in ("dX", "dW", "dB") if case["kind"] == "conv" else ("forward", "backward"):
             factor = ratio(ours(case, part), legacy(case, part))
-            if factor is not None and factor > NOISE:
+            at_best = ratio(ours(case, part, figure="minimum"), legacy(case, part, figure="minimum"))
+            if factor is not None and min(factor, at_best or factor) > NOISE:
                 slower.append((f"{case['name']} {part}", factor))
     return sorted(slower, key=lambda entry: -entry[1])
 
@@ -154,26 +160,32 @@ def failures(results: dict[str, Any]) -> list[tuple[str, str]]:
 
 def goals(results: dict[str, Any]) -> list[Goal]:
     conv = of_kind(results, "conv")
+    norms = of_kind(results, "batch_norm")
     with_legacy = [case for case in conv if legacy(case, "dX") or legacy(case, "dW")]
+    norms_with_legacy = [case for case in norms if legacy(case, "backward")]
     with_torch = [case for case in conv if torch_ratio(case) is not None]
     found = [
         none_of("no convolution slower than the legacy API", slower_than_legacy(conv), len(with_legacy)),
         none_of("no convolution more than 10 % slower than PyTorch", slower_than_torch(conv), len(with_torch)),
         none_of(
+            "no batch normalization slower than the legacy API", slower_than_legacy(norms), len(norms_with_legacy)
+        ),
+        none_of(
             "no batch normalization more than 10 % slower than PyTorch",
-            slower_than_torch(of_kind(results, "batch_norm")),
-            sum(torch_ratio(case) is not None for case in of_kind(results, "batch_norm")),
+            slower_than_torch(norms),
+            sum(torch_ratio(case) is not None for case in norms),
         ),
     ]
     host = (results.get("host") or {}).get("ours") or {}
     for key, name in (("outputs_3", "host time, 3 outputs"), ("outputs_1", "host time, 1 output")):
         found.append(below(name, host.get(key), HOST_GOALS[key], "us"))
     first = results.get("first_calls") or {}
-    remembered = [(first.get(key) or {}).get("new_shape_ms") for key in ("heuristic_again", "benchmark_again")]
+    again = ("heuristic_again", "benchmark_again")
+    remembered = [(first.get(key) or {}).get("precompiled_ms") for key in again]
     heuristic = (first.get("heuristic") or {}).get("new_shape_ms")
     found.append(below("first call by heuristics", heuristic, FIRST_GOALS["heuristic"], "ms"))
-    slowest = None if None in remembered else max(filter(None, remembered))
-    found.append(below("first call by a remembered choice", slowest, FIRST_GOALS["remembered"], "ms"))
+    slowest = max(filter(None, remembered), default=None)
+    found.append(below("first call by a remembered precompiled choice", slowest, FIRST_GOALS["remembered"], "ms"))
     checks = results.get("checks") or []
     wrong = [(check["name"], check["error"] or math.nan) for check in checks if not check["ok"]]
     found.append(none_of("every result checked is right", wrong, len(checks)))
@@ -204,8 +216,9 @@ def summary(results: dict[str, Any]) -> str:
     lines = ["geometric means, speed of gradsmith (above 1: it is faster)"]
     comparisons: tuple[tuple[str, str, Callable[[Case], float | None]], ...] = (
         ("conv, torch / ours, dX+dW+dB", "conv", torch_ratio),
-        ("conv, legacy / ours, dX+dW", "conv", legacy_ratio),
+        ("conv, legacy / ours, dX+dW+dB", "conv", legacy_ratio),
         ("batch norm, torch / ours, backward", "batch_norm", torch_ratio),
+        ("batch norm, legacy / ours, backward", "batch_norm", legacy_ratio),
     )
     for title, kind, ratio_of in comparisons:
         groups = ratios_by_group(of_kind(results, kind), ratio_of)
@@ -213,9 +226,8 @@ def summary(results: dict[str, Any]) -> str:
             worst_case, worst = min(entries, key=lambda entry: entry[1])
             mean = geometric_mean(value for _, value in entries)
             lines.append(f"  {title:36} {group:14} {mean:6.2f}  of {len(entries):2}, least {worst:.2f} {worst_case}")
-    conv = of_kind(results, "conv")
     for title, slower in (
-        ("slower than the legacy API", slower_than_legacy(conv)),
+        ("slower than the legacy API", slower_than_legacy(results["cases"])),
         ("more than 10 % slower than PyTorch", slower_than_torch(results["cases"])),
     ):
         lines.append(f"{title}: {len(slower)}")
@@ -239,21 +251,23 @@ def markdown(results: dict[str, Any]) -> str:
     machine = results.get("machine", {})
     lines = [f"{key}: {value}  " for key, value in machine.items()]
     heading = ["case", "type", "layout"] + [f"{who} {part}" for who in ("ours", "torch") for part in CONV_PARTS]
-    heading += ["legacy dX", "legacy dW", "heuristic all", "torch/ours", "legacy/ours"]
+    heading += [*(f"legacy {part}" for part in CONV_PARTS[:3]), "heuristic all", "torch/ours", "legacy/ours"]
     lines += ["", *table_head(heading)]
     for case in of_kind(results, "conv"):
         times = [ours(case, part) for part in CONV_PARTS] + [torch_time(case, part) for part in CONV_PARTS]
-        times += [legacy(case, "dX"), legacy(case, "dW"), ours(case, "all", "heuristic")]
+        times += [*(legacy(case, part) for part in CONV_PARTS[:3]), ours(case, "all", "heuristic")]
         cells = [case["case"], case["type"], case["layout"], *map(number, times)]
         lines.append(row([*cells, factor_text(torch_ratio(case)), factor_text(legacy_ratio(case))]))
     heading = ["case", "types", "layout", "ours forward", "ours backward", "torch forward"]
-    heading += ["torch cudnn backward", "torch native backward", "torch/ours"]
+    heading += ["torch cudnn backward", "torch native backward", "legacy forward", "legacy backward"]
+    heading += ["torch/ours", "legacy/ours"]
     lines += ["", *table_head(heading)]
     for case in of_kind(results, "batch_norm"):
-        peers = [median_at(case.get("torch"), source, "backward") for source in ("cudnn", "native")]
+        peers = [figure_at(case.get("torch"), source, "backward", "median") for source in ("cudnn", "native")]
         times = [ours(case, "forward"), ours(case, "backward"), torch_time(case, "forward"), *peers]
+        times += [legacy(case, "forward"), legacy(case, "backward")]
         cells = [case["case"], f"{case['type']}/{case['scale_type']}", case["layout"], *map(number, times)]
-        lines.append(row([*cells, factor_text(torch_ratio(case))]))
+        lines.append(row([*cells, factor_text(torch_ratio(case)), factor_text(legacy_ratio(case))]))
     return "\n".join(lines) + "\n"
 
 
@@ -307,12 +321,18 @@ def write(results: dict[str, Any], folder: Path) -> None:
     gpu = results.get("machine", {}).get("gpu", "")
     charts = (
         ("conv_torch.svg", "ConvGrad, dX + dW + dB: PyTorch's time / gradsmith's", conv, torch_ratio),
-        ("conv_legacy.svg", "ConvGrad, dX and dW: cuDNN's legacy API's time / gradsmith's", conv, legacy_ratio),
+        ("conv_legacy.svg", "ConvGrad, dX + dW + dB: cuDNN's legacy API's time / gradsmith's", conv, legacy_ratio),
         (
             "batch_norm_torch.svg",
             "BatchNormalizationGrad: PyTorch's time / gradsmith's",
             of_kind(results, "batch_norm"),
             torch_ratio,
+        ),
+        (
+            "batch_norm_legacy.svg",
+            "BatchNormalizationGrad: cuDNN's legacy SPATIAL mode's time / gradsmith's",
+            of_kind(results, "batch_norm"),
+            legacy_ratio,
         ),
     )
     for name, title, cases, ratio_of in charts:

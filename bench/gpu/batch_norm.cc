@@ -3,6 +3,7 @@
 #include <string>
 
 #include "gpu/cases.h"
+#include "gpu/legacy.h"
 #include "gradsmith/cache.h"
 
 namespace gradsmith::bench {
@@ -54,6 +55,7 @@ class BatchNormCase {
     ours.Add("backward", Time([&](int set) { return Backward(context, set); }));
     result.Add("ours", ours);
     Save(context);
+    result.Add("legacy", MeasureLegacy());
     return result;
   }
 
@@ -108,6 +110,43 @@ class BatchNormCase {
     outputs.dScale = Channels<T1>(set, kDScale);
     outputs.dBias = Channels<T1>(set, kDBias);
     return BatchNormalizationGrad<T, T1, T2>(context, {}, inputs, outputs);
+  }
+
+  /// Null where the legacy API does not take the types or the layout.
+  JsonObject MeasureLegacy() {
+    JsonObject result;
+    constexpr bool kTaken = std::is_same_v<T1, T2> && (std::is_same_v<T1, float> || std::is_same_v<T, T1>);
+    if constexpr (!kTaken) {
+      return result.AddNull("forward").AddNull("backward");
+    }
+    const LegacyBatchNorm legacy(*gpu_, kDataTypeOf<T>, dims_, strides_);
+    const auto add = [&](const char* name, const Gpu::Call& call) {
+      if (call(0).ok()) {
+        result.Add(name, gpu_->Time(sets_.count(), case_options_.samples, call).Json());
+      } else {
+        result.AddNull(name);
+      }
+    };
+    add("forward", [&](int set) { return legacy.Forward(LegacyArguments(set)); });
+    add("backward", [&](int set) { return legacy.Backward(LegacyArguments(set)); });
+    return result;
+  }
+
+  [[nodiscard]] LegacyBatchNormArguments LegacyArguments(int set) const {
+    const auto at = [&](Tensor tensor) { return sets_.At(set, tensor); };
+    return {
+        .X = at(kX),
+        .dY = at(kDY),
+        .Y = at(kY),
+        .dX = at(kDX),
+        .scale = at(kScale),
+        .B = at(kB),
+        .dScale = at(kDScale),
+        .dBias = at(kDBias),
+        .running_mean = at(kRunningMean),
+        .running_var = at(kRunningVar),
+        .saved_mean = at(kSavedMean),
+        .saved_inv_std = at(kSavedInvStd)};
   }
 
   JsonObject Time(const Gpu::Call& call) {

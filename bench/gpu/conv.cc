@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gpu/cases.h"
+#include "gpu/legacy.h"
 #include "gradsmith/cache.h"
 #include "gradsmith/conv_algorithms.h"
 
@@ -112,7 +113,7 @@ class ConvCase {
     JsonObject legacy;
     AddLegacy(&legacy, "dX", ConvPrimitive::kBackwardData, kDX, kW, kY);
     AddLegacy(&legacy, "dW", ConvPrimitive::kBackwardFilter, kX, kDW, kY);
-    legacy.AddNull("dB");  // cudnnConvolutionBackwardBias is not reachable through this library
+    AddLegacyBias(&legacy);
     result.Add("legacy", legacy);
     return result;
   }
@@ -217,6 +218,16 @@ class ConvCase {
     }
     const Timing timing = time(best, case_options_.samples);
     legacy->Add(name, timing.Json().Add("algorithm", best).Add("tried", tried));
+  }
+
+  void AddLegacyBias(JsonObject* legacy) {
+    const LegacyBiasGradient gradient(*gpu_, kDataTypeOf<T>, shapes_.y, shapes_.y_strides);
+    const auto run = [&](int set) { return gradient.Run(sets_.At(set, kY), sets_.At(set, kDB)); };
+    if (!run(0).ok()) {
+      legacy->AddNull("dB");
+      return;
+    }
+    legacy->Add("dB", gpu_->Time(sets_.count(), case_options_.samples, run).Json());
   }
 
   [[nodiscard]] bool IsPlainLegacy(const ConvAlgorithm& algorithm) const {

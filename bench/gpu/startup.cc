@@ -1,10 +1,14 @@
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
 
+#include "conv/cuda/search_space.h"
+#include "conv/cuda/task.h"
 #include "cuda/tensor_ops.h"
 #include "cuda/thread_state.h"
 #include "gpu/cases.h"
+#include "gradsmith/cache.h"
 
 /// What calls cost the host.
 namespace gradsmith::bench {
@@ -53,6 +57,25 @@ class SmallConv {
       outputs.dB = db_.View();
     }
     return ConvGrad<MLFloat16>(context, {.pads = {1, 1, 1, 1}}, inputs, outputs);
+  }
+
+  [[nodiscard]] conv::Task TaskOf(conv::Primitive primitive) const {
+    conv::Task task;
+    task.primitive = primitive;
+    conv::Problem& problem = task.problem;
+    problem.type = DataType::kMLFloat16;
+    problem.batch = x_.dims[0];
+    problem.x_channels = x_.dims[1];
+    problem.y_channels = w_.dims[0];
+    problem.spatial_rank = 2;
+    for (int i = 0; i < 2; ++i) {
+      problem.axes.at(i) = {
+          .x = x_.dims[i + 2], .w = 3, .y = y_.dims[i + 2], .pad_begin = 1, .pad_end = 1};
+    }
+    problem.x_strides = x_.View().strides();
+    problem.w_strides = w_.View().strides();
+    problem.y_strides = y_.View().strides();
+    return task;
   }
 
   /// Of X, W and dY.
@@ -124,6 +147,30 @@ JsonObject MeasureBare(const Gpu& gpu, const SmallConv& conv) {
                   }));
 }
 
+/// Whether the kernel that was chosen for a gradient of a SmallConv is compiled when it is built.
+bool IsCompiledAtRunTime(
+    const Gpu& gpu,
+    const SmallConv& conv,
+    conv::Primitive primitive,
+    const internal::SearchPolicy& policy) {
+  const conv::Task task = conv.TaskOf(primitive);
+  const std::vector<CachedChoice> choices = CachedChoices();
+  const auto choice = std::ranges::find(choices, Describe(task), &CachedChoice::problem);
+  if (choice == choices.end()) {
+    throw std::runtime_error("no choice is remembered for " + Describe(task));
+  }
+  conv::ConvSearchSpace space(gpu.info(), gpu.stream(), task, conv.Addresses(), policy);
+  std::vector<internal::Rejection> rejections;
+  for (int batch = 0; batch < space.batches(); ++batch) {
+    for (const internal::Candidate& candidate : space.List(batch, &rejections)) {
+      if (candidate.id == choice->kernel) {
+        return candidate.notes.runtime_compiled;
+      }
+    }
+  }
+  throw std::runtime_error("nothing offers " + choice->kernel);
+}
+
 double MillisecondsOf(const std::function<void()>& what) {
   const Stopwatch watch;
   what();
@@ -171,6 +218,7 @@ JsonObject MeasureFirstCalls(SearchMode mode, double budget_seconds) {
   options.search_budget_seconds = budget_seconds;
   const Context context(options);
   std::vector<double> later;
+  std::vector<double> precompiled;
   for (const auto& [images, channels, size, filters] : kShapes) {
     SmallConv conv(images, channels, size, filters);
     conv.Fill(&gpu);
@@ -186,12 +234,20 @@ JsonObject MeasureFirstCalls(SearchMode mode, double budget_seconds) {
       result.Add("first_ms", milliseconds).Add("first_again_ms", again);
     } else {
       later.push_back(milliseconds);
+      const internal::SearchPolicy policy = {.mode = mode};
+      if (!IsCompiledAtRunTime(gpu, conv, conv::Primitive::kBackwardData, policy) &&
+          !IsCompiledAtRunTime(gpu, conv, conv::Primitive::kBackwardFilter, policy)) {
+        precompiled.push_back(milliseconds);
+      }
     }
   }
   const double median = Median(&later);
-  return result.Add("new_shape_ms", median)
+  result.Add("new_shape_ms", median)
       .Add("new_shape_quickest_ms", later.front())
-      .Add("new_shape_slowest_ms", later.back());
+      .Add("new_shape_slowest_ms", later.back())
+      .Add("precompiled", static_cast<double>(precompiled.size()));
+  return precompiled.empty() ? result.AddNull("precompiled_ms")
+                             : result.Add("precompiled_ms", Median(&precompiled));
 }
 
 }  // namespace gradsmith::bench
