@@ -73,6 +73,9 @@ class SearchSpace {
   [[nodiscard]] virtual int batches() const = 0;
   virtual std::vector<Candidate> List(int batch, std::vector<Rejection>* rejections) = 0;
 
+  /// Whether listing a batch may take seconds: a search does that last.
+  [[nodiscard]] virtual bool IsSlowToList(int /*batch*/) const { return false; }
+
   virtual Result<std::unique_ptr<Plan>> Build(const std::string& id) = 0;
 
   /// Check runs the plan on data of the problem's shapes, into poisoned memory, and compares with

@@ -135,7 +135,7 @@ Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy) {
 }
 
 /// First the best of each engine, then the second of each and the best fallbacks, and so on; what
-/// is compiled at run time comes after all else.
+/// is compiled at run time comes after all else but what is slow.
 std::vector<Candidate> Stratified(std::vector<Candidate> candidates) {
   std::map<std::string, int> seen;
   std::vector<std::pair<int, Candidate>> ranked;
@@ -146,7 +146,8 @@ std::vector<Candidate> Stratified(std::vector<Candidate> candidates) {
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     const auto order = [](const auto& candidate) {
       const CandidateNotes& notes = candidate.second.notes;
-      return std::tuple(notes.last_resort, notes.runtime_compiled, candidate.first);
+      return std::tuple(
+          notes.last_resort, notes.slow, notes.runtime_compiled, candidate.first);
     };
     return order(a) < order(b);
   });
@@ -230,10 +231,17 @@ TryOne(SearchSpace& space, const Candidate& candidate, const SearchPolicy& polic
   return *milliseconds;
 }
 
-std::vector<Candidate>
-AllAllowed(SearchSpace& space, const SearchPolicy& policy, std::vector<Rejection>* rejections) {
+/// Of all batches, either of those that are slow to list or of the others.
+std::vector<Candidate> AllAllowed(
+    SearchSpace& space,
+    const SearchPolicy& policy,
+    bool slow_to_list,
+    std::vector<Rejection>* rejections) {
   std::vector<Candidate> candidates;
   for (int batch = 0; batch < space.batches(); ++batch) {
+    if (space.IsSlowToList(batch) != slow_to_list) {
+      continue;
+    }
     for (Candidate& candidate : Allowed(space, batch, policy, rejections)) {
       candidates.push_back(std::move(candidate));
     }
@@ -247,7 +255,12 @@ class Race {
   Race(SearchSpace& space, const SearchPolicy& policy, Selected* best)
       : space_(space), policy_(policy), best_(best) {}
 
+  [[nodiscard]] bool is_over() const {
+    return best_->plan != nullptr && watch_.Seconds() - loading_ > policy_.budget_seconds;
+  }
+
   void Run(const std::vector<Candidate>& candidates) {
+    const int all = tried_ + static_cast<int>(candidates.size());
     for (const Candidate& candidate : candidates) {
       ++tried_;
       if (std::string why = WhySkipped(candidate); !why.empty()) {
@@ -267,7 +280,7 @@ class Race {
              .rejection = best_->rejections.size() > rejected ? best_->rejections.back().reason
                                                               : std::string(),
              .tried = tried_,
-             .candidates = static_cast<int>(candidates.size()),
+             .candidates = all,
              .best = best_->decision.id,
              .best_milliseconds = best_->decision.milliseconds,
              .seconds = watch_.Seconds()});
@@ -285,7 +298,7 @@ class Race {
     if (candidate.notes.last_resort) {
       return "not tried: others do, and it is slow";
     }
-    if (watch_.Seconds() - loading_ > policy_.budget_seconds) {
+    if (is_over()) {
       return "not tried: the search's budget was spent";
     }
     const bool is_hopeless = std::ranges::any_of(
@@ -305,8 +318,12 @@ class Race {
 
 Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
   Selected best;
-  const std::vector<Candidate> candidates = AllAllowed(space, policy, &best.rejections);
-  Race(space, policy, &best).Run(candidates);
+  Race race(space, policy, &best);
+  for (const bool slow_to_list : {false, true}) {
+    if (!race.is_over()) {
+      race.Run(AllAllowed(space, policy, slow_to_list, &best.rejections));
+    }
+  }
   if (best.plan == nullptr) {
     return NoneIsLeft(space, best.rejections);
   }
@@ -325,7 +342,7 @@ void ReplaceSlow(SearchSpace& space, const SearchPolicy& policy, Selected* selec
     return;
   }
   selected->decision.milliseconds = *milliseconds;
-  std::vector<Candidate> candidates = AllAllowed(space, policy, &selected->rejections);
+  std::vector<Candidate> candidates = AllAllowed(space, policy, false, &selected->rejections);
   std::erase_if(candidates, [&](const Candidate& candidate) {
     return candidate.id == selected->decision.id || candidate.notes.transforms ||
            (candidate.notes.runtime_compiled && *milliseconds < kWorthCompiling);

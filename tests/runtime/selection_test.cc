@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -46,6 +47,7 @@ class FakeSpace final : public SearchSpace {
 
   [[nodiscard]] std::string Describe() const override { return "forward of fakes"; }
   [[nodiscard]] bool IsLarge() const override { return is_large; }
+  [[nodiscard]] bool IsSlowToList(int batch) const override { return slow_to_list.contains(batch); }
   [[nodiscard]] int batches() const override { return static_cast<int>(batches_.size()); }
   std::vector<Candidate> List(int batch, std::vector<Rejection>* /*rejections*/) override {
     listed = batch + 1;
@@ -86,6 +88,7 @@ class FakeSpace final : public SearchSpace {
   std::chrono::milliseconds time_taken{0};
   std::chrono::milliseconds time_of_first{0};
   bool is_large = false;
+  std::set<int> slow_to_list;
 
  private:
   static const Engine& Of(Plan& plan) { return dynamic_cast<FakePlan&>(plan).engine(); }
@@ -263,9 +266,11 @@ TEST(Selection, BenchmarkTriesTheFirstOfEachEngineBeforeFallbacks) {
   FakeSpace space(
       {{Good("a/1"), Good("a/2")},
        {WithNotes("slow/1", {.fallback = true}), WithNotes("slow/2", {.fallback = true})},
-       {Good("legacy/1")}});
+       {WithNotes("naive/1", {.slow = true}), Good("legacy/1")}});
   EXPECT_TRUE(Select(space, In(SearchMode::kBenchmark)).ok());
-  EXPECT_EQ(space.built, (std::vector<std::string>{"a/1", "legacy/1", "a/2", "slow/1", "slow/2"}));
+  EXPECT_EQ(
+      space.built,
+      (std::vector<std::string>{"a/1", "legacy/1", "a/2", "slow/1", "slow/2", "naive/1"}));
 }
 
 TEST(Selection, BenchmarkTakesTheFastestByTheMedianOfItsRuns) {
@@ -313,6 +318,20 @@ TEST(Selection, TheBudgetBeginsAfterTheFirstThatIsTried) {
   const Result<Selected> selected = Select(space, policy);
   ASSERT_TRUE(selected.ok()) << selected.status().message();
   EXPECT_EQ(selected->decision.id, "good");
+}
+
+TEST(Selection, WhatIsSlowToListIsListedLastIfThereIsTime) {
+  const auto search = [](double budget_seconds) {
+    FakeSpace space({{Good("a", 3)}, {Good("late", 1)}, {Good("b", 2)}});
+    space.slow_to_list = {1};
+    space.time_taken = std::chrono::milliseconds(10);
+    SearchPolicy policy = In(SearchMode::kBenchmark);
+    policy.budget_seconds = budget_seconds;
+    EXPECT_TRUE(Select(space, policy).ok());
+    return space.built;
+  };
+  EXPECT_EQ(search(10), (std::vector<std::string>{"a", "b", "late"}));
+  EXPECT_EQ(search(0.03), (std::vector<std::string>{"a", "b"}));
 }
 
 TEST(Selection, AQuickChoiceThatIsSlowIsTimedBesideOthers) {

@@ -13,6 +13,8 @@ constexpr int kResidentBlocks = 4;
 /// Bytes that a thread loads at once where it can.
 constexpr int kVectorBytes = 16;
 
+/// Threads of a block where each has a channel to itself.
+constexpr int kShortThreads = 64;
 /// The finishing kernels' blocks: channels, and threads that share a channel's slices.
 constexpr int kFinishChannels = 8;
 constexpr int kFinishLanes = 64;

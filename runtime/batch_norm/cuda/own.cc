@@ -70,9 +70,6 @@ constexpr std::int64_t kMaxBlocksX = 1 << 30;
 /// Vectors side by side: what makes good use of memory, and what is wide enough.
 constexpr std::int64_t kLeastWidth = 32;
 constexpr std::int64_t kGoodWidth = 64;
-/// Steps that are few, and the vectors side by side that serve for them.
-constexpr std::int64_t kShortColumn = 512;
-constexpr std::int64_t kNarrowest = 4;
 /// Channels first: a tile is up to so many elements, which is so many rows at most.
 constexpr std::int64_t kMaxTile = own::kMaxWidth * own::kVectorBytes / 2;
 
@@ -105,14 +102,9 @@ std::int64_t RowSlices(std::int64_t channels, std::int64_t samples) {
       CeilDivide(samples, kShortestRowSlice));
 }
 
-/// The tiles are as even as they can be. Of short columns they are narrow, so that more blocks have
-/// fewer channels each: then what takes the time is what one block does for its channels.
-int ColumnWidth(std::int64_t vectors, std::int64_t steps, std::int64_t per_vector) {
-  const std::int64_t widest =
-      steps > kShortColumn || per_vector == 1
-          ? kGoodWidth
-          : std::clamp(CeilDivide(vectors, kLeastTiles), kNarrowest, kGoodWidth);
-  return static_cast<int>(CeilDivide(vectors, CeilDivide(vectors, widest)));
+/// The tiles are as even as they can be.
+int ColumnWidth(std::int64_t vectors) {
+  return static_cast<int>(CeilDivide(vectors, CeilDivide(vectors, kGoodWidth)));
 }
 
 std::int64_t ColumnSlices(std::int64_t tiles, std::int64_t steps, int width) {
@@ -339,7 +331,7 @@ void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
     walk.steps *= count;
   }
   if (walk.run == 1) {
-    walk.width = ColumnWidth(walk.columns / per_thread, walk.steps, per_thread);
+    walk.width = ColumnWidth(walk.columns / per_thread);
   }
   plan->blocks_x = CeilDivide(walk.columns, walk.width * per_thread);
   ForEach(&plan->operands, [&](Operand* operand) {
@@ -361,6 +353,30 @@ void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
   if (is_map && !plan->whole && walk.steps * plan->blocks_x >= kMapBlocks * lanes * kLongMap) {
     walk.slices = std::max(walk.slices, kMapBlocks / plan->blocks_x);
   }
+}
+
+/// Whether the samples of a channel all lie at one distance.
+bool IsEvenlySpaced(const ConstTensorRef& tensor) {
+  std::array<Grid, 1> grids = {SampleGrid(tensor)};
+  internal::Collapse(grids);
+  return grids[0].counts[Grid::kLast] == SamplesPerChannel(tensor.dims);
+}
+
+/// So few samples, of so few elements in all, are quickest with a thread for each channel. Which
+/// outputs there are has no say in it: sums are to be the same.
+bool IsShort(const ConstTensorRef& tensor) {
+  constexpr std::int64_t kFewSamples = 32;
+  constexpr std::int64_t kFewElements = 1 << 19;
+  const std::int64_t samples = SamplesPerChannel(tensor.dims);
+  return samples > 0 && samples <= kFewSamples && samples * tensor.dims[1] <= kFewElements &&
+         IsEvenlySpaced(tensor);
+}
+
+Plan ShortPlan(const Tensors& tensors) {
+  Plan plan;
+  SetDims(tensors, tensors[1] != nullptr ? *tensors[1] : *tensors[0], &plan);
+  plan.blocks_x = CeilDivide(plan.walk.channels, own::kShortThreads);
+  return plan;
 }
 
 /// Goes the way that suits the first tensor of X and dY that there is. None is empty.
@@ -408,7 +424,7 @@ constexpr std::int64_t kPartials = 2;
 std::int64_t MostPartials(std::int64_t channels, std::int64_t samples, DataType type) {
   const std::int64_t per_vector = PerVector(type);
   const auto last = [&](std::int64_t columns, std::int64_t steps, std::int64_t per_thread) {
-    const int width = ColumnWidth(CeilDivide(columns, per_thread), steps, per_thread);
+    const int width = ColumnWidth(CeilDivide(columns, per_thread));
     return columns * ColumnSlices(CeilDivide(columns, width * per_thread), steps, width);
   };
   // A tile's rows of some channels are half a block's vectors at least, for each lane.
@@ -541,6 +557,21 @@ Status RunWhole(
   return cuda::Launch(*kernel, shape, stream, finish, plan.operands, workspace.coefficients);
 }
 
+/// The whole of a call, a thread for each channel.
+template <typename Finish>
+Status RunShort(CUstream stream, DataType type, const Plan& plan, const Finish& finish) {
+  constexpr bool kForward = std::is_same_v<Finish, own::ForwardFinish>;
+  static auto& table = *new cuda::KernelTable<1>(cuda::kImage_batch_norm);
+  const Result<CUkernel> kernel =
+      table.Find(0, kForward ? "gradsmith_bn_short_forward" : "gradsmith_bn_short_backward", type);
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  const cuda::LaunchShape shape = {
+      .blocks_x = static_cast<unsigned>(plan.blocks_x), .threads = own::kShortThreads};
+  return cuda::Launch(*kernel, shape, stream, finish, plan.operands);
+}
+
 template <typename Ref>
 Parameter ToParameter(const Ref* tensor) {
   Parameter parameter{};
@@ -660,6 +691,11 @@ Status Forward(
   if (X.dims[1] == 0) {
     return {};
   }
+  if (IsShort(X)) {
+    const ConstTensorRef Y = IsPresent(outputs.Y) ? ConstTensorRef(*outputs.Y) : ConstTensorRef();
+    const Plan plan = ShortPlan({nullptr, &X, Y.present ? &Y : nullptr});
+    return RunShort(stream, X.type, plan, MakeForwardFinish(attributes, inputs, outputs, plan));
+  }
   const Workspace parts(workspace, X.dims[1]);
   Plan plan;
   plan.walk = EmptyWalk(X.dims);
@@ -696,6 +732,15 @@ Status Backward(
   const bool products = IsPresent(outputs.dX) || IsPresent(outputs.dScale);
   if (dims[1] == 0 || (!products && !IsPresent(outputs.dBias))) {
     return {};
+  }
+  if (IsShort(*inputs.dY) && (!IsPresent(inputs.X) || IsShort(*inputs.X))) {
+    const ConstTensorRef dX =
+        IsPresent(outputs.dX) ? ConstTensorRef(*outputs.dX) : ConstTensorRef();
+    Plan plan =
+        ShortPlan({inputs.dY, products ? inputs.X : nullptr, dX.present ? &dX : nullptr});
+    plan.operands.accumulate = dX.accumulate;
+    return RunShort(
+        stream, inputs.dY->type, plan, MakeBackwardFinish(inputs, outputs, plan, products));
   }
   const Workspace parts(workspace, dims[1]);
   Plan plan;

@@ -150,6 +150,13 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
   return std::move(*listed);
 }
 
+/// cuDNN's legacy heuristic takes up to 7 s for groups of half (9.19 on an H200).
+bool ConvSearchSpace::IsSlowToList(int batch) const {
+  const int source = (batch - 1) / static_cast<int>(forms_.size());
+  return batch > 0 && source == kLegacyApi && task_.problem.group > 1 &&
+         SizeOf(task_.problem.type) == 2;
+}
+
 std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
   if (!DepthwiseFits(task_)) {
     return {};

@@ -37,6 +37,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   [[nodiscard]] int batches() const override;
   std::vector<internal::Candidate> List(int batch, std::vector<internal::Rejection>* rejections)
       override;
+  [[nodiscard]] bool IsSlowToList(int batch) const override;
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
   Status Check(internal::Plan& plan) override;
   bool Relax() override;

@@ -1,11 +1,12 @@
 #include "batch_norm/cuda/arguments.h"
 #include "cuda/kernels/batch_norm_finish.cuh"
 #include "cuda/kernels/batch_norm_map.cuh"
+#include "cuda/kernels/batch_norm_short.cuh"
 #include "cuda/kernels/batch_norm_sums.cuh"
 
 /// Batch normalization in three steps: sums over slices of each channel, what they come to, and a
-/// map over all elements; or all in one launch, where blocks have channels to themselves. See
-/// batch_norm/cuda/own.h.
+/// map over all elements; or all in one launch, where blocks or threads have channels to
+/// themselves. See batch_norm/cuda/own.h.
 ///
 /// X is read less a number near its channel's mean, its pivot: squares then do not cancel, and the
 /// difference of two floats that are close is exact. Threads sum in the accumulator's type, all
@@ -13,40 +14,11 @@
 namespace gradsmith::batch_norm::own {
 namespace {
 
-/// Fetches what the block needs first of the large tensors, and all that it needs of each channel.
-template <typename T, int V, typename PrefetchChannel>
-__device__ __forceinline__ void PrefetchTile(
-    const Walk& walk,
-    const Operands& operands,
-    const PrefetchChannel& prefetch_channel) {
-  const Columns<V> columns(walk, operands);
-  if (columns.present() && LaneY(walk) < walk.steps) {
-    const Place place = StepPlaces<V, false>(columns, LaneY(walk)).Next(V);
-    Prefetch(At<const T>(operands.X, place.X));
-    if (operands.dY.data != nullptr) {
-      Prefetch(At<const T>(operands.dY, place.dY));
-    }
-  }
-  const int tile = walk.width * V;
-  for (int i = static_cast<int>(threadIdx.x); i < tile; i += kThreads) {
-    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile + i;
-    if (column < walk.columns) {
-      prefetch_channel(ChannelOf(walk, column));
-    }
-  }
-}
-
 /// A block has all of its channels: their sums are theirs as soon as it has been through them, and
 /// what it maps it finds in the cache.
 template <typename T, int V>
 __device__ void
 WholeForward(const ForwardFinish& finish, const Operands& operands, double* coefficients) {
-  PrefetchTile<T, V>(finish.walk, operands, [&](std::int64_t channel) {
-    for (const Parameter* parameter :
-         {&finish.scale, &finish.bias, &finish.running_mean, &finish.running_var}) {
-      PrefetchParameter(*parameter, channel);
-    }
-  });
   SumColumns<Sums::kMoments, T, V>(
       finish.walk, operands, {}, [&](std::int64_t channel, double first, double second) {
         FinishForward(finish, channel, first, second, coefficients);
@@ -58,10 +30,6 @@ WholeForward(const ForwardFinish& finish, const Operands& operands, double* coef
 template <typename T, int V>
 __device__ void
 WholeBackward(const BackwardFinish& finish, const Operands& operands, double* coefficients) {
-  PrefetchTile<T, V>(finish.walk, operands, [&](std::int64_t channel) {
-    PrefetchParameter(finish.scale, channel);
-    PrefetchParameter(finish.saved_inv_std, channel);
-  });
   SumColumns<Sums::kGradient, T, V>(
       finish.walk, operands, finish.saved_mean,
       [&](std::int64_t channel, double first, double second) {
@@ -94,6 +62,11 @@ WholeBackward(const BackwardFinish& finish, const Operands& operands, double* co
       name(own::Finish finish, own::Operands operands, double* coefficients) {      \
     function(finish, operands, coefficients);                                       \
   }
+#define GRADSMITH_SHORT_KERNEL(name, Finish, function)                       \
+  extern "C" __global__ void __launch_bounds__(own::kShortThreads)           \
+      name(const __grid_constant__ own::Finish finish, const __grid_constant__ own::Operands operands) { \
+    function(finish, operands);                                              \
+  }
 #define GRADSMITH_SUM_KERNELS(sums, suffix, T, kSums)                                 \
   GRADSMITH_SUM_KERNEL(gradsmith_bn_##sums##_rows_##suffix, (own::SumRows<kSums, T>)) \
   GRADSMITH_SUM_KERNEL(                                                               \
@@ -114,7 +87,11 @@ WholeBackward(const BackwardFinish& finish, const Operands& operands, double* co
   GRADSMITH_WHOLE_KERNEL(                                                                    \
       gradsmith_bn_forward_##suffix, ForwardFinish, (own::WholeForward<T, own::kVector<T>>)) \
   GRADSMITH_WHOLE_KERNEL(                                                                    \
-      gradsmith_bn_backward_##suffix, BackwardFinish, (own::WholeBackward<T, own::kVector<T>>))
+      gradsmith_bn_backward_##suffix, BackwardFinish, (own::WholeBackward<T, own::kVector<T>>)) \
+  GRADSMITH_SHORT_KERNEL(                                                                    \
+      gradsmith_bn_short_forward_##suffix, ForwardFinish, own::ShortForward<T>)              \
+  GRADSMITH_SHORT_KERNEL(                                                                    \
+      gradsmith_bn_short_backward_##suffix, BackwardFinish, own::ShortBackward<T>)
 
 namespace own = gradsmith::batch_norm::own;
 

@@ -100,19 +100,6 @@ Store(const Pack<T, V>& from, std::int64_t stride, int count, T* to) {
   }
 }
 
-/// Fetches what is read later: a small problem takes as long as its loads that wait for each other.
-template <typename T>
-__device__ __forceinline__ void Prefetch(const T* address) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
-}
-
-__device__ void PrefetchParameter(const Parameter& parameter, std::int64_t channel) {
-  if (parameter.present) {
-    const int bytes = parameter.type == kDouble ? 8 : parameter.type == kFloat ? 4 : 2;
-    Prefetch(static_cast<const char*>(parameter.data) + channel * parameter.stride * bytes);
-  }
-}
-
 __device__ double LoadParameter(const Parameter& parameter, std::int64_t channel) {
   return LoadElement(parameter.data, parameter.type, channel * parameter.stride);
 }

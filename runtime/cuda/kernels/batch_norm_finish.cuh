@@ -12,19 +12,18 @@ namespace {
 ///   dX = dY * factor + (X - pivot) * slope + shift
 enum Coefficient { kPivot, kFactor, kShift, kSlope };
 
-__device__ void StoreCoefficients(
-    const Walk& walk,
-    std::int64_t channel,
-    double pivot,
-    double factor,
-    double shift,
-    double slope,
-    double* coefficients) {
-  coefficients[kPivot * walk.channels + channel] = pivot;
-  coefficients[kFactor * walk.channels + channel] = factor;
-  coefficients[kShift * walk.channels + channel] = shift;
-  coefficients[kSlope * walk.channels + channel] = slope;
-}
+/// Where a channel's coefficients go: `apart` from one to the next.
+struct CoefficientPlace {
+  double* first;
+  std::int64_t apart;
+
+  __device__ void Store(double pivot, double factor, double shift, double slope) const {
+    first[kPivot * apart] = pivot;
+    first[kFactor * apart] = factor;
+    first[kShift * apart] = shift;
+    first[kSlope * apart] = slope;
+  }
+};
 
 /// The number that X - mean is taken from: what is left of the mean goes into the shift.
 __device__ double RoundPivot(double mean, int type) {
@@ -106,30 +105,39 @@ UpdateRunning(const ForwardFinish& p, std::int64_t channel, const Moments& momen
   StoreParameter(p.new_running_var, channel, var);
 }
 
+__device__ void FinishMoments(
+    const ForwardFinish& p,
+    std::int64_t channel,
+    const Moments& moments,
+    const CoefficientPlace& place) {
+  const double m = p.walk.samples > 0 ? static_cast<double>(p.walk.samples) : 1;
+  const double inv_std = 1 / sqrt(moments.deviation / m + p.epsilon);
+  const double factor = LoadParameter(p.scale, channel) * inv_std;
+  const double pivot = RoundPivot(moments.mean, p.type);
+  const double shift = LoadParameter(p.bias, channel) - (moments.mean - pivot) * factor;
+  place.Store(pivot, factor, shift, 0);
+  UpdateRunning(p, channel, moments);
+  StoreParameter(p.saved_mean, channel, moments.mean);
+  StoreParameter(p.saved_inv_std, channel, inv_std);
+}
+
 __device__ void FinishForward(
     const ForwardFinish& p,
     std::int64_t channel,
     double first,
     double second,
     double* coefficients) {
-  const Moments moments = MomentsOf(p, channel, first, second);
-  const double m = p.walk.samples > 0 ? static_cast<double>(p.walk.samples) : 1;
-  const double inv_std = 1 / sqrt(moments.deviation / m + p.epsilon);
-  const double factor = LoadParameter(p.scale, channel) * inv_std;
-  const double pivot = RoundPivot(moments.mean, p.type);
-  const double shift = LoadParameter(p.bias, channel) - (moments.mean - pivot) * factor;
-  StoreCoefficients(p.walk, channel, pivot, factor, shift, 0, coefficients);
-  UpdateRunning(p, channel, moments);
-  StoreParameter(p.saved_mean, channel, moments.mean);
-  StoreParameter(p.saved_inv_std, channel, inv_std);
+  FinishMoments(
+      p, channel, MomentsOf(p, channel, first, second), {coefficients + channel, p.walk.channels});
 }
 
-__device__ void FinishBackward(
+/// `products` are of dY and X - mean, the mean rounded as pivots are.
+__device__ void FinishGradientSums(
     const BackwardFinish& p,
     std::int64_t channel,
     double dbias,
     double products,
-    double* coefficients) {
+    const CoefficientPlace& place) {
   StoreParameter(p.dBias, channel, dbias);
   if (!p.products) {
     return;
@@ -148,7 +156,16 @@ __device__ void FinishBackward(
   const double factor = LoadParameter(p.scale, channel) * inv_std;
   const double slope = -factor * inv_std * dscale / m;
   const double shift = -factor * dbias / m - (mean - pivot) * slope;
-  StoreCoefficients(p.walk, channel, pivot, factor, shift, slope, coefficients);
+  place.Store(pivot, factor, shift, slope);
+}
+
+__device__ void FinishBackward(
+    const BackwardFinish& p,
+    std::int64_t channel,
+    double dbias,
+    double products,
+    double* coefficients) {
+  FinishGradientSums(p, channel, dbias, products, {coefficients + channel, p.walk.channels});
 }
 
 }  // namespace

@@ -263,8 +263,8 @@ TEST_F(BatchNormOwnTest, DenseLayouts) {
 /// each in one launch where a block has all samples of its channels, and in slices where not.
 TEST_F(BatchNormOwnTest, Columns) {
   Random random("own batch norm columns");
-  const Sizes shapes[] = {{5, 33, 5, 7},  {1, 5, 3},       {3, 9, 1},      {8, 264},
-                          {40, 24, 7, 7}, {3, 8, 14, 14},  {5, 16, 2, 3},  {2, 3, 28, 28},
+  const Sizes shapes[] = {{5, 33, 5, 7},  {1, 5, 33},      {35, 9, 1},     {40, 264},
+                          {40, 24, 7, 7}, {3, 8, 14, 14},  {7, 16, 2, 3},  {2, 3, 28, 28},
                           {2, 2, 64, 66}, {1, 1, 48, 100}, {3, 6, 4, 4, 4}};
   for (const Sizes& dims : shapes) {
     for (const Layout layout : {Layout::kContiguous, Layout::kChannelsLast}) {
@@ -279,6 +279,37 @@ TEST_F(BatchNormOwnTest, Columns) {
         }
       }
     }
+  }
+}
+
+/// A thread for each channel, where its samples are few and lie at one distance.
+TEST_F(BatchNormOwnTest, FewSamples) {
+  Random random("own batch norm few samples");
+  const Sizes shapes[] = {{8, 2048, 1, 1}, {32, 65}, {1, 64}, {9, 7, 1}, {2, 70, 4, 4}, {1, 3, 31}};
+  for (const Sizes& dims : shapes) {
+    for (const Layout layout : kWritten) {
+      for (const Types& types : kRows) {
+        for (const Layout of_output : {layout, Layout::kStrided}) {
+          Compare(types, dims, {.X = layout, .dY = layout, .output = of_output}, random);
+        }
+        if (HasFailure()) {
+          return;
+        }
+      }
+    }
+  }
+  Data far({kF, kD, kD}, {20, 33}, {}, random);
+  far.FillX(1000, random);
+  CompareForward(far);
+  CompareBackward(far);
+  Data in_place({kF, kF, kF}, {12, 40}, {}, random);
+  CompareForward(in_place, true);
+  Gradients(in_place, false, {}, false, in_place.dX);
+  const std::vector<double> expected = in_place.dX.HostValues();
+  Gradients(in_place, true, {}, false, in_place.dY);
+  const std::vector<double> actual = in_place.dY.GpuValues();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(actual[i], expected[i], 1e-4) << "element " << i;
   }
 }
 
@@ -398,8 +429,11 @@ TEST_F(BatchNormOwnTest, RunsInPlace) {
 /// What is not asked for changes nothing in the rest.
 TEST_F(BatchNormOwnTest, AbsentOutputs) {
   Random random("own batch norm subsets");
-  for (const Layout layout : kWritten) {
-    Data data({kB, kB, kF}, {6, 24, 5, 5}, {.X = layout, .dY = layout, .output = layout}, random);
+  for (const auto& [layout, size] :
+       {std::pair(Layout::kContiguous, 5), std::pair(Layout::kChannelsLast, 5),
+        std::pair(Layout::kStrided, 5), std::pair(Layout::kChannelsLast, 2)}) {
+    Data data(
+        {kB, kB, kF}, {6, 24, size, size}, {.X = layout, .dY = layout, .output = layout}, random);
     for (int subset = 0; subset < 8; ++subset) {
       const Wanted wanted = {
           .dX = (subset & 1) != 0, .dScale = (subset & 2) != 0, .dBias = (subset & 4) != 0};
@@ -427,7 +461,7 @@ TEST_F(BatchNormOwnTest, AbsentOutputs) {
 /// Nor do its last bits depend on it.
 TEST_F(BatchNormOwnTest, AbsentOutputsKeepTheBits) {
   Random random("own batch norm subset bits");
-  for (const Sizes& dims : {Sizes{6, 24, 4, 4}, Sizes{50, 16, 9, 9}}) {
+  for (const Sizes& dims : {Sizes{6, 24, 4, 4}, Sizes{50, 16, 9, 9}, Sizes{8, 40, 1, 1}}) {
     for (const Layout layout : kWritten) {
       Data data({kF, kF, kF}, dims, {.X = layout, .dY = layout, .output = layout}, random);
       Gradients(data, true, {}, false, data.dX);
@@ -445,7 +479,8 @@ TEST_F(BatchNormOwnTest, AbsentOutputsKeepTheBits) {
 
 TEST_F(BatchNormOwnTest, Accumulates) {
   Random random("own batch norm accumulate");
-  for (const Sizes& dims : {Sizes{6, 21, 5, 5}, Sizes{6, 24, 4, 4}, Sizes{40, 16, 9, 8}}) {
+  for (const Sizes& dims :
+       {Sizes{6, 21, 5, 5}, Sizes{6, 24, 4, 4}, Sizes{40, 16, 9, 8}, Sizes{8, 40, 1, 1}}) {
     for (const Layout layout : kWritten) {
       Data data({kF, kF, kF}, dims, {.X = layout, .dY = layout, .output = layout}, random);
       Gradients(data, false, {}, false, data.dX);
