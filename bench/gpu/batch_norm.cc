@@ -115,7 +115,8 @@ class BatchNormCase {
   /// Null where the legacy API does not take the types or the layout.
   JsonObject MeasureLegacy() {
     JsonObject result;
-    constexpr bool kTaken = std::is_same_v<T1, T2> && (std::is_same_v<T1, float> || std::is_same_v<T, T1>);
+    constexpr bool kTaken =
+        std::is_same_v<T1, T2> && (std::is_same_v<T1, float> || std::is_same_v<T, T1>);
     if constexpr (!kTaken) {
       return result.AddNull("forward").AddNull("backward");
     }

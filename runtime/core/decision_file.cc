@@ -205,6 +205,42 @@ bool FromLine(std::string_view line, StoredDecision* stored) {
          Parse(fields[4], &stored->decision.milliseconds);
 }
 
+/// The decisions of a file's text, the last line of a key counting; how many lines are damaged.
+std::vector<StoredDecision> FromText(std::string_view text, int* damaged) {
+  std::vector<StoredDecision> decisions;
+  std::unordered_map<ProblemKey, std::size_t, ProblemKeyHash> places;
+  text.remove_prefix(kHeader.size());
+  while (!text.empty()) {
+    // The last line may lack its end: the checksum tells whether it is whole.
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    StoredDecision stored;
+    if (!FromLine(text.substr(0, end), &stored)) {
+      ++*damaged;
+    } else if (const auto [place, added] = places.emplace(stored.key, decisions.size()); added) {
+      decisions.push_back(std::move(stored));
+    } else {
+      decisions[place->second] = std::move(stored);
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return decisions;
+}
+
+/// The last of them, whose lines are so many bytes at most.
+std::vector<StoredDecision> Newest(std::vector<StoredDecision> decisions, std::size_t bytes) {
+  std::size_t used = 0;
+  auto first = decisions.end();
+  while (first != decisions.begin()) {
+    used += ToLine(*(first - 1)).size();
+    if (used > bytes) {
+      break;
+    }
+    --first;
+  }
+  decisions.erase(decisions.begin(), first);
+  return decisions;
+}
+
 /// Writes the whole file anew, at once; the caller holds the lock.
 Status ReplaceLocked(const std::string& path, const std::vector<StoredDecision>& decisions) {
   std::string text(kHeader);
@@ -234,27 +270,12 @@ std::vector<StoredDecision> DecisionFile::Read(std::vector<std::string>* warning
   if (text->empty()) {
     return decisions;
   }
-  std::string_view rest = *text;
-  if (!rest.starts_with(kHeader)) {
+  if (!text->starts_with(kHeader)) {
     warnings->push_back(path_ + " is ignored: it is not a decision file of this version");
     return decisions;
   }
-  rest.remove_prefix(kHeader.size());
-  std::unordered_map<ProblemKey, std::size_t, ProblemKeyHash> places;
   int damaged = 0;
-  while (!rest.empty()) {
-    // The last line may lack its end: the checksum tells whether it is whole.
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    StoredDecision stored;
-    if (!FromLine(rest.substr(0, end), &stored)) {
-      ++damaged;
-    } else if (const auto [place, added] = places.emplace(stored.key, decisions.size()); added) {
-      decisions.push_back(std::move(stored));
-    } else {
-      decisions[place->second] = std::move(stored);
-    }
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  decisions = FromText(*text, &damaged);
   if (damaged > 0) {
     warnings->push_back(
         path_ + ": " + std::to_string(damaged) + " damaged " +
@@ -271,6 +292,13 @@ Status DecisionFile::Append(const StoredDecision& stored) const {
   const Result<std::string> text = ReadText(path_);
   if (!text.ok()) {
     return text.status();
+  }
+  if (text->starts_with(kHeader) && text->size() > most_bytes_) {
+    int damaged = 0;
+    std::vector<StoredDecision> kept = Newest(FromText(*text, &damaged), most_bytes_ / 2);
+    std::erase_if(kept, [&](const StoredDecision& each) { return each.key == stored.key; });
+    kept.push_back(stored);
+    return ReplaceLocked(path_, kept);
   }
   if (text->starts_with(kHeader)) {
     // A file that was cut short ends in the middle of a line: begin a new one.

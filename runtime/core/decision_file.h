@@ -1,7 +1,9 @@
 #ifndef GRADSMITH_CORE_DECISION_FILE_H_
 #define GRADSMITH_CORE_DECISION_FILE_H_
 
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/problem_key.h"
@@ -23,7 +25,12 @@ struct StoredDecision {
 /// another format, is left out with a warning and never harms.
 class DecisionFile {
  public:
-  explicit DecisionFile(std::string path) : path_(std::move(path)) {}
+  /// Some ten thousand decisions.
+  static constexpr std::size_t kMostBytes = std::size_t{8} << 20U;
+
+  /// A file that has grown beyond `most_bytes` is written anew with the newest half of that.
+  explicit DecisionFile(std::string path, std::size_t most_bytes = kMostBytes)
+      : path_(std::move(path)), most_bytes_(most_bytes) {}
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -41,6 +48,7 @@ class DecisionFile {
 
  private:
   std::string path_;
+  std::size_t most_bytes_;
 };
 
 }  // namespace gradsmith::internal

@@ -146,8 +146,7 @@ std::vector<Candidate> Stratified(std::vector<Candidate> candidates) {
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     const auto order = [](const auto& candidate) {
       const CandidateNotes& notes = candidate.second.notes;
-      return std::tuple(
-          notes.last_resort, notes.slow, notes.runtime_compiled, candidate.first);
+      return std::tuple(notes.last_resort, notes.slow, notes.runtime_compiled, candidate.first);
     };
     return order(a) < order(b);
   });
@@ -333,7 +332,7 @@ Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
 /// A first choice that takes many milliseconds leaves time to look at others: as long as some tens
 /// of its runs.
 void ReplaceSlow(SearchSpace& space, const SearchPolicy& policy, Selected* selected) {
-  constexpr double kSlow = 5;           // milliseconds
+  constexpr double kSlow = 5;             // milliseconds
   constexpr double kWorthCompiling = 50;  // milliseconds
   constexpr double kRuns = 20;
   constexpr double kMostSeconds = 1;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -97,6 +98,32 @@ TEST_F(DecisionFileTest, TheLastLineOfAKeyCounts) {
   Append(Stored(2, "other"));
   Append(Stored(1, "new", 0.125));
   ExpectHolds({Stored(1, "new", 0.125), Stored(2, "other")});
+}
+
+TEST_F(DecisionFileTest, AFileThatGrewTooLongKeepsTheNewest) {
+  constexpr std::size_t kMostBytes = 2000;
+  const DecisionFile file(path_, kMostBytes);
+  const auto append = [&](const StoredDecision& stored) {
+    const Status status = file.Append(stored);
+    ASSERT_TRUE(status.ok()) << status.message();
+  };
+  std::size_t largest = 0;
+  for (int i = 1; i <= 100; ++i) {
+    append(Stored(i, "kernel"));
+    append(Stored(i, "quicker", 0.125));
+    largest = std::max<std::size_t>(largest, ReadFile(path_).size());
+  }
+  const std::size_t line =
+      ReadFile(path_).size() - ReadFile(path_).rfind("\n", ReadFile(path_).size() - 2);
+  EXPECT_GT(largest, kMostBytes);
+  EXPECT_LE(largest, kMostBytes + line);
+  const auto [decisions, warnings] = Read();
+  EXPECT_EQ(warnings, std::vector<std::string>());
+  ASSERT_GE(decisions.size(), 3);
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    ExpectSame(
+        decisions[i], Stored(static_cast<int>(100 - decisions.size() + 1 + i), "quicker", 0.125));
+  }
 }
 
 TEST_F(DecisionFileTest, TextsKeepToTheirField) {

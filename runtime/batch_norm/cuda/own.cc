@@ -736,8 +736,7 @@ Status Backward(
   if (IsShort(*inputs.dY) && (!IsPresent(inputs.X) || IsShort(*inputs.X))) {
     const ConstTensorRef dX =
         IsPresent(outputs.dX) ? ConstTensorRef(*outputs.dX) : ConstTensorRef();
-    Plan plan =
-        ShortPlan({inputs.dY, products ? inputs.X : nullptr, dX.present ? &dX : nullptr});
+    Plan plan = ShortPlan({inputs.dY, products ? inputs.X : nullptr, dX.present ? &dX : nullptr});
     plan.operands.accumulate = dX.accumulate;
     return RunShort(
         stream, inputs.dY->type, plan, MakeBackwardFinish(inputs, outputs, plan, products));

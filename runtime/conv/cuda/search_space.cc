@@ -172,8 +172,7 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
   if (rounds_once_ && IsLarge()) {
     rejections->push_back({kDirect, "is slow: not while others may do"});
   } else {
-    candidates.push_back(
-        {.id = kDirect, .engine = kDirect, .notes = {.last_resort = IsLarge()}});
+    candidates.push_back({.id = kDirect, .engine = kDirect, .notes = {.last_resort = IsLarge()}});
   }
   return candidates;
 }

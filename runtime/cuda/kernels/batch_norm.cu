@@ -62,10 +62,11 @@ WholeBackward(const BackwardFinish& finish, const Operands& operands, double* co
       name(own::Finish finish, own::Operands operands, double* coefficients) {      \
     function(finish, operands, coefficients);                                       \
   }
-#define GRADSMITH_SHORT_KERNEL(name, Finish, function)                       \
-  extern "C" __global__ void __launch_bounds__(own::kShortThreads)           \
-      name(const __grid_constant__ own::Finish finish, const __grid_constant__ own::Operands operands) { \
-    function(finish, operands);                                              \
+#define GRADSMITH_SHORT_KERNEL(name, Finish, function)                   \
+  extern "C" __global__ void __launch_bounds__(own::kShortThreads) name( \
+      const __grid_constant__ own::Finish finish,                        \
+      const __grid_constant__ own::Operands operands) {                  \
+    function(finish, operands);                                          \
   }
 #define GRADSMITH_SUM_KERNELS(sums, suffix, T, kSums)                                 \
   GRADSMITH_SUM_KERNEL(gradsmith_bn_##sums##_rows_##suffix, (own::SumRows<kSums, T>)) \
@@ -78,19 +79,18 @@ WholeBackward(const BackwardFinish& finish, const Operands& operands, double* co
   GRADSMITH_MAP_KERNEL(gradsmith_bn_##map##_columns_##suffix, (own::MapColumns<kMap, T, 1>)) \
   GRADSMITH_MAP_KERNEL(                                                                      \
       gradsmith_bn_##map##_vectors_##suffix, (own::MapColumns<kMap, T, own::kVector<T>>))
-#define GRADSMITH_KERNELS(suffix, T)                                                         \
-  GRADSMITH_SUM_KERNELS(moments, suffix, T, own::Sums::kMoments)                             \
-  GRADSMITH_SUM_KERNELS(gradient_sums, suffix, T, own::Sums::kGradient)                      \
-  GRADSMITH_SUM_KERNELS(bias_sums, suffix, T, own::Sums::kBias)                              \
-  GRADSMITH_MAP_KERNELS(normalize, suffix, T, own::Map::kNormalize)                          \
-  GRADSMITH_MAP_KERNELS(input_gradient, suffix, T, own::Map::kInputGradient)                 \
-  GRADSMITH_WHOLE_KERNEL(                                                                    \
-      gradsmith_bn_forward_##suffix, ForwardFinish, (own::WholeForward<T, own::kVector<T>>)) \
-  GRADSMITH_WHOLE_KERNEL(                                                                    \
-      gradsmith_bn_backward_##suffix, BackwardFinish, (own::WholeBackward<T, own::kVector<T>>)) \
-  GRADSMITH_SHORT_KERNEL(                                                                    \
-      gradsmith_bn_short_forward_##suffix, ForwardFinish, own::ShortForward<T>)              \
-  GRADSMITH_SHORT_KERNEL(                                                                    \
+#define GRADSMITH_KERNELS(suffix, T)                                                               \
+  GRADSMITH_SUM_KERNELS(moments, suffix, T, own::Sums::kMoments)                                   \
+  GRADSMITH_SUM_KERNELS(gradient_sums, suffix, T, own::Sums::kGradient)                            \
+  GRADSMITH_SUM_KERNELS(bias_sums, suffix, T, own::Sums::kBias)                                    \
+  GRADSMITH_MAP_KERNELS(normalize, suffix, T, own::Map::kNormalize)                                \
+  GRADSMITH_MAP_KERNELS(input_gradient, suffix, T, own::Map::kInputGradient)                       \
+  GRADSMITH_WHOLE_KERNEL(                                                                          \
+      gradsmith_bn_forward_##suffix, ForwardFinish, (own::WholeForward<T, own::kVector<T>>))       \
+  GRADSMITH_WHOLE_KERNEL(                                                                          \
+      gradsmith_bn_backward_##suffix, BackwardFinish, (own::WholeBackward<T, own::kVector<T>>))    \
+  GRADSMITH_SHORT_KERNEL(gradsmith_bn_short_forward_##suffix, ForwardFinish, own::ShortForward<T>) \
+  GRADSMITH_SHORT_KERNEL(                                                                          \
       gradsmith_bn_short_backward_##suffix, BackwardFinish, own::ShortBackward<T>)
 
 namespace own = gradsmith::batch_norm::own;

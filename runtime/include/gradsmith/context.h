@@ -27,7 +27,8 @@ enum class SearchMode : std::uint8_t {
   /// A fixed choice: the first deterministic kernel by cuDNN's heuristics, whatever was measured or
   /// remembered.
   kDefault,
-  /// What an earlier search remembered; otherwise the first kernel by cuDNN's heuristics.
+  /// What an earlier search remembered; otherwise the first kernel by cuDNN's heuristics, or a
+  /// quicker one where that takes many milliseconds.
   kHeuristic,
   /// The fastest of all kernels, timed once and remembered. The first call takes seconds.
   kBenchmark,
@@ -79,7 +80,8 @@ struct ContextOptions {
   bool allow_tf32 = false;
   /// Unset: what the environment variable GRADSMITH_SEARCH_MODE says, otherwise kHeuristic.
   std::optional<SearchMode> search_mode = {};
-  /// For kBenchmark: after so many seconds no further kernel is tried on a problem.
+  /// For kBenchmark: after so many seconds no further kernel is tried on a problem, counted from
+  /// when the first has loaded its code.
   double search_budget_seconds = 10;
   /// The file in which choices of kernels are kept across processes; "off": kept for this process
   /// alone. Contexts of one file share its choices. Unset: as gradsmith/cache.h says.
