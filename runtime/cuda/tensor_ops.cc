@@ -527,6 +527,16 @@ void PlanAny(const ChannelView& view, SumPlan* plan) {
   plan->partial_rows = slices.count;
 }
 
+/// A block for each channel, or each few: slow, but there is nothing to keep in between.
+SumPlan PlanOneStage(const ConstTensorRef& from) {
+  SumPlan plan;
+  PlanAny(ViewChannels(from), &plan);
+  plan.any.count_per_slice = plan.any.grid.count;
+  plan.blocks = plan.any.channel_tiles;
+  plan.partial_rows = 1;
+  return plan;
+}
+
 void PlanStage(const ConstTensorRef& from, SumPlan* plan) {
   const ChannelView view = ViewChannels(from);
   const std::int64_t length = VectorLength(from.type);
@@ -672,7 +682,7 @@ Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const
   return LaunchFound(kernel, ElementShape(device, grid.count), stream, pattern, to.data, grid);
 }
 
-SumPlan PlanSums(const ConstTensorRef& from) {
+SumPlan PlanSums(const ConstTensorRef& from, std::size_t workspace_limit) {
   SumPlan plan;
   if (!CheckChannels(from).ok() || IsEmpty(from.dims)) {
     return plan;
@@ -681,7 +691,7 @@ SumPlan PlanSums(const ConstTensorRef& from) {
   const std::size_t size = from.type == DataType::kDouble ? sizeof(double) : sizeof(float);
   plan.workspace =
       IsOneStage(plan) ? 0 : static_cast<std::size_t>(plan.partial_rows * from.dims[1]) * size;
-  return plan;
+  return plan.workspace > workspace_limit ? PlanOneStage(from) : plan;
 }
 
 Status SumChannels(

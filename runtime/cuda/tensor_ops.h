@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "cuda/device.h"
 #include "cuda/kernels/difference.h"
@@ -54,7 +55,10 @@ struct SumPlan {
   /// Bytes for the partial sums.
   std::size_t workspace = 0;
 };
-SumPlan PlanSums(const ConstTensorRef& from);
+/// PlanSums plans for speed, and where that takes more workspace than the limit, to take none.
+SumPlan PlanSums(
+    const ConstTensorRef& from,
+    std::size_t workspace_limit = std::numeric_limits<std::size_t>::max());
 
 /// SumChannels writes to sums (C) the sums of from (N, C, D...) over all but C: the bias gradient.
 /// Half, bf16 and float are summed in float, double in double, in an order that depends on shape

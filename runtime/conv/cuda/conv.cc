@@ -119,7 +119,7 @@ class Steps {
 
   /// Adds the sums of dY's channels.
   void AddBias(const ConstTensorRef& dY, const TensorRef& dB) {
-    sums_ = cuda::PlanSums(dY);
+    sums_ = cuda::PlanSums(dY, call_.context.workspace_arena()->limit());
     dY_ = &dY;
     dB_ = &dB;
     workspace_ = std::max(workspace_, sums_.workspace);

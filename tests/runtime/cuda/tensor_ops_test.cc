@@ -269,14 +269,15 @@ class TensorOpsTest : public testing::Test {
     for (std::size_t i = 0; i < terms.size(); ++i) {
       expected[ChannelOf(from->dims(), i)] += terms[i];
     }
-    const std::size_t size = PlanSums(from->Ref()).workspace;
+    const SumPlan plan = PlanSums(from->Ref(), workspace_limit_);
+    const std::size_t size = plan.workspace;
+    EXPECT_LE(size, workspace_limit_);
     // A guard behind the workspace, and garbage in it.
     DeviceMemory workspace(stream(), size + kGuard);
     workspace.CopyIn(std::vector<std::byte>(size + kGuard, std::byte{0xFF}));
     TensorRef ref = sums.Ref();
     ref.accumulate = accumulate;
-    support::Require(
-        SumChannels(stream().get(), PlanSums(from->Ref()), from->Ref(), ref, workspace.data()));
+    support::Require(SumChannels(stream().get(), plan, from->Ref(), ref, workspace.data()));
     sums.ExpectValues(expected);
     const std::vector<std::byte> after = workspace.CopyOut();
     EXPECT_TRUE(std::all_of(
@@ -293,6 +294,9 @@ class TensorOpsTest : public testing::Test {
   }
 
   static constexpr std::ptrdiff_t kGuard = 256;
+
+  /// For sums.
+  std::size_t workspace_limit_ = std::numeric_limits<std::size_t>::max();
 
  private:
   std::unique_ptr<DeviceStream> stream_;
@@ -463,6 +467,19 @@ TEST_F(TensorOpsTest, SumsChannelsOfAnyStrides) {
     const Shape dims = RandomDims(&random, 2 + repeat % 4);
     Tensor from = Make(kTypes[repeat % 4], dims, RandomSource(dims, &random));
     CheckSums(&from, {{random.Integer(1, 3)}, 0}, random.Chance(0.5), &random);
+  }
+}
+
+TEST_F(TensorOpsTest, SumsChannelsWithoutWorkspace) {
+  Random random("sums channels without workspace");
+  workspace_limit_ = 0;
+  for (const DataType type : kTypes) {
+    for (const Shape& dims : ChannelShapes()) {
+      for (const Placement& layout : {Contiguous(dims), ChannelsLast(dims)}) {
+        Tensor from = Make(type, dims, {layout.strides, random.Integer(0, 1)});
+        CheckSums(&from, {{1}, 0}, random.Chance(0.5), &random);
+      }
+    }
   }
 }
 
