@@ -136,12 +136,116 @@ void SetPlanes(const Task& task, const Form& form, Arguments* arguments) {
   arguments->strips = DivisorOf(CeilDivide(arguments->to.height - row.to, tile.rows));
 }
 
-/// Sums of a channel's tiles in slices, which depend on the shape alone.
-void SetSlices(const Task& task, std::int64_t tiles, DepthwiseRows* rows) {
+constexpr std::int64_t kVectorBytes = 16;
+constexpr std::int64_t kMostSharedBytes = 32768;
+
+/// Whether all that is read and written of a row is so at once.
+bool IsReadWhole(const DepthwiseRows& rows, int element_size) {
+  const Form& form = rows.form;
+  const Tile tile = depthwise_rows::TileOf(form, element_size);
+  const int main_columns = form.spreads ? tile.columns / form.step : tile.columns * form.step;
+  return rows.arguments.from.piece >= main_columns && rows.arguments.to.piece >= tile.columns;
+}
+
+/// Whether the planes of a tensor follow each other without gaps.
+bool IsDense(const Task& task, Operand operand) {
+  const Dims dims = DimsOf(task.problem, operand);
+  const Strides dense = ContiguousStrides(dims);
+  for (int i = 0; i < dims.size(); ++i) {
+    if (dims[i] > 1 && StridesOf(task.problem, operand)[i] != dense[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The rows that so many strips read at most, those of whole planes included that lie between.
+std::int64_t RowsRead(const Form& form, const Tile& tile, const Arguments& arguments, int strips) {
+  const int center = form.side / 2;
+  const int before = form.spreads ? center / 2 : center;
+  const int after = form.spreads ? (center + 1) / 2 : form.side - form.step - center;
+  const int main_rows = form.spreads ? tile.rows / 2 : tile.rows * form.step;
+  const auto of_plane = static_cast<int>(arguments.strips.divisor);
+  const std::int64_t main_end = arguments.from_row + (std::int64_t{of_plane} * main_rows);
+  const std::int64_t unread =
+      std::max<std::int64_t>(arguments.from.height - main_end, 0) + std::max(arguments.from_row, 0);
+  return (std::int64_t{strips} * main_rows) + before + after +
+         ((((strips - 1) / of_plane) + 1) * unread);
+}
+
+/// Goes through shared memory where rows of dense tensors cannot be read and written by 16 bytes.
+void StageRows(const Task& task, DepthwiseRows* rows) {
+  Arguments& arguments = rows->arguments;
+  const int size = static_cast<int>(SizeOf(task.problem.type));
+  const Tile tile = depthwise_rows::TileOf(rows->form, size);
+  const auto runs = static_cast<int>(arguments.runs.divisor);
+  if (IsReadWhole(*rows, size) || task.accumulate || runs > depthwise_rows::kThreads ||
+      !IsDense(task, kX) || !IsDense(task, kY)) {
+    return;
+  }
+  const int strips = depthwise_rows::kThreads / runs;
+  const std::int64_t read =
+      RowsRead(rows->form, tile, arguments, strips) * arguments.from.width * size;
+  const std::int64_t written = std::int64_t{strips} * tile.rows * arguments.to.width * size;
+  const std::int64_t bytes =
+      CeilDivide(std::max(read, written) + kVectorBytes, kVectorBytes) * kVectorBytes;
+  if (bytes > kMostSharedBytes) {
+    return;
+  }
+  arguments.strips_of_block = static_cast<std::uint32_t>(strips);
+  arguments.all_strips = arguments.tiles / arguments.runs.divisor;
+  arguments.from_elements =
+      NumElements(DimsOf(task.problem, task.primitive == Primitive::kBackwardData ? kY : kX));
+  rows->shared_bytes = static_cast<int>(bytes);
+  rows->blocks = CeilDivide(arguments.all_strips, strips);
+}
+
+/// Whether the rows of a plane follow each other without gaps.
+bool HasDensePlanes(const Planes& planes) {
+  return planes.height == 1 || planes.row_stride == planes.width;
+}
+
+/// The filter's gradient goes through shared memory where rows cannot be read by 16 bytes: as many
+/// planes at a time as the block has tiles for.
+void StagePlanes(const Task& task, DepthwiseRows* rows) {
+  Arguments& arguments = rows->arguments;
+  const int size = static_cast<int>(SizeOf(task.problem.type));
+  const auto tiles = std::int64_t{arguments.runs.divisor} * arguments.strips.divisor;
+  if (IsReadWhole(*rows, size) || tiles > depthwise_rows::kThreads ||
+      !HasDensePlanes(arguments.from) || !HasDensePlanes(arguments.to)) {
+    return;
+  }
+  const std::int64_t planes =
+      std::min<std::int64_t>(depthwise_rows::kThreads / tiles, task.problem.batch);
+  const std::int64_t x_size = std::int64_t{arguments.from.height} * arguments.from.width;
+  const std::int64_t y_size = std::int64_t{arguments.to.height} * arguments.to.width;
+  const std::int64_t vector = kVectorBytes / size;
+  const std::int64_t first_of_to = CeilDivide(planes * x_size, vector) * vector;
+  const std::int64_t bytes = (first_of_to + (planes * y_size)) * size;
+  if (bytes > kMostSharedBytes || task.problem.batch > kMostTiles / 2) {
+    return;
+  }
+  arguments.planes_of_block = static_cast<int>(planes);
+  arguments.first_of_to = static_cast<int>(first_of_to);
+  arguments.batch = static_cast<int>(task.problem.batch);
+  arguments.from_pieces = DivisorOf(x_size / arguments.from.piece);
+  arguments.to_pieces = DivisorOf(y_size / arguments.to.piece);
+  rows->shared_bytes = static_cast<int>(bytes);
+}
+
+/// Sums of a channel's tiles in slices, which depend on the shape and the types' pieces alone.
+void SetSlices(const Task& task, DepthwiseRows* rows) {
   constexpr std::int64_t kWarp = 32;
-  const std::int64_t of_threads = CeilDivide(tiles, kWarp) * kWarp;
-  rows->threads = static_cast<int>(std::min<std::int64_t>(of_threads, depthwise_rows::kThreads));
-  rows->slices = CeilDivide(tiles, std::int64_t{rows->threads} * depthwise_rows::kTilesOfThread);
+  StagePlanes(task, rows);
+  const Arguments& arguments = rows->arguments;
+  const std::int64_t tiles = arguments.tiles;
+  const std::int64_t at_once = rows->shared_bytes > 0
+                                   ? arguments.planes_of_block * (tiles / task.problem.batch)
+                                   : std::min<std::int64_t>(tiles, depthwise_rows::kThreads);
+  rows->threads = static_cast<int>(CeilDivide(at_once, kWarp) * kWarp);
+  const std::int64_t of_slice = (rows->shared_bytes > 0 ? at_once : rows->threads) *
+                                std::int64_t{depthwise_rows::kTilesOfThread};
+  rows->slices = CeilDivide(tiles, of_slice);
   rows->blocks = rows->slices * task.problem.x_channels;
   const bool is_double = task.problem.type == DataType::kDouble;
   rows->workspace = static_cast<std::size_t>(rows->blocks) *
@@ -149,25 +253,28 @@ void SetSlices(const Task& task, std::int64_t tiles, DepthwiseRows* rows) {
                     (is_double ? sizeof(double) : sizeof(float));
 }
 
-constexpr int kPrimitives = 3;
 constexpr int kForms = 4;
 
-Result<CUkernel> FindKernel(const Task& task, const Form& form) {
+Result<CUkernel> FindKernel(const Task& task, const DepthwiseRows& rows) {
+  const Form& form = rows.form;
   static auto& data_table =
-      *new cuda::KernelTable<kPrimitives * kForms>(cuda::kImage_conv_depthwise_rows);
+      *new cuda::KernelTable<2 * 2 * kForms>(cuda::kImage_conv_depthwise_rows);
   static auto& filter_table =
-      *new cuda::KernelTable<kForms>(cuda::kImage_conv_depthwise_rows_filter);
+      *new cuda::KernelTable<2 * kForms>(cuda::kImage_conv_depthwise_rows_filter);
   constexpr std::array<const char*, kForms> kNames = {"3x3", "5x5", "3x3_by_2", "5x5_by_2"};
   const int index = (form.step == 2 ? 2 : 0) + (form.side == 5 ? 1 : 0);
   const std::string name = kNames.at(index);
+  const bool is_staged = rows.shared_bytes > 0;
+  const std::string prefix =
+      std::string("gradsmith_depthwise_rows_") + (is_staged ? "staged_" : "");
   if (task.primitive == Primitive::kBackwardFilter) {
-    return filter_table.Find(index, "gradsmith_depthwise_rows_filter_" + name, task.problem.type);
+    return filter_table.Find(
+        (is_staged ? kForms : 0) + index, prefix + "filter_" + name, task.problem.type);
   }
   // By single steps backward data is forward with taps in reverse.
   const std::string direction = form.step == 1 ? "" : form.spreads ? "data_" : "forward_";
-  return data_table.Find(
-      (form.spreads ? kForms : 0) + index, "gradsmith_depthwise_rows_" + direction + name,
-      task.problem.type);
+  const int variant = (is_staged ? 2 : 0) + (form.spreads ? 1 : 0);
+  return data_table.Find((variant * kForms) + index, prefix + direction + name, task.problem.type);
 }
 
 class DepthwiseRowsPlan final : public internal::Plan {
@@ -181,7 +288,8 @@ class DepthwiseRowsPlan final : public internal::Plan {
     auto* stream = static_cast<CUstream>(launch.stream);
     const cuda::LaunchShape shape = {
         .blocks_x = static_cast<unsigned>(rows_.blocks),
-        .threads = static_cast<unsigned>(rows_.threads)};
+        .threads = static_cast<unsigned>(rows_.threads),
+        .shared_bytes = static_cast<unsigned>(rows_.shared_bytes)};
     return task_.primitive == Primitive::kBackwardFilter ? RunFilter(stream, shape, launch)
                                                          : RunData(stream, shape, launch);
   }
@@ -192,6 +300,10 @@ class DepthwiseRowsPlan final : public internal::Plan {
     const Operand result = ResultOf(task_.primitive);
     const void* from = launch.operands[result == kX ? kY : kX];
     const void* filters = launch.operands[kW];
+    if (rows_.shared_bytes > 0) {
+      return cuda::Launch(
+          kernel_, shape, stream, rows_.arguments, from, filters, launch.operands[result]);
+    }
     return cuda::Launch(
         kernel_, shape, stream, rows_.arguments, from, filters, launch.operands[result],
         task_.accumulate);
@@ -251,10 +363,11 @@ std::optional<DepthwiseRows> PlanDepthwiseRows(const Task& task) {
   }
   arguments.tiles = static_cast<std::uint32_t>(tiles_of_plane * planes);
   if (is_filter) {
-    SetSlices(task, arguments.tiles, &rows);
+    SetSlices(task, &rows);
   } else {
     rows.threads = depthwise_rows::kThreads;
     rows.blocks = CeilDivide(arguments.tiles, rows.threads);
+    StageRows(task, &rows);
   }
   return rows.blocks <= kMostTiles ? std::optional(rows) : std::nullopt;
 }
@@ -262,7 +375,7 @@ std::optional<DepthwiseRows> PlanDepthwiseRows(const Task& task) {
 Result<std::unique_ptr<internal::Plan>> MakeDepthwiseRowsPlan(
     const Task& task,
     const DepthwiseRows& rows) {
-  const Result<CUkernel> kernel = FindKernel(task, rows.form);
+  const Result<CUkernel> kernel = FindKernel(task, rows);
   if (!kernel.ok()) {
     return kernel.status();
   }

@@ -20,6 +20,8 @@ struct DepthwiseRows {
   depthwise_rows::Arguments arguments{};
   int threads = 0;
   std::int64_t blocks = 0;
+  /// Goes through so much shared memory; 0: does not.
+  int shared_bytes = 0;
   /// For the filter's gradient: slices of each channel, and the bytes of their partial sums.
   std::int64_t slices = 0;
   std::size_t workspace = 0;

@@ -22,24 +22,23 @@ AddRow(const A (&values)[G::kColumns], const A (&gradient)[G::kToColumns], A* su
   }
 }
 
-/// Adds a tile's products. `x` and `y` are at the channel of the first image.
+/// Adds a tile's products. `x` and `y` are at its planes.
 template <typename G, int kSide, typename T>
 __device__ __forceinline__ void AddTile(
     const Arguments& p,
-    std::uint32_t tile,
+    const Place& place,
     const T* x,
     const T* y,
     Accumulator<T> (&sums)[kSide * kSide]) {
   using A = Accumulator<T>;
-  const Place place = PlaceOf(p, tile);
   Row<T, G::kMain, G::kBefore, G::kAfter> rows[G::kRows];
   LoadRows(
-      p.from, x + place.plane * p.from.batch_stride,
+      p.from, x,
       place.strip * G::kMainRows + p.from_row - G::kBefore,
       place.run * G::kMain + p.from_column, rows);
   Row<T, G::kToColumns, 0, 0> gradients[G::kToRows];
   LoadRows(
-      p.to, y + place.plane * p.to.batch_stride, place.strip * G::kToRows,
+      p.to, y, place.strip * G::kToRows,
       place.run * G::kToColumns, gradients);
 #pragma unroll
   for (int i = 0; i < G::kRows; ++i) {
@@ -99,8 +98,65 @@ SumFilters(const Arguments& p, const T* x, const T* y, Accumulator<T>* partial) 
   for (std::uint32_t i = 0; i < kTilesOfThread; ++i) {
     const std::uint32_t tile = first + i * blockDim.x;
     if (tile < p.tiles) {
-      AddTile<G, kSide>(p, tile, x, y, sums);
+      const Place place = PlaceOf(p, tile);
+      AddTile<G, kSide>(
+          p, place, x + place.plane * p.from.batch_stride, y + place.plane * p.to.batch_stride,
+          sums);
     }
+  }
+  SumOverBlock(sums, partial + std::int64_t{blockIdx.x} * (kSide * kSide));
+}
+
+/// Copies the planes of a channel of some images to shared memory, neighbours by neighbours.
+template <typename T>
+__device__ __forceinline__ void StagePlanes(
+    const Planes& planes,
+    const Divisor& pieces,
+    const T* first,
+    int count,
+    T* shared) {
+  WithPiece<cuda::kVectorLength<T>>(planes.piece, [&](auto piece) {
+    constexpr int kPiece = decltype(piece)::kValue;
+    using Word = typename cuda::WordOf<kPiece * static_cast<int>(sizeof(T))>::Type;
+    const std::uint32_t all = count * pieces.divisor;
+#pragma unroll 4
+    for (std::uint32_t i = threadIdx.x; i < all; i += blockDim.x) {
+      const std::uint32_t plane = Divide(i, pieces);
+      const std::uint32_t at = (i - plane * pieces.divisor) * kPiece;
+      reinterpret_cast<Word*>(shared)[i] =
+          *reinterpret_cast<const Word*>(first + plane * planes.batch_stride + at);
+    }
+  });
+}
+
+/// As SumFilters, of dense planes whose rows cannot be read by 16 bytes.
+template <typename G, int kSide, typename T>
+__device__ __forceinline__ void
+SumFiltersStaged(const Arguments& p, const T* x, const T* y, Accumulator<T>* partial) {
+  extern __shared__ uint4 storage[];
+  const int x_size = p.from.height * p.from.width;
+  const int y_size = p.to.height * p.to.width;
+  T* staged_x = reinterpret_cast<T*>(storage);
+  T* staged_y = staged_x + p.first_of_to;
+  const std::uint32_t slice = Divide(blockIdx.x, p.channels);
+  const std::uint32_t channel = blockIdx.x - slice * p.channels.divisor;
+  x += channel * p.from.channel_stride;
+  y += channel * p.to.channel_stride;
+  Accumulator<T> sums[kSide * kSide] = {};
+  const Place place = PlaceOf(p, threadIdx.x);
+  const auto plane = static_cast<int>(place.plane);
+  int image = static_cast<int>(slice) * (p.planes_of_block * kTilesOfThread);
+#pragma unroll 1
+  for (int i = 0; i < kTilesOfThread && image < p.batch; ++i) {
+    const int count = min(p.planes_of_block, p.batch - image);
+    StagePlanes(p.from, p.from_pieces, x + image * p.from.batch_stride, count, staged_x);
+    StagePlanes(p.to, p.to_pieces, y + image * p.to.batch_stride, count, staged_y);
+    __syncthreads();
+    if (plane < count) {
+      AddTile<G, kSide>(p, place, staged_x + plane * x_size, staged_y + plane * y_size, sums);
+    }
+    __syncthreads();
+    image += p.planes_of_block;
   }
   SumOverBlock(sums, partial + std::int64_t{blockIdx.x} * (kSide * kSide));
 }
@@ -108,16 +164,20 @@ SumFilters(const Arguments& p, const T* x, const T* y, Accumulator<T>* partial) 
 }  // namespace
 }  // namespace gradsmith::conv::depthwise_rows
 
-#define GRADSMITH_DEPTHWISE_ROWS_OF(name, side, step, suffix, T)                          \
+#define GRADSMITH_DEPTHWISE_ROWS_KERNEL(function, name, side, step, suffix, T)            \
   extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise_rows::kThreads) \
-      gradsmith_depthwise_rows_filter_##name##_##suffix(                                  \
+      gradsmith_depthwise_rows_##name##_##suffix(                                         \
           gradsmith::conv::depthwise_rows::Arguments arguments, const void* x,            \
           const void* y, void* partial) {                                                 \
     using namespace gradsmith::conv::depthwise_rows;                                      \
-    SumFilters<Geometry<side, step, false, sizeof(T)>, side>(                             \
+    function<RowGeometry<side, step, false, sizeof(T)>, side>(                            \
         arguments, static_cast<const T*>(x), static_cast<const T*>(y),                    \
         static_cast<Accumulator<T>*>(partial));                                           \
   }
+
+#define GRADSMITH_DEPTHWISE_ROWS_OF(name, side, step, suffix, T)                        \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFilters, filter_##name, side, step, suffix, T)     \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFiltersStaged, staged_filter_##name, side, step, suffix, T)
 
 #define GRADSMITH_DEPTHWISE_ROWS(suffix, T)                 \
   GRADSMITH_DEPTHWISE_ROWS_OF(3x3, 3, 1, suffix, T)         \

@@ -31,11 +31,10 @@ __device__ __forceinline__ Place PlaceOf(const Arguments& p, std::uint32_t tile)
 
 /// What of x a tile of y meets, or of y a tile of x (spreads): `kRows` rows of `kMain` elements that
 /// neighbouring tiles do not share, kBefore rows and elements before and kAfter elements after.
-template <int kSide, int kStep, bool kSpreads, int kBytes>
+template <int kSide, int kStep, bool kSpreads, int kTileRows, int kTileColumns>
 struct Geometry {
-  static constexpr Form kForm = {kSide, kStep, kSpreads};
-  static constexpr int kToRows = TileOf(kForm, kBytes).rows;
-  static constexpr int kToColumns = TileOf(kForm, kBytes).columns;
+  static constexpr int kToRows = kTileRows;
+  static constexpr int kToColumns = kTileColumns;
   static constexpr int kCenter = kSide / 2;
   /// By single steps there is no difference.
   static constexpr bool kShrinks = kStep > 1 && !kSpreads;
@@ -55,6 +54,14 @@ struct Geometry {
     return tap >= 0 && tap < kSide;
   }
 };
+
+template <int kSide, int kStep, bool kSpreads, int kBytes>
+using RowGeometry = Geometry<
+    kSide,
+    kStep,
+    kSpreads,
+    TileOf({kSide, kStep, kSpreads}, kBytes).rows,
+    TileOf({kSide, kStep, kSpreads}, kBytes).columns>;
 
 /// Part of a row as it is in memory. 16-bit elements remain in pairs, which takes half of the
 /// registers.
@@ -188,7 +195,10 @@ LoadPieces(const T* line, bool is_row, int column, int width, unsigned int (&wor
   }
 }
 
-template <int kPiece, int kMain, typename T, int kWords>
+/// Where a tile is written.
+enum class Memory { kGlobal, kShared };
+
+template <Memory kMemory, int kPiece, int kMain, typename T, int kWords>
 __device__ __forceinline__ void
 StorePieces(T* line, int column, int width, const unsigned int (&words)[kWords]) {
   constexpr int kBytes = kPiece * static_cast<int>(sizeof(T));
@@ -200,8 +210,15 @@ StorePieces(T* line, int column, int width, const unsigned int (&words)[kWords])
             static_cast<unsigned short>(words[i / 2] >> (i % 2 * 16));  // NOLINT(google-runtime-int)
       } else {
         constexpr int kCount = kBytes / 4;
-        cuda::StoreAtOnce<kCount>(
-            words + i * kCount, reinterpret_cast<unsigned int*>(line + i * kPiece));
+        auto* to = reinterpret_cast<unsigned int*>(line + i * kPiece);
+        if constexpr (kMemory == Memory::kGlobal) {
+          cuda::StoreAtOnce<kCount>(words + i * kCount, to);
+        } else {
+          using Word = typename cuda::WordOf<kBytes>::Type;
+          Word word;
+          memcpy(&word, words + i * kCount, sizeof(word));
+          *reinterpret_cast<Word*>(to) = word;
+        }
       }
     }
   }
@@ -261,7 +278,7 @@ __device__ __forceinline__ void LoadRows(
 }
 
 /// Writes, or adds, sums to a row of the result.
-template <typename T, int kMain>
+template <Memory kMemory, typename T, int kMain>
 __device__ __forceinline__ void StoreRow(
     const Planes& planes,
     T* line,
@@ -281,7 +298,7 @@ __device__ __forceinline__ void StoreRow(
       }
     }
     Pack(sums, row.words, T());
-    StorePieces<kPiece, kMain>(line, column, planes.width, row.words);
+    StorePieces<kMemory, kPiece, kMain>(line, column, planes.width, row.words);
   });
 }
 
