@@ -11,15 +11,18 @@ struct KernelImage {
 
 /// One for each file, in a source that the build writes. Each is a symbol of its own, so that a
 /// program keeps those of the operators that it calls.
-extern const KernelImage kImage_batch_norm;        // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_batch_norm_check;  // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_channel_copies;    // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_compare;           // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_conv_depthwise;    // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_conv_direct;       // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_copy;              // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_elementwise;       // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_sum_channels;      // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_batch_norm;           // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_batch_norm_check;     // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_channel_copies;       // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_compare;              // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_depthwise;       // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_depthwise_rows;  // NOLINT(readability-identifier-naming)
+extern const KernelImage
+    kImage_conv_depthwise_rows_filter;         // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_direct;   // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_copy;          // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_elementwise;   // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_sum_channels;  // NOLINT(readability-identifier-naming)
 
 }  // namespace gradsmith::cuda
 

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "conv/cuda/depthwise_arguments.h"
+#include "conv/cuda/depthwise_rows.h"
 #include "cuda/kernel_table.h"
 #include "cuda/tensor_ops.h"
 
@@ -242,16 +244,25 @@ bool DepthwiseFits(const Task& task) {
   if (!fits) {
     return false;
   }
+  if (PlanDepthwiseRows(task)) {
+    return true;
+  }
   const Arguments arguments = MakeArguments(task);
   const std::int64_t runs = CeilDivide(arguments.columns, arguments.columns_of_block);
   return runs <= std::numeric_limits<int>::max() / arguments.unit_tiles;
 }
 
 std::size_t DepthwiseWorkspace(const Task& task) {
+  if (const std::optional<DepthwiseRows> rows = PlanDepthwiseRows(task)) {
+    return rows->workspace;
+  }
   return task.primitive == Primitive::kBackwardFilter ? PartialBytes(task, MakeArguments(task)) : 0;
 }
 
 Result<std::unique_ptr<internal::Plan>> MakeDepthwisePlan(const Task& task) {
+  if (const std::optional<DepthwiseRows> rows = PlanDepthwiseRows(task)) {
+    return MakeDepthwiseRowsPlan(task, *rows);
+  }
   const Result<CUkernel> kernel = FindKernel(task, MakeArguments(task));
   if (!kernel.ok()) {
     return kernel.status();

@@ -1,10 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/cuda/primitive_call.h"
+#include "support/elements.h"
 
 /// Our own depthwise kernels, run by name: whether they are chosen does not matter here.
 namespace gradsmith::cuda {
@@ -55,6 +59,66 @@ std::vector<ConvShape> Shapes() {
   };
 }
 
+/// 3x3 and 5x5 by steps of 1 and 2, which have kernels of their own where rows are dense: rows that
+/// are read by 16 bytes and by fewer, that are shorter than that, that pads shift against what is
+/// aligned; more columns of x than any y meets; channels that are summed in one slice and in
+/// several.
+std::vector<ConvShape> ShapesOfRows() {
+  return {
+      Depthwise("rows of whole vectors", {2, 8, 12, 56}, {3, 3}, {}, {1, 1, 1, 1}),
+      Depthwise("rows of half vectors", {2, 5, 9, 28}, {3, 3}, {}, {1, 1, 1, 1}),
+      Depthwise("rows of pairs", {2, 3, 6, 14}, {3, 3}, {}, {1, 1, 1, 1}),
+      Depthwise("odd rows", {2, 3, 10, 33}, {3, 3}, {}, {1, 1, 1, 1}),
+      Depthwise("short rows", {2, 3, 6, 3}, {3, 3}, {}, {1, 1, 1, 1}),
+      Depthwise("one row", {1, 2, 1, 21}, {3, 3}, {}, {1, 1, 1, 1}),
+      Depthwise("one column", {1, 2, 21, 1}, {3, 3}, {}, {1, 1, 1, 1}),
+      Depthwise("no pads", {1, 3, 9, 32}, {3, 3}),
+      Depthwise("uneven pads", {2, 3, 8, 24}, {3, 3}, {}, {2, 0, 1, 2}),
+      Depthwise("5x5 of whole vectors", {2, 4, 11, 24}, {5, 5}, {}, {2, 2, 2, 2}),
+      Depthwise("5x5 of odd rows", {1, 3, 7, 7}, {5, 5}, {}, {2, 2, 2, 2}),
+      Depthwise("5x5, uneven pads", {2, 3, 8, 19}, {5, 5}, {}, {4, 1, 0, 3}),
+      Depthwise("by two", {2, 4, 16, 32}, {3, 3}, {2, 2}, {1, 1, 1, 1}),
+      Depthwise("by two, odd", {2, 3, 15, 17}, {3, 3}, {2, 2}, {1, 1, 1, 1}),
+      Depthwise("by two, pads at the end", {2, 3, 16, 16}, {3, 3}, {2, 2}, {0, 0, 1, 1}),
+      Depthwise("by two, pads at the beginning", {1, 3, 9, 14}, {3, 3}, {2, 2}, {2, 2, 0, 1}),
+      Depthwise("by two, no pads", {1, 3, 12, 24}, {3, 3}, {2, 2}),
+      Depthwise("5x5 by two", {2, 4, 28, 48}, {5, 5}, {2, 2}, {2, 2, 2, 2}),
+      Depthwise("5x5 by two, uneven pads", {2, 3, 14, 15}, {5, 5}, {2, 2}, {1, 1, 2, 2}),
+      Depthwise("5x5 by two, more pads", {1, 3, 6, 9}, {5, 5}, {2, 2}, {3, 4, 4, 2}),
+      Depthwise("odd planes of several blocks", {5, 7, 13, 55}, {3, 3}, {}, {1, 1, 1, 1}),
+      Depthwise("many small planes", {9, 33, 7, 7}, {3, 3}, {}, {1, 1, 1, 1}),
+      Depthwise("many small planes by two", {9, 33, 7, 7}, {5, 5}, {2, 2}, {2, 2, 2, 2}),
+      Depthwise("more rows than are read", {3, 5, 10, 7}, {3, 3}, {2, 2}),
+      Depthwise("two slices", {24, 3, 28, 28}, {3, 3}, {}, {1, 1, 1, 1}),
+      Depthwise("several slices by two", {96, 2, 28, 28}, {3, 3}, {2, 2}, {1, 1, 1, 1}),
+  };
+}
+
+/// Strides of rows that have a gap after them.
+Sizes StridesWithGap(const Sizes& dims, std::int64_t gap) {
+  Sizes strides(dims.size(), 1);
+  for (std::size_t i = dims.size() - 1; i > 0; --i) {
+    strides[i - 1] = strides[i] * dims[i] + (i + 1 == dims.size() ? gap : 0);
+  }
+  return strides;
+}
+
+/// The call with another x and y, of the same values where they are read.
+void Replace(PrimitiveCall* call, const TensorPointer& x, const TensorPointer& y, Random& random) {
+  for (std::vector<TensorPointer>* tensors : {&call->op.inputs, &call->op.outputs}) {
+    for (TensorPointer& tensor : *tensors) {
+      if (tensor == call->x) {
+        tensor = x;
+      } else if (tensor == call->y) {
+        tensor = y;
+      }
+    }
+  }
+  call->x = x;
+  call->y = y;
+  call->op.FillInputs(random);
+}
+
 class CudaConvDepthwise : public CudaTest {
  protected:
   /// Right against the CPU, twice with the same bits.
@@ -67,6 +131,29 @@ class CudaConvDepthwise : public CudaTest {
     RunAndCompare(*algorithms, call, context, kDepthwise);
     EXPECT_TRUE(call.Result()->GpuBytes() == first) << "the second run has other bits";
   }
+
+  /// The kernel that is chosen, ours first, adds to integers: to the last bit where the sum is one
+  /// of the type's.
+  static void CheckAdding(const PrimitiveCall& call, const Context& context, Random& random) {
+    SCOPED_TRACE(call.op.Describe());
+    const std::vector<double> gradient = call.op.Expected()[OutputOf(call)];
+    call.Result()->Fill([&] { return static_cast<double>(random.Integer(-8, 8)); });
+    const std::vector<double> before = call.Result()->HostValues();
+    ASSERT_TRUE(call.op.Run(context, /*accumulate=*/true).ok());
+    ASSERT_TRUE(Synchronize(context).ok());
+    const std::vector<double> after = call.Result()->GpuValues();
+    const double roundoff = support::UnitRoundoff(call.op.types[0]);
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      const double sum = before[i] + gradient[i];
+      ASSERT_NEAR(after[i], sum, roundoff * std::abs(sum)) << "element " << i;
+    }
+    EXPECT_TRUE(call.Result()->SurroundingsIntact());
+  }
+
+ private:
+  static std::size_t OutputOf(const PrimitiveCall& call) {
+    return call.primitive == ConvPrimitive::kBackwardFilter ? 1 : 0;
+  }
 };
 
 TEST_F(CudaConvDepthwise, ComputesEveryPrimitive) {
@@ -78,6 +165,52 @@ TEST_F(CudaConvDepthwise, ComputesEveryPrimitive) {
         for (const ConvPrimitive primitive : kPrimitives) {
           Check(MakeCall(primitive, shape, type, layout, random), context);
         }
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvDepthwise, ComputesByRows) {
+  Random random("cuda depthwise rows");
+  const Context context(OnGpu());
+  for (const ConvShape& shape : ShapesOfRows()) {
+    for (const DataType type : kAllTypes) {
+      for (const ConvPrimitive primitive : kPrimitives) {
+        Check(MakeCall(primitive, shape, type, Layout::kContiguous, random), context);
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvDepthwise, TakesRowsWithGapsAndAnyAddress) {
+  Random random("cuda depthwise rows with gaps");
+  const Context context(OnGpu());
+  for (const ConvShape& shape : ShapesOfRows()) {
+    for (const DataType type : {DataType::kFloat, DataType::kMLFloat16}) {
+      for (const std::int64_t gap : {0, 3, 16}) {
+        const std::size_t misaligned = gap == 16 ? 0 : 1;
+        for (const ConvPrimitive primitive : kPrimitives) {
+          PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kContiguous, random);
+          const auto with_gap = [&](const Sizes& dims) {
+            return std::make_shared<GpuTensor>(type, dims, StridesWithGap(dims, gap), misaligned);
+          };
+          Replace(&call, with_gap(shape.x), with_gap(shape.YDims()), random);
+          Check(call, context);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvDepthwise, AddsToWhatIsThere) {
+  Random random("cuda depthwise accumulates");
+  const Context context(OnGpu());
+  for (const ConvShape& shape : ShapesOfRows()) {
+    for (const DataType type : kAllTypes) {
+      for (const ConvPrimitive primitive : kPrimitives) {
+        const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kContiguous, random);
+        call.op.FillInputsWithIntegers(random, -1, 1);
+        CheckAdding(call, context, random);
       }
     }
   }

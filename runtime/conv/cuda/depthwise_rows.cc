@@ -1,0 +1,385 @@
+#include "conv/cuda/depthwise_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+#include "cuda/kernel_table.h"
+#include "cuda/tensor_ops.h"
+
+namespace gradsmith::conv {
+
+namespace {
+
+using depthwise_rows::Arguments;
+using depthwise_rows::Divisor;
+using depthwise_rows::Form;
+using depthwise_rows::Planes;
+using depthwise_rows::Tile;
+
+constexpr std::int64_t kMostTiles = std::numeric_limits<int>::max();
+
+std::int64_t CeilDivide(std::int64_t number, std::int64_t divisor) {
+  return (number + divisor - 1) / divisor;
+}
+
+/// 1 or 2 for the steps of the last two axes.
+std::int64_t StepOf(const Task& task) {
+  return task.problem.axes[1].stride;
+}
+
+/// Whether tiles of x meet every other row of y.
+bool Spreads(const Task& task) {
+  return task.primitive == Primitive::kBackwardData && StepOf(task) == 2;
+}
+
+bool HasForm(const Problem& problem) {
+  if (problem.spatial_rank != 2 || NumElements(DimsOf(problem, kX)) == 0 ||
+      NumElements(DimsOf(problem, kY)) == 0) {
+    return false;
+  }
+  const Axis& first = problem.axes[0];
+  const Axis& last = problem.axes[1];
+  return first.w == last.w && (last.w == 3 || last.w == 5) && first.stride == last.stride &&
+         (last.stride == 1 || last.stride == 2) && first.dilation == 1 && last.dilation == 1;
+}
+
+/// The kernels compute positions in a plane in 32 bits.
+bool HasSmallPlanes(const Problem& problem, Operand operand) {
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max() / 4;
+  constexpr std::int64_t kMargin = 32;
+  const Strides& strides = StridesOf(problem, operand);
+  std::int64_t rows = kMargin;
+  for (const Axis& axis : {problem.axes[0], problem.axes[1]}) {
+    if (axis.x > kMost || axis.y > kMost || std::abs(axis.pad_begin) > kMost) {
+      return false;
+    }
+  }
+  rows += problem.axes[0].x + problem.axes[0].y + std::abs(problem.axes[0].pad_begin);
+  return std::abs(strides[2]) <= kMost / rows;
+}
+
+bool HasDenseRows(const Problem& problem, Operand operand) {
+  return StridesOf(problem, operand)[3] == 1 || DimsOf(problem, operand)[3] == 1;
+}
+
+Divisor DivisorOf(std::int64_t number) {
+  const auto divisor = static_cast<std::uint32_t>(number);
+  const auto shift = static_cast<std::uint32_t>(std::bit_width(divisor - 1));
+  const std::uint64_t excess = (std::uint64_t{1} << shift) - divisor;
+  return {divisor, static_cast<std::uint32_t>(((excess << 32U) / divisor) + 1), shift};
+}
+
+/// The elements that are read at once: a power of two up to 16 bytes that divides all there is.
+int PieceOf(const Task& task, Operand operand, int first_column) {
+  const Dims dims = DimsOf(task.problem, operand);
+  const Strides& strides = StridesOf(task.problem, operand);
+  const int size = static_cast<int>(SizeOf(task.problem.type));
+  std::int64_t all = (task.alignment.at(operand) / size) | first_column | dims[3];
+  for (int i = 0; i < 3; ++i) {
+    all |= dims[i] > 1 ? strides[i] : 0;
+  }
+  const std::int64_t lowest = all & -all;
+  return static_cast<int>(std::min<std::int64_t>(lowest, 16 / size));
+}
+
+Planes PlanesOf(const Task& task, Operand operand, int first_column) {
+  const Dims dims = DimsOf(task.problem, operand);
+  const Strides& strides = StridesOf(task.problem, operand);
+  return {
+      .batch_stride = strides[0],
+      .channel_stride = strides[1],
+      .row_stride = static_cast<int>(strides[2]),
+      .height = static_cast<int>(dims[2]),
+      .width = static_cast<int>(dims[3]),
+      .piece = PieceOf(task, operand, first_column)};
+}
+
+/// Where tiles begin along an axis: in the tensor that they are of, and in the other.
+struct Origin {
+  int to;
+  int from;
+};
+
+Origin OriginOf(const Task& task, const Axis& axis) {
+  const int center = static_cast<int>(axis.w / 2);
+  const int pad = static_cast<int>(axis.pad_begin);
+  if (Spreads(task)) {
+    // x[p] meets y[(p + pad - tap) / 2]: tiles begin where p + pad - center is even.
+    const int ahead = pad - center;
+    const int odd = ahead & 1;
+    return {-odd, (ahead - odd) / 2};
+  }
+  const bool is_data = task.primitive == Primitive::kBackwardData;
+  return {0, is_data ? pad - center : center - pad};
+}
+
+/// Sets where tiles begin, how they are read and how many there are of a plane.
+void SetPlanes(const Task& task, const Form& form, Arguments* arguments) {
+  const bool is_data = task.primitive == Primitive::kBackwardData;
+  const Operand from = is_data ? kY : kX;
+  const Operand to = is_data ? kX : kY;
+  const Origin row = OriginOf(task, task.problem.axes[0]);
+  const Origin column = OriginOf(task, task.problem.axes[1]);
+  arguments->to_row = row.to;
+  arguments->from_row = row.from;
+  arguments->to_column = column.to;
+  arguments->from_column = column.from;
+  arguments->from = PlanesOf(task, from, column.from);
+  arguments->to = PlanesOf(task, to, column.to);
+  const Tile tile = depthwise_rows::TileOf(form, static_cast<int>(SizeOf(task.problem.type)));
+  arguments->runs = DivisorOf(CeilDivide(arguments->to.width - column.to, tile.columns));
+  arguments->strips = DivisorOf(CeilDivide(arguments->to.height - row.to, tile.rows));
+}
+
+constexpr std::int64_t kVectorBytes = 16;
+constexpr std::int64_t kMostSharedBytes = 32768;
+
+/// Whether all that is read and written of a row is so at once.
+bool IsReadWhole(const DepthwiseRows& rows, int element_size) {
+  const Form& form = rows.form;
+  const Tile tile = depthwise_rows::TileOf(form, element_size);
+  const int main_columns = form.spreads ? tile.columns / form.step : tile.columns * form.step;
+  return rows.arguments.from.piece >= main_columns && rows.arguments.to.piece >= tile.columns;
+}
+
+/// Whether the planes of a tensor follow each other without gaps.
+bool IsDense(const Task& task, Operand operand) {
+  const Dims dims = DimsOf(task.problem, operand);
+  const Strides dense = ContiguousStrides(dims);
+  for (int i = 0; i < dims.size(); ++i) {
+    if (dims[i] > 1 && StridesOf(task.problem, operand)[i] != dense[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The rows that so many strips read at most, those of whole planes included that lie between.
+std::int64_t RowsRead(const Form& form, const Tile& tile, const Arguments& arguments, int strips) {
+  const int center = form.side / 2;
+  const int before = form.spreads ? center / 2 : center;
+  const int after = form.spreads ? (center + 1) / 2 : form.side - form.step - center;
+  const int main_rows = form.spreads ? tile.rows / 2 : tile.rows * form.step;
+  const auto of_plane = static_cast<int>(arguments.strips.divisor);
+  const std::int64_t main_end = arguments.from_row + (std::int64_t{of_plane} * main_rows);
+  const std::int64_t unread =
+      std::max<std::int64_t>(arguments.from.height - main_end, 0) + std::max(arguments.from_row, 0);
+  return (std::int64_t{strips} * main_rows) + before + after +
+         ((((strips - 1) / of_plane) + 1) * unread);
+}
+
+/// Goes through shared memory where rows of dense tensors cannot be read and written by 16 bytes.
+void StageRows(const Task& task, DepthwiseRows* rows) {
+  Arguments& arguments = rows->arguments;
+  const int size = static_cast<int>(SizeOf(task.problem.type));
+  const Tile tile = depthwise_rows::TileOf(rows->form, size);
+  const auto runs = static_cast<int>(arguments.runs.divisor);
+  if (IsReadWhole(*rows, size) || task.accumulate || runs > depthwise_rows::kThreads ||
+      !IsDense(task, kX) || !IsDense(task, kY)) {
+    return;
+  }
+  const int strips = depthwise_rows::kThreads / runs;
+  const std::int64_t read =
+      RowsRead(rows->form, tile, arguments, strips) * arguments.from.width * size;
+  const std::int64_t written = std::int64_t{strips} * tile.rows * arguments.to.width * size;
+  const std::int64_t bytes =
+      CeilDivide(std::max(read, written) + kVectorBytes, kVectorBytes) * kVectorBytes;
+  if (bytes > kMostSharedBytes) {
+    return;
+  }
+  arguments.strips_of_block = static_cast<std::uint32_t>(strips);
+  arguments.all_strips = arguments.tiles / arguments.runs.divisor;
+  arguments.from_elements =
+      NumElements(DimsOf(task.problem, task.primitive == Primitive::kBackwardData ? kY : kX));
+  rows->shared_bytes = static_cast<int>(bytes);
+  rows->blocks = CeilDivide(arguments.all_strips, strips);
+}
+
+/// Whether the rows of a plane follow each other without gaps.
+bool HasDensePlanes(const Planes& planes) {
+  return planes.height == 1 || planes.row_stride == planes.width;
+}
+
+/// The filter's gradient goes through shared memory where rows cannot be read by 16 bytes: as many
+/// planes at a time as the block has tiles for.
+void StagePlanes(const Task& task, DepthwiseRows* rows) {
+  Arguments& arguments = rows->arguments;
+  const int size = static_cast<int>(SizeOf(task.problem.type));
+  const auto tiles = std::int64_t{arguments.runs.divisor} * arguments.strips.divisor;
+  if (IsReadWhole(*rows, size) || tiles > depthwise_rows::kThreads ||
+      !HasDensePlanes(arguments.from) || !HasDensePlanes(arguments.to)) {
+    return;
+  }
+  const std::int64_t planes =
+      std::min<std::int64_t>(depthwise_rows::kThreads / tiles, task.problem.batch);
+  const std::int64_t x_size = std::int64_t{arguments.from.height} * arguments.from.width;
+  const std::int64_t y_size = std::int64_t{arguments.to.height} * arguments.to.width;
+  const std::int64_t vector = kVectorBytes / size;
+  const std::int64_t first_of_to = CeilDivide(planes * x_size, vector) * vector;
+  const std::int64_t bytes = (first_of_to + (planes * y_size)) * size;
+  if (bytes > kMostSharedBytes || task.problem.batch > kMostTiles / 2) {
+    return;
+  }
+  arguments.planes_of_block = static_cast<int>(planes);
+  arguments.first_of_to = static_cast<int>(first_of_to);
+  arguments.batch = static_cast<int>(task.problem.batch);
+  arguments.from_pieces = DivisorOf(x_size / arguments.from.piece);
+  arguments.to_pieces = DivisorOf(y_size / arguments.to.piece);
+  rows->shared_bytes = static_cast<int>(bytes);
+}
+
+/// Sums of a channel's tiles in slices, which depend on the shape and the types' pieces alone.
+void SetSlices(const Task& task, DepthwiseRows* rows) {
+  constexpr std::int64_t kWarp = 32;
+  StagePlanes(task, rows);
+  const Arguments& arguments = rows->arguments;
+  const std::int64_t tiles = arguments.tiles;
+  const std::int64_t at_once = rows->shared_bytes > 0
+                                   ? arguments.planes_of_block * (tiles / task.problem.batch)
+                                   : std::min<std::int64_t>(tiles, depthwise_rows::kThreads);
+  rows->threads = static_cast<int>(CeilDivide(at_once, kWarp) * kWarp);
+  const std::int64_t of_slice = (rows->shared_bytes > 0 ? at_once : rows->threads) *
+                                std::int64_t{depthwise_rows::kTilesOfThread};
+  rows->slices = CeilDivide(tiles, of_slice);
+  rows->blocks = rows->slices * task.problem.x_channels;
+  const bool is_double = task.problem.type == DataType::kDouble;
+  rows->workspace = static_cast<std::size_t>(rows->blocks) *
+                    static_cast<std::size_t>(rows->form.side * rows->form.side) *
+                    (is_double ? sizeof(double) : sizeof(float));
+}
+
+constexpr int kForms = 4;
+
+Result<CUkernel> FindKernel(const Task& task, const DepthwiseRows& rows) {
+  const Form& form = rows.form;
+  static auto& data_table =
+      *new cuda::KernelTable<2 * 2 * kForms>(cuda::kImage_conv_depthwise_rows);
+  static auto& filter_table =
+      *new cuda::KernelTable<2 * kForms>(cuda::kImage_conv_depthwise_rows_filter);
+  constexpr std::array<const char*, kForms> kNames = {"3x3", "5x5", "3x3_by_2", "5x5_by_2"};
+  const int index = (form.step == 2 ? 2 : 0) + (form.side == 5 ? 1 : 0);
+  const std::string name = kNames.at(index);
+  const bool is_staged = rows.shared_bytes > 0;
+  const std::string prefix =
+      std::string("gradsmith_depthwise_rows_") + (is_staged ? "staged_" : "");
+  if (task.primitive == Primitive::kBackwardFilter) {
+    return filter_table.Find(
+        (is_staged ? kForms : 0) + index, prefix + "filter_" + name, task.problem.type);
+  }
+  // By single steps backward data is forward with taps in reverse.
+  const std::string direction = form.step == 1 ? "" : form.spreads ? "data_" : "forward_";
+  const int variant = (is_staged ? 2 : 0) + (form.spreads ? 1 : 0);
+  return data_table.Find((variant * kForms) + index, prefix + direction + name, task.problem.type);
+}
+
+class DepthwiseRowsPlan final : public internal::Plan {
+ public:
+  DepthwiseRowsPlan(const Task& task, const DepthwiseRows& rows, CUkernel kernel)
+      : task_(task), rows_(rows), kernel_(kernel) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return rows_.workspace; }
+
+  Status Run(const internal::Launch& launch) override {
+    auto* stream = static_cast<CUstream>(launch.stream);
+    const cuda::LaunchShape shape = {
+        .blocks_x = static_cast<unsigned>(rows_.blocks),
+        .threads = static_cast<unsigned>(rows_.threads),
+        .shared_bytes = static_cast<unsigned>(rows_.shared_bytes)};
+    return task_.primitive == Primitive::kBackwardFilter ? RunFilter(stream, shape, launch)
+                                                         : RunData(stream, shape, launch);
+  }
+
+ private:
+  Status RunData(CUstream stream, const cuda::LaunchShape& shape, const internal::Launch& launch)
+      const {
+    const Operand result = ResultOf(task_.primitive);
+    const void* from = launch.operands[result == kX ? kY : kX];
+    const void* filters = launch.operands[kW];
+    if (rows_.shared_bytes > 0) {
+      return cuda::Launch(
+          kernel_, shape, stream, rows_.arguments, from, filters, launch.operands[result]);
+    }
+    return cuda::Launch(
+        kernel_, shape, stream, rows_.arguments, from, filters, launch.operands[result],
+        task_.accumulate);
+  }
+
+  Status RunFilter(CUstream stream, const cuda::LaunchShape& shape, const internal::Launch& launch)
+      const {
+    const void* x = launch.operands[kX];
+    const void* y = launch.operands[kY];
+    if (Status status =
+            cuda::Launch(kernel_, shape, stream, rows_.arguments, x, y, launch.workspace);
+        !status.ok()) {
+      return status;
+    }
+    const std::int64_t taps = std::int64_t{rows_.form.side} * rows_.form.side;
+    TensorRef sums(
+        task_.problem.type, launch.operands[kW], Dims{task_.problem.x_channels * taps}, Strides{1});
+    sums.accumulate = task_.accumulate;
+    return cuda::SumPartials(stream, rows_.slices, launch.workspace, sums);
+  }
+
+  Task task_;
+  DepthwiseRows rows_;
+  CUkernel kernel_;
+};
+
+}  // namespace
+
+std::optional<DepthwiseRows> PlanDepthwiseRows(const Task& task) {
+  const Problem& problem = task.problem;
+  if (!HasForm(problem)) {
+    return std::nullopt;
+  }
+  for (const Operand operand : {kX, kY}) {
+    if (!HasDenseRows(problem, operand) || !HasSmallPlanes(problem, operand)) {
+      return std::nullopt;
+    }
+  }
+  DepthwiseRows rows;
+  rows.form = {
+      .side = static_cast<int>(problem.axes[1].w),
+      .step = static_cast<int>(StepOf(task)),
+      .spreads = Spreads(task)};
+  Arguments& arguments = rows.arguments;
+  SetPlanes(task, rows.form, &arguments);
+  arguments.reversed = task.primitive == Primitive::kBackwardData && !rows.form.spreads;
+  if (problem.x_channels > kMostTiles) {
+    return std::nullopt;
+  }
+  arguments.channels = DivisorOf(problem.x_channels);
+  const bool is_filter = task.primitive == Primitive::kBackwardFilter;
+  const std::int64_t tiles_of_plane =
+      std::int64_t{arguments.runs.divisor} * arguments.strips.divisor;
+  const std::int64_t planes = problem.batch * (is_filter ? 1 : problem.x_channels);
+  if (planes > kMostTiles / tiles_of_plane - depthwise_rows::kThreads) {
+    return std::nullopt;
+  }
+  arguments.tiles = static_cast<std::uint32_t>(tiles_of_plane * planes);
+  if (is_filter) {
+    SetSlices(task, &rows);
+  } else {
+    rows.threads = depthwise_rows::kThreads;
+    rows.blocks = CeilDivide(arguments.tiles, rows.threads);
+    StageRows(task, &rows);
+  }
+  return rows.blocks <= kMostTiles ? std::optional(rows) : std::nullopt;
+}
+
+Result<std::unique_ptr<internal::Plan>> MakeDepthwiseRowsPlan(
+    const Task& task,
+    const DepthwiseRows& rows) {
+  const Result<CUkernel> kernel = FindKernel(task, rows);
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  return std::unique_ptr<internal::Plan>(std::make_unique<DepthwiseRowsPlan>(task, rows, *kernel));
+}
+
+}  // namespace gradsmith::conv

@@ -1,0 +1,40 @@
+#ifndef GRADSMITH_CONV_CUDA_DEPTHWISE_ROWS_H_
+#define GRADSMITH_CONV_CUDA_DEPTHWISE_ROWS_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+
+#include "conv/cuda/depthwise_rows_arguments.h"
+#include "conv/cuda/task.h"
+#include "core/plan.h"
+
+/// Depthwise convolutions of tensors whose rows are dense, as in NCHW, with filters of 3x3 or 5x5
+/// by steps of 1 or 2: each thread reads and computes a tile of a plane in registers. The quick
+/// part of conv/cuda/depthwise.h, which has the rest.
+namespace gradsmith::conv {
+
+/// DepthwiseRows is how such a task is launched.
+struct DepthwiseRows {
+  depthwise_rows::Form form{};
+  depthwise_rows::Arguments arguments{};
+  int threads = 0;
+  std::int64_t blocks = 0;
+  /// Goes through so much shared memory; 0: does not.
+  int shared_bytes = 0;
+  /// For the filter's gradient: slices of each channel, and the bytes of their partial sums.
+  std::int64_t slices = 0;
+  std::size_t workspace = 0;
+};
+
+/// PlanDepthwiseRows returns nothing where the task is no such one. Its filter must be dense.
+std::optional<DepthwiseRows> PlanDepthwiseRows(const Task& task);
+
+/// MakeDepthwiseRowsPlan returns a plan for a task and how it is launched.
+Result<std::unique_ptr<internal::Plan>> MakeDepthwiseRowsPlan(
+    const Task& task,
+    const DepthwiseRows& rows);
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_DEPTHWISE_ROWS_H_

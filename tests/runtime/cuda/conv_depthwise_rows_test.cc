@@ -1,0 +1,123 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+
+#include "conv/cuda/depthwise_rows.h"
+
+/// How depthwise convolutions of dense rows are launched; needs no GPU.
+namespace gradsmith::conv {
+namespace {
+
+/// A depthwise convolution in NCHW of 4 images with 6 channels.
+Task MakeTask(
+    Primitive primitive,
+    DataType type,
+    std::array<std::int64_t, 2> size,
+    std::int64_t side,
+    std::int64_t step,
+    std::int64_t pad) {
+  Task task;
+  task.primitive = primitive;
+  Problem& problem = task.problem;
+  problem.type = type;
+  problem.batch = 4;
+  problem.x_channels = problem.y_channels = problem.group = 6;
+  problem.spatial_rank = 2;
+  for (int i = 0; i < 2; ++i) {
+    const std::int64_t y = ((size.at(i) + (2 * pad) - side) / step) + 1;
+    problem.axes.at(i) = {size.at(i), side, y, step, 1, pad, pad};
+  }
+  problem.x_strides = ContiguousStrides(DimsOf(problem, kX));
+  problem.w_strides = ContiguousStrides(DimsOf(problem, kW));
+  problem.y_strides = ContiguousStrides(DimsOf(problem, kY));
+  return task;
+}
+
+TEST(DepthwiseRows, ReadsByTheLargestPieceThatDividesAll) {
+  const auto pieces_of = [](const Task& task) {
+    const std::optional<DepthwiseRows> rows = PlanDepthwiseRows(task);
+    EXPECT_TRUE(rows.has_value());
+    return rows ? std::array{rows->arguments.from.piece, rows->arguments.to.piece}
+                : std::array{0, 0};
+  };
+  using Pieces = std::array<int, 2>;
+  const Primitive forward = Primitive::kForward;
+  const DataType half = DataType::kMLFloat16;
+  EXPECT_EQ(pieces_of(MakeTask(forward, half, {9, 56}, 3, 1, 1)), (Pieces{8, 8}));
+  EXPECT_EQ(pieces_of(MakeTask(forward, half, {9, 28}, 3, 1, 1)), (Pieces{4, 4}));
+  EXPECT_EQ(pieces_of(MakeTask(forward, half, {9, 14}, 3, 1, 1)), (Pieces{2, 2}));
+  EXPECT_EQ(pieces_of(MakeTask(forward, half, {8, 7}, 3, 1, 1)), (Pieces{1, 1}));
+  EXPECT_EQ(pieces_of(MakeTask(forward, half, {8, 48}, 5, 2, 2)), (Pieces{8, 8}));
+  EXPECT_EQ(pieces_of(MakeTask(forward, DataType::kDouble, {9, 56}, 3, 1, 1)), (Pieces{2, 2}));
+  // Other pads than those that keep the size shift x against y.
+  EXPECT_EQ(pieces_of(MakeTask(forward, half, {9, 58}, 3, 1, 0)), (Pieces{1, 8}));
+  EXPECT_EQ(pieces_of(MakeTask(Primitive::kBackwardData, half, {8, 56}, 3, 2, 1)), (Pieces{4, 8}));
+  EXPECT_EQ(pieces_of(MakeTask(Primitive::kBackwardData, half, {8, 57}, 3, 2, 0)), (Pieces{1, 1}));
+  Task misaligned = MakeTask(forward, half, {9, 56}, 3, 1, 1);
+  misaligned.alignment = {2, 2, 16};
+  EXPECT_EQ(pieces_of(misaligned), (Pieces{1, 8}));
+  Task with_gaps = MakeTask(forward, half, {9, 56}, 3, 1, 1);
+  with_gaps.problem.y_strides[2] += 4;
+  EXPECT_EQ(pieces_of(with_gaps), (Pieces{8, 4}));
+}
+
+TEST(DepthwiseRows, CoversEveryElement) {
+  for (const std::int64_t width : {1, 7, 8, 9, 56, 57}) {
+    for (const std::int64_t pad : {0, 1, 2}) {
+      for (const std::int64_t step : {1, 2}) {
+        for (const Primitive primitive : {Primitive::kForward, Primitive::kBackwardData}) {
+          const Task task =
+              MakeTask(primitive, DataType::kFloat, {width + 4, width + 2}, 3, step, pad);
+          const std::optional<DepthwiseRows> rows = PlanDepthwiseRows(task);
+          ASSERT_TRUE(rows.has_value());
+          const depthwise_rows::Tile tile = depthwise_rows::TileOf(rows->form, 4);
+          const depthwise_rows::Arguments& arguments = rows->arguments;
+          const auto runs = static_cast<int>(arguments.runs.divisor);
+          const auto strips = static_cast<int>(arguments.strips.divisor);
+          EXPECT_GE(arguments.to_column + (runs * tile.columns), arguments.to.width);
+          EXPECT_GE(arguments.to_row + (strips * tile.rows), arguments.to.height);
+          EXPECT_GE(rows->blocks * rows->threads, std::int64_t{runs} * strips * 24);
+        }
+      }
+    }
+  }
+}
+
+TEST(DepthwiseRows, LeavesTheRestToTheGeneralKernels) {
+  const Task task = MakeTask(Primitive::kForward, DataType::kFloat, {9, 11}, 3, 1, 1);
+  ASSERT_TRUE(PlanDepthwiseRows(task).has_value());
+  EXPECT_FALSE(PlanDepthwiseRows(MakeTask(task.primitive, DataType::kFloat, {9, 11}, 7, 1, 3)));
+  EXPECT_FALSE(PlanDepthwiseRows(MakeTask(task.primitive, DataType::kFloat, {9, 11}, 3, 3, 1)));
+  Task dilated = task;
+  dilated.problem.axes[1].dilation = 2;
+  EXPECT_FALSE(PlanDepthwiseRows(dilated));
+  Task uneven = task;
+  uneven.problem.axes[0].stride = 2;
+  EXPECT_FALSE(PlanDepthwiseRows(uneven));
+  Task channels_last = task;
+  channels_last.problem.x_strides = Strides{11 * 9 * 6, 1, 11 * 6, 6};
+  EXPECT_FALSE(PlanDepthwiseRows(channels_last));
+  Task large = task;
+  large.problem.x_strides[2] = std::int64_t{1} << 28;
+  EXPECT_FALSE(PlanDepthwiseRows(large));
+  Task many = task;
+  many.problem.batch = std::int64_t{1} << 30;
+  EXPECT_FALSE(PlanDepthwiseRows(many));
+}
+
+TEST(DepthwiseRows, SumsFiltersInSlicesOfTheShape) {
+  Task task = MakeTask(Primitive::kBackwardFilter, DataType::kMLFloat16, {56, 56}, 3, 1, 1);
+  task.problem.batch = 128;
+  const std::optional<DepthwiseRows> rows = PlanDepthwiseRows(task);
+  ASSERT_TRUE(rows.has_value());
+  const int tiles = 7 * 14 * 128;
+  EXPECT_EQ(rows->arguments.tiles, tiles);
+  const int of_slice = depthwise_rows::kThreads * depthwise_rows::kTilesOfThread;
+  EXPECT_EQ(rows->slices, (tiles + of_slice - 1) / of_slice);
+  EXPECT_EQ(rows->blocks, rows->slices * 6);
+  EXPECT_EQ(rows->workspace, static_cast<std::size_t>(rows->blocks) * 9 * sizeof(float));
+}
+
+}  // namespace
+}  // namespace gradsmith::conv
