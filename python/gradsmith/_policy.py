@@ -76,22 +76,22 @@ class Context:
         return prepared
 
     def __enter__(self) -> Context:
-        _entered.set((*_entered.get(), self))
+        entered.set((*entered.get(), self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _entered.set(_entered.get()[:-1])
+        entered.set(entered.get()[:-1])
 
 
 # The contexts that this thread or task is within, the innermost last.
-_entered: ContextVar[tuple[Context, ...]] = ContextVar("gradsmith.context", default=(Context(),))
+entered: ContextVar[tuple[Context, ...]] = ContextVar("gradsmith.context", default=(Context(),))
 
 
 def current() -> Context:
     """The context that calls without one of their own are made under."""
-    return _entered.get()[-1]
+    return entered.get()[-1]
 
 
 def policy(**changes: Any) -> Context:

@@ -94,6 +94,9 @@ void BindOp(nb::module_& module) {
       .def(
           "call", &Op::Call, nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
           nb::arg())
+      .def(
+          "time", &Op::Time, nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
+          nb::arg(), nb::arg())
       .def("infer_shapes", &Op::InferShapes);
 }
 

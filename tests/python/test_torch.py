@@ -220,12 +220,32 @@ def test_arrays_without_the_exchange_functions_are_read_through_dlpack(monkeypat
 
     adaptor = _libraries.PyTorch()
     adaptor.exchanges = False
-    monkeypatch.setattr(_libraries, "find", lambda kind: adaptor)
+    monkeypatch.setattr(_libraries, "find", lambda array, has_buffer: adaptor)
     x, w, b = (one.detach().as_subclass(Older) for one in conv_inputs({}, "cpu"))
     result = gradsmith.conv_grad(gradsmith.conv(x, w, b).Y, x, w)
     expected = gradsmith.conv_grad(*(one.as_subclass(torch.Tensor) for one in (gradsmith.conv(x, w, b).Y, x, w)))
     for got, wanted in zip(result, expected, strict=True):
         assert torch.equal(got.as_subclass(torch.Tensor), wanted)
+
+
+def test_tensors_are_made_also_where_pytorch_has_no_quick_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not documented, so that another version may be without; DLPack's functions stand in."""
+    from gradsmith import _libraries
+
+    class Other(torch.Tensor):
+        pass
+
+    adaptor = _libraries.PyTorch()
+    assert callable(adaptor.empty_strided[0])
+    adaptor.empty_strided = (None, None)
+    monkeypatch.setattr(_libraries, "find", lambda array, has_buffer: adaptor)
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        x, w, b = (one.detach() for one in conv_inputs({}, "cpu"))
+        x = x.to(memory_format=memory_format)
+        got, wanted = gradsmith.conv(*(one.as_subclass(Other) for one in (x, w, b))).Y, gradsmith.conv(x, w, b).Y
+        assert torch.equal(got, wanted)
+        assert got.stride() == wanted.stride()
+
 
 # What a gradient operator can be asked for, and so be differentiated through.
 SUBSETS = [["dX"], ["dW"], ["dB"], ["dW", "dX"], ["dX", "dB"], ["dB", "dW"], ["dX", "dW", "dB"]]
