@@ -97,6 +97,7 @@ void BindOp(nb::module_& module) {
       .def(
           "time", &Op::Time, nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
           nb::arg(), nb::arg())
+      .def("wanted", &Op::Wanted, nb::arg().none())
       .def("infer_shapes", &Op::InferShapes);
 }
 

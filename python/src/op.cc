@@ -437,6 +437,17 @@ std::shared_ptr<Op::CachedKernel> Op::FindKernel(
   return made;
 }
 
+nb::list Op::Wanted(nb::handle outputs) const {
+  const std::vector<Wish> wishes = python::ReadWishes(*schema_, outputs, nb::none());
+  nb::list names;
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    if (wishes[i].is_wanted) {
+      names.append(nb::str(schema_->outputs[i].name.data()));
+    }
+  }
+  return names;
+}
+
 nb::object Op::InferShapes(nb::handle inputs, nb::handle attributes) {
   const Kernel kernel = FindKernel(*rows_.front(), attributes)->kernel;
   std::vector<ConstTensorRef> refs(schema_->inputs.size());

@@ -49,6 +49,9 @@ class Op {
       Policies& policies,
       int calls);
 
+  /// Wanted returns the names that a caller's `outputs` asks for, in the schema's order.
+  [[nodiscard]] nanobind::list Wanted(nanobind::handle outputs) const;
+
   /// InferShapes returns the dims of every output, from a tuple with the dims of each input or
   /// None.
   nanobind::object InferShapes(nanobind::handle inputs, nanobind::handle attributes);

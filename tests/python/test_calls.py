@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import sys
 from array import array as typed
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import gradsmith
 import numpy as np
 import problems
 import pytest
-from gradsmith import _core
+from gradsmith import _core, _libraries
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 TYPES = ["float32", "float64", "float16", ml_dtypes.bfloat16]
@@ -124,12 +128,11 @@ def test_a_memoryview_is_an_array() -> None:
 
 
 def test_whatever_has_buffers_is_an_array() -> None:
-    mean, variance = typed("f", [0, 0]), (ctypes.c_double * 2)(1, 1)
+    mean, variance, wide = typed("f", [0, 0]), (ctypes.c_float * 2)(1, 1), (ctypes.c_double * 2)(1, 1)
     x = np.array([[1, 2], [3, 6]], "float32")
     ones = np.ones(2, "float32")
     with pytest.raises(TypeError, match=r"running_var has type double; expected float"):
-        gradsmith.batch_normalization(x, ones, ones, mean, variance)
-    variance = typed("f", [1, 1])
+        gradsmith.batch_normalization(x, ones, ones, mean, wide)
     result = gradsmith.batch_normalization(x, ones, ones, mean, variance, momentum=0, out={"running_mean": mean})
     assert result.running_mean is mean
     assert list(mean) == [2, 4]
@@ -151,8 +154,10 @@ class Bare:
 class OlderBare(Bare):
     """From before DLPack 1."""
 
-    def __dlpack__(self, *, stream: int | None = None) -> Any:
-        return self.array.__dlpack__(stream=stream)
+    def __dlpack__(self, **keywords: Any) -> Any:
+        if "max_version" in keywords:
+            raise TypeError
+        return self.array.__dlpack__(**keywords)
 
 
 @pytest.mark.parametrize("kind", [Bare, OlderBare])
@@ -262,6 +267,44 @@ def test_signatures_are_the_schemas() -> None:
     assert defaults["strides"] is None
     assert defaults["auto_pad"] == "NOTSET"
     assert inspect.signature(gradsmith.batch_normalization_grad).parameters["epsilon"].default == 1e-5
+
+
+def test_outputs_of_jax_are_the_memory_that_was_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    jax = pytest.importorskip("jax")
+    inputs = [jax.numpy.asarray(array) for array in problems.arrays()]
+    gradsmith.conv_grad(*inputs)
+    adaptor, written = _libraries._only(_libraries.Jax), []
+    adopt = adaptor.adopt
+
+    def adopt_and_tell(memory: Any) -> Any:
+        written.append(np.from_dlpack(memory).ctypes.data)
+        return adopt(memory)
+
+    monkeypatch.setattr(adaptor, "adopt", adopt_and_tell)
+    result = gradsmith.conv_grad(*inputs)
+    assert [output.unsafe_buffer_pointer() for output in result] == written
+
+
+def test_cupys_stream_is_the_current_one_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for CuPy, which needs a GPU."""
+    current: list[int] = [0]
+
+    @contextmanager
+    def device(number: int) -> Iterator[None]:
+        current.append(number)
+        yield
+        current.pop()
+
+    cuda = SimpleNamespace(
+        Device=device, get_current_stream=lambda: SimpleNamespace(ptr={0: 100, 1: 101}[current[-1]])
+    )
+    made: list[tuple[Any, ...]] = []
+    cupy = SimpleNamespace(cuda=cuda, dtype=np.dtype, empty=lambda *told: made.append((current[-1], *told)))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    adaptor = _libraries.CuPy()
+    assert [adaptor.stream(number) for number in (0, 1)] == [100, 101]
+    adaptor.empty((2,), None, SimpleNamespace(device=device(1), dtype="float16"))
+    assert made == [(1, (2,), "float16")]
 
 
 def test_outputs_of_jax_are_not_copied_from_elsewhere() -> None:

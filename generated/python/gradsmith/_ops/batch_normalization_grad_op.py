@@ -113,7 +113,7 @@ def batch_normalization_grad(
         (epsilon,),
         outputs,
         out,
-        (_entered()[-1] if context is None else context).policies,
+        (_entered()[-1] if context is None else _policy.given(context)).policies,
     )
 
 

@@ -132,7 +132,7 @@ def batch_normalization(
         (epsilon, momentum),
         outputs,
         out,
-        (_entered()[-1] if context is None else context).policies,
+        (_entered()[-1] if context is None else _policy.given(context)).policies,
     )
 
 

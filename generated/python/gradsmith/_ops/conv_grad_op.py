@@ -116,7 +116,7 @@ def conv_grad(
         (kernel_shape, strides, pads, dilations, group, auto_pad),
         outputs,
         out,
-        (_entered()[-1] if context is None else context).policies,
+        (_entered()[-1] if context is None else _policy.given(context)).policies,
     )
 
 

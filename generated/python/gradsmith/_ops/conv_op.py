@@ -99,7 +99,7 @@ def conv(
         (kernel_shape, strides, pads, dilations, group, auto_pad),
         outputs,
         out,
-        (_entered()[-1] if context is None else context).policies,
+        (_entered()[-1] if context is None else _policy.given(context)).policies,
     )
 
 

@@ -122,7 +122,7 @@ def conv_transpose_grad(
         (kernel_shape, strides, pads, dilations, group, auto_pad, output_padding, output_shape),
         outputs,
         out,
-        (_entered()[-1] if context is None else context).policies,
+        (_entered()[-1] if context is None else _policy.given(context)).policies,
     )
 
 
