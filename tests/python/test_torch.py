@@ -189,11 +189,12 @@ def recorded(monkeypatch: pytest.MonkeyPatch, *ops: str) -> list[tuple[str, Any]
     return calls
 
 
-def test_backward_passes_have_the_policies_of_the_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_backward_passes_have_the_policies_of_the_forward(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     """The second one, too; and they are the very context, with its progress and its memory."""
     calls = recorded(monkeypatch, "Conv", "ConvGrad")
-    x, w, b = conv_inputs({}, "cpu")
-    with gradsmith.policy(deterministic=True, search_mode="default", on_search_progress=print) as context:
+    x, w, b = conv_inputs({}, device)
+    with gradsmith.policy(deterministic=True, search_mode="default", on_search_progress=max) as context:
         y = ours.conv(x, w, b).Y
     (dx,) = torch.autograd.grad(y.sin().sum(), x, create_graph=True)
     dx.sin().sum().backward()
@@ -207,7 +208,8 @@ def test_backward_passes_have_the_policies_of_the_forward(monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(not ours._IS_GUARDED, reason="torch.compile looks at context variables since PyTorch 2.15")
-def test_what_is_compiled_has_the_policies_of_its_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_is_compiled_has_the_policies_of_its_forward(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     """Those of each call, whatever surrounds the backward pass, and whatever was compiled before."""
     calls = recorded(monkeypatch, "Conv", "ConvGrad")
     torch.compiler.reset()
@@ -215,7 +217,7 @@ def test_what_is_compiled_has_the_policies_of_its_forward(monkeypatch: pytest.Mo
     for policies in ({"deterministic": True}, {}, {"allow_tf32": True, "cache": "off"}, {"deterministic": True}):
         calls.clear()
         with gradsmith.policy(**policies) as context:
-            loss = compiled(*conv_inputs({}, "cpu"))
+            loss = compiled(*conv_inputs({}, device))
         with gradsmith.policy(threads=1):
             loss.backward()
         assert [op for op, _ in calls] == ["Conv", "ConvGrad"]
