@@ -62,6 +62,10 @@ class Parameter:
         """`group: int = 1`, or `X: A`."""
         return f"{self.name}: {self.stub_type}" + (f" = {self.default}" if self.default else "")
 
+    def stub_of(self, array: str) -> str:
+        """Of an input, for one type of arrays: `X: Tensor`."""
+        return self.stub.replace(": A", f": {array}", 1)
+
 
 @dataclass(frozen=True)
 class PythonOp:
@@ -140,11 +144,13 @@ class PythonOp:
     @cached_property
     def torch_schema(self) -> str:
         """As torch.library takes it. What has a gradient returns all its outputs, each of which autograd then
-        knows; the others return a list of those that are asked for."""
+        knows; the others return a list of those that are asked for. The policies are a context's text;
+        None: those that surround the call."""
         inputs = [parameter.torch for parameter in self.inputs]
         keywords = [parameter.torch for parameter in self.attributes]
         if not self.has_gradient:
             keywords.append("str[] outputs")
+        keywords.append("str? policies=None")
         returned = ", ".join(["Tensor"] * len(self.outputs)) if self.has_gradient else "Tensor[]"
         arguments = [*inputs, "*", *keywords] if keywords else inputs
         return f"({', '.join(arguments)}) -> {_tuple_if_several(returned)}"

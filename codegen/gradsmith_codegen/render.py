@@ -67,8 +67,11 @@ def _python_artefacts(plan: Plan) -> list[Artefact]:
         functions.append(Artefact(f"{path}.py", "python_op.py.jinja", context, 5))
         stubs.append(Artefact(f"{path}.pyi", "python_op.pyi.jinja", context, 3))
     context = {"plan": plan, "python": python}
-    all_of_them = Artefact(f"{folder}/__init__.py", "python_ops.py.jinja", context, len(plan.ops) // 3)
-    return [*functions, *stubs, all_of_them]
+    of_all = [
+        Artefact(f"{folder}/__init__.py", "python_ops.py.jinja", context, len(plan.ops) // 3),
+        Artefact("python/gradsmith/torch.pyi", "python_torch.pyi.jinja", context, len(plan.ops) // 3),
+    ]
+    return [*functions, *stubs, *of_all]
 
 
 def render(wanted: Iterable[Artefact]) -> Iterator[tuple[str, str]]:

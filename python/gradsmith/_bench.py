@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, TextIO
 
 import gradsmith
-from gradsmith import _core
+from gradsmith import _core, _device
 from gradsmith._ops import FUNCTIONS
 
 PROBLEMS = (
@@ -105,7 +105,10 @@ def _types_of(parsed: dict[str, Any]) -> list[str | None]:
 
 def _arrays_on(device: str) -> tuple[Callable[[Sequence[int], str], Any], Callable[[], None]]:
     """What makes arrays on a device, and what waits until its work is done."""
-    if device == "cpu":
+    place = _device.parse(device)
+    if missing := gradsmith.missing_for(device):
+        raise RuntimeError(f"{device} cannot be used: {missing}")
+    if not place.is_cuda:
         numpy = import_module("numpy")
         bfloat16 = "bfloat16"
         names = {"float": "float32", "double": "float64", "MLFloat16": "float16", "BFloat16": bfloat16}

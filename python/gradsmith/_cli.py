@@ -6,18 +6,24 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import gradsmith
-from gradsmith import _bench, _tables
+from gradsmith import _bench, _table, _tables, _tuning
+
+_R = TypeVar("_R")
 
 OK, FAILED, USAGE = 0, 1, 2
 GENERATOR_VERBS = ("generate", "check", "list")
 
+_ERRORS = (ImportError, ValueError, NotImplementedError, MemoryError, RuntimeError)
+
 _EPILOG = (
     "generate, check and list are the generator's (gradsmith-codegen) and need its package and PyYAML. "
-    "Exit status: 0 for success, 1 for what failed, 2 for wrong usage."
+    "Exit status: 0 for success, 1 for what failed or is not supported, 2 for wrong usage."
 )
 
 
@@ -38,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         print(f"gradsmith: {where}{error.strerror or error}", file=sys.stderr)
         return FAILED
-    except (ImportError, ValueError, NotImplementedError, MemoryError, RuntimeError) as error:
+    except _ERRORS as error:
         print(f"gradsmith: {error}", file=sys.stderr)
         return FAILED
 
@@ -81,25 +87,57 @@ def _ops(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace) -> int:
     told = gradsmith.explain(options.op, *options.types, device=options.device)
+    row = _table.find_row(options.op, *options.types, device=options.device)
     missing = gradsmith.missing_for(options.device)
     if options.json:
-        _tables.show([{"explanation": told, "device": options.device, "missing": missing}], as_json=True)
+        fields = {
+            "op": _table.op_name(options.op),
+            "types": options.types,
+            "device": options.device,
+            "supported": row is not None,
+            "row": row.name if row else None,
+            "line": row.line if row else None,
+            "explanation": told,
+            "missing": missing,
+        }
+        _tables.show([fields], as_json=True)
     else:
         print(told)
         if missing:
             print(f"Here {options.device} cannot be used: {missing}")
-    return OK
+    return OK if row else FAILED
 
 
 def _tune(options: argparse.Namespace) -> int:
     text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
+
+    def tune(problem: str) -> dict[str, Any]:
+        known, start = set(gradsmith.cache.choices()), time.perf_counter()
+        gradsmith.tune(problem, device=options.device, mode=options.mode, budget=options.budget)
+        seconds = time.perf_counter() - start
+        chosen = [choice.kernel for choice in gradsmith.cache.choices() if choice not in known]
+        return {"problem": problem, "device": options.device, "seconds": seconds, "chosen": chosen}
+
     with gradsmith.policy(
         allow_tf32=options.allow_tf32,
         deterministic=options.deterministic or None,
         workspace_limit=options.workspace,
     ):
-        gradsmith.tune(text, device=options.device, mode=options.mode, budget=options.budget)
-    return OK
+        rows, status = _each(_tuning.problems_of(text), tune)
+    _tables.show(rows, options.json)
+    return status
+
+
+def _each(problems: Sequence[str], work: Callable[[str], _R]) -> tuple[list[_R], int]:
+    """What came of the problems that nothing is wrong with; of the others it is said what is."""
+    made, status = [], OK
+    for problem in problems:
+        try:
+            made.append(work(problem))
+        except _ERRORS as error:
+            print(f"gradsmith: {problem}: {error}", file=sys.stderr)
+            status = FAILED
+    return made, status
 
 
 def _cache(options: argparse.Namespace) -> int:
@@ -119,15 +157,17 @@ def _cache(options: argparse.Namespace) -> int:
 def _run_bench(options: argparse.Namespace) -> int:
     problems = options.problems or _bench.PROBLEMS
     bar = _bench.CountBar(sys.stderr, len(problems))
-    rows = []
-    for problem in problems:
+
+    def measure(problem: str) -> _bench.Measured:
         bar.show(problem)
-        rows.append(_bench.measure(problem, options.device, options.seconds))
+        return _bench.measure(problem, options.device, options.seconds)
+
+    rows, status = _each(problems, measure)
     bar.close()
     _tables.show([vars(row) for row in rows], options.json)
-    if options.plot:
+    if options.plot and rows:
         Path(options.plot).write_text(_bench.plot(rows), encoding="utf-8")
-    return OK
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -155,7 +195,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--allow-tf32", action="store_true", help="float may be multiplied in TF32")
     command.add_argument("--deterministic", action="store_true", help="only kernels with the same bits each time")
     command.add_argument("--workspace", type=int, metavar="BYTES", help="most workspace that a kernel may take")
-    command.set_defaults(run=_tune)
+    _common(command, _tune)
 
     command = commands.add_parser("cache", help="list, move or forget the kernels that were chosen")
     which = command.add_mutually_exclusive_group()

@@ -27,6 +27,17 @@ class Op:
     def call(
         self, inputs: tuple[Any, ...], attributes: tuple[Any, ...], outputs: Any, out: Any, policies: Policies, /
     ) -> Any: ...
+    def time(
+        self,
+        inputs: tuple[Any, ...],
+        attributes: tuple[Any, ...],
+        outputs: Any,
+        out: Any,
+        policies: Policies,
+        calls: int,
+        /,
+    ) -> float: ...
+    def wanted(self, outputs: Any, /) -> list[str]: ...
     def infer_shapes(
         self, inputs: tuple[Any, ...], attributes: tuple[Any, ...], /
     ) -> tuple[tuple[int, ...], ...]: ...

@@ -22,9 +22,11 @@ class Library:
     """The functions of `__dlpack_c_exchange_api__` are used where the type has them."""
     is_writable = True
     """Arrays may be given as `out`."""
-    records_gradients = False
-    """Arrays may have `requires_grad`, `is_recording` tells whether it matters, and `written` is told of arrays that
-    were given as `out`."""
+    is_recording: Callable[[], bool] | None = None
+    """Tells whether `requires_grad` of an array matters; `written` is then told of the arrays that were given as
+    `out`."""
+    is_negated: Callable[[Any], bool] | None = None
+    """Tells whether an array's values are the negatives of those in its memory."""
     dtypes: tuple[Any, ...] = ()
     """The library's objects for float, double, MLFloat16 and BFloat16. None, for the last, is the dtype of the input
     that outputs are made like."""
@@ -33,6 +35,10 @@ class Library:
 
     plain_empty: Callable[[tuple[int, ...], Any], Any] | None = None
     """The same where there is one device, for a dtype that is not None."""
+
+    empty_strided: tuple[Callable[..., Any] | None, Callable[..., Any] | None] = (None, None)
+    """Make arrays of some dims, strides and dtype on the CPU and on the current CUDA device; None: `empty` does. Only
+    for libraries that exchange."""
 
     def bits(self, array: Any) -> Any:
         """A bfloat16 array as one of integers of 16 bits; None for others."""
@@ -44,6 +50,10 @@ class Library:
             return array.__dlpack__(stream=stream, max_version=(1, 0))
         except TypeError:  # from before DLPack 1
             return array.__dlpack__(stream=stream)
+
+    def unreadable(self, array: Any, error: BaseException) -> str:
+        """Why an array cannot be read, after its name in a sentence."""
+        return f"cannot be read through DLPack: {str(error).partition(chr(10))[0]}"
 
     def channels_second(self, array: Any) -> Any:
         """A view with the last axis as the second."""
@@ -81,13 +91,21 @@ class NumPy(Library):
 
 class PyTorch(Library):
     name = "PyTorch"
-    records_gradients = True
 
     def __init__(self) -> None:
         torch = import_module("torch")
         self.dtypes = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
         self.is_recording = torch.is_grad_enabled
+        self.is_negated = torch.Tensor.is_neg
+        # The quickest functions that PyTorch has, for what torch.compile writes. They are not documented.
+        quick = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
+        self.empty_strided = (getattr(quick, "_empty_strided_cpu", None), getattr(quick, "_empty_strided_cuda", None))
         self.written = torch.autograd.graph.increment_version
+        try:
+            self.written([])
+        except TypeError:  # older ones take one tensor
+            one = self.written
+            self.written = lambda tensors: [one(tensor) for tensor in tensors]
         self._current_stream = torch.cuda.current_stream
         self._detach = torch.Tensor.detach
 
@@ -97,6 +115,13 @@ class PyTorch(Library):
 
     def capsule(self, array: Any, stream: int | None) -> Any:
         return super().capsule(self._detach(array), stream)
+
+    def unreadable(self, array: Any, error: BaseException) -> str:
+        if str(array.layout) != "torch.strided":
+            return f"is a tensor of the layout {array.layout}; expected torch.strided (call to_dense())"
+        if array.is_meta:
+            return "is on the device meta, which has no memory; expected the CPU or CUDA"
+        return super().unreadable(array, error)
 
     def channels_second(self, array: Any) -> Any:
         return array.movedim(-1, 1)
@@ -140,7 +165,7 @@ class Jax(Library):
 
 
 class ArrayApi(Library):
-    """A library that the array API standard describes."""
+    """A library that the array API standard describes, by its namespace."""
 
     def __init__(self, namespace: Any) -> None:
         self.name = namespace.__name__
@@ -150,19 +175,37 @@ class ArrayApi(Library):
         return self._from_dlpack(memory)
 
 
+class Bare(Library):
+    """Objects with `__dlpack__`, of which nothing else is known.
+
+    Outputs are NumPy's arrays where NumPy can hold them. On a GPU, or of bfloat16, they are objects with `__dlpack__`
+    for the `from_dlpack` of whatever library the caller has.
+    """
+
+    name = "objects with __dlpack__ alone"
+
+    def adopt(self, memory: Any) -> Any:
+        try:
+            return import_module("numpy").from_dlpack(memory)
+        except (BufferError, RuntimeError, ModuleNotFoundError):
+            return memory
+
+
 _KNOWN = {"numpy": NumPy, "torch": PyTorch, "cupy": CuPy, "jax": Jax, "jaxlib": Jax}
 
 
-def find(kind: type) -> Library | None:
-    """The library of a type of arrays; None for what is no array."""
+def find(array: Any, has_buffer: bool) -> Library | None:
+    """The library of an array, which is that of all arrays of its type; None for what is none."""
+    kind = type(array)
     _refuse_what_only_looks_like_an_array(kind)
+    speaks_dlpack = hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__")
     for base in kind.__mro__:
         package = base.__module__.partition(".")[0]
-        if package in _KNOWN and _is_array(kind):
+        if package in _KNOWN and speaks_dlpack:
             return _only(_KNOWN[package])
-    if hasattr(kind, "__dlpack__") and hasattr(kind, "__array_namespace__"):
-        return _array_api(kind)
-    return _only(NumPy) if kind is memoryview else None
+    if speaks_dlpack:
+        return _array_api(array.__array_namespace__()) if hasattr(kind, "__array_namespace__") else _only(Bare)
+    return _only(NumPy) if has_buffer else None
 
 
 def _refuse_what_only_looks_like_an_array(kind: type) -> None:
@@ -175,15 +218,11 @@ def _refuse_what_only_looks_like_an_array(kind: type) -> None:
         raise TypeError("the mask of a numpy.ma.MaskedArray would be ignored; pass array.filled(...) instead")
 
 
-def _is_array(kind: type) -> bool:
-    return hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__")
-
-
 @cache
 def _only(library: Callable[[], Library]) -> Library:
     return library()
 
 
 @cache
-def _array_api(kind: Any) -> Library:
-    return ArrayApi(import_module(kind.__module__.partition(".")[0]))
+def _array_api(namespace: Any) -> Library:
+    return ArrayApi(namespace)

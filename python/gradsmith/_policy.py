@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
+from weakref import WeakValueDictionary
 
 from gradsmith import _core
 
@@ -57,44 +59,146 @@ class Context:
     """Called while kernels are tried, with the arguments of `gradsmith.Progress`."""
 
     policies: Any = field(init=False, repr=False, compare=False)
+    is_preparing: bool = field(init=False, repr=False, default=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "policies", _core.Policies(**self._options(), is_preparing=False))
+        self._check()
+        self._set_preparing(False)
+
+    def _check(self) -> None:
+        for name in ("deterministic", "allow_tf32", "workspace_limit", "search_mode", "threads"):
+            kind, expected = _KINDS[name]
+            value = getattr(self, name)
+            if not isinstance(value, kind) or (isinstance(value, bool) and bool not in kind):
+                raise _wrong_type(name, value, expected)
+        if isinstance(self.search_budget_seconds, bool) or not isinstance(self.search_budget_seconds, (int, float)):
+            raise _wrong_type("search_budget_seconds", self.search_budget_seconds, "a number")
+        if self.on_search_progress is not None and not callable(self.on_search_progress):
+            raise _wrong_type("on_search_progress", self.on_search_progress, "a function or None")
+        if self.workspace_limit is not None and not 0 <= self.workspace_limit < 1 << 64:
+            raise ValueError(f"workspace_limit is {self.workspace_limit}; expected a number of bytes, 0 or more")
+        if not 0 <= self.threads < 1 << 31:
+            raise ValueError(f"threads is {self.threads}; expected 0, for one on each processor, or more")
+        if not self.search_budget_seconds >= 0:
+            raise ValueError(f"search_budget_seconds is {self.search_budget_seconds}; expected 0 or more")
 
     def _options(self) -> dict[str, Any]:
-        options = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
-        return {**options, "cache": self.cache_name()}
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+
+    def _set_preparing(self, is_preparing: bool) -> None:
+        options = {**self._options(), "cache": self.cache_name()}
+        object.__setattr__(self, "policies", _core.Policies(**options, is_preparing=is_preparing))
+        object.__setattr__(self, "is_preparing", is_preparing)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or what another process reads, has threads and workspaces of its own."""
+        return _made, (self._options(), self.is_preparing)
 
     def cache_name(self) -> str | None:
         """The cache as text; None where it is that of the environment."""
-        return None if self.cache is None else os.fspath(self.cache)
+        return None if self.cache is None else os.fsdecode(self.cache)
 
     def preparing(self) -> Context:
         """A context whose calls do everything but the work: they choose and build kernels."""
-        prepared = replace(self)
-        object.__setattr__(prepared, "policies", _core.Policies(**self._options(), is_preparing=True))
-        return prepared
+        return _made(self._options(), True)
+
+    @cached_property
+    def text(self) -> str:
+        """The policies in a text that `of_text` reads, for graphs of torch.compile, which hold no objects."""
+        told: dict[str, Any] = {**self._options(), "cache": self.cache_name(), "is_preparing": self.is_preparing}
+        # Of a function the text says whose it is: it is found while that context lives.
+        told["on_search_progress"] = None if self.on_search_progress is None else id(self)
+        text = json.dumps(told)
+        _by_text[text] = self
+        return text
 
     def __enter__(self) -> Context:
-        _entered.set((*_entered.get(), self))
+        _enter((*entered.get(), self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _entered.set(_entered.get()[:-1])
+        contexts = entered.get()
+        # The first is that of calls outside of any `with`. Where generators leave theirs late, it is not the last.
+        at = next((i for i in range(len(contexts) - 1, 0, -1) if contexts[i] is self), None)
+        if at is None:
+            raise RuntimeError("a context is left that was not entered in this thread or task; expected it in a `with`")
+        _enter((*contexts[:at], *contexts[at + 1 :]))
 
+
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "deterministic": ((bool, type(None)), "True, False or None"),
+    "allow_tf32": ((bool,), "True or False"),
+    "workspace_limit": ((int, type(None)), "a number of bytes or None"),
+    "search_mode": ((str, type(None)), "'default', 'heuristic', 'benchmark' or None"),
+    "threads": ((int,), "a number of threads"),
+}
+
+
+def _wrong_type(name: str, value: object, expected: str) -> TypeError:
+    return TypeError(f"{name} is {value!r} ({type(value).__qualname__}); expected {expected}")
+
+
+def _made(options: dict[str, Any], is_preparing: bool) -> Context:
+    context = Context(**options)
+    if is_preparing:
+        context._set_preparing(True)
+    return context
+
+
+# The contexts of which there is a text somewhere.
+_by_text: WeakValueDictionary[str, Context] = WeakValueDictionary()
 
 # The contexts that this thread or task is within, the innermost last.
-_entered: ContextVar[tuple[Context, ...]] = ContextVar("gradsmith.context", default=(Context(),))
+entered: ContextVar[tuple[Context, ...]] = ContextVar("gradsmith.context", default=(Context(),))
+# The text of the innermost, which torch.compile looks at before it takes a graph.
+entered_text: ContextVar[str] = ContextVar("gradsmith.policies", default=entered.get()[-1].text)
+
+
+def _enter(contexts: tuple[Context, ...]) -> None:
+    entered.set(contexts)
+    entered_text.set(contexts[-1].text)
+
+
+def of_text(text: str) -> Context:
+    """The context whose `text` it is or, where that is gone, one of the same policies."""
+    return _by_text.get(text) or _read(text)
+
+
+@lru_cache(maxsize=32)
+def _read(text: str) -> Context:
+    told = json.loads(text)
+    is_preparing = told.pop("is_preparing")
+    return _made({**told, "on_search_progress": None}, is_preparing)
 
 
 def current() -> Context:
     """The context that calls without one of their own are made under."""
-    return _entered.get()[-1]
+    return entered.get()[-1]
 
 
-def policy(**changes: Any) -> Context:
+def given(context: object) -> Context:
+    """What a caller gave to a function as its context."""
+    if not isinstance(context, Context):
+        raise _wrong_type("context", context, "a gradsmith.Context")
+    return context
+
+
+class Changes(TypedDict, total=False):
+    """The policies that a `with` may change: the fields of `Context`."""
+
+    deterministic: bool | None
+    allow_tf32: bool
+    workspace_limit: int | None
+    search_mode: SearchMode | None
+    search_budget_seconds: float
+    cache: str | os.PathLike[str] | None
+    threads: int
+    on_search_progress: Callable[..., None] | None
+
+
+def policy(**changes: Unpack[Changes]) -> Context:
     """The surrounding context with other policies, for a `with`::
 
         >>> import gradsmith

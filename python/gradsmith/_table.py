@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from gradsmith import _core
+from gradsmith import _core, _device
 
 _SPELLINGS = {
     "float": "float", "float32": "float", "single": "float",
@@ -94,13 +94,19 @@ def explain(op: Any, *types: Any, device: str = "cpu") -> str:
         'ConvGrad(MLFloat16) on cpu is there: ConvGrad[half] on cpu'
 
     `op` is an operator's name or a function of this package. There is one type for each of its type parameters, by
-    name (float or float32, double, half, bf16) or as a dtype. `device` is "cpu" or "cuda".
+    name (float or float32, double, half, bf16) or as a dtype. `device` is "cpu", "cuda" or, for example, "cuda:1".
     """
-    backend = device.partition(":")[0]
-    if backend not in ("cpu", "cuda"):
-        raise ValueError(f"device is '{device}'; expected 'cpu' or 'cuda'")
-    told: str = _core.explain(op_name(op), [_spelling(one) for one in types], backend == "cuda")
+    is_cuda = _device.parse(device).is_cuda
+    told: str = _core.explain(op_name(op), [_spelling(one) for one in types], is_cuda)
     return told
+
+
+def find_row(op: Any, *types: Any, device: str = "cpu") -> Row | None:
+    """The row that takes these types, where `explain` says that it is there."""
+    name, backend = op_name(op), _device.parse(device).backend
+    spelled = [_spelling(one) for one in types]
+    rows = (row for one in ops() if one.name == name for row in one.rows)
+    return next((row for row in rows if row.backend == backend and list(row.types.values()) == spelled), None)
 
 
 def op_name(op: Any) -> str:
@@ -122,10 +128,7 @@ def _spelling(element_type: Any) -> str:
 
 def missing_for(device: str) -> str:
     """What this machine or this build lacks to compute on "cpu" or "cuda:0"; empty where nothing is missing."""
-    backend, _, index = device.partition(":")
-    if backend not in ("cpu", "cuda") or not (index or "0").isdecimal():
-        raise ValueError(f"device is '{device}'; expected 'cpu', 'cuda' or, for example, 'cuda:1'")
-    told: str = _core.missing_for(int(index or 0), backend == "cuda")
+    told: str = _core.missing_for(*_device.parse(device))
     return told
 
 

@@ -38,4 +38,6 @@ def table(rows: Sequence[dict[str, Any]], colours: bool) -> str:
 def _cell(value: object) -> str:
     if isinstance(value, dict):
         return " ".join(f"{name}={one}" for name, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "-"
     return f"{value:.4f}" if isinstance(value, float) else str(value)

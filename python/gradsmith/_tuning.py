@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
-from gradsmith import _core
-from gradsmith._policy import Context, SearchMode, current
+from gradsmith import _core, _device
+from gradsmith._policy import SearchMode, current
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ def tune(
     a bar is drawn on a terminal, or a function that takes what `Progress` holds. The other policies are those of the
     surrounding context. On a CPU there is nothing to choose: calls are checked and that is all.
     """
+    place = _device.parse(device)
     bar = ProgressBar(sys.stderr)
     report = progress if callable(progress) else bar if progress else None
     context = replace(current(), search_mode=mode, search_budget_seconds=budget, on_search_progress=report)
@@ -83,15 +84,14 @@ def tune(
             return
         if arguments or keywords:
             raise TypeError("arguments were given with a text; expected them with a function of gradsmith")
-        _tune_lines(problem.splitlines() if isinstance(problem, str) else problem, context, device)
+        policies = context.preparing().policies
+        for line in problems_of(problem):
+            _core.tune_problem(line, policies, *place)
     finally:
         bar.close()
 
 
-def _tune_lines(lines: Iterable[str], context: Context, device: str) -> None:
-    backend, _, index = device.partition(":")
-    policies = context.preparing().policies
-    for line in lines:
-        problem = line.partition("#")[0].strip()
-        if problem:
-            _core.tune_problem(problem, policies, int(index or 0), backend == "cuda")
+def problems_of(text: str | Iterable[str]) -> list[str]:
+    """The lines that describe problems, without comments."""
+    lines = text.splitlines() if isinstance(text, str) else text
+    return [problem for line in lines if (problem := line.partition("#")[0].strip())]

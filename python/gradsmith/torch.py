@@ -9,14 +9,15 @@ differentiated by that::
     Y.sum().backward()
 
 Gradient operators are differentiated in turn, by the formulas of `_double_backward`. Only the gradients that are needed
-are computed. A backward pass is made under the policies of its forward pass; one
-that torch.compile has compiled, under those that it runs in.
+are computed. A backward pass is made under the policies of its forward pass, also where torch.compile has compiled
+both (PyTorch 2.15 or later; before, under those that it runs in).
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,10 +26,13 @@ import gradsmith
 from gradsmith import _core
 from gradsmith._double_backward import ASSUMED, FORMULAS, Call
 from gradsmith._ops import FUNCTIONS, TORCH_SCHEMAS
-from gradsmith._policy import current
+from gradsmith._policy import current, entered_text, of_text
 from gradsmith._table import Operator, ops
 
 __all__ = [function.__name__ for function in FUNCTIONS.values()]
+
+_IS_GUARDED = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
+"""Whether torch.compile looks at context variables before it takes what it compiled."""
 
 _DTYPES = {
     "float": torch.float32,
@@ -47,7 +51,7 @@ class _Registration:
         self.function = FUNCTIONS[op.name]
         self.result = getattr(gradsmith, f"{op.name}Result")
         self.outputs = [tensor.name for tensor in op.outputs]
-        self._shapes = _core.Op(op.name, tuple)
+        self._core = _core.Op(op.name, tuple)
         self.torch_op = torch.library.custom_op(
             f"gradsmith::{op.function}", self._run, mutates_args=(), schema=TORCH_SCHEMAS[op.name]
         )
@@ -58,21 +62,26 @@ class _Registration:
         elif op.gradient_of and self._family in FORMULAS:
             self.torch_op.register_autograd(self._double_backward, setup_context=self._remember_all)
 
-    def _run(self, *inputs: Any, outputs: Sequence[str] | None = None, **attributes: Any) -> Any:
+    def _run(
+        self, *inputs: Any, outputs: Sequence[str] | None = None, policies: str | None = None, **attributes: Any
+    ) -> Any:
+        context = None if policies is None else of_text(policies)
         # What records gradients is the layer above this one.
         with torch.no_grad():
-            result = self.function(*inputs, outputs=outputs, **attributes)
-        return self._returned([getattr(result, name) for name in outputs or self.outputs])
+            result = self.function(*inputs, outputs=outputs, context=context, **attributes)
+        return self._returned([getattr(result, name) for name in (self.outputs if outputs is None else outputs)])
 
-    def _fake(self, *inputs: Any, outputs: Sequence[str] | None = None, **attributes: Any) -> Any:
+    def _fake(
+        self, *inputs: Any, outputs: Sequence[str] | None = None, policies: str | None = None, **attributes: Any
+    ) -> Any:
         dims = tuple(None if tensor is None else tuple(tensor.shape) for tensor in self._all(inputs))
-        shapes = self._shapes.infer_shapes(dims, tuple(attributes.get(name) for name in self.op.attributes))
+        shapes = self._core.infer_shapes(dims, tuple(attributes.get(name) for name in self.op.attributes))
         made = dict(zip(self.outputs, shapes, strict=True))
         is_channels_last = any(_is_channels_last(tensor) for tensor in inputs if tensor is not None)
         return self._returned(
             [
                 _empty(inputs[0], made[name], self._dtype(name, inputs), is_channels_last)
-                for name in outputs or self.outputs
+                for name in (self.outputs if outputs is None else outputs)
             ]
         )
 
@@ -101,7 +110,7 @@ class _Registration:
         tensors |= dict(zip((tensor.name for tensor in self.op.inputs), self._all(inputs), strict=True))
         ctx.save_for_backward(*[tensors[one.name] for one in self.gradient.inputs if not one.gradient_of])
         ctx.attributes = {name: keyword_only_inputs[name] for name in self.gradient.attributes}
-        ctx.policies = current()
+        ctx.policies = _policies_of(keyword_only_inputs)
         with_gradient = {tensor.gradient_of for tensor in self.gradient.inputs}
         ctx.mark_non_differentiable(
             *[tensor for name, tensor in zip(self.outputs, outputs, strict=True) if name not in with_gradient]
@@ -117,8 +126,8 @@ class _Registration:
         inputs = [
             of_outputs[tensor.gradient_of] if tensor.gradient_of else next(saved) for tensor in self.gradient.inputs
         ]
-        with ctx.policies:
-            made = self._torch_function(self.gradient.name)(*inputs, **ctx.attributes, outputs=needed)
+        gradient = self._torch_function(self.gradient.name)
+        made = gradient(*inputs, **ctx.attributes, outputs=needed, policies=ctx.policies)
         by_name = dict(zip(needed, made, strict=True))
         names = [tensor.name for tensor in self.op.inputs[: len(ctx.needs_input_grad)]]
         return tuple(by_name.get(of_inputs.get(name, "")) for name in names)
@@ -134,21 +143,28 @@ class _Registration:
         ctx.save_for_backward(*inputs)
         ctx.attributes = {name: keyword_only_inputs[name] for name in self.op.attributes}
         ctx.outputs = keyword_only_inputs["outputs"]
-        ctx.policies = current()
+        ctx.policies = _policies_of(keyword_only_inputs)
         ctx.set_materialize_grads(False)
 
     def _double_backward(self, ctx: Any, gradients: Sequence[Any]) -> Any:
         call = Call(
-            forward=self._torch_function(self.op.gradient_of),
-            gradient=self._torch_function(self.op.name),
+            forward=partial(self._torch_function(self.op.gradient_of), policies=ctx.policies),
+            gradient=partial(self._torch_function(self.op.name), policies=ctx.policies),
             attributes=ctx.attributes,
             inputs=dict(zip((tensor.name for tensor in self.op.inputs), ctx.saved_tensors, strict=True)),
             given={name: one for name, one in zip(ctx.outputs, gradients, strict=True) if one is not None},
             needed=self._needed(ctx),
         )
-        with ctx.policies:
-            made = FORMULAS[self._family](call)
+        made = FORMULAS[self._family](call)
         return tuple(made.get(tensor.name) for tensor in self.op.inputs)
+
+    def wanted(self, outputs: Any) -> list[str]:
+        """The outputs that a caller asks for, by the rules of the function without autograd."""
+        # What those rules are is in C++, which torch.compile cannot follow; usual forms are read without it.
+        if outputs is None:
+            return list(self.outputs)
+        names = [outputs] if isinstance(outputs, str) else list(outputs)
+        return names if set(names) <= set(self.outputs) and len(set(names)) == len(names) else self._core.wanted(names)
 
     def _needed(self, ctx: Any) -> set[str]:
         """The inputs whose gradients are asked for."""
@@ -158,6 +174,18 @@ class _Registration:
     @staticmethod
     def _torch_function(op: str) -> Any:
         return getattr(torch.ops.gradsmith, FUNCTIONS[op].__name__)
+
+
+def _policies() -> str | None:
+    """The text of the surrounding policies. torch.compile compiles anew where it has changed; before PyTorch 2.15 it
+    could not know, and what it compiles runs under what surrounds it then."""
+    return None if torch.compiler.is_compiling() and not _IS_GUARDED else entered_text.get()
+
+
+def _policies_of(keywords: dict[str, Any]) -> str | None:
+    """The policies of a call, for its backward pass."""
+    told: str | None = keywords["policies"]
+    return current().text if told is None and not torch.compiler.is_compiling() else told
 
 
 def _is_channels_last(tensor: Any) -> bool:
@@ -189,12 +217,12 @@ def _function(registration: _Registration) -> Callable[..., Any]:
     overload = getattr(torch.ops.gradsmith, op.function).default
 
     def forward(*inputs: Any, **attributes: Any) -> Any:
-        made = overload(*inputs, **attributes)
+        made = overload(*inputs, **attributes, policies=_policies())
         return result(*made) if isinstance(made, (tuple, list)) else result(made)
 
-    def some(*inputs: Any, outputs: str | Sequence[str] = tuple(names), **attributes: Any) -> Any:
-        wanted = [outputs] if isinstance(outputs, str) else list(outputs)
-        made = dict(zip(wanted, overload(*inputs, **attributes, outputs=wanted), strict=True))
+    def some(*inputs: Any, outputs: str | Iterable[str] | None = None, **attributes: Any) -> Any:
+        wanted = registration.wanted(outputs)
+        made = dict(zip(wanted, overload(*inputs, **attributes, outputs=wanted, policies=_policies()), strict=True))
         return result(*[made.get(name) for name in names])
 
     function: Any = some if registration.gradient is None else forward

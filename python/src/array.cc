@@ -89,8 +89,11 @@ void CheckAlignment(const TensorRef& ref, const char* op, const char* name) {
   }
 }
 
-Strides ElementStrides(const Py_buffer& view, const char* op, const char* name) {
+Strides ElementStrides(const Py_buffer& view, const Dims& dims, const char* op, const char* name) {
   Strides strides;
+  if (view.strides == nullptr) {  // ctypes says that it is dense by saying nothing
+    return ContiguousStrides(dims);
+  }
   for (int i = 0; i < view.ndim; ++i) {
     if (view.strides[i] % view.itemsize != 0) {
       RaiseValueError(
@@ -147,18 +150,6 @@ Array FromTensor(const dlpack::Tensor& tensor, bool is_writable, const char* op,
   return array;
 }
 
-Array FromExchange(
-    const dlpack::Exchange& exchange,
-    nb::handle array,
-    const char* op,
-    const char* name) {
-  dlpack::Tensor tensor;
-  if (exchange.borrow(array.ptr(), &tensor) != 0) {
-    throw nb::python_error();
-  }
-  return FromTensor(tensor, true, op, name);
-}
-
 Array FromCapsule(nb::object capsule, const char* op, const char* name) {
   constexpr const char* kVersioned = "dltensor_versioned";
   constexpr const char* kUnversioned = "dltensor";
@@ -209,7 +200,7 @@ FromBuffer(nb::handle object, std::optional<DataType> type, const char* op, cons
   for (int i = 0; i < buffer.ndim; ++i) {
     dims.push_back(buffer.shape[i]);
   }
-  array.ref = TensorRef(*type, buffer.buf, dims, ElementStrides(buffer, op, name));
+  array.ref = TensorRef(*type, buffer.buf, dims, ElementStrides(buffer, dims, op, name));
   array.is_writable = buffer.readonly == 0;
   CheckAlignment(array.ref, op, name);
   return array;

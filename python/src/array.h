@@ -34,13 +34,6 @@ struct Array {
 /// FromTensor borrows what DLPack describes.
 Array FromTensor(const dlpack::Tensor& tensor, bool is_writable, const char* op, const char* name);
 
-/// FromExchange borrows through the functions that the array's type offers.
-Array FromExchange(
-    const dlpack::Exchange& exchange,
-    nanobind::handle array,
-    const char* op,
-    const char* name);
-
 /// FromCapsule takes a capsule that `__dlpack__` returned, and keeps it.
 Array FromCapsule(nanobind::object capsule, const char* op, const char* name);
 

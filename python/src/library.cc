@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "errors.h"
 #include "memory.h"
@@ -44,12 +45,39 @@ void SetPythonError(void* /*error*/, const char* kind, const char* message) {
   PyErr_SetString(is_memory ? PyExc_MemoryError : PyExc_RuntimeError, message);
 }
 
-nb::tuple ToTuple(const Dims& dims) {
-  nb::object tuple = nb::steal(PyTuple_New(dims.size()));
-  for (int i = 0; i < dims.size(); ++i) {
-    PyTuple_SetItem(tuple.ptr(), i, PyLong_FromLongLong(dims[i]));
+/// A name that is looked up often; never freed.
+PyObject* Interned(const char* name) {
+  PyObject* text = PyUnicode_InternFromString(name);
+  if (text == nullptr) {
+    throw nb::python_error();
   }
-  return nb::borrow<nb::tuple>(tuple);
+  return text;
+}
+
+bool IsTrue(const nb::object& answer) {
+  if (!answer.is_valid()) {
+    throw nb::python_error();
+  }
+  return answer.ptr() == Py_True;
+}
+
+nb::object ToTuple(const IntList& list) {
+  nb::object tuple = nb::steal(PyTuple_New(list.size()));
+  for (int i = 0; i < list.size(); ++i) {
+    PyTuple_SetItem(tuple.ptr(), i, PyLong_FromLongLong(list[i]));
+  }
+  return tuple;
+}
+
+/// Whether values could be negated when they are read. PyTorch makes such tensors of the imaginary
+/// parts of complex ones, whose strides are even, and asking it takes longer than to look at them.
+bool MayBeNegated(const TensorRef& ref) {
+  for (int i = 0; i < ref.rank(); ++i) {
+    if (ref.dims[i] > 1 && ref.strides[i] % 2 != 0) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /// An array that the library makes itself, on the device and in the memory pool that it uses.
@@ -87,7 +115,9 @@ const Library& Library::Of(nb::handle array, const char* op, const char* name) {
   if (const auto found = known->find(key); found != known->end()) {
     return *found->second;
   }
-  const nb::object adaptor = nb::module_::import_("gradsmith._libraries").attr("find")(type);
+  const bool has_buffer = PyObject_CheckBuffer(array.ptr()) != 0;
+  const nb::object find = nb::module_::import_("gradsmith._libraries").attr("find");
+  const nb::object adaptor = find(array, has_buffer);
   if (adaptor.is_none()) {
     RaiseTypeError(
         std::string(op) + ": " + name + " is " + ReprOf(array) + " (" + TypeNameOf(array) +
@@ -101,11 +131,17 @@ Library::Library(nb::object adaptor, nb::handle type)
     : adaptor_(std::move(adaptor)),
       empty_(adaptor_.attr("empty")),
       plain_empty_(adaptor_.attr("plain_empty")),
+      is_negated_(adaptor_.attr("is_negated")),
+      is_recording_(adaptor_.attr("is_recording")),
       has_buffers_(nb::cast<bool>(adaptor_.attr("has_buffers"))),
       is_writable_(nb::cast<bool>(adaptor_.attr("is_writable"))),
-      records_gradients_(nb::cast<bool>(adaptor_.attr("records_gradients"))) {
+      records_gradients_(!is_recording_.is_none()) {
   if (nb::cast<bool>(adaptor_.attr("exchanges"))) {
     exchange_ = FindExchange(type);
+  }
+  const nb::object empty_strided = adaptor_.attr("empty_strided");
+  for (std::size_t i = 0; i < empty_strided_.size(); ++i) {
+    empty_strided_[i] = empty_strided[i];
   }
   const nb::object dtypes = adaptor_.attr("dtypes");
   for (std::size_t i = 0; i < nb::len(dtypes); ++i) {
@@ -119,7 +155,11 @@ std::string Library::name() const {
 
 Array Library::Read(nb::handle array, const char* op, const char* name) const {
   if (exchange_ != nullptr) {
-    return FromExchange(*exchange_, array, op, name);
+    dlpack::Tensor tensor;
+    if (exchange_->borrow(array.ptr(), &tensor) != 0) {
+      RaiseUnreadable(array, nb::python_error(), op, name);
+    }
+    return FromTensor(tensor, true, op, name);
   }
   if (!has_buffers_) {
     return ReadCapsule(array, op, name);
@@ -139,7 +179,12 @@ Array Library::Read(nb::handle array, const char* op, const char* name) const {
 }
 
 std::optional<DataType> Library::FindType(nb::handle array) const {
-  const nb::object dtype = nb::getattr(array, "dtype", nb::none());
+  static PyObject* const name = Interned("dtype");
+  const nb::object dtype = nb::steal(PyObject_GetAttr(array.ptr(), name));
+  if (!dtype.is_valid()) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
   for (int i = 0; i < kDataTypeCount; ++i) {
     if (!dtype.is_none() && dtypes_[i].is(dtype)) {
       return static_cast<DataType>(i);
@@ -157,12 +202,39 @@ Array Library::ReadCapsule(nb::handle array, const char* op, const char* name) c
     const auto address = reinterpret_cast<std::uintptr_t>(CurrentStream(device));
     stream = nb::int_(address == 0 ? kLegacyStream : address);
   }
-  return FromCapsule(adaptor_.attr("capsule")(array, stream), op, name);
+  nb::object capsule;
+  try {
+    capsule = adaptor_.attr("capsule")(array, stream);
+  } catch (const nb::python_error& error) {
+    RaiseUnreadable(array, error, op, name);
+  }
+  return FromCapsule(std::move(capsule), op, name);
 }
 
-void Library::CheckGradients(nb::handle array, const char* op, const char* name) const {
-  if (!records_gradients_ || !nb::cast<bool>(array.attr("requires_grad")) ||
-      !nb::cast<bool>(adaptor_.attr("is_recording")())) {
+void Library::RaiseUnreadable(
+    nb::handle array,
+    const nb::python_error& error,
+    const char* op,
+    const char* name) const {
+  const nb::object why = adaptor_.attr("unreadable")(array, error.value());
+  RaiseTypeError(std::string(op) + ": " + name + " " + nb::cast<std::string>(why));
+}
+
+void Library::CheckMeaning(
+    nb::handle array,
+    const TensorRef& read,
+    const char* op,
+    const char* name) const {
+  if (!is_negated_.is_none() && MayBeNegated(read) &&
+      IsTrue(nb::steal(PyObject_CallFunctionObjArgs(is_negated_.ptr(), array.ptr(), nullptr)))) {
+    RaiseValueError(
+        std::string(op) + ": " + name +
+        " is a view whose values are the negatives of those in its memory (its negative bit is "
+        "set); expected the values themselves (call resolve_neg())");
+  }
+  static PyObject* const requires_grad = Interned("requires_grad");
+  if (!records_gradients_ || !IsTrue(nb::steal(PyObject_GetAttr(array.ptr(), requires_grad))) ||
+      !IsTrue(is_recording_())) {
     return;
   }
   RaiseValueError(
@@ -171,10 +243,16 @@ void Library::CheckGradients(nb::handle array, const char* op, const char* name)
       "detach(), or the function of the same name in gradsmith.torch)");
 }
 
-void Library::TellWritten(nb::handle array) const {
-  if (records_gradients_) {
-    adaptor_.attr("written")(array);
+void Library::TellWritten(const std::vector<nb::handle>& arrays) const {
+  if (!records_gradients_) {
+    return;
   }
+  nb::list list;
+  for (const nb::handle array : arrays) {
+    list.append(array);
+  }
+  static PyObject* const written = Interned("written");
+  nb::steal(PyObject_GetAttr(adaptor_.ptr(), written))(list);
 }
 
 void* Library::CurrentStream(Device device) const {
@@ -192,7 +270,51 @@ void* Library::CurrentStream(Device device) const {
   return reinterpret_cast<void*>(address);
 }
 
-Output Library::Make(DataType type, const Dims& dims, Device device, nb::handle like) const {
+Form::Form(const Dims& its_dims, bool is_channels_last)
+    : dims(its_dims), is_permuted(is_channels_last && dims.size() > 2), dims_tuple(ToTuple(dims)) {
+  strides = is_permuted ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
+  strides_tuple = ToTuple(strides);
+}
+
+Output Library::Make(DataType type, const Form& form, Device device, nb::handle like) const {
+  if (std::optional<Output> made = MakeStrided(type, form, device)) {
+    return std::move(*made);
+  }
+  if (!form.is_permuted || (exchange_ == nullptr && empty_.is_none())) {
+    return MakeDense(type, form.dims, form.dims_tuple, device, like);
+  }
+  Dims in_memory = {form.dims[0]};
+  for (int i = 2; i < form.dims.size(); ++i) {
+    in_memory.push_back(form.dims[i]);
+  }
+  in_memory.push_back(form.dims[1]);
+  Output output = MakeDense(type, in_memory, ToTuple(in_memory), device, like);
+  output.object = adaptor_.attr("channels_second")(output.object);
+  output.array.ref.dims = form.dims;
+  output.array.ref.strides = form.strides;
+  return output;
+}
+
+std::optional<Output> Library::MakeStrided(DataType type, const Form& form, Device device) const {
+  const nb::object& make = empty_strided_.at(device.backend == Backend::kCuda ? 1 : 0);
+  // Libraries differ in what strides they give to what is empty.
+  if (exchange_ == nullptr || make.is_none() || NumElements(form.dims) == 0) {
+    return std::nullopt;
+  }
+  Output output;
+  output.object =
+      make(form.dims_tuple, form.strides_tuple, dtypes_.at(static_cast<std::size_t>(type)));
+  output.array = Read(output.object, kOurs, kOutput);
+  // It was made on the library's current device, which need not be that of the inputs.
+  return output.array.ref.device == device ? std::optional(std::move(output)) : std::nullopt;
+}
+
+Output Library::MakeDense(
+    DataType type,
+    const Dims& dims,
+    const nb::object& tuple,
+    Device device,
+    nb::handle like) const {
   if (exchange_ != nullptr) {
     return Exchanged(*exchange_, type, dims, device);
   }
@@ -202,27 +324,9 @@ Output Library::Make(DataType type, const Dims& dims, Device device, nb::handle 
   Output output;
   const nb::object& dtype = dtypes_.at(static_cast<std::size_t>(type));
   const bool is_plain = !plain_empty_.is_none() && !dtype.is_none();
-  output.object =
-      is_plain ? plain_empty_(ToTuple(dims), dtype) : empty_(ToTuple(dims), dtype, like);
+  output.object = is_plain ? plain_empty_(tuple, dtype) : empty_(tuple, dtype, like);
   output.array = has_buffers_ && !dtype.is_none() ? *FromBuffer(output.object, type, kOurs, kOutput)
                                                   : Read(output.object, kOurs, kOutput);
-  return output;
-}
-
-Output Library::MakeChannelsLast(DataType type, const Dims& dims, Device device, nb::handle like)
-    const {
-  if (exchange_ == nullptr && empty_.is_none()) {
-    return Make(type, dims, device, like);
-  }
-  Dims in_memory = {dims[0]};
-  for (int i = 2; i < dims.size(); ++i) {
-    in_memory.push_back(dims[i]);
-  }
-  in_memory.push_back(dims[1]);
-  Output output = Make(type, in_memory, device, like);
-  output.object = adaptor_.attr("channels_second")(output.object);
-  output.array.ref.dims = dims;
-  output.array.ref.strides = ChannelsLastStrides(dims);
   return output;
 }
 

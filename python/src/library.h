@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "array.h"
 #include "dlpack.h"
@@ -20,6 +21,17 @@ struct Output {
   nanobind::object object;
   Array array;
   DeviceBuffer memory;
+};
+
+/// Form is the shape of an array to be made, also as Python's tuples, which libraries are given.
+struct Form {
+  Form(const Dims& dims, bool is_channels_last);
+
+  Dims dims;
+  Strides strides;
+  bool is_permuted;
+  nanobind::object dims_tuple;
+  nanobind::object strides_tuple;
 };
 
 /// Library knows how one type of arrays is read, made, and which stream its work is on. What is
@@ -43,22 +55,23 @@ class Library {
   /// Read borrows an array for a call on the caller's stream. Raises as array.h says.
   [[nodiscard]] Array Read(nanobind::handle array, const char* op, const char* name) const;
 
-  /// Refuses raises ValueError where the library would record gradients of a call with this array.
-  void CheckGradients(nanobind::handle array, const char* op, const char* name) const;
+  /// CheckMeaning raises ValueError for an array that means more than its memory holds: values that
+  /// are negated when they are read, or a part in gradients that the library records.
+  /// `read` is the array as Read returned it.
+  void CheckMeaning(nanobind::handle array, const TensorRef& read, const char* op, const char* name)
+      const;
 
-  /// TellWritten lets the library know that a caller's array was written to: what it keeps for
+  /// TellWritten lets the library know that a caller's arrays were written to: what it keeps for
   /// gradients from before is stale.
-  void TellWritten(nanobind::handle array) const;
+  void TellWritten(const std::vector<nanobind::handle>& arrays) const;
 
   /// CurrentStream returns the caller's stream on a CUDA device.
   [[nodiscard]] void* CurrentStream(Device device) const;
 
-  /// Make returns an array that is not initialized. `like` is one of the library's on the device.
-  [[nodiscard]] Output Make(DataType type, const Dims& dims, Device device, nanobind::handle like)
+  /// Make returns an array that is not initialized; its strides are dense in the order of its dims
+  /// where the library has none to choose. `like` is one of the library's on the device.
+  [[nodiscard]] Output Make(DataType type, const Form& form, Device device, nanobind::handle like)
       const;
-  /// MakeChannelsLast does so with the channels innermost in memory, where the library has strides.
-  [[nodiscard]] Output
-  MakeChannelsLast(DataType type, const Dims& dims, Device device, nanobind::handle like) const;
 
   /// Finish returns the array that has been computed.
   [[nodiscard]] nanobind::object Finish(Output output, const Context& context) const;
@@ -67,11 +80,30 @@ class Library {
   /// The type of the elements where the array names one of `dtypes_`.
   [[nodiscard]] std::optional<DataType> FindType(nanobind::handle array) const;
   [[nodiscard]] Array ReadCapsule(nanobind::handle array, const char* op, const char* name) const;
+  [[noreturn]] void RaiseUnreadable(
+      nanobind::handle array,
+      const nanobind::python_error& error,
+      const char* op,
+      const char* name) const;
+  [[nodiscard]] Output MakeDense(
+      DataType type,
+      const Dims& dims,
+      const nanobind::object& tuple,
+      Device device,
+      nanobind::handle like) const;
+  /// Empty where the library has no such function, or its array is on another device.
+  [[nodiscard]] std::optional<Output> MakeStrided(DataType type, const Form& form, Device device)
+      const;
   [[nodiscard]] Output Allocate(DataType type, const Dims& dims, Device device) const;
 
   nanobind::object adaptor_;
   nanobind::object empty_;
   nanobind::object plain_empty_;
+  /// The functions that take dims, strides and a type, by backend; None where there is none.
+  std::array<nanobind::object, 2> empty_strided_;
+  /// Tells whether an array's values are the negatives of those in its memory; may be None.
+  nanobind::object is_negated_;
+  nanobind::object is_recording_;
   /// The library's types of elements, by DataType; None where it has no such object.
   std::array<nanobind::object, kDataTypeCount> dtypes_;
   const dlpack::Exchange* exchange_ = nullptr;

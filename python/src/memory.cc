@@ -15,24 +15,33 @@ namespace nb = nanobind;
 
 namespace {
 
-constexpr const char* kCapsule = "dltensor";
+constexpr const char* NameOf(const dlpack::ManagedTensor* /*unused*/) {
+  return "dltensor";
+}
+constexpr const char* NameOf(const dlpack::ManagedTensorVersioned* /*unused*/) {
+  return "dltensor_versioned";
+}
 
-/// What an exported tensor points to.
+/// What an exported tensor points to. `Managed` is one of DLPack's two structures.
+template <typename Managed>
 struct Exported {
-  dlpack::ManagedTensor managed;
+  Managed managed;
   std::array<std::int64_t, kMaxRank> dims = {};
   std::array<std::int64_t, kMaxRank> strides = {};
   std::shared_ptr<DeviceBuffer> buffer;
 };
 
-void Delete(dlpack::ManagedTensor* managed) {
-  delete static_cast<Exported*>(managed->owner);
+template <typename Managed>
+void Delete(Managed* managed) {
+  delete static_cast<Exported<Managed>*>(managed->owner);
 }
 
 /// A capsule that nobody took still owns its tensor; whoever takes one renames it.
+template <typename Managed>
 void DeleteCapsule(PyObject* capsule) {
-  if (PyCapsule_IsValid(capsule, kCapsule) != 0) {
-    Delete(static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(capsule, kCapsule)));
+  constexpr const char* kName = NameOf(static_cast<const Managed*>(nullptr));
+  if (PyCapsule_IsValid(capsule, kName) != 0) {
+    Delete(static_cast<Managed*>(PyCapsule_GetPointer(capsule, kName)));
   }
 }
 
@@ -41,28 +50,44 @@ dlpack::Device PlaceOfDevice(Device device) {
   return {.type = is_cuda ? dlpack::kCuda : dlpack::kCpu, .index = device.index};
 }
 
-}  // namespace
-
-nb::object Memory::Export() const {
-  auto exported = std::make_unique<Exported>();
-  exported->buffer = buffer_;
-  std::copy(ref_.dims.begin(), ref_.dims.end(), exported->dims.begin());
-  std::copy(ref_.strides.begin(), ref_.strides.end(), exported->strides.begin());
-  dlpack::Tensor& tensor = exported->managed.tensor;
-  tensor.data = ref_.data;
-  tensor.device = PlaceOfDevice(ref_.device);
-  tensor.rank = ref_.rank();
-  tensor.type = ToElementType(ref_.type);
-  tensor.dims = exported->dims.data();
-  tensor.strides = exported->strides.data();
-  exported->managed.owner = exported.get();
-  exported->managed.deleter = &Delete;
-  nb::object capsule = nb::steal(PyCapsule_New(&exported->managed, kCapsule, &DeleteCapsule));
+template <typename Managed>
+nb::object Capsule(const TensorRef& ref, const std::shared_ptr<DeviceBuffer>& buffer) {
+  auto exported = std::make_unique<Exported<Managed>>();
+  exported->buffer = buffer;
+  std::copy(ref.dims.begin(), ref.dims.end(), exported->dims.begin());
+  std::copy(ref.strides.begin(), ref.strides.end(), exported->strides.begin());
+  Managed& managed = exported->managed;
+  managed.tensor.data = ref.data;
+  managed.tensor.device = PlaceOfDevice(ref.device);
+  managed.tensor.rank = ref.rank();
+  managed.tensor.type = ToElementType(ref.type);
+  managed.tensor.dims = exported->dims.data();
+  managed.tensor.strides = exported->strides.data();
+  if constexpr (requires { managed.version; }) {
+    managed.version = {.major = dlpack::kMajorVersion, .minor = 0};
+  }
+  managed.owner = exported.get();
+  managed.deleter = &Delete<Managed>;
+  nb::object capsule =
+      nb::steal(PyCapsule_New(&managed, NameOf(&managed), &DeleteCapsule<Managed>));
   if (!capsule.is_valid()) {
     throw nb::python_error();
   }
   exported.release();
   return capsule;
+}
+
+/// Whether whoever calls `__dlpack__` reads DLPack 1.
+bool ReadsVersions(const nb::kwargs& keywords) {
+  const nb::object version = keywords.get("max_version", nb::none());
+  return !version.is_none() && nb::cast<std::uint32_t>(version[0]) >= dlpack::kMajorVersion;
+}
+
+}  // namespace
+
+nb::object Memory::Export(bool is_versioned) const {
+  return is_versioned ? Capsule<dlpack::ManagedTensorVersioned>(ref_, buffer_)
+                      : Capsule<dlpack::ManagedTensor>(ref_, buffer_);
 }
 
 nb::tuple Memory::PlaceOf() const {
@@ -74,9 +99,9 @@ void BindMemory(nb::module_& module) {
   nb::class_<Memory>(module, "Memory")
       .def(
           "__dlpack__",
-          [](const Memory& self, const nb::args& /*unused*/, const nb::kwargs& /*unused*/) {
+          [](const Memory& self, const nb::args& /*unused*/, const nb::kwargs& keywords) {
             // The work is done by now, so that every stream finds it so.
-            return self.Export();
+            return self.Export(ReadsVersions(keywords));
           })
       .def("__dlpack_device__", &Memory::PlaceOf);
 }

@@ -18,8 +18,9 @@ class Memory {
   Memory(DeviceBuffer buffer, const TensorRef& ref)
       : buffer_(std::make_shared<DeviceBuffer>(std::move(buffer))), ref_(ref) {}
 
-  /// Export returns a capsule named "dltensor", which every version of DLPack understands.
-  [[nodiscard]] nanobind::object Export() const;
+  /// Export returns a capsule of DLPack 1 or, where the reader is older, of before: only the former
+  /// says that the memory may be written to.
+  [[nodiscard]] nanobind::object Export(bool is_versioned) const;
 
   /// DLPack's type of the device, and its index.
   [[nodiscard]] nanobind::tuple PlaceOf() const;

@@ -94,6 +94,10 @@ void BindOp(nb::module_& module) {
       .def(
           "call", &Op::Call, nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
           nb::arg())
+      .def(
+          "time", &Op::Time, nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
+          nb::arg(), nb::arg())
+      .def("wanted", &Op::Wanted, nb::arg().none())
       .def("infer_shapes", &Op::InferShapes);
 }
 

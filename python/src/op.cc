@@ -3,6 +3,9 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -106,15 +109,72 @@ std::vector<TensorRef> Refs(const std::vector<Output>& outputs) {
   return refs;
 }
 
+/// Whether shapes were inferred for inputs of these dims.
+bool HasDims(const std::vector<Argument>& inputs, const std::vector<std::optional<Dims>>& dims) {
+  return std::equal(
+      inputs.begin(), inputs.end(), dims.begin(), dims.end(),
+      [](const Argument& input, const std::optional<Dims>& expected) {
+        return input.object.is_valid() == expected.has_value() &&
+               (!expected || input.array.ref.dims == *expected);
+      });
+}
+
+std::vector<std::optional<Dims>> DimsOf(const std::vector<Argument>& inputs) {
+  std::vector<std::optional<Dims>> dims(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].object.is_valid()) {
+      dims[i] = inputs[i].array.ref.dims;
+    }
+  }
+  return dims;
+}
+
+/// Whether two tuples hold the same objects.
+bool HasItems(nb::handle a, nb::handle b) {
+  const Py_ssize_t size = PyTuple_Size(a.ptr());
+  if (PyTuple_Size(b.ptr()) != size) {
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    if (PyTuple_GetItem(a.ptr(), i) != PyTuple_GetItem(b.ptr(), i)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Whether an object is a tuple of what cannot change: plain numbers, texts, None, and tuples of
+/// these.
+bool IsFixed(nb::handle object) {
+  if (PyTuple_CheckExact(object.ptr()) == 0) {
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_Size(object.ptr()); ++i) {
+    PyObject* const item = PyTuple_GetItem(object.ptr(), i);
+    const bool is_plain = item == Py_None || PyLong_CheckExact(item) != 0 ||
+                          PyFloat_CheckExact(item) != 0 || PyUnicode_CheckExact(item) != 0;
+    if (!is_plain && !IsFixed(item)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 Status RunWithoutLock(
     const Kernel& kernel,
     const Context& context,
     const std::vector<Argument>& inputs,
-    const std::vector<Output>& outputs) {
+    const std::vector<Output>& outputs,
+    int times) {
   const std::vector<ConstTensorRef> in = Refs(inputs);
   const std::vector<TensorRef> out = Refs(outputs);
   const nb::gil_scoped_release released;
-  return kernel.Run(context, std::span<const ConstTensorRef>(in), std::span<const TensorRef>(out));
+  Status status;
+  for (int i = 0; i < times && status.ok(); ++i) {
+    status =
+        kernel.Run(context, std::span<const ConstTensorRef>(in), std::span<const TensorRef>(out));
+  }
+  return status;
 }
 
 void CheckRun(
@@ -132,25 +192,35 @@ void CheckRun(
   Raise(status);
 }
 
+void TellWritten(const Library& library, const std::vector<Wish>& wishes) {
+  std::vector<nb::handle> written;
+  for (const Wish& wish : wishes) {
+    if (wish.into.is_valid()) {
+      written.push_back(wish.into);
+    }
+  }
+  if (!written.empty()) {
+    library.TellWritten(written);
+  }
+}
+
 Output OutputInto(
-    const OpSchema& op,
+    const std::string& op,
     const Library& library,
-    const std::string& name,
+    const std::string& subject,
     const nb::object& object) {
-  const std::string subject = "output " + name;
-  const std::string op_name(op.name);
-  const Library& its = Library::Of(object, op_name.c_str(), subject.c_str());
+  const Library& its = Library::Of(object, op.c_str(), subject.c_str());
   if (!its.IsSame(library)) {
     RaiseTypeError(
-        op_name + ": " + subject + " is an array of " + its.name() + ", the inputs are of " +
+        op + ": " + subject + " is an array of " + its.name() + ", the inputs are of " +
         library.name() + "; expected arrays of one library");
   }
-  its.CheckGradients(object, op_name.c_str(), subject.c_str());
   Output output;
   output.object = object;
-  output.array = its.Read(object, op_name.c_str(), subject.c_str());
+  output.array = its.Read(object, op.c_str(), subject.c_str());
+  its.CheckMeaning(object, output.array.ref, op.c_str(), subject.c_str());
   if (!output.array.is_writable || !its.is_writable()) {
-    RaiseValueError(op_name + ": " + subject + " is read-only; expected an array to write to");
+    RaiseValueError(op + ": " + subject + " is read-only; expected an array to write to");
   }
   return output;
 }
@@ -170,6 +240,9 @@ Op::Op(const std::string& name, nb::object result)
     Raise(Unsupported("there is no operator " + name + " in this build"));
   }
   schema_ = rows_.front()->op;
+  for (const TensorSpec& output : schema_->outputs) {
+    output_subjects_.push_back("output " + std::string(output.name));
+  }
 }
 
 nb::object Op::Call(
@@ -178,28 +251,54 @@ nb::object Op::Call(
     nb::handle outputs,
     nb::handle out,
     Policies& policies) {
-  const Library* library = nullptr;
-  const std::vector<Argument> in = ReadInputs(inputs, &library);
-  const Device device = FirstGiven(in).array.ref.device;
-  const Row& row = FindRow(in, device);
-  const Kernel kernel = FindKernel(row, ReadAttributes(*schema_, attributes));
-  const std::vector<Wish> wishes = ReadWishes(*schema_, outputs, out);
-  std::vector<Output> made = MakeOutputs(kernel, *library, in, wishes);
-  const Context context = policies.On(device, library->CurrentStream(device));
-  CheckRun(RunWithoutLock(kernel, context, in, made), row, in, made);
-  for (const Wish& wish : wishes) {
-    if (wish.into.is_valid()) {
-      library->TellWritten(wish.into);
-    }
-  }
+  Bound call = Bind(inputs, attributes, outputs, out, policies);
+  CheckRun(
+      RunWithoutLock(call.kernel->kernel, call.context, call.inputs, call.outputs, 1),
+      *call.kernel->row, call.inputs, call.outputs);
+  TellWritten(*call.library, call.wishes);
 
-  const nb::object results = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(made.size())));
-  for (std::size_t i = 0; i < made.size(); ++i) {
-    const bool is_made = made[i].array.ref.present;
-    nb::object object = is_made ? library->Finish(std::move(made[i]), context) : nb::none();
+  const nb::object results = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(call.outputs.size())));
+  for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+    const bool is_made = call.outputs[i].array.ref.present;
+    nb::object object =
+        is_made ? call.library->Finish(std::move(call.outputs[i]), call.context) : nb::none();
     PyTuple_SetItem(results.ptr(), static_cast<Py_ssize_t>(i), object.release().ptr());
   }
   return new_tuple_(result_, results);
+}
+
+double Op::Time(
+    nb::handle inputs,
+    nb::handle attributes,
+    nb::handle outputs,
+    nb::handle out,
+    Policies& policies,
+    int calls) {
+  const Bound call = Bind(inputs, attributes, outputs, out, policies);
+  const auto start = std::chrono::steady_clock::now();
+  const Status status =
+      RunWithoutLock(call.kernel->kernel, call.context, call.inputs, call.outputs, calls);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  CheckRun(status, *call.kernel->row, call.inputs, call.outputs);
+  return seconds.count() / calls;
+}
+
+Op::Bound Op::Bind(
+    nb::handle inputs,
+    nb::handle attributes,
+    nb::handle outputs,
+    nb::handle out,
+    Policies& policies) {
+  const Library* library = nullptr;
+  std::vector<Argument> in = ReadInputs(inputs, &library);
+  const Device device = FirstGiven(in).array.ref.device;
+  const Row& row = FindRow(in, device);
+  std::shared_ptr<CachedKernel> kernel = FindKernel(row, attributes);
+  std::vector<Wish> wishes = ReadWishes(outputs, out);
+  std::vector<Output> made = MakeOutputs(*kernel, *library, in, wishes);
+  Context context = policies.On(device, library->CurrentStream(device));
+  return {library,           std::move(in),   std::move(wishes),
+          std::move(kernel), std::move(made), std::move(context)};
 }
 
 std::vector<Argument> Op::ReadInputs(nb::handle inputs, const Library** library) const {
@@ -218,8 +317,8 @@ std::vector<Argument> Op::ReadInputs(nb::handle inputs, const Library** library)
           "; expected arrays of one library");
     }
     *library = &its;
-    its.CheckGradients(object, name_.c_str(), spec.name.data());
     arguments[i] = {object, its.Read(object, name_.c_str(), spec.name.data())};
+    its.CheckMeaning(object, arguments[i].array.ref, name_.c_str(), spec.name.data());
   }
   if (*library == nullptr) {
     RaiseTypeError(name_ + ": no input is given; expected at least one");
@@ -227,8 +326,20 @@ std::vector<Argument> Op::ReadInputs(nb::handle inputs, const Library** library)
   return arguments;
 }
 
+std::vector<Wish> Op::ReadWishes(nb::handle outputs, nb::handle out) {
+  if (out.is_none() && last_outputs_.is(outputs)) {
+    return last_wishes_;
+  }
+  std::vector<Wish> wishes = python::ReadWishes(*schema_, outputs, out);
+  if (out.is_none() && IsFixed(outputs)) {
+    last_outputs_ = nb::borrow(outputs);
+    last_wishes_ = wishes;
+  }
+  return wishes;
+}
+
 std::vector<Output> Op::MakeOutputs(
-    const Kernel& kernel,
+    CachedKernel& kernel,
     const Library& library,
     const std::vector<Argument>& inputs,
     const std::vector<Wish>& wishes) const {
@@ -236,28 +347,40 @@ std::vector<Output> Op::MakeOutputs(
   const bool are_shapes_needed = std::any_of(wishes.begin(), wishes.end(), [](const Wish& wish) {
     return wish.is_wanted && !wish.into.is_valid();
   });
-  std::vector<Dims> dims;
-  if (are_shapes_needed) {
-    const std::vector<ConstTensorRef> refs = Refs(inputs);
-    Result<std::vector<Dims>> inferred = kernel.InferShapes(std::span<const ConstTensorRef>(refs));
-    Check(inferred.status());
-    dims = std::move(*inferred);
-  }
-  const bool is_channels_last = are_shapes_needed && IsChannelsLast(inputs);
+  const auto forms = are_shapes_needed ? FormsOf(kernel, inputs) : nullptr;
   for (std::size_t i = 0; i < wishes.size(); ++i) {
     const TensorSpec& spec = schema_->outputs[i];
     if (wishes[i].into.is_valid()) {
-      outputs[i] = OutputInto(*schema_, library, std::string(spec.name), wishes[i].into);
+      outputs[i] = OutputInto(name_, library, output_subjects_[i], wishes[i].into);
     } else if (wishes[i].is_wanted) {
-      const DataType type = ExpectedType(kernel.row(), spec);
+      const DataType type = ExpectedType(*kernel.row, spec);
       const Argument& like = MostLike(inputs, type);
       const Device device = like.array.ref.device;
-      outputs[i] = is_channels_last && dims[i].size() > 2
-                       ? library.MakeChannelsLast(type, dims[i], device, like.object)
-                       : library.Make(type, dims[i], device, like.object);
+      outputs[i] = library.Make(type, (*forms)[i], device, like.object);
     }
   }
   return outputs;
+}
+
+std::shared_ptr<const std::vector<Form>> Op::FormsOf(
+    CachedKernel& kernel,
+    const std::vector<Argument>& inputs) {
+  const bool is_channels_last = IsChannelsLast(inputs);
+  if (kernel.forms == nullptr || kernel.is_channels_last != is_channels_last ||
+      !HasDims(inputs, kernel.input_dims)) {
+    const std::vector<ConstTensorRef> refs = Refs(inputs);
+    const Result<std::vector<Dims>> inferred =
+        kernel.kernel.InferShapes(std::span<const ConstTensorRef>(refs));
+    Check(inferred.status());
+    std::vector<Form> forms;
+    for (const Dims& dims : *inferred) {
+      forms.emplace_back(dims, is_channels_last);
+    }
+    kernel.input_dims = DimsOf(inputs);
+    kernel.is_channels_last = is_channels_last;
+    kernel.forms = std::make_shared<const std::vector<Form>>(std::move(forms));
+  }
+  return kernel.forms;
 }
 
 const Row& Op::FindRow(const std::vector<Argument>& inputs, Device device) const {
@@ -276,15 +399,31 @@ const Row& Op::FindRow(const std::vector<Argument>& inputs, Device device) const
   return *row;
 }
 
-Kernel Op::FindKernel(const Row& row, std::vector<GivenAttribute> attributes) {
+std::shared_ptr<Op::CachedKernel> Op::FindKernel(const Row& row, nb::handle values) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const std::shared_ptr<CachedKernel>& kernel : kernels_) {
+      if (kernel->row == &row && kernel->values.is_valid() && HasItems(kernel->values, values)) {
+        return kernel;
+      }
+    }
+  }
+  // What a value does to be read may be Python's code, which must not wait for the lock.
+  std::shared_ptr<CachedKernel> kernel = FindKernel(row, ReadAttributes(*schema_, values));
+  kernel->values = IsFixed(values) ? nb::borrow(values) : nb::object();
+  return kernel;
+}
+
+std::shared_ptr<Op::CachedKernel> Op::FindKernel(
+    const Row& row,
+    std::vector<GivenAttribute> attributes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found =
-      std::find_if(kernels_.begin(), kernels_.end(), [&](const CachedKernel& kernel) {
-        return kernel.row == &row && kernel.attributes == attributes;
-      });
+  const auto found = std::find_if(kernels_.begin(), kernels_.end(), [&](const auto& kernel) {
+    return kernel->row == &row && kernel->attributes == attributes;
+  });
   if (found != kernels_.end()) {
     std::rotate(kernels_.begin(), found, found + 1);
-    return kernels_.front().kernel;
+    return kernels_.front();
   }
   const std::vector<Attribute> named = ToAttributes(*schema_, attributes);
   Result<Kernel> kernel = Kernel::Create(row, named);
@@ -292,12 +431,25 @@ Kernel Op::FindKernel(const Row& row, std::vector<GivenAttribute> attributes) {
   if (kernels_.size() == kMaxKernels) {
     kernels_.pop_back();
   }
-  kernels_.insert(kernels_.begin(), {&row, std::move(attributes), *kernel});
-  return *kernel;
+  auto made = std::make_shared<CachedKernel>(
+      CachedKernel{&row, std::move(attributes), std::move(*kernel), {}, {}, false, nullptr});
+  kernels_.insert(kernels_.begin(), made);
+  return made;
+}
+
+nb::list Op::Wanted(nb::handle outputs) const {
+  const std::vector<Wish> wishes = python::ReadWishes(*schema_, outputs, nb::none());
+  nb::list names;
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    if (wishes[i].is_wanted) {
+      names.append(nb::str(schema_->outputs[i].name.data()));
+    }
+  }
+  return names;
 }
 
 nb::object Op::InferShapes(nb::handle inputs, nb::handle attributes) {
-  const Kernel kernel = FindKernel(*rows_.front(), ReadAttributes(*schema_, attributes));
+  const Kernel kernel = FindKernel(*rows_.front(), attributes)->kernel;
   std::vector<ConstTensorRef> refs(schema_->inputs.size());
   for (std::size_t i = 0; i < refs.size(); ++i) {
     const nb::handle dims = PyTuple_GetItem(inputs.ptr(), static_cast<Py_ssize_t>(i));

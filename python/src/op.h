@@ -3,7 +3,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,27 +39,71 @@ class Op {
       nanobind::handle out,
       Policies& policies);
 
+  /// Time makes `calls` of the library's calls that Call would make one of, without Python between
+  /// them, and returns the seconds of one: what a call costs beyond them is what Python adds.
+  double Time(
+      nanobind::handle inputs,
+      nanobind::handle attributes,
+      nanobind::handle outputs,
+      nanobind::handle out,
+      Policies& policies,
+      int calls);
+
+  /// Wanted returns the names that a caller's `outputs` asks for, in the schema's order.
+  [[nodiscard]] nanobind::list Wanted(nanobind::handle outputs) const;
+
   /// InferShapes returns the dims of every output, from a tuple with the dims of each input or
   /// None.
   nanobind::object InferShapes(nanobind::handle inputs, nanobind::handle attributes);
 
  private:
+  /// CachedKernel is a kernel, and what calls of it tend to have in common.
   struct CachedKernel {
-    const Row* row = nullptr;
+    const Row* row;
     std::vector<GivenAttribute> attributes;
     Kernel kernel;
+    /// The tuple that the attributes were last read from where nothing in it can change, so that
+    /// the same objects mean the same values; otherwise not valid.
+    nanobind::object values;
+    /// The dims that the forms of outputs were last inferred for, and what came of it. Shared, as
+    /// other threads may make calls while a library makes an array.
+    std::vector<std::optional<Dims>> input_dims;
+    bool is_channels_last;
+    std::shared_ptr<const std::vector<Form>> forms;
   };
 
+  /// Bound is a call whose arguments have been read, ready to run.
+  struct Bound {
+    const Library* library;
+    std::vector<Argument> inputs;
+    std::vector<Wish> wishes;
+    std::shared_ptr<CachedKernel> kernel;
+    std::vector<Output> outputs;
+    Context context;
+  };
+  Bound Bind(
+      nanobind::handle inputs,
+      nanobind::handle attributes,
+      nanobind::handle outputs,
+      nanobind::handle out,
+      Policies& policies);
   /// ReadInputs borrows the inputs; all must be of one library, which is `*library`.
   std::vector<Argument> ReadInputs(nanobind::handle inputs, const Library** library) const;
+  /// ReadWishes is arguments.h's, and quick where `outputs` is the object that it was before.
+  std::vector<Wish> ReadWishes(nanobind::handle outputs, nanobind::handle out);
   std::vector<Output> MakeOutputs(
-      const Kernel& kernel,
+      CachedKernel& kernel,
       const Library& library,
       const std::vector<Argument>& inputs,
       const std::vector<Wish>& wishes) const;
+  /// FormsOf infers the forms of all outputs, anew only where the dims of inputs have changed.
+  static std::shared_ptr<const std::vector<Form>> FormsOf(
+      CachedKernel& kernel,
+      const std::vector<Argument>& inputs);
   const Row& FindRow(const std::vector<Argument>& inputs, Device device) const;
-  /// A kernel is made once for each row and attributes.
-  Kernel FindKernel(const Row& row, std::vector<GivenAttribute> attributes);
+  /// A kernel is made once for each row and attributes. `values` is a tuple of the latter.
+  std::shared_ptr<CachedKernel> FindKernel(const Row& row, nanobind::handle values);
+  std::shared_ptr<CachedKernel> FindKernel(const Row& row, std::vector<GivenAttribute> attributes);
 
   std::string name_;
   nanobind::object result_;
@@ -65,8 +111,14 @@ class Op {
   nanobind::object new_tuple_;
   std::vector<const Row*> rows_;
   const OpSchema* schema_ = nullptr;
+  /// What sentences call the arrays that are given as outputs.
+  std::vector<std::string> output_subjects_;
   std::mutex mutex_;
-  std::vector<CachedKernel> kernels_;
+  /// The last used first.
+  std::vector<std::shared_ptr<CachedKernel>> kernels_;
+  /// A tuple of names that was given as `outputs`, and what it asks for.
+  nanobind::object last_outputs_;
+  std::vector<Wish> last_wishes_;
 };
 
 }  // namespace gradsmith::python

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import inspect
+import sys
+from array import array as typed
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import gradsmith
 import numpy as np
 import problems
 import pytest
+from gradsmith import _core, _libraries
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 TYPES = ["float32", "float64", "float16", ml_dtypes.bfloat16]
@@ -120,6 +127,118 @@ def test_a_memoryview_is_an_array() -> None:
     problems.check(result)
 
 
+def test_whatever_has_buffers_is_an_array() -> None:
+    mean, variance, wide = typed("f", [0, 0]), (ctypes.c_float * 2)(1, 1), (ctypes.c_double * 2)(1, 1)
+    x = np.array([[1, 2], [3, 6]], "float32")
+    ones = np.ones(2, "float32")
+    with pytest.raises(TypeError, match=r"running_var has type double; expected float"):
+        gradsmith.batch_normalization(x, ones, ones, mean, wide)
+    result = gradsmith.batch_normalization(x, ones, ones, mean, variance, momentum=0, out={"running_mean": mean})
+    assert result.running_mean is mean
+    assert list(mean) == [2, 4]
+
+
+class Bare:
+    """An array of a library that nobody knows."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+class OlderBare(Bare):
+    """From before DLPack 1."""
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        if "max_version" in keywords:
+            raise TypeError
+        return self.array.__dlpack__(**keywords)
+
+
+@pytest.mark.parametrize("kind", [Bare, OlderBare])
+def test_what_only_speaks_dlpack_is_an_array(kind: type[Bare]) -> None:
+    result = gradsmith.conv_grad(*(kind(array) for array in problems.arrays()))
+    assert [type(output) for output in result] == [np.ndarray] * 3
+    assert result.dX.flags.writeable
+    problems.check(result)
+    mine = np.zeros(problems.X_DIMS, "float32")
+    inputs = [Bare(array) for array in problems.arrays()]
+    assert gradsmith.conv_grad(*inputs, out={"dX": inputs[1].__class__(mine)}).dX.array is mine
+    np.testing.assert_array_equal(mine, problems.DX)
+
+
+def test_what_numpy_cannot_hold_speaks_dlpack() -> None:
+    torch = pytest.importorskip("torch")
+    result = gradsmith.conv_grad(*(Bare(torch.tensor(array).bfloat16()) for array in problems.arrays()))
+    assert not isinstance(result.dX, np.ndarray)
+    tensors = [torch.from_dlpack(output) for output in result]
+    assert {tensor.dtype for tensor in tensors} == {torch.bfloat16}
+    problems.check(gradsmith.ConvGradResult(*tensors))
+
+
+def test_arrays_of_the_standard_say_what_their_library_is() -> None:
+    strict = pytest.importorskip("array_api_strict")
+    inputs = [strict.asarray(array) for array in problems.arrays()]
+    result = gradsmith.conv_grad(*inputs)
+    assert {type(output) for output in result} == {type(inputs[0])}
+    problems.check(gradsmith.ConvGradResult(*(np.asarray(np.from_dlpack(output)) for output in result)))
+
+    class Named:
+        """Its namespace is not the package that its class is from."""
+
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        def __array_namespace__(self) -> Any:
+            return strict
+
+        def __dlpack__(self, **keywords: Any) -> Any:
+            return self.array.__dlpack__(**keywords)
+
+        def __dlpack_device__(self) -> Any:
+            return self.array.__dlpack_device__()
+
+    result = gradsmith.conv_grad(*(Named(array) for array in inputs))
+    assert {type(output) for output in result} == {type(inputs[0])}
+
+
+def test_calls_that_differ_in_one_thing_do_not_share_what_is_kept() -> None:
+    """Kernels, forms and wishes are kept from call to call."""
+    dY, x, w = problems.arrays()
+    assert gradsmith.conv(x, w).Y.shape == (1, 1, 2, 2)
+    assert gradsmith.conv(x[:, :, :2], w).Y.shape == (1, 1, 1, 2)
+    strides = [1, 1]
+    assert gradsmith.conv(x, w, strides=strides).Y.shape == (1, 1, 2, 2)
+    strides[0] = 2
+    assert gradsmith.conv(x, w, strides=strides).Y.shape == (1, 1, 1, 2)
+    nested = (np.int64(1), 2)
+    assert [gradsmith.conv(x, w, strides=nested).Y.shape for _ in range(2)] == [(1, 1, 2, 1)] * 2
+    outputs = ["dB"]
+    assert gradsmith.conv_grad(dY, x, w, outputs=outputs).dW is None
+    outputs[0] = "dW"
+    assert gradsmith.conv_grad(dY, x, w, outputs=outputs).dW is not None
+    biased = gradsmith.conv(x, w, np.ones(1, "float32")).Y
+    np.testing.assert_array_equal(biased, gradsmith.conv(x, w).Y + 1)
+    tall = np.ones((2, 3, 4, 5), "float32")
+    filters = np.ones((3, 3, 1, 1), "float32")
+    last = np.moveaxis(np.ascontiguousarray(np.moveaxis(tall, 1, -1)), -1, 1)
+    strides_of = [gradsmith.conv(one, filters).Y.strides for one in (tall, last, tall)]
+    assert strides_of == [tall.strides, last.strides, tall.strides]
+
+
+def test_the_cost_of_the_calls_below_can_be_told() -> None:
+    op = _core.Op("ConvGrad", gradsmith.ConvGradResult)
+    result = gradsmith.conv_grad(*problems.arrays())
+    seconds = op.time(problems.arrays(), (None,) * 6, None, result, gradsmith.Context().policies, 10)
+    assert 0 < seconds < 1
+    problems.check(result)
+
+
 def test_types_may_differ_where_the_schema_lets_them() -> None:
     x = np.ones((2, 3, 2), "float16")
     stats = np.ones(3, "float32")
@@ -148,6 +267,44 @@ def test_signatures_are_the_schemas() -> None:
     assert defaults["strides"] is None
     assert defaults["auto_pad"] == "NOTSET"
     assert inspect.signature(gradsmith.batch_normalization_grad).parameters["epsilon"].default == 1e-5
+
+
+def test_outputs_of_jax_are_the_memory_that_was_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    jax = pytest.importorskip("jax")
+    inputs = [jax.numpy.asarray(array) for array in problems.arrays()]
+    gradsmith.conv_grad(*inputs)
+    adaptor, written = _libraries._only(_libraries.Jax), []
+    adopt = adaptor.adopt
+
+    def adopt_and_tell(memory: Any) -> Any:
+        written.append(np.from_dlpack(memory).ctypes.data)
+        return adopt(memory)
+
+    monkeypatch.setattr(adaptor, "adopt", adopt_and_tell)
+    result = gradsmith.conv_grad(*inputs)
+    assert [output.unsafe_buffer_pointer() for output in result] == written
+
+
+def test_cupys_stream_is_the_current_one_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for CuPy, which needs a GPU."""
+    current: list[int] = [0]
+
+    @contextmanager
+    def device(number: int) -> Iterator[None]:
+        current.append(number)
+        yield
+        current.pop()
+
+    cuda = SimpleNamespace(
+        Device=device, get_current_stream=lambda: SimpleNamespace(ptr={0: 100, 1: 101}[current[-1]])
+    )
+    made: list[tuple[Any, ...]] = []
+    cupy = SimpleNamespace(cuda=cuda, dtype=np.dtype, empty=lambda *told: made.append((current[-1], *told)))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    adaptor = _libraries.CuPy()
+    assert [adaptor.stream(number) for number in (0, 1)] == [100, 101]
+    adaptor.empty((2,), None, SimpleNamespace(device=device(1), dtype="float16"))
+    assert made == [(1, (2,), "float16")]
 
 
 def test_outputs_of_jax_are_not_copied_from_elsewhere() -> None:

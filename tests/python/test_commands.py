@@ -41,8 +41,28 @@ def test_an_unknown_operator_fails() -> None:
 
 def test_explain() -> None:
     assert "is there: ConvGrad[half] on cpu" in run("explain", "conv_grad", "half")
-    assert "No row is" in run("explain", "BatchNormalization", "float", "float", "half")
+    assert "No row is" in run("explain", "BatchNormalization", "float", "float", "half", status=1)
+    assert "There is no op 'ConvGard'" in run("explain", "ConvGard", "half", status=1)
     assert "there is no type 'int8'" in run("explain", "ConvGrad", "int8", status=1)
+    assert "device is 'gpu'; expected" in run("explain", "ConvGrad", "half", "--device", "gpu", status=1)
+
+
+def test_explain_as_json() -> None:
+    (told,) = json.loads(run("explain", "conv_grad", "half", "--json"))
+    explanation = told.pop("explanation")
+    assert explanation.startswith("ConvGrad(MLFloat16) on cpu is there")
+    row = next(row for op in gradsmith.ops() if op.name == "ConvGrad" for row in op.rows if row.name == "half")
+    assert told == {
+        "op": "ConvGrad",
+        "types": ["half"],
+        "device": "cpu",
+        "supported": True,
+        "row": "half",
+        "line": row.line,
+        "missing": "",
+    }
+    (told,) = json.loads(run("explain", "BatchNormalization", "float", "float", "half", "--json", status=1))
+    assert (told["supported"], told["row"], told["line"]) == (False, None, None)
 
 
 def test_the_generators_verbs(repository: Path) -> None:
@@ -70,7 +90,13 @@ def test_cache(tmp_path: Path) -> None:
 def test_tune(tmp_path: Path) -> None:
     file = tmp_path / "problems.txt"
     file.write_text("# a comment\nConvGrad half X=2x3x6x5 W=4x3x3x2\n")
-    assert run("tune", str(file), "--device", "cpu") == ""
+    lines = run("tune", str(file), "--device", "cpu").splitlines()
+    assert [line.split()[0] for line in lines] == ["PROBLEM", "ConvGrad"]
+    (row,) = json.loads(run("tune", str(file), "--device", "cpu", "--json"))
+    assert (row["problem"], row["device"], row["chosen"]) == ("ConvGrad half X=2x3x6x5 W=4x3x3x2", "cpu", [])
+    told = run("tune", str(file), "--device", "cpu", "--workspace", "-1", status=1)
+    assert told == "gradsmith: workspace_limit is -1; expected a number of bytes, 0 or more\n"
+    assert "device is 'gpu'; expected" in run("tune", str(file), "--device", "gpu", status=1)
     assert "none.txt: No such file" in run("tune", str(tmp_path / "none.txt"), status=1)
 
 
@@ -90,6 +116,19 @@ def test_bench(tmp_path: Path) -> None:
     assert 0 < row["best_ms"] <= row["median_ms"]
     drawn = ElementTree.parse(picture).getroot()
     assert problem in "".join(drawn.itertext())
+
+
+@pytest.mark.parametrize("verb", ["bench", "tune"])
+def test_what_is_wrong_with_one_problem_leaves_the_others(verb: str, tmp_path: Path) -> None:
+    problems = [f"ConvGrad float X=1x1x3x3 W={w}" for w in ("1x1x2x2", "1x2x2x2", "1x1x1x1")]
+    file = tmp_path / "problems.txt"
+    file.write_text("\n".join(problems))
+    what = [str(file)] if verb == "tune" else [*problems, "--seconds", "0.01"]
+    told = run(verb, *what, "--device", "cpu", "--json", status=1)
+    rows, end = json.JSONDecoder().raw_decode(told)
+    assert [row["problem"] for row in rows] == [problems[0], problems[2]]
+    assert told[end:].strip().startswith(f"gradsmith: {problems[1]}: ")
+    assert "expected 1" in told[end:]
 
 
 def test_wrong_usage() -> None:

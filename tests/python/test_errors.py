@@ -61,7 +61,8 @@ def odd_stride() -> Any:
         ),
         pytest.param({"out": {"dX": X}}, ValueError, "output dX overlaps input X", id="overlap"),
         pytest.param({"out": {"dB": np.zeros(1)}}, TypeError, "dB has type double; expected float", id="out type"),
-        pytest.param({"out": {"dB": b""}}, TypeError, "output dB is b'' (bytes); expected an array", id="out"),
+        pytest.param({"out": {"dB": ""}}, TypeError, "output dB is '' (str); expected an array", id="out"),
+        pytest.param({"X": b"123"}, TypeError, "X holds B; expected float, double", id="bytes"),
     ],
 )
 def test_wrong_calls_say_what_is_wrong(changes: dict[str, Any], kind: type[Exception], sentence: str) -> None:
@@ -129,6 +130,43 @@ def test_a_failed_call_leaves_the_outputs_alone() -> None:
     with pytest.raises(ValueError, match="expected"):
         call(strides=(2, 2), out={"dX": mine})
     assert (mine == 7).all()
+
+
+@pytest.mark.parametrize(
+    ("of", "kind", "sentence"),
+    [
+        (lambda x: torch_complex(x).conj().imag, ValueError, "its negative bit is set"),
+        (lambda x: torch_complex(x)[:, :1, :1, :1].conj().imag, ValueError, "call resolve_neg()"),
+        (lambda x: torch_complex(x).conj(), TypeError, "X holds complex64; expected float"),
+        (lambda x: x.to_sparse(), TypeError, "X is a tensor of the layout torch.sparse_coo; expected torch.strided"),
+        (lambda x: x.to("meta"), TypeError, "X is on the device meta, which has no memory"),
+    ],
+)
+def test_tensors_that_mean_more_than_their_memory_are_refused(
+    of: Callable[[Any], Any], kind: type[Exception], sentence: str
+) -> None:
+    torch = pytest.importorskip("torch")
+    dy, x, w = (torch.from_numpy(array) for array in problems.arrays())
+    with pytest.raises(kind) as caught:
+        gradsmith.conv_grad(dy, of(x), w)
+    assert str(caught.value).startswith("ConvGrad: X")
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def torch_complex(x: Any) -> Any:
+    return pytest.importorskip("torch").complex(x, x)
+
+
+def test_the_negative_bit_matters_for_outputs_and_can_be_resolved() -> None:
+    torch = pytest.importorskip("torch")
+    dy, x, w = (torch.from_numpy(array) for array in problems.arrays())
+    negated = torch_complex(-x).conj().imag
+    problems.check(gradsmith.conv_grad(dy, negated.resolve_neg(), w))
+    with pytest.raises(ValueError, match="output dX is a view whose values are the negatives"):
+        gradsmith.conv_grad(dy, x, w, out={"dX": torch.complex(x, x).conj().imag})
+    ours = pytest.importorskip("gradsmith.torch")
+    problems.check(ours.conv_grad(dy, negated, w))  # PyTorch resolves it for its own operators
 
 
 def test_masks_are_not_ignored() -> None:

@@ -156,6 +156,23 @@ def test_tune_reports_progress() -> None:
     assert all(one.tried <= one.candidates for one in told)
 
 
+def test_what_only_speaks_dlpack() -> None:
+    class Bare:
+        def __init__(self, tensor: Any) -> None:
+            self.tensor = tensor
+
+        def __dlpack__(self, **keywords: Any) -> Any:
+            return self.tensor.__dlpack__(**keywords)
+
+        def __dlpack_device__(self) -> Any:
+            return self.tensor.__dlpack_device__()
+
+    inputs = problem(torch.float32)
+    result = [torch.from_dlpack(one) for one in gradsmith.conv_grad(*(Bare(one) for one in inputs))]
+    assert all(one.device == inputs[0].device for one in result)
+    check(result, expected(*inputs))
+
+
 def test_cupy() -> None:
     cupy = pytest.importorskip("cupy")
     inputs = problem(torch.float32)

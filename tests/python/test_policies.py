@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import gradsmith
 import numpy as np
 import problems
 import pytest
-from gradsmith._policy import current
+from gradsmith._policy import current, of_text
 
 
 def test_policies_nest_and_end() -> None:
@@ -65,6 +69,90 @@ def test_unknown_policies_and_modes_are_refused() -> None:
         gradsmith.policy(determinstic=True)
     with pytest.raises(ValueError, match="search_mode is 'fast'; expected 'default', 'heuristic' or 'benchmark'"):
         gradsmith.policy(search_mode="fast")
+
+
+@pytest.mark.parametrize(
+    ("policies", "kind", "sentence"),
+    [
+        ({"deterministic": 1}, TypeError, "deterministic is 1 (int); expected True, False or None"),
+        ({"allow_tf32": None}, TypeError, "allow_tf32 is None (NoneType); expected True or False"),
+        ({"workspace_limit": -1}, ValueError, "workspace_limit is -1; expected a number of bytes, 0 or more"),
+        ({"workspace_limit": 1 << 64}, ValueError, "expected a number of bytes"),
+        ({"workspace_limit": 0.5}, TypeError, "workspace_limit is 0.5 (float); expected a number of bytes or None"),
+        ({"workspace_limit": True}, TypeError, "workspace_limit is True (bool)"),
+        ({"search_mode": 1}, TypeError, "search_mode is 1 (int); expected 'default', 'heuristic', 'benchmark' or"),
+        ({"search_budget_seconds": "1"}, TypeError, "search_budget_seconds is '1' (str); expected a number"),
+        ({"search_budget_seconds": -1.0}, ValueError, "search_budget_seconds is -1.0; expected 0 or more"),
+        ({"search_budget_seconds": float("nan")}, ValueError, "search_budget_seconds is nan; expected 0 or more"),
+        ({"threads": -1}, ValueError, "threads is -1; expected 0, for one on each processor, or more"),
+        ({"threads": 1 << 40}, ValueError, "threads is 1099511627776"),
+        ({"threads": "2"}, TypeError, "threads is '2' (str); expected a number of threads"),
+        ({"on_search_progress": 3}, TypeError, "on_search_progress is 3 (int); expected a function or None"),
+    ],
+)
+def test_policies_of_another_kind_or_out_of_range_are_refused(
+    policies: dict[str, Any], kind: type[Exception], sentence: str
+) -> None:
+    for make in (gradsmith.Context, gradsmith.policy):
+        with pytest.raises(kind) as caught:
+            make(**policies)
+        assert str(caught.value).startswith(next(iter(policies)))
+        assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("context", [True, "deterministic", 0, object])
+def test_what_is_no_context_is_refused(context: Any) -> None:
+    with pytest.raises(TypeError, match=r"context is .*; expected a gradsmith\.Context"):
+        gradsmith.conv_grad(*problems.arrays(), context=context)
+
+
+def test_only_what_was_entered_is_left() -> None:
+    context = gradsmith.Context(threads=1)
+    with pytest.raises(RuntimeError, match="a context is left that was not entered in this thread or task"):
+        context.__exit__(None, None, None)
+    with gradsmith.policy(allow_tf32=True) as surrounding:
+        with pytest.raises(RuntimeError, match="expected it in a `with`"):
+            context.__exit__(None, None, None)
+        assert current() is surrounding
+    with pytest.raises(RuntimeError):
+        current().__exit__(None, None, None)
+    assert current() == gradsmith.Context()
+
+
+def test_a_generator_that_ends_late_ends_its_own_policy() -> None:
+    def generator() -> Generator[None, None, None]:
+        with gradsmith.policy(deterministic=True):
+            yield
+
+    late = generator()
+    next(late)
+    with gradsmith.policy(allow_tf32=True) as inner:
+        late.close()
+        assert current() is inner
+    assert current() == gradsmith.Context()
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_contexts_can_be_copied_and_pickled(copied: Callable[[Any], Any], tmp_path: Path) -> None:
+    context = gradsmith.Context(deterministic=True, workspace_limit=1 << 40, cache=tmp_path / "c", threads=2)
+    for one in (context, context.preparing()):
+        again = copied(one)
+        assert again == one
+        assert again is not one
+        mine = np.zeros(1, "float32")
+        gradsmith.conv_grad(*problems.arrays(), out={"dB": mine}, context=again)
+        assert mine == (0 if again.is_preparing else 4)
+
+
+def test_policies_in_text_are_those_of_the_context(tmp_path: Path) -> None:
+    context = gradsmith.Context(deterministic=True, cache=tmp_path / "c", on_search_progress=print)
+    text = context.text
+    assert of_text(text) is context
+    del context
+    again = of_text(text)
+    assert (again.deterministic, again.cache_name()) == (True, str(tmp_path / "c"))
+    assert of_text(text) is again
+    assert of_text(current().text) is current()
 
 
 def test_the_cache_is_the_contexts(tmp_path: Path) -> None:

@@ -97,6 +97,17 @@ def test_opcheck_of_the_other_gradients(is_recording: bool) -> None:
     torch.library.opcheck(OPS.batch_normalization_grad.default, arguments, {"outputs": ["dX", "dBias"]})
 
 
+@pytest.mark.parametrize("is_recording", [False, True])
+def test_opcheck_of_mixed_types(is_recording: bool) -> None:
+    """Each output has the type that the schema gives it, which need not be that of the first input."""
+    x = torch.randn(4, 3, 5, dtype=torch.half).requires_grad_(is_recording)
+    scale, b = (torch.randn(3).requires_grad_(is_recording) for _ in range(2))
+    statistics = torch.zeros(3), torch.ones(3)
+    torch.library.opcheck(OPS.batch_normalization.default, (x, scale, b, *statistics))
+    arguments = (x.detach().flip(0).requires_grad_(is_recording), x, scale, *statistics)
+    torch.library.opcheck(OPS.batch_normalization_grad.default, arguments, {"outputs": ["dX", "dScale", "dBias"]})
+
+
 @pytest.mark.parametrize("dims", [(2, 4, 5, 6), (1, 4, 5, 1), (2, 1, 5, 6), (2, 4, 1, 1)])
 def test_opcheck_of_channels_last(dims: tuple[int, ...]) -> None:
     """Strides, too, are what the fake implementation says, also where dims of one element make them ambiguous."""
@@ -164,20 +175,74 @@ def test_only_what_is_needed_is_computed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert w.grad is None
 
 
-def test_the_backward_pass_has_the_policies_of_the_forward(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradsmith._policy import current
+def recorded(monkeypatch: pytest.MonkeyPatch, *ops: str) -> list[tuple[str, Any]]:
+    """The calls of operators that are made from now on, each with its context."""
+    calls: list[tuple[str, Any]] = []
+    for op in ops:
+        registration = ours._REGISTRATIONS[op]
 
-    seen = []
+        def record(*inputs: Any, op: str = op, function: Any = registration.function, **keywords: Any) -> Any:
+            calls.append((op, keywords["context"]))
+            return function(*inputs, **keywords)
 
-    def conv_grad(*inputs: Any, **keywords: Any) -> Any:
-        seen.append(current())
-        return gradsmith.conv_grad(*inputs, **keywords)
+        monkeypatch.setattr(registration, "function", record)
+    return calls
 
-    monkeypatch.setattr(ours._REGISTRATIONS["ConvGrad"], "function", conv_grad)
-    with gradsmith.policy(deterministic=True, search_mode="default"):
-        y = ours.conv(*conv_inputs({}, "cpu")).Y
-    y.sum().backward()
-    assert [(one.deterministic, one.search_mode) for one in seen] == [(True, "default")]
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_backward_passes_have_the_policies_of_the_forward(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    """The second one, too; and they are the very context, with its progress and its memory."""
+    calls = recorded(monkeypatch, "Conv", "ConvGrad")
+    x, w, b = conv_inputs({}, device)
+    with gradsmith.policy(deterministic=True, search_mode="default", on_search_progress=max) as context:
+        y = ours.conv(x, w, b).Y
+    (dx,) = torch.autograd.grad(y.sin().sum(), x, create_graph=True)
+    dx.sin().sum().backward()
+    assert [op for op, _ in calls[:3]] == ["Conv", "ConvGrad", "Conv"]
+    assert len(calls) > 3
+    assert all(one is context for _, one in calls)
+    calls.clear()
+    with gradsmith.policy(deterministic=True):
+        OPS.conv(x, w, b).sum().backward()
+    assert [(op, one and one.deterministic) for op, one in calls] == [("Conv", None), ("ConvGrad", True)]
+
+
+@pytest.mark.skipif(not ours._IS_GUARDED, reason="torch.compile looks at context variables since PyTorch 2.15")
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_is_compiled_has_the_policies_of_its_forward(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    """Those of each call, whatever surrounds the backward pass, and whatever was compiled before."""
+    calls = recorded(monkeypatch, "Conv", "ConvGrad")
+    torch.compiler.reset()
+    compiled = torch.compile(loss_of_conv, backend="aot_eager", fullgraph=True)
+    for policies in ({"deterministic": True}, {}, {"allow_tf32": True, "cache": "off"}, {"deterministic": True}):
+        calls.clear()
+        with gradsmith.policy(**policies) as context:
+            loss = compiled(*conv_inputs({}, device))
+        with gradsmith.policy(threads=1):
+            loss.backward()
+        assert [op for op, _ in calls] == ["Conv", "ConvGrad"]
+        assert [one for _, one in calls] == [context] * 2
+
+
+@pytest.mark.parametrize("outputs", [None, (), [], "dX", ["dB", "dX"], ("dW", "dW"), {"dW": 0}.keys()], ids=str)
+def test_outputs_are_asked_for_as_in_the_functions_without_autograd(outputs: Any) -> None:
+    x, w, _ = (one.detach() for one in conv_inputs({}, "cpu"))
+    dy = ours.conv(x, w).Y
+    plain = gradsmith.conv_grad(dy, x, w, outputs=outputs)
+    for got, wanted in zip(ours.conv_grad(dy, x, w, outputs=outputs), plain, strict=True):
+        assert (got is None) == (wanted is None)
+        assert got is None or torch.equal(got, wanted)
+
+
+@pytest.mark.parametrize("outputs", ["dQ", ("dX", "dQ"), (1,), 3])
+def test_wrong_outputs_are_refused_as_in_the_functions_without_autograd(outputs: Any) -> None:
+    x, w, _ = (one.detach() for one in conv_inputs({}, "cpu"))
+    dy = ours.conv(x, w).Y
+    with pytest.raises((TypeError, ValueError)) as plain:
+        gradsmith.conv_grad(dy, x, w, outputs=outputs)
+    with pytest.raises(plain.type) as caught:
+        ours.conv_grad(dy, x, w, outputs=outputs)
+    assert str(caught.value) == str(plain.value)
 
 
 def test_statistics_have_no_gradient() -> None:
@@ -220,12 +285,32 @@ def test_arrays_without_the_exchange_functions_are_read_through_dlpack(monkeypat
 
     adaptor = _libraries.PyTorch()
     adaptor.exchanges = False
-    monkeypatch.setattr(_libraries, "find", lambda kind: adaptor)
+    monkeypatch.setattr(_libraries, "find", lambda array, has_buffer: adaptor)
     x, w, b = (one.detach().as_subclass(Older) for one in conv_inputs({}, "cpu"))
     result = gradsmith.conv_grad(gradsmith.conv(x, w, b).Y, x, w)
     expected = gradsmith.conv_grad(*(one.as_subclass(torch.Tensor) for one in (gradsmith.conv(x, w, b).Y, x, w)))
     for got, wanted in zip(result, expected, strict=True):
         assert torch.equal(got.as_subclass(torch.Tensor), wanted)
+
+
+def test_tensors_are_made_also_where_pytorch_has_no_quick_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not documented, so that another version may be without; DLPack's functions stand in."""
+    from gradsmith import _libraries
+
+    class Other(torch.Tensor):
+        pass
+
+    adaptor = _libraries.PyTorch()
+    assert callable(adaptor.empty_strided[0])
+    adaptor.empty_strided = (None, None)
+    monkeypatch.setattr(_libraries, "find", lambda array, has_buffer: adaptor)
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        x, w, b = (one.detach() for one in conv_inputs({}, "cpu"))
+        x = x.to(memory_format=memory_format)
+        got, wanted = gradsmith.conv(*(one.as_subclass(Other) for one in (x, w, b))).Y, gradsmith.conv(x, w, b).Y
+        assert torch.equal(got, wanted)
+        assert got.stride() == wanted.stride()
+
 
 # What a gradient operator can be asked for, and so be differentiated through.
 SUBSETS = [["dX"], ["dW"], ["dB"], ["dW", "dX"], ["dX", "dB"], ["dB", "dW"], ["dX", "dW", "dB"]]

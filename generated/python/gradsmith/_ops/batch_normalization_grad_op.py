@@ -20,6 +20,7 @@ class BatchNormalizationGradResult(NamedTuple):
 
 
 _call = _core.Op("BatchNormalizationGrad", BatchNormalizationGradResult).call
+_entered = _policy.entered.get
 
 
 def batch_normalization_grad(
@@ -112,7 +113,7 @@ def batch_normalization_grad(
         (epsilon,),
         outputs,
         out,
-        context.policies if context is not None else _policy.current().policies,
+        (_entered()[-1] if context is None else _policy.given(context)).policies,
     )
 
 

@@ -18,7 +18,7 @@ def batch_normalization_grad(
     saved_inv_std: A,
     *,
     epsilon: float = 1e-05,
-    outputs: str | Iterable[str] = ("dX", "dScale", "dBias"),
+    outputs: str | Iterable[str] | None = ("dX", "dScale", "dBias"),
     out: Mapping[str, A] | Sequence[A | None] | None = None,
     context: Context | None = None,
 ) -> BatchNormalizationGradResult[A]: ...

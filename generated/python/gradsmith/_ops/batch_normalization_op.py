@@ -26,6 +26,7 @@ class BatchNormalizationResult(NamedTuple):
 
 
 _call = _core.Op("BatchNormalization", BatchNormalizationResult).call
+_entered = _policy.entered.get
 
 
 def batch_normalization(
@@ -131,7 +132,7 @@ def batch_normalization(
         (epsilon, momentum),
         outputs,
         out,
-        context.policies if context is not None else _policy.current().policies,
+        (_entered()[-1] if context is None else _policy.given(context)).policies,
     )
 
 

@@ -21,7 +21,7 @@ def batch_normalization(
     *,
     epsilon: float = 1e-05,
     momentum: float = 0.9,
-    outputs: str | Iterable[str] = ("Y", "running_mean", "running_var", "saved_mean", "saved_inv_std"),
+    outputs: str | Iterable[str] | None = ("Y", "running_mean", "running_var", "saved_mean", "saved_inv_std"),
     out: Mapping[str, A] | Sequence[A | None] | None = None,
     context: Context | None = None,
 ) -> BatchNormalizationResult[A]: ...

@@ -20,6 +20,7 @@ class ConvGradResult(NamedTuple):
 
 
 _call = _core.Op("ConvGrad", ConvGradResult).call
+_entered = _policy.entered.get
 
 
 def conv_grad(
@@ -115,7 +116,7 @@ def conv_grad(
         (kernel_shape, strides, pads, dilations, group, auto_pad),
         outputs,
         out,
-        context.policies if context is not None else _policy.current().policies,
+        (_entered()[-1] if context is None else _policy.given(context)).policies,
     )
 
 

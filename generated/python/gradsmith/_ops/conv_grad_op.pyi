@@ -21,7 +21,7 @@ def conv_grad(
     dilations: Sequence[int] | None = None,
     group: int = 1,
     auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] = "NOTSET",
-    outputs: str | Iterable[str] = ("dX", "dW", "dB"),
+    outputs: str | Iterable[str] | None = ("dX", "dW", "dB"),
     out: Mapping[str, A] | Sequence[A | None] | None = None,
     context: Context | None = None,
 ) -> ConvGradResult[A]: ...

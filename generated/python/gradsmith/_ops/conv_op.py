@@ -14,6 +14,7 @@ class ConvResult(NamedTuple):
 
 
 _call = _core.Op("Conv", ConvResult).call
+_entered = _policy.entered.get
 
 
 def conv(
@@ -98,7 +99,7 @@ def conv(
         (kernel_shape, strides, pads, dilations, group, auto_pad),
         outputs,
         out,
-        context.policies if context is not None else _policy.current().policies,
+        (_entered()[-1] if context is None else _policy.given(context)).policies,
     )
 
 

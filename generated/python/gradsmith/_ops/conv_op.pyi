@@ -19,7 +19,7 @@ def conv(
     dilations: Sequence[int] | None = None,
     group: int = 1,
     auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] = "NOTSET",
-    outputs: str | Iterable[str] = ("Y",),
+    outputs: str | Iterable[str] | None = ("Y",),
     out: Mapping[str, A] | Sequence[A | None] | None = None,
     context: Context | None = None,
 ) -> ConvResult[A]: ...

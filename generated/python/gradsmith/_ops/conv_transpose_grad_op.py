@@ -20,6 +20,7 @@ class ConvTransposeGradResult(NamedTuple):
 
 
 _call = _core.Op("ConvTransposeGrad", ConvTransposeGradResult).call
+_entered = _policy.entered.get
 
 
 def conv_transpose_grad(
@@ -121,7 +122,7 @@ def conv_transpose_grad(
         (kernel_shape, strides, pads, dilations, group, auto_pad, output_padding, output_shape),
         outputs,
         out,
-        context.policies if context is not None else _policy.current().policies,
+        (_entered()[-1] if context is None else _policy.given(context)).policies,
     )
 
 

@@ -23,7 +23,7 @@ def conv_transpose_grad(
     auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] = "NOTSET",
     output_padding: Sequence[int] | None = None,
     output_shape: Sequence[int] | None = None,
-    outputs: str | Iterable[str] = ("dX", "dW", "dB"),
+    outputs: str | Iterable[str] | None = ("dX", "dW", "dB"),
     out: Mapping[str, A] | Sequence[A | None] | None = None,
     context: Context | None = None,
 ) -> ConvTransposeGradResult[A]: ...

@@ -14,6 +14,7 @@ class ConvTransposeResult(NamedTuple):
 
 
 _call = _core.Op("ConvTranspose", ConvTransposeResult).call
+_entered = _policy.entered.get
 
 
 def conv_transpose(
@@ -104,7 +105,7 @@ def conv_transpose(
         (kernel_shape, strides, pads, dilations, group, auto_pad, output_padding, output_shape),
         outputs,
         out,
-        context.policies if context is not None else _policy.current().policies,
+        (_entered()[-1] if context is None else _policy.given(context)).policies,
     )
 
 

@@ -21,7 +21,7 @@ def conv_transpose(
     auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] = "NOTSET",
     output_padding: Sequence[int] | None = None,
     output_shape: Sequence[int] | None = None,
-    outputs: str | Iterable[str] = ("Y",),
+    outputs: str | Iterable[str] | None = ("Y",),
     out: Mapping[str, A] | Sequence[A | None] | None = None,
     context: Context | None = None,
 ) -> ConvTransposeResult[A]: ...

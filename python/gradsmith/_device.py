@@ -1,0 +1,25 @@
+"""Names of devices: "cpu", "cuda", "cuda:1"."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Device(NamedTuple):
+    """Where calls run, as _core takes it."""
+
+    number: int
+    is_cuda: bool
+
+    @property
+    def backend(self) -> str:
+        return "cuda" if self.is_cuda else "cpu"
+
+
+def parse(device: object) -> Device:
+    """The device that a text, or an object of a library that is written so, names."""
+    found = re.fullmatch(r"cpu(?::0)?|cuda(?::([0-9]{1,4}))?", str(device))
+    if found is None:
+        raise ValueError(f"device is '{device}'; expected 'cpu', 'cuda' or, for example, 'cuda:1'")
+    return Device(int(found[1] or 0), found[0].startswith("cuda"))

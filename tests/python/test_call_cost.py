@@ -1,0 +1,51 @@
+"""bench/call_cost.py runs, and says of each kind of call what it costs over the C++ call."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+pytest.importorskip("torch")
+
+
+@pytest.fixture
+def call_cost(repository: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = spec_from_file_location("call_cost", repository / "bench/call_cost.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "call_cost", module)
+    spec.loader.exec_module(module)
+    for name, few in {"TURNS": 1, "BURSTS": 2, "CALLS": 2}.items():
+        monkeypatch.setattr(module, name, few)
+    return module
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_each_kind_of_call_is_timed(
+    call_cost: ModuleType,
+    device: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "cost.json"
+    monkeypatch.setattr(sys, "argv", ["call_cost.py", device, "--json", str(file)])
+    monkeypatch.setattr(call_cost, "GOAL", 1e9)
+    assert call_cost.main() == 0
+    monkeypatch.setattr(call_cost, "GOAL", 0)
+    assert call_cost.main() == 1
+    rows = json.loads(file.read_text())["microseconds"]
+    assert set(rows) >= {"C++ call", "PyTorch, outputs made", "PyTorch, out=", "aten.convolution_backward"}
+    assert ("NumPy, outputs made" in rows) == (device == "cpu")
+    for row in rows.values():
+        assert 0 < row["least"] <= row["median"]
+        assert row["least_over_cpp"] == pytest.approx(row["least"] - rows["C++ call"]["least"], abs=2e-3)
+    printed = capsys.readouterr().out
+    assert "under 1e+09 us over the C++ call: met" in printed
+    assert "MISSED by" in printed
