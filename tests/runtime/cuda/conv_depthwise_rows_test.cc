@@ -106,6 +106,36 @@ TEST(DepthwiseRows, LeavesTheRestToTheGeneralKernels) {
   EXPECT_FALSE(PlanDepthwiseRows(many));
 }
 
+TEST(DepthwiseRows, GoesThroughSharedMemoryWhereRowsAreNotWholeVectors) {
+  const auto shared_bytes = [](const Task& task) {
+    const std::optional<DepthwiseRows> rows = PlanDepthwiseRows(task);
+    EXPECT_TRUE(rows.has_value());
+    return rows ? rows->shared_bytes : -1;
+  };
+  const DataType half = DataType::kMLFloat16;
+  const DataType one_float = DataType::kFloat;
+  for (const Primitive primitive : {Primitive::kForward, Primitive::kBackwardData}) {
+    EXPECT_EQ(shared_bytes(MakeTask(primitive, half, {9, 56}, 3, 1, 1)), 0);
+    EXPECT_EQ(shared_bytes(MakeTask(primitive, one_float, {9, 28}, 3, 1, 1)), 0);
+    EXPECT_EQ(shared_bytes(MakeTask(primitive, DataType::kDouble, {7, 7}, 3, 1, 1)), 0);
+    EXPECT_EQ(shared_bytes(MakeTask(primitive, half, {9, 20001}, 3, 1, 1)), 0);
+    Task task = MakeTask(primitive, half, {7, 7}, 3, 1, 1);
+    // The 24 planes of 7x7, two strips each, are all that 128 strips could take.
+    EXPECT_GT(shared_bytes(task), 24 * 7 * 7 * 2);
+    EXPECT_LE(shared_bytes(task), 32768);
+    task.accumulate = true;
+    EXPECT_EQ(shared_bytes(task), 0);
+    task.accumulate = false;
+    task.problem.x_strides[0] += 7;
+    EXPECT_EQ(shared_bytes(task), 0);
+  }
+  const Primitive filter = Primitive::kBackwardFilter;
+  EXPECT_EQ(shared_bytes(MakeTask(filter, half, {7, 7}, 3, 1, 1)), 2 * ((4 * 49) + 4 + (4 * 49)));
+  EXPECT_EQ(shared_bytes(MakeTask(filter, half, {28, 28}, 3, 1, 1)), 0);
+  EXPECT_EQ(shared_bytes(MakeTask(filter, half, {55, 55}, 3, 1, 1)), 0);
+  EXPECT_EQ(shared_bytes(MakeTask(filter, one_float, {7, 7}, 3, 1, 1)), 0);
+}
+
 TEST(DepthwiseRows, SumsFiltersInSlicesOfTheShape) {
   Task task = MakeTask(Primitive::kBackwardFilter, DataType::kMLFloat16, {56, 56}, 3, 1, 1);
   task.problem.batch = 128;
