@@ -276,7 +276,8 @@ Result<CUkernel> FindKernel(const Task& task, const DepthwiseRows& rows) {
         (is_staged ? kForms : 0) + index, prefix + "filter_" + name, task.problem.type);
   }
   // By single steps backward data is forward with taps in reverse.
-  const std::string direction = form.step == 1 ? "" : form.spreads ? "data_" : "forward_";
+  const std::string by_two = form.spreads ? "data_" : "forward_";
+  const std::string direction = form.step == 1 ? "" : by_two;
   const int variant = (is_staged ? 2 : 0) + (form.spreads ? 1 : 0);
   return data_table.Find((variant * kForms) + index, prefix + direction + name, task.problem.type);
 }

@@ -96,7 +96,7 @@ TEST(DepthwiseRows, LeavesTheRestToTheGeneralKernels) {
   uneven.problem.axes[0].stride = 2;
   EXPECT_FALSE(PlanDepthwiseRows(uneven));
   Task channels_last = task;
-  channels_last.problem.x_strides = Strides{11 * 9 * 6, 1, 11 * 6, 6};
+  channels_last.problem.x_strides = Strides{594, 1, 66, 6};
   EXPECT_FALSE(PlanDepthwiseRows(channels_last));
   Task large = task;
   large.problem.x_strides[2] = std::int64_t{1} << 28;
