@@ -174,12 +174,13 @@ std::int64_t RowsRead(const Form& form, const Tile& tile, const Arguments& argum
 }
 
 /// Goes through shared memory where rows of dense tensors cannot be read and written by 16 bytes.
+/// Doubles go by 8, which is quick enough.
 void StageRows(const Task& task, DepthwiseRows* rows) {
   Arguments& arguments = rows->arguments;
   const int size = static_cast<int>(SizeOf(task.problem.type));
   const Tile tile = depthwise_rows::TileOf(rows->form, size);
   const auto runs = static_cast<int>(arguments.runs.divisor);
-  if (IsReadWhole(*rows, size) || task.accumulate || runs > depthwise_rows::kThreads ||
+  if (size > 4 || IsReadWhole(*rows, size) || task.accumulate || runs > depthwise_rows::kThreads ||
       !IsDense(task, kX) || !IsDense(task, kY)) {
     return;
   }
@@ -205,14 +206,17 @@ bool HasDensePlanes(const Planes& planes) {
   return planes.height == 1 || planes.row_stride == planes.width;
 }
 
-/// The filter's gradient goes through shared memory where rows cannot be read by 16 bytes: as many
-/// planes at a time as the block has tiles for.
+/// The filter's gradient goes through shared memory where rows are less than a run of single 16-bit
+/// elements, as of 7x7: as many planes at a time as the block has tiles for. Longer rows are read
+/// as quickly without.
 void StagePlanes(const Task& task, DepthwiseRows* rows) {
   Arguments& arguments = rows->arguments;
   const int size = static_cast<int>(SizeOf(task.problem.type));
   const auto tiles = std::int64_t{arguments.runs.divisor} * arguments.strips.divisor;
-  if (IsReadWhole(*rows, size) || tiles > depthwise_rows::kThreads ||
-      !HasDensePlanes(arguments.from) || !HasDensePlanes(arguments.to)) {
+  const bool is_short = size == 2 && std::min(arguments.from.piece, arguments.to.piece) == 1 &&
+                        arguments.to.width < depthwise_rows::TileOf(rows->form, size).columns;
+  if (!is_short || tiles > depthwise_rows::kThreads || !HasDensePlanes(arguments.from) ||
+      !HasDensePlanes(arguments.to)) {
     return;
   }
   const std::int64_t planes =
@@ -272,7 +276,8 @@ Result<CUkernel> FindKernel(const Task& task, const DepthwiseRows& rows) {
         (is_staged ? kForms : 0) + index, prefix + "filter_" + name, task.problem.type);
   }
   // By single steps backward data is forward with taps in reverse.
-  const std::string direction = form.step == 1 ? "" : form.spreads ? "data_" : "forward_";
+  const std::string by_two = form.spreads ? "data_" : "forward_";
+  const std::string direction = form.step == 1 ? "" : by_two;
   const int variant = (is_staged ? 2 : 0) + (form.spreads ? 1 : 0);
   return data_table.Find((variant * kForms) + index, prefix + direction + name, task.problem.type);
 }

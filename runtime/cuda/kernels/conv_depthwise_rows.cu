@@ -240,32 +240,41 @@ CorrelateStaged(const Arguments& p, const T* from, const T* w, T* to) {
 }  // namespace
 }  // namespace gradsmith::conv::depthwise_rows
 
-#define GRADSMITH_DEPTHWISE_ROWS_OF(name, side, step, spreads, suffix, T)                  \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise_rows::kThreads)  \
-      gradsmith_depthwise_rows_##name##_##suffix(                                          \
-          gradsmith::conv::depthwise_rows::Arguments arguments, const void* from,          \
-          const void* w, void* to, bool accumulate) {                                      \
-    using namespace gradsmith::conv::depthwise_rows;                                       \
-    Correlate<RowGeometry<side, step, spreads, sizeof(T)>, side>(                          \
-        arguments, static_cast<const T*>(from), static_cast<const T*>(w),                  \
-        static_cast<T*>(to), accumulate);                                                  \
-  }                                                                                        \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise_rows::kThreads)  \
-      gradsmith_depthwise_rows_staged_##name##_##suffix(                                   \
-          gradsmith::conv::depthwise_rows::Arguments arguments, const void* from,          \
-          const void* w, void* to) {                                                       \
-    using namespace gradsmith::conv::depthwise_rows;                                       \
-    CorrelateStaged<RowGeometry<side, step, spreads, sizeof(T)>, side>(                    \
-        arguments, static_cast<const T*>(from), static_cast<const T*>(w),                  \
-        static_cast<T*>(to));                                                              \
+#define GRADSMITH_DEPTHWISE_ROWS_OF(name, side, step, spreads, suffix, T)                      \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise_rows::kThreads)      \
+      gradsmith_depthwise_rows_##name##_##suffix(                                              \
+          gradsmith::conv::depthwise_rows::Arguments arguments, const void* from,              \
+          const void* w, void* to, bool accumulate) {                                          \
+    using namespace gradsmith::conv::depthwise_rows;                                           \
+    Correlate<RowGeometry<side, step, spreads, sizeof(T)>, side>(                              \
+        arguments, static_cast<const T*>(from), static_cast<const T*>(w), static_cast<T*>(to), \
+        accumulate);                                                                           \
   }
 
-#define GRADSMITH_DEPTHWISE_ROWS(suffix, T)                            \
-  GRADSMITH_DEPTHWISE_ROWS_OF(3x3, 3, 1, false, suffix, T)             \
-  GRADSMITH_DEPTHWISE_ROWS_OF(5x5, 5, 1, false, suffix, T)             \
-  GRADSMITH_DEPTHWISE_ROWS_OF(forward_3x3_by_2, 3, 2, false, suffix, T) \
-  GRADSMITH_DEPTHWISE_ROWS_OF(forward_5x5_by_2, 5, 2, false, suffix, T) \
-  GRADSMITH_DEPTHWISE_ROWS_OF(data_3x3_by_2, 3, 2, true, suffix, T)    \
-  GRADSMITH_DEPTHWISE_ROWS_OF(data_5x5_by_2, 5, 2, true, suffix, T)
+#define GRADSMITH_DEPTHWISE_ROWS_STAGED_OF(name, side, step, spreads, suffix, T)                \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise_rows::kThreads)       \
+      gradsmith_depthwise_rows_staged_##name##_##suffix(                                        \
+          gradsmith::conv::depthwise_rows::Arguments arguments, const void* from,               \
+          const void* w, void* to) {                                                            \
+    using namespace gradsmith::conv::depthwise_rows;                                            \
+    CorrelateStaged<RowGeometry<side, step, spreads, sizeof(T)>, side>(                         \
+        arguments, static_cast<const T*>(from), static_cast<const T*>(w), static_cast<T*>(to)); \
+  }
+
+#define GRADSMITH_DEPTHWISE_ROWS_BY(KERNEL, suffix, T)  \
+  KERNEL(3x3, 3, 1, false, suffix, T)                   \
+  KERNEL(5x5, 5, 1, false, suffix, T)                   \
+  KERNEL(forward_3x3_by_2, 3, 2, false, suffix, T)      \
+  KERNEL(forward_5x5_by_2, 5, 2, false, suffix, T)      \
+  KERNEL(data_3x3_by_2, 3, 2, true, suffix, T)          \
+  KERNEL(data_5x5_by_2, 5, 2, true, suffix, T)
+
+#define GRADSMITH_DEPTHWISE_ROWS(suffix, T) \
+  GRADSMITH_DEPTHWISE_ROWS_BY(GRADSMITH_DEPTHWISE_ROWS_OF, suffix, T)
+#define GRADSMITH_DEPTHWISE_ROWS_STAGED(suffix, T) \
+  GRADSMITH_DEPTHWISE_ROWS_BY(GRADSMITH_DEPTHWISE_ROWS_STAGED_OF, suffix, T)
 
 GRADSMITH_FOR_ELEMENT_TYPES(GRADSMITH_DEPTHWISE_ROWS)
+GRADSMITH_DEPTHWISE_ROWS_STAGED(f32, float)
+GRADSMITH_DEPTHWISE_ROWS_STAGED(f16, __half)
+GRADSMITH_DEPTHWISE_ROWS_STAGED(bf16, __nv_bfloat16)

@@ -119,17 +119,31 @@ __device__ __forceinline__ void StagePlanes(
     constexpr int kPiece = decltype(piece)::kValue;
     using Word = typename cuda::WordOf<kPiece * static_cast<int>(sizeof(T))>::Type;
     const std::uint32_t all = count * pieces.divisor;
-#pragma unroll 4
-    for (std::uint32_t i = threadIdx.x; i < all; i += blockDim.x) {
-      const std::uint32_t plane = Divide(i, pieces);
-      const std::uint32_t at = (i - plane * pieces.divisor) * kPiece;
-      reinterpret_cast<Word*>(shared)[i] =
-          *reinterpret_cast<const Word*>(first + plane * planes.batch_stride + at);
+    // So many are in flight together.
+    constexpr int kAtOnce = 8;
+    for (std::uint32_t i = threadIdx.x; i < all; i += kAtOnce * blockDim.x) {
+      Word words[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        const std::uint32_t index = i + j * blockDim.x;
+        if (index < all) {
+          const std::uint32_t plane = Divide(index, pieces);
+          const std::uint32_t at = (index - plane * pieces.divisor) * kPiece;
+          words[j] = *reinterpret_cast<const Word*>(first + plane * planes.batch_stride + at);
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        const std::uint32_t index = i + j * blockDim.x;
+        if (index < all) {
+          reinterpret_cast<Word*>(shared)[index] = words[j];
+        }
+      }
     }
   });
 }
 
-/// As SumFilters, of dense planes whose rows cannot be read by 16 bytes.
+/// As SumFilters, of dense planes whose rows are less than a run of single 16-bit elements.
 template <typename G, int kSide, typename T>
 __device__ __forceinline__ void
 SumFiltersStaged(const Arguments& p, const T* x, const T* y, Accumulator<T>* partial) {
@@ -175,14 +189,18 @@ SumFiltersStaged(const Arguments& p, const T* x, const T* y, Accumulator<T>* par
         static_cast<Accumulator<T>*>(partial));                                           \
   }
 
-#define GRADSMITH_DEPTHWISE_ROWS_OF(name, side, step, suffix, T)                        \
-  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFilters, filter_##name, side, step, suffix, T)     \
-  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFiltersStaged, staged_filter_##name, side, step, suffix, T)
+#define GRADSMITH_DEPTHWISE_ROWS(suffix, T)                                              \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFilters, filter_3x3, 3, 1, suffix, T)               \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFilters, filter_5x5, 5, 1, suffix, T)               \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFilters, filter_3x3_by_2, 3, 2, suffix, T)          \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFilters, filter_5x5_by_2, 5, 2, suffix, T)
 
-#define GRADSMITH_DEPTHWISE_ROWS(suffix, T)                 \
-  GRADSMITH_DEPTHWISE_ROWS_OF(3x3, 3, 1, suffix, T)         \
-  GRADSMITH_DEPTHWISE_ROWS_OF(5x5, 5, 1, suffix, T)         \
-  GRADSMITH_DEPTHWISE_ROWS_OF(3x3_by_2, 3, 2, suffix, T)    \
-  GRADSMITH_DEPTHWISE_ROWS_OF(5x5_by_2, 5, 2, suffix, T)
+#define GRADSMITH_DEPTHWISE_ROWS_STAGED(suffix, T)                                             \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFiltersStaged, staged_filter_3x3, 3, 1, suffix, T)        \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFiltersStaged, staged_filter_5x5, 5, 1, suffix, T)        \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFiltersStaged, staged_filter_3x3_by_2, 3, 2, suffix, T)   \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFiltersStaged, staged_filter_5x5_by_2, 5, 2, suffix, T)
 
 GRADSMITH_FOR_ELEMENT_TYPES(GRADSMITH_DEPTHWISE_ROWS)
+GRADSMITH_DEPTHWISE_ROWS_STAGED(f16, __half)
+GRADSMITH_DEPTHWISE_ROWS_STAGED(bf16, __nv_bfloat16)

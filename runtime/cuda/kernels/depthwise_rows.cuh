@@ -224,8 +224,7 @@ StorePieces(T* line, int column, int width, const unsigned int (&words)[kWords])
   }
 }
 
-/// Calls call(std::integral_constant-like piece) for the largest power of two up to kMost that
-/// `piece` has room for.
+/// Calls with the largest power of two up to kMost that `piece` has room for, as a constant.
 template <int kPiece>
 struct Piece {
   static constexpr int kValue = kPiece;

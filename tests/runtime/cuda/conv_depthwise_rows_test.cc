@@ -96,7 +96,7 @@ TEST(DepthwiseRows, LeavesTheRestToTheGeneralKernels) {
   uneven.problem.axes[0].stride = 2;
   EXPECT_FALSE(PlanDepthwiseRows(uneven));
   Task channels_last = task;
-  channels_last.problem.x_strides = Strides{11 * 9 * 6, 1, 11 * 6, 6};
+  channels_last.problem.x_strides = Strides{594, 1, 66, 6};
   EXPECT_FALSE(PlanDepthwiseRows(channels_last));
   Task large = task;
   large.problem.x_strides[2] = std::int64_t{1} << 28;
@@ -104,6 +104,36 @@ TEST(DepthwiseRows, LeavesTheRestToTheGeneralKernels) {
   Task many = task;
   many.problem.batch = std::int64_t{1} << 30;
   EXPECT_FALSE(PlanDepthwiseRows(many));
+}
+
+TEST(DepthwiseRows, GoesThroughSharedMemoryWhereRowsAreNotWholeVectors) {
+  const auto shared_bytes = [](const Task& task) {
+    const std::optional<DepthwiseRows> rows = PlanDepthwiseRows(task);
+    EXPECT_TRUE(rows.has_value());
+    return rows ? rows->shared_bytes : -1;
+  };
+  const DataType half = DataType::kMLFloat16;
+  const DataType one_float = DataType::kFloat;
+  for (const Primitive primitive : {Primitive::kForward, Primitive::kBackwardData}) {
+    EXPECT_EQ(shared_bytes(MakeTask(primitive, half, {9, 56}, 3, 1, 1)), 0);
+    EXPECT_EQ(shared_bytes(MakeTask(primitive, one_float, {9, 28}, 3, 1, 1)), 0);
+    EXPECT_EQ(shared_bytes(MakeTask(primitive, DataType::kDouble, {7, 7}, 3, 1, 1)), 0);
+    EXPECT_EQ(shared_bytes(MakeTask(primitive, half, {9, 20001}, 3, 1, 1)), 0);
+    Task task = MakeTask(primitive, half, {7, 7}, 3, 1, 1);
+    // The 24 planes of 7x7, two strips each, are all that 128 strips could take.
+    EXPECT_GT(shared_bytes(task), 24 * 7 * 7 * 2);
+    EXPECT_LE(shared_bytes(task), 32768);
+    task.accumulate = true;
+    EXPECT_EQ(shared_bytes(task), 0);
+    task.accumulate = false;
+    task.problem.x_strides[0] += 7;
+    EXPECT_EQ(shared_bytes(task), 0);
+  }
+  const Primitive filter = Primitive::kBackwardFilter;
+  EXPECT_EQ(shared_bytes(MakeTask(filter, half, {7, 7}, 3, 1, 1)), 2 * ((4 * 49) + 4 + (4 * 49)));
+  EXPECT_EQ(shared_bytes(MakeTask(filter, half, {28, 28}, 3, 1, 1)), 0);
+  EXPECT_EQ(shared_bytes(MakeTask(filter, half, {55, 55}, 3, 1, 1)), 0);
+  EXPECT_EQ(shared_bytes(MakeTask(filter, one_float, {7, 7}, 3, 1, 1)), 0);
 }
 
 TEST(DepthwiseRows, SumsFiltersInSlicesOfTheShape) {
