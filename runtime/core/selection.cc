@@ -173,24 +173,27 @@ MedianOf(std::size_t count, SearchSpace& space, Plan& plan, std::vector<double> 
   return *middle;
 }
 
-/// Whether a run took long and many times the best; a first run that loads code does not.
+/// Whether a run took long and much longer than the best; a first run that loads code does not.
 bool IsHopeless(double milliseconds, double best) {
-  constexpr double kManyTimes = 4;
+  constexpr double kMuchLonger = 2;
   constexpr double kLong = 50;  // milliseconds
-  return milliseconds > std::max(kManyTimes * best, kLong);
+  return milliseconds > std::max(kMuchLonger * best, kLong);
 }
 
-/// The median of some runs, or of fewer where these take so much longer than the best that more
-/// would not change that: of one where it is hopeless.
+/// The median of some runs, or of fewer where more would not change the choice: of one where it is
+/// hopeless.
 Result<double> MedianTime(SearchSpace& space, Plan& plan, double best) {
   constexpr double kSurelySlower = 1.5;
+  constexpr double kSteady = 10;  // milliseconds: so long a run differs little from the next
   const Result<double> first = space.Time(plan);
   if (!first.ok() || IsHopeless(*first, best)) {
     return first;
   }
   // Of three the median is not that of the first, which loads code.
   const Result<double> quick = MedianOf(kQuickSamples, space, plan, {*first});
-  return !quick.ok() || *quick > kSurelySlower * best ? quick : MedianOf(kSamples, space, plan);
+  return !quick.ok() || *quick > std::min(kSurelySlower * best, kSteady)
+             ? quick
+             : MedianOf(kSamples, space, plan);
 }
 
 class Stopwatch {
@@ -223,7 +226,10 @@ TryOne(SearchSpace& space, const Candidate& candidate, const SearchPolicy& polic
     best->rejections.push_back({candidate.id, milliseconds.status().message()});
     return 0;
   }
-  if (*milliseconds < best_so_far && IsRight(space, candidate, *plan, &best->rejections)) {
+  // By less it is chance, and what heuristics put first is the better guess.
+  constexpr double kFaster = 0.99;
+  if (*milliseconds < kFaster * best_so_far &&
+      IsRight(space, candidate, *plan, &best->rejections)) {
     best->decision = {candidate.id, plan->workspace(), SearchMode::kBenchmark, *milliseconds};
     best->plan = std::move(plan);
   }
@@ -302,7 +308,7 @@ class Race {
     }
     const bool is_hopeless = std::ranges::any_of(
         hopeless_, [&](const std::string& engine) { return candidate.engine.ends_with(engine); });
-    return is_hopeless ? "not tried: the engine took many times as long as the best" : "";
+    return is_hopeless ? "not tried: the engine took much longer than the best" : "";
   }
 
   SearchSpace& space_;

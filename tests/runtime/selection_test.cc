@@ -291,9 +291,9 @@ TEST(Selection, BenchmarkTakesTheFastestByTheMedianOfItsRuns) {
   }
 }
 
-TEST(Selection, BenchmarkRunsOnceWhatTakesLongAndManyTimesTheBest) {
+TEST(Selection, BenchmarkRunsOnceWhatTakesLongAndTwiceTheBest) {
   FakeSpace space(
-      {{Good("first", 100), Good("hopeless/1", 401), Good("slow/1", 399), Good("good", 2)},
+      {{Good("first", 100), Good("hopeless/1", 201), Good("slow/1", 199), Good("good", 2)},
        {Good("hopeless/2"), Good("slow/2"), Good("nhwc hopeless/1")}});
   const Result<Selected> selected = Select(space, In(SearchMode::kBenchmark));
   ASSERT_TRUE(selected.ok()) << selected.status().message();
@@ -305,9 +305,23 @@ TEST(Selection, BenchmarkRunsOnceWhatTakesLongAndManyTimesTheBest) {
   for (const char* id : {"hopeless/2", "nhwc hopeless/1"}) {
     EXPECT_EQ(space.timed.count(id), 0) << id;
     EXPECT_EQ(
-        WhyNot(selected->rejections, id),
-        "not tried: the engine took many times as long as the best");
+        WhyNot(selected->rejections, id), "not tried: the engine took much longer than the best");
   }
+}
+
+TEST(Selection, BenchmarkKeepsTheFirstOfThoseThatAreAlike) {
+  FakeSpace space({{Good("first", 1), Good("by chance", 0.995), Good("faster", 0.98)}});
+  const Result<Selected> selected = Select(space, In(SearchMode::kBenchmark));
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "faster");
+  EXPECT_EQ(space.checked, (std::vector<std::string>{"first", "faster"}));
+}
+
+TEST(Selection, BenchmarkTakesFewerSamplesOfLongRuns) {
+  FakeSpace space({{Good("long", 20), Good("short", 2)}});
+  ASSERT_TRUE(Select(space, In(SearchMode::kBenchmark)).ok());
+  EXPECT_EQ(space.timed["long"], 3);
+  EXPECT_GT(space.timed["short"], 3);
 }
 
 TEST(Selection, TheBudgetBeginsAfterTheFirstThatIsTried) {
