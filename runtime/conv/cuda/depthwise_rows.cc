@@ -201,55 +201,22 @@ void StageRows(const Task& task, DepthwiseRows* rows) {
   rows->blocks = CeilDivide(arguments.all_strips, strips);
 }
 
-/// Whether the rows of a plane follow each other without gaps.
-bool HasDensePlanes(const Planes& planes) {
-  return planes.height == 1 || planes.row_stride == planes.width;
-}
-
-/// The filter's gradient goes through shared memory where rows are less than a run of single 16-bit
-/// elements, as of 7x7: as many planes at a time as the block has tiles for. Longer rows are read
-/// as quickly without.
-void StagePlanes(const Task& task, DepthwiseRows* rows) {
-  Arguments& arguments = rows->arguments;
+/// Rows of less than a run of single 16-bit elements, as of 7x7, are summed for the filter's
+/// gradient as quickly by the general kernel.
+bool IsShortFilter(const Task& task, const DepthwiseRows& rows) {
   const int size = static_cast<int>(SizeOf(task.problem.type));
-  const auto tiles = std::int64_t{arguments.runs.divisor} * arguments.strips.divisor;
-  const bool is_short = size == 2 && std::min(arguments.from.piece, arguments.to.piece) == 1 &&
-                        arguments.to.width < depthwise_rows::TileOf(rows->form, size).columns;
-  if (!is_short || tiles > depthwise_rows::kThreads || !HasDensePlanes(arguments.from) ||
-      !HasDensePlanes(arguments.to)) {
-    return;
-  }
-  const std::int64_t planes =
-      std::min<std::int64_t>(depthwise_rows::kThreads / tiles, task.problem.batch);
-  const std::int64_t x_size = std::int64_t{arguments.from.height} * arguments.from.width;
-  const std::int64_t y_size = std::int64_t{arguments.to.height} * arguments.to.width;
-  const std::int64_t vector = kVectorBytes / size;
-  const std::int64_t first_of_to = CeilDivide(planes * x_size, vector) * vector;
-  const std::int64_t bytes = (first_of_to + (planes * y_size)) * size;
-  if (bytes > kMostSharedBytes || task.problem.batch > kMostTiles / 2) {
-    return;
-  }
-  arguments.planes_of_block = static_cast<int>(planes);
-  arguments.first_of_to = static_cast<int>(first_of_to);
-  arguments.batch = static_cast<int>(task.problem.batch);
-  arguments.from_pieces = DivisorOf(x_size / arguments.from.piece);
-  arguments.to_pieces = DivisorOf(y_size / arguments.to.piece);
-  rows->shared_bytes = static_cast<int>(bytes);
+  const Arguments& arguments = rows.arguments;
+  return size == 2 && std::min(arguments.from.piece, arguments.to.piece) == 1 &&
+         arguments.to.width < depthwise_rows::TileOf(rows.form, size).columns;
 }
 
-/// Sums of a channel's tiles in slices, which depend on the shape and the types' pieces alone.
+/// Sums of a channel's tiles in slices, which depend on the shape alone.
 void SetSlices(const Task& task, DepthwiseRows* rows) {
   constexpr std::int64_t kWarp = 32;
-  StagePlanes(task, rows);
-  const Arguments& arguments = rows->arguments;
-  const std::int64_t tiles = arguments.tiles;
-  const std::int64_t at_once = rows->shared_bytes > 0
-                                   ? arguments.planes_of_block * (tiles / task.problem.batch)
-                                   : std::min<std::int64_t>(tiles, depthwise_rows::kThreads);
-  rows->threads = static_cast<int>(CeilDivide(at_once, kWarp) * kWarp);
-  const std::int64_t of_slice = (rows->shared_bytes > 0 ? at_once : rows->threads) *
-                                std::int64_t{depthwise_rows::kTilesOfThread};
-  rows->slices = CeilDivide(tiles, of_slice);
+  const std::int64_t tiles = rows->arguments.tiles;
+  rows->threads = static_cast<int>(
+      CeilDivide(std::min<std::int64_t>(tiles, depthwise_rows::kThreads), kWarp) * kWarp);
+  rows->slices = CeilDivide(tiles, rows->threads * std::int64_t{depthwise_rows::kTilesOfThread});
   rows->blocks = rows->slices * task.problem.x_channels;
   const bool is_double = task.problem.type == DataType::kDouble;
   rows->workspace = static_cast<std::size_t>(rows->blocks) *
@@ -264,7 +231,7 @@ Result<CUkernel> FindKernel(const Task& task, const DepthwiseRows& rows) {
   static auto& data_table =
       *new cuda::KernelTable<2 * 2 * kForms>(cuda::kImage_conv_depthwise_rows);
   static auto& filter_table =
-      *new cuda::KernelTable<2 * kForms>(cuda::kImage_conv_depthwise_rows_filter);
+      *new cuda::KernelTable<kForms>(cuda::kImage_conv_depthwise_rows_filter);
   constexpr std::array<const char*, kForms> kNames = {"3x3", "5x5", "3x3_by_2", "5x5_by_2"};
   const int index = (form.step == 2 ? 2 : 0) + (form.side == 5 ? 1 : 0);
   const std::string name = kNames.at(index);
@@ -272,8 +239,7 @@ Result<CUkernel> FindKernel(const Task& task, const DepthwiseRows& rows) {
   const std::string prefix =
       std::string("gradsmith_depthwise_rows_") + (is_staged ? "staged_" : "");
   if (task.primitive == Primitive::kBackwardFilter) {
-    return filter_table.Find(
-        (is_staged ? kForms : 0) + index, prefix + "filter_" + name, task.problem.type);
+    return filter_table.Find(index, prefix + "filter_" + name, task.problem.type);
   }
   // By single steps backward data is forward with taps in reverse.
   const std::string by_two = form.spreads ? "data_" : "forward_";
@@ -368,6 +334,9 @@ std::optional<DepthwiseRows> PlanDepthwiseRows(const Task& task) {
   }
   arguments.tiles = static_cast<std::uint32_t>(tiles_of_plane * planes);
   if (is_filter) {
+    if (IsShortFilter(task, rows)) {
+      return std::nullopt;
+    }
     SetSlices(task, &rows);
   } else {
     rows.threads = depthwise_rows::kThreads;

@@ -70,17 +70,10 @@ struct Arguments {
   int from_column;
   /// The taps are taken in reverse: backward data by single steps.
   bool reversed;
-  /// Through shared memory: the strips of a block and of all planes, and the elements of `from`;
-  /// for the filter's gradient, the planes at a time, where those of `to`
-  /// begin, the images, and the pieces of a plane.
+  /// Through shared memory: the strips of a block and of all planes, and the elements of `from`.
   std::uint32_t strips_of_block;
   std::uint32_t all_strips;
   std::int64_t from_elements;
-  int planes_of_block;
-  int first_of_to;
-  int batch;
-  Divisor from_pieces;
-  Divisor to_pieces;
 };
 
 }  // namespace gradsmith::conv::depthwise_rows

@@ -33,13 +33,10 @@ __device__ __forceinline__ void AddTile(
   using A = Accumulator<T>;
   Row<T, G::kMain, G::kBefore, G::kAfter> rows[G::kRows];
   LoadRows(
-      p.from, x,
-      place.strip * G::kMainRows + p.from_row - G::kBefore,
+      p.from, x, place.strip * G::kMainRows + p.from_row - G::kBefore,
       place.run * G::kMain + p.from_column, rows);
   Row<T, G::kToColumns, 0, 0> gradients[G::kToRows];
-  LoadRows(
-      p.to, y, place.strip * G::kToRows,
-      place.run * G::kToColumns, gradients);
+  LoadRows(p.to, y, place.strip * G::kToRows, place.run * G::kToColumns, gradients);
 #pragma unroll
   for (int i = 0; i < G::kRows; ++i) {
     A values[G::kColumns];
@@ -107,100 +104,24 @@ SumFilters(const Arguments& p, const T* x, const T* y, Accumulator<T>* partial) 
   SumOverBlock(sums, partial + std::int64_t{blockIdx.x} * (kSide * kSide));
 }
 
-/// Copies the planes of a channel of some images to shared memory, neighbours by neighbours.
-template <typename T>
-__device__ __forceinline__ void StagePlanes(
-    const Planes& planes,
-    const Divisor& pieces,
-    const T* first,
-    int count,
-    T* shared) {
-  WithPiece<cuda::kVectorLength<T>>(planes.piece, [&](auto piece) {
-    constexpr int kPiece = decltype(piece)::kValue;
-    using Word = typename cuda::WordOf<kPiece * static_cast<int>(sizeof(T))>::Type;
-    const std::uint32_t all = count * pieces.divisor;
-    // So many are in flight together.
-    constexpr int kAtOnce = 8;
-    for (std::uint32_t i = threadIdx.x; i < all; i += kAtOnce * blockDim.x) {
-      Word words[kAtOnce];
-#pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        const std::uint32_t index = i + j * blockDim.x;
-        if (index < all) {
-          const std::uint32_t plane = Divide(index, pieces);
-          const std::uint32_t at = (index - plane * pieces.divisor) * kPiece;
-          words[j] = *reinterpret_cast<const Word*>(first + plane * planes.batch_stride + at);
-        }
-      }
-#pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        const std::uint32_t index = i + j * blockDim.x;
-        if (index < all) {
-          reinterpret_cast<Word*>(shared)[index] = words[j];
-        }
-      }
-    }
-  });
-}
-
-/// As SumFilters, of dense planes whose rows are less than a run of single 16-bit elements.
-template <typename G, int kSide, typename T>
-__device__ __forceinline__ void
-SumFiltersStaged(const Arguments& p, const T* x, const T* y, Accumulator<T>* partial) {
-  extern __shared__ uint4 storage[];
-  const int x_size = p.from.height * p.from.width;
-  const int y_size = p.to.height * p.to.width;
-  T* staged_x = reinterpret_cast<T*>(storage);
-  T* staged_y = staged_x + p.first_of_to;
-  const std::uint32_t slice = Divide(blockIdx.x, p.channels);
-  const std::uint32_t channel = blockIdx.x - slice * p.channels.divisor;
-  x += channel * p.from.channel_stride;
-  y += channel * p.to.channel_stride;
-  Accumulator<T> sums[kSide * kSide] = {};
-  const Place place = PlaceOf(p, threadIdx.x);
-  const auto plane = static_cast<int>(place.plane);
-  int image = static_cast<int>(slice) * (p.planes_of_block * kTilesOfThread);
-#pragma unroll 1
-  for (int i = 0; i < kTilesOfThread && image < p.batch; ++i) {
-    const int count = min(p.planes_of_block, p.batch - image);
-    StagePlanes(p.from, p.from_pieces, x + image * p.from.batch_stride, count, staged_x);
-    StagePlanes(p.to, p.to_pieces, y + image * p.to.batch_stride, count, staged_y);
-    __syncthreads();
-    if (plane < count) {
-      AddTile<G, kSide>(p, place, staged_x + plane * x_size, staged_y + plane * y_size, sums);
-    }
-    __syncthreads();
-    image += p.planes_of_block;
-  }
-  SumOverBlock(sums, partial + std::int64_t{blockIdx.x} * (kSide * kSide));
-}
-
 }  // namespace
 }  // namespace gradsmith::conv::depthwise_rows
 
-#define GRADSMITH_DEPTHWISE_ROWS_KERNEL(function, name, side, step, suffix, T)            \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise_rows::kThreads) \
-      gradsmith_depthwise_rows_##name##_##suffix(                                         \
-          gradsmith::conv::depthwise_rows::Arguments arguments, const void* x,            \
-          const void* y, void* partial) {                                                 \
-    using namespace gradsmith::conv::depthwise_rows;                                      \
-    function<RowGeometry<side, step, false, sizeof(T)>, side>(                            \
-        arguments, static_cast<const T*>(x), static_cast<const T*>(y),                    \
-        static_cast<Accumulator<T>*>(partial));                                           \
+#define GRADSMITH_DEPTHWISE_ROWS_KERNEL(name, side, step, suffix, T)                          \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise_rows::kThreads)     \
+      gradsmith_depthwise_rows_##name##_##suffix(                                             \
+          gradsmith::conv::depthwise_rows::Arguments arguments, const void* x, const void* y, \
+          void* partial) {                                                                    \
+    using namespace gradsmith::conv::depthwise_rows;                                          \
+    SumFilters<RowGeometry<side, step, false, sizeof(T)>, side>(                              \
+        arguments, static_cast<const T*>(x), static_cast<const T*>(y),                        \
+        static_cast<Accumulator<T>*>(partial));                                               \
   }
 
-#define GRADSMITH_DEPTHWISE_ROWS(suffix, T)                                              \
-  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFilters, filter_3x3, 3, 1, suffix, T)               \
-  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFilters, filter_5x5, 5, 1, suffix, T)               \
-  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFilters, filter_3x3_by_2, 3, 2, suffix, T)          \
-  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFilters, filter_5x5_by_2, 5, 2, suffix, T)
-
-#define GRADSMITH_DEPTHWISE_ROWS_STAGED(suffix, T)                                             \
-  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFiltersStaged, staged_filter_3x3, 3, 1, suffix, T)        \
-  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFiltersStaged, staged_filter_5x5, 5, 1, suffix, T)        \
-  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFiltersStaged, staged_filter_3x3_by_2, 3, 2, suffix, T)   \
-  GRADSMITH_DEPTHWISE_ROWS_KERNEL(SumFiltersStaged, staged_filter_5x5_by_2, 5, 2, suffix, T)
+#define GRADSMITH_DEPTHWISE_ROWS(suffix, T)                         \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(filter_3x3, 3, 1, suffix, T)      \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(filter_5x5, 5, 1, suffix, T)      \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(filter_3x3_by_2, 3, 2, suffix, T) \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(filter_5x5_by_2, 5, 2, suffix, T)
 
 GRADSMITH_FOR_ELEMENT_TYPES(GRADSMITH_DEPTHWISE_ROWS)
-GRADSMITH_DEPTHWISE_ROWS_STAGED(f16, __half)
-GRADSMITH_DEPTHWISE_ROWS_STAGED(bf16, __nv_bfloat16)
