@@ -167,9 +167,7 @@ def goals(results: dict[str, Any]) -> list[Goal]:
     found = [
         none_of("no convolution slower than the legacy API", slower_than_legacy(conv), len(with_legacy)),
         none_of("no convolution more than 10 % slower than PyTorch", slower_than_torch(conv), len(with_torch)),
-        none_of(
-            "no batch normalization slower than the legacy API", slower_than_legacy(norms), len(norms_with_legacy)
-        ),
+        none_of("no batch normalization slower than the legacy API", slower_than_legacy(norms), len(norms_with_legacy)),
         none_of(
             "no batch normalization more than 10 % slower than PyTorch",
             slower_than_torch(norms),

@@ -16,7 +16,7 @@ from gradsmith import _bench, _table, _tables, _tuning
 
 _R = TypeVar("_R")
 
-OK, FAILED, USAGE = 0, 1, 2
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 GENERATOR_VERBS = ("generate", "check", "list")
 
 _ERRORS = (ImportError, ValueError, NotImplementedError, MemoryError, RuntimeError)
@@ -37,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.run(options)
         sys.stdout.flush()
         return status
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED

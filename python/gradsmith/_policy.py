@@ -213,7 +213,11 @@ def policy(**changes: Unpack[Changes]) -> Context:
     unknown = sorted(set(changes) - set(known))
     if unknown:
         raise TypeError(f"there is no policy '{unknown[0]}'; expected {', '.join(known)}")
-    return _shared(replace(current(), **changes))
+    changed = replace(current(), **changes)
+    try:
+        return _shared(changed)
+    except TypeError:  # a callback that has no hash
+        return changed
 
 
 @lru_cache(maxsize=32)

@@ -67,9 +67,7 @@ def ops() -> tuple[Operator, ...]:
     return tuple(_operator(**told) for told in _core.operators())
 
 
-def _operator(
-    *, name: str, inputs: Any, outputs: Any, attributes: Any, rows: Any, **others: Any
-) -> Operator:
+def _operator(*, name: str, inputs: Any, outputs: Any, attributes: Any, rows: Any, **others: Any) -> Operator:
     from gradsmith._ops import FUNCTIONS  # they are made of what this module is told by
 
     return Operator(

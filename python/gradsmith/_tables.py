@@ -20,7 +20,7 @@ def show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
 
 
 def has_colours(stream: Any) -> bool:
-    return bool(stream.isatty()) and not os.environ.get("NO_COLOR")
+    return stream is not None and bool(stream.isatty()) and not os.environ.get("NO_COLOR")
 
 
 def table(rows: Sequence[dict[str, Any]], colours: bool) -> str:

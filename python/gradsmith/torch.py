@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 import gradsmith
 from gradsmith import _core
@@ -211,16 +212,30 @@ def _empty(like: Any, dims: tuple[int, ...], dtype: Any, is_channels_last: bool)
     return like.new_empty((dims[0], *dims[2:], dims[1]), dtype=dtype).movedim(-1, 1)
 
 
+def _refuse_tangents(op: Operator, inputs: Sequence[Any]) -> None:
+    """PyTorch would take the derivative along a tangent for zero, without a word."""
+    if torch.compiler.is_compiling() or forward_ad._current_level < 0:
+        return
+    for tensor, given in zip(op.inputs, inputs, strict=False):
+        if isinstance(given, torch.Tensor) and forward_ad.unpack_dual(given).tangent is not None:
+            raise NotImplementedError(
+                f"{op.name}: {tensor.name} has a tangent: there are no derivatives in forward mode; expected a tensor "
+                "without one (torch.autograd.grad and backward() work)"
+            )
+
+
 def _function(registration: _Registration) -> Callable[..., Any]:
     """The operator for callers: its result is the named tuple of the function without autograd."""
     op, result, names = registration.op, registration.result, registration.outputs
     overload = getattr(torch.ops.gradsmith, op.function).default
 
     def forward(*inputs: Any, **attributes: Any) -> Any:
+        _refuse_tangents(op, inputs)
         made = overload(*inputs, **attributes, policies=_policies())
         return result(*made) if isinstance(made, (tuple, list)) else result(made)
 
     def some(*inputs: Any, outputs: str | Iterable[str] | None = None, **attributes: Any) -> Any:
+        _refuse_tangents(op, inputs)
         wanted = registration.wanted(outputs)
         made = dict(zip(wanted, overload(*inputs, **attributes, outputs=wanted, policies=_policies()), strict=True))
         return result(*[made.get(name) for name in names])

@@ -74,9 +74,7 @@ def conv_problems(draw: Any, transposed: bool = False) -> ConvProblem:
     ]
     if transposed and pads:  # what they take away must be there
         step = strides or (1,) * rank
-        smallest = [
-            1 + max(0, -(-(pads[i] + pads[rank + i] + 1 - extents[i]) // step[i])) for i in range(rank)
-        ]
+        smallest = [1 + max(0, -(-(pads[i] + pads[rank + i] + 1 - extents[i]) // step[i])) for i in range(rank)]
     spatial = tuple(draw(st.integers(low, low + 4)) for low in smallest)
     first, second = (c * group, m) if transposed else (m * group, c)
     attributes = {

@@ -165,9 +165,7 @@ def test_batch_normalization(problem: draws.BatchNormProblem) -> None:
     )
 
     tolerance = max(TOLERANCES[one.name] for one in types)
-    got = gradsmith.batch_normalization(
-        x, scale, b, *running, epsilon=problem.epsilon, momentum=problem.momentum
-    )
+    got = gradsmith.batch_normalization(x, scale, b, *running, epsilon=problem.epsilon, momentum=problem.momentum)
     near(got.Y, y, tolerance)
     near(got.saved_mean, mean, tolerance)
     near(got.saved_inv_std, inv_std, tolerance)

@@ -113,9 +113,7 @@ def test_batch_normalization(device: str, types: tuple[Any, Any, Any]) -> None:
         dy = torch.randn_like(x)
         gradients = torch.autograd.grad(y, leaves, dy.double())
         got = gradsmith.batch_normalization(x, scale, b, *running, momentum=0.9, epsilon=epsilon)
-        results = gradsmith.batch_normalization_grad(
-            dy, x, scale, got.saved_mean, got.saved_inv_std, epsilon=epsilon
-        )
+        results = gradsmith.batch_normalization_grad(dy, x, scale, got.saved_mean, got.saved_inv_std, epsilon=epsilon)
         expected = [y.detach(), *kept, *gradients]
         for one, wanted in zip([got.Y, got.running_mean, got.running_var, *results], expected, strict=True):
             error = (one.double() - wanted).abs().max()

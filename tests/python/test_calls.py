@@ -30,9 +30,7 @@ def from_numpy(library: str) -> Any:
     if library == "torch":
         torch = pytest.importorskip("torch")
         types = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16}
-        return lambda array: torch.tensor(
-            array.astype("float64"), dtype=types.get(str(array.dtype), torch.bfloat16)
-        )
+        return lambda array: torch.tensor(array.astype("float64"), dtype=types.get(str(array.dtype), torch.bfloat16))
     return lambda array: array
 
 
@@ -295,9 +293,7 @@ def test_cupys_stream_is_the_current_one_of_the_device(monkeypatch: pytest.Monke
         yield
         current.pop()
 
-    cuda = SimpleNamespace(
-        Device=device, get_current_stream=lambda: SimpleNamespace(ptr={0: 100, 1: 101}[current[-1]])
-    )
+    cuda = SimpleNamespace(Device=device, get_current_stream=lambda: SimpleNamespace(ptr={0: 100, 1: 101}[current[-1]]))
     made: list[tuple[Any, ...]] = []
     cupy = SimpleNamespace(cuda=cuda, dtype=np.dtype, empty=lambda *told: made.append((current[-1], *told)))
     monkeypatch.setitem(sys.modules, "cupy", cupy)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
 import gradsmith
 import pytest
-from gradsmith import _bench
+from gradsmith import _bench, _tables
 from gradsmith._ops import FUNCTIONS
 from gradsmith._tables import table
 
@@ -143,3 +145,19 @@ def test_colours_do_not_move_columns(colours: bool) -> None:
         assert (code in text) == colours
         text = text.replace(code, "")
     assert text.splitlines() == ["OP   ROW", "A    1.5000", "BBB  T=float"]
+
+
+def test_an_interrupt_ends_it_without_a_traceback() -> None:
+    command = [sys.executable, "-m", "gradsmith", "bench", "--seconds", "20"]
+    process = subprocess.Popen(
+        command, env={**os.environ, "GRADSMITH_CACHE": "off"}, text=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+
+
+def test_without_standard_output_there_are_no_colours() -> None:
+    assert not _tables.has_colours(None)

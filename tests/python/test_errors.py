@@ -35,9 +35,7 @@ def odd_stride() -> Any:
         pytest.param({"dY": None}, TypeError, "ConvGrad: dY is None (NoneType); expected", id="required input"),
         pytest.param({"X": X.astype(int)}, TypeError, "X holds int64; expected float, double", id="no such type"),
         pytest.param({"X": X.astype(">f4")}, TypeError, "X holds >f4; expected", id="byte order"),
-        pytest.param(
-            {"X": X.astype("float64")}, TypeError, "X has type double; expected float (T)", id="types differ"
-        ),
+        pytest.param({"X": X.astype("float64")}, TypeError, "X has type double; expected float (T)", id="types differ"),
         pytest.param({"X": unaligned()}, ValueError, "X does not start at a multiple", id="alignment"),
         pytest.param({"X": odd_stride()}, ValueError, "X has a stride of 45 bytes at dimension 0", id="stride"),
         pytest.param({"X": X[:, :, ::-1]}, ValueError, "X has strides [9, 9, -3, 1], negative", id="negative"),
@@ -56,9 +54,7 @@ def odd_stride() -> Any:
         pytest.param({"out": {"dQ": X}}, ValueError, "out holds 'dQ'; expected", id="no output to write"),
         pytest.param({"out": (X,)}, TypeError, "out is tuple; expected a dict", id="too few to write"),
         pytest.param({"out": X}, TypeError, "out is numpy.ndarray; expected a dict", id="one to write"),
-        pytest.param(
-            {"outputs": "dW", "out": {"dX": X}}, ValueError, "which outputs does not ask for", id="unwanted"
-        ),
+        pytest.param({"outputs": "dW", "out": {"dX": X}}, ValueError, "which outputs does not ask for", id="unwanted"),
         pytest.param({"out": {"dX": X}}, ValueError, "output dX overlaps input X", id="overlap"),
         pytest.param({"out": {"dB": np.zeros(1)}}, TypeError, "dB has type double; expected float", id="out type"),
         pytest.param({"out": {"dB": ""}}, TypeError, "output dB is '' (str); expected an array", id="out"),

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +227,16 @@ def test_calls_work_in_a_forked_child() -> None:
         "raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) or not same)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
+
+
+def test_a_callback_needs_no_hash() -> None:
+    @dataclass
+    class Callback:
+        calls: int = 0
+
+        def __call__(self, *told: object) -> None:
+            self.calls += 1
+
+    callback = Callback()
+    with gradsmith.policy(on_search_progress=callback) as context:
+        assert context.on_search_progress is callback

@@ -151,9 +151,7 @@ def test_gradients_are_pytorchs() -> None:
     peer = torch.nn.functional.conv2d(x, w, b, stride=(2, 1), padding=(1, 0), groups=2)
     torch.testing.assert_close(mine, peer)
     dy = torch.randn_like(peer)
-    for got, wanted in zip(
-        torch.autograd.grad(mine, inputs, dy), torch.autograd.grad(peer, inputs, dy), strict=True
-    ):
+    for got, wanted in zip(torch.autograd.grad(mine, inputs, dy), torch.autograd.grad(peer, inputs, dy), strict=True):
         torch.testing.assert_close(got, wanted)
 
 
@@ -398,9 +396,7 @@ def test_second_gradients_are_pytorchs() -> None:
     mine = ours.conv(x, w, b, group=2, strides=(2, 1), pads=(1, 0, 1, 0)).Y
     peer = torch.nn.functional.conv2d(x, w, b, stride=(2, 1), padding=(1, 0), groups=2)
     dy = torch.randn_like(peer).requires_grad_()
-    for got, wanted in zip(
-        second_gradients(mine, dy, [x, w, b]), second_gradients(peer, dy, [x, w, b]), strict=True
-    ):
+    for got, wanted in zip(second_gradients(mine, dy, [x, w, b]), second_gradients(peer, dy, [x, w, b]), strict=True):
         torch.testing.assert_close(got, wanted)
 
 
@@ -478,3 +474,21 @@ def test_only_the_second_gradients_that_are_needed_are_computed() -> None:
         of_w.dX.sum().backward()
     assert calls == ["gradsmith::conv", "gradsmith::conv_grad ['dW']"]
     assert x.grad is None
+
+
+def test_derivatives_in_forward_mode_are_refused() -> None:
+    x, w = torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2)
+
+    def convolve(tensor: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = gradsmith.torch.conv(tensor, w).Y
+        return result
+
+    with pytest.raises(NotImplementedError, match="Conv: X has a tangent"):
+        torch.func.jvp(convolve, (x,), (torch.ones_like(x),))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
+        with pytest.raises(NotImplementedError, match="Conv: X has a tangent"):
+            convolve(dual)
+        with pytest.raises(NotImplementedError, match="ConvGrad: dY has a tangent"):
+            gradsmith.torch.conv_grad(torch.autograd.forward_ad.make_dual(w, w), x, w)
+        assert convolve(x).shape == (1, 1, 2, 2)

@@ -17,7 +17,7 @@ from gradsmith._policy import Changes
 
 pytest.importorskip("mypy")
 
-USER = '''
+USER = """
 import gradsmith
 import numpy as np
 
@@ -35,7 +35,7 @@ gradsmith.conv(x, x, outputs=None)
 gradsmith.policy(deterministic="yes")
 gradsmith.policy(determinstic=True)
 gradsmith.policy(search_mode="fast")
-'''
+"""
 EXPECTED = [
     (7, r'Revealed type is "numpy.ndarray.* \| None"'),
     (8, r'Revealed type is "numpy.ndarray'),
@@ -48,7 +48,7 @@ EXPECTED = [
     (18, r"\"search_mode\" .* expected \"Literal\['default', 'heuristic', 'benchmark'\]"),
 ]
 
-USER_OF_TORCH = '''
+USER_OF_TORCH = """
 import gradsmith.torch
 import torch
 
@@ -61,7 +61,7 @@ gradsmith.torch.conv(x, x, group="2")
 gradsmith.torch.conv(x, x, outputs="Y")
 gradsmith.torch.convolve(x, x)
 gradsmith.torch.conv_transpose_grad(x, x, x, strides=(2, 2), outputs=None)
-'''
+"""
 EXPECTED_OF_TORCH = [
     (6, r'Revealed type is "torch\S*Tensor"'),
     (7, r'Revealed type is "torch\S*Tensor \| None"'),
@@ -77,9 +77,7 @@ def mypy(folder: Path, *arguments: str) -> str:
     package = Path(str(gradsmith.__file__)).parent
     environment = {**os.environ, "MYPYPATH": str(package.parent)}
     command = [sys.executable, "-m", "mypy", "--no-color-output", "--cache-dir", str(folder / "cache"), *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=environment, check=False, text=True, capture_output=True
-    ).stdout
+    return subprocess.run(command, cwd=folder, env=environment, check=False, text=True, capture_output=True).stdout
 
 
 def check_findings(folder: Path, program: str, expected: list[tuple[int, str]]) -> None:
