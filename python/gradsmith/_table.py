@@ -61,8 +61,8 @@ def ops() -> tuple[Operator, ...]:
     """Every operator of this build, with its rows::
 
     >>> import gradsmith
-    >>> [op.function for op in gradsmith.ops() if op.gradient_of == "Conv"]
-    ['conv_grad']
+    >>> [op.function for op in gradsmith.ops() if op.gradient_of == "ConvTranspose"]
+    ['conv_transpose_grad']
     """
     return tuple(_operator(**told) for told in _core.operators())
 

@@ -252,8 +252,21 @@ def _function(registration: _Registration) -> Callable[..., Any]:
     return named
 
 
+def _gradients(operators: Iterable[Operator]) -> dict[str, Operator]:
+    """The gradient of each operator that has one: of several that which serves the most inputs, or stands first."""
+
+    def served(op: Operator) -> int:
+        return sum(bool(tensor.gradient_of) for tensor in op.outputs)
+
+    found: dict[str, Operator] = {}
+    for op in operators:
+        if op.gradient_of and (op.gradient_of not in found or served(op) > served(found[op.gradient_of])):
+            found[op.gradient_of] = op
+    return found
+
+
 def _registrations() -> dict[str, _Registration]:
-    gradients = {op.gradient_of: op for op in ops() if op.gradient_of}
+    gradients = _gradients(ops())
     return {op.name: _Registration(op, gradients.get(op.name)) for op in ops()}
 
 

@@ -70,7 +70,7 @@ def test_explain_as_json() -> None:
 def test_the_generators_verbs(repository: Path) -> None:
     schema = str(repository / "ops.yaml")
     path = os.pathsep.join([str(repository / "codegen"), os.environ.get("PYTHONPATH", "")])
-    assert "6 operators" in run("check", "--schema", schema, PYTHONPATH=path)
+    assert f"{len(gradsmith.ops())} operators" in run("check", "--schema", schema, PYTHONPATH=path)
 
 
 def test_without_the_generator_its_verbs_say_what_is_missing(tmp_path: Path) -> None:

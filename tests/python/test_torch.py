@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -492,3 +493,11 @@ def test_derivatives_in_forward_mode_are_refused() -> None:
         with pytest.raises(NotImplementedError, match="ConvGrad: dY has a tangent"):
             gradsmith.torch.conv_grad(torch.autograd.forward_ad.make_dual(w, w), x, w)
         assert convolve(x).shape == (1, 1, 2, 2)
+
+
+def test_of_several_gradients_the_fullest_serves() -> None:
+    full = next(op for op in gradsmith.ops() if op.name == "ConvGrad")
+    partial = replace(full, name="PartialConvGrad", outputs=full.outputs[:2])
+    again = replace(full, name="ConvGradAgain")
+    for operators in ([full, partial, again], [partial, full, again]):
+        assert ours._gradients(operators) == {"Conv": full}
