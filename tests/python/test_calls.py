@@ -205,6 +205,27 @@ def test_arrays_of_the_standard_say_what_their_library_is() -> None:
     assert {type(output) for output in result} == {type(inputs[0])}
 
 
+@pytest.mark.parametrize(
+    ("auto_pad", "pads"),
+    [("NOTSET", (1, 1, 0, 0)), ("SAME_LOWER", (1, 1, 0, 0)), ("SAME_UPPER", (0, 0, 1, 1))],
+)
+def test_output_shape_sets_the_pads(auto_pad: Any, pads: tuple[int, ...]) -> None:
+    """By ONNX's rule: of an odd number the larger half is at the end for SAME_UPPER, otherwise at the beginning."""
+    random = np.random.default_rng(7)
+    x, w = (random.integers(-3, 4, dims).astype(np.float32) for dims in ((2, 3, 3, 4), (3, 2, 2, 3)))
+    shape = (5, 8)  # 6 and 9 without pads
+    told = {"strides": (2, 2), "output_shape": shape, "auto_pad": auto_pad}
+    y = gradsmith.conv_transpose(x, w, **told).Y
+    np.testing.assert_array_equal(y, gradsmith.conv_transpose(x, w, strides=(2, 2), pads=pads).Y)
+    dy = random.integers(-3, 4, y.shape).astype(np.float32)
+    gradients = gradsmith.conv_transpose_grad(dy, x, w, **told)
+    for made, expected in zip(
+        gradients, gradsmith.conv_transpose_grad(dy, x, w, strides=(2, 2), pads=pads), strict=True
+    ):
+        np.testing.assert_array_equal(made, expected)
+    assert np.abs(gradients.dW).max() > 0
+
+
 def test_calls_that_differ_in_one_thing_do_not_share_what_is_kept() -> None:
     """Kernels, forms and wishes are kept from call to call."""
     dY, x, w = problems.arrays()
