@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from xml.etree import ElementTree
 
 import gradsmith
 import pytest
-from gradsmith import _bench, _tables
+from gradsmith import _bench, _tables, _tuning
 from gradsmith._ops import FUNCTIONS
 from gradsmith._tables import table
 
@@ -161,3 +162,50 @@ def test_an_interrupt_ends_it_without_a_traceback() -> None:
 
 def test_without_standard_output_there_are_no_colours() -> None:
     assert not _tables.has_colours(None)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_has_colours_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert _tables.has_colours(Terminal())
+    assert not _tables.has_colours(io.StringIO())
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not _tables.has_colours(Terminal())
+
+
+def test_a_terminal_is_shown_what_is_at_work() -> None:
+    terminal, file = Terminal(), io.StringIO()
+    for stream in (terminal, file):
+        bar = _bench.CountBar(stream, 3)
+        bar.show("ConvGrad float")
+        bar.show("Conv half")
+        bar.close()
+    assert "[1/3] ConvGrad float" in terminal.getvalue()
+    assert "[2/3] Conv half" in terminal.getvalue()
+    assert file.getvalue() == ""
+
+
+def test_a_terminal_is_shown_how_a_search_goes() -> None:
+    terminal, file = Terminal(), io.StringIO()
+    for stream in (terminal, file):
+        bar = _tuning.ProgressBar(stream)
+        bar("a problem", "an engine", 15, 30, "the best engine", 0.25, 1.5)
+        bar.close()
+    assert terminal.getvalue().startswith(
+        "\r[" + "#" * 15 + "-" * 15 + "] 15/30   1.5 s  best 0.2500 ms the best engine"
+    )
+    assert file.getvalue() == ""
+
+
+def test_bars_of_a_plot_are_as_long_as_the_times_say() -> None:
+    rows = [_bench.Measured(name, "cpu", 9, median, median) for name, median in (("a", 0.01), ("b", 0.1), ("c", 1.0))]
+    namespace = "{http://www.w3.org/2000/svg}"
+    bars = [one for one in ElementTree.fromstring(_bench.plot(rows)).iter(f"{namespace}rect") if one.get("x")]
+    lengths = [float(one.attrib["width"]) for one in bars]
+    assert lengths[0] == 0
+    assert lengths[1] == pytest.approx(lengths[2] / 2, abs=0.1)
+    assert lengths[2] > 100
