@@ -185,7 +185,7 @@ bool IsHopeless(double milliseconds, double best) {
 Result<double> MedianTime(SearchSpace& space, Plan& plan, double best) {
   constexpr double kSurelySlower = 1.5;
   constexpr double kSteady = 10;  // milliseconds: so long a run differs little from the next
-  const Result<double> first = space.Time(plan);
+  Result<double> first = space.Time(plan);
   if (!first.ok() || IsHopeless(*first, best)) {
     return first;
   }

@@ -38,6 +38,24 @@ CUdeviceptr Address(const void* data) {
   return reinterpret_cast<CUdeviceptr>(data);
 }
 
+double WalkOf(double terms) {
+  return 1 + (std::sqrt(terms) / 64);
+}
+
+/// Products of floats that are added up one after the other are off by 1.7e-8 times the root of
+/// their number.
+double AllowedOfFloat(double terms, Exactness exactness) {
+  switch (exactness) {
+    case Exactness::kStrict:
+      return 1e-6 + (3e-8 * std::sqrt(terms));
+    case Exactness::kUsual:
+      return 5e-6 * WalkOf(terms);
+    case Exactness::kTf32:
+      break;
+  }
+  return 2e-3;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Trial>> Trial::Create(
@@ -305,16 +323,13 @@ Result<double> Trial::Time(internal::Plan& plan, std::span<const double> scalars
 
 Status
 CheckDifference(const Difference& difference, DataType type, double terms, Exactness exactness) {
-  // Rounding of the result, and a random walk of the rounding of partial sums. Products of floats
-  // that are added up one after the other are off by 1.7e-8 times the root of their number.
-  const double walk = 1 + (std::sqrt(terms) / 64);
+  // Rounding of the result, and a random walk of the rounding of partial sums.
+  const double walk = WalkOf(terms);
   const bool is_strict = exactness == Exactness::kStrict;
   double allowed = 0;
   switch (type) {
     case DataType::kFloat:
-      allowed = exactness == Exactness::kTf32 ? 2e-3
-                : is_strict                   ? 1e-6 + (3e-8 * std::sqrt(terms))
-                                              : 5e-6 * walk;
+      allowed = AllowedOfFloat(terms, exactness);
       break;
     case DataType::kDouble:
       allowed = 1e-14 * walk;

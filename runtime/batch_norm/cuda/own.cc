@@ -670,6 +670,19 @@ own::BackwardFinish MakeBackwardFinish(
   return finish;
 }
 
+/// A thread for each channel.
+Status ShortBackward(
+    CUstream stream,
+    const BatchNormalizationGrad::Inputs& inputs,
+    const BatchNormalizationGrad::Outputs& outputs,
+    bool products) {
+  const ConstTensorRef dX = IsPresent(outputs.dX) ? ConstTensorRef(*outputs.dX) : ConstTensorRef();
+  Plan plan = ShortPlan({inputs.dY, products ? inputs.X : nullptr, dX.present ? &dX : nullptr});
+  plan.operands.accumulate = dX.accumulate;
+  return RunShort(
+      stream, inputs.dY->type, plan, MakeBackwardFinish(inputs, outputs, plan, products));
+}
+
 }  // namespace
 
 std::size_t ForwardWorkspace(const cuda::DeviceInfo& /*device*/, const ConstTensorRef& X) {
@@ -734,12 +747,7 @@ Status Backward(
     return {};
   }
   if (IsShort(*inputs.dY) && (!IsPresent(inputs.X) || IsShort(*inputs.X))) {
-    const ConstTensorRef dX =
-        IsPresent(outputs.dX) ? ConstTensorRef(*outputs.dX) : ConstTensorRef();
-    Plan plan = ShortPlan({inputs.dY, products ? inputs.X : nullptr, dX.present ? &dX : nullptr});
-    plan.operands.accumulate = dX.accumulate;
-    return RunShort(
-        stream, inputs.dY->type, plan, MakeBackwardFinish(inputs, outputs, plan, products));
+    return ShortBackward(stream, inputs, outputs, products);
   }
   const Workspace parts(workspace, dims[1]);
   Plan plan;
