@@ -48,14 +48,6 @@ class DirectPlan final : public Plan {
   Task task_;
 };
 
-/// Whether a plain kernel takes more than some milliseconds.
-bool IsLargeTask(const Task& task) {
-  constexpr double kProducts = 1e9;
-  const auto results =
-      static_cast<double>(NumElements(DimsOf(task.problem, ResultOf(task.primitive))));
-  return results * TermsOf(task) > kProducts;
-}
-
 /// cuDNN's heuristic names engine 0 of a gradient early; it takes up to 40 times as long as others,
 /// but where groups are many (9.19 on an H200).
 bool IsNaive(const Task& task, const std::string& engine) {
@@ -324,8 +316,12 @@ Status ConvSearchSpace::Check(Plan& plan) {
       *difference, task_.problem.type, TermsOf(task_), ExactnessOf(policy_, task_.problem.type));
 }
 
+/// By the products that a plain kernel multiplies.
 bool ConvSearchSpace::IsLarge() const {
-  return IsLargeTask(task_);
+  constexpr double kProducts = 1e9;
+  const auto results =
+      static_cast<double>(NumElements(DimsOf(task_.problem, ResultOf(task_.primitive))));
+  return results * TermsOf(task_) > kProducts;
 }
 
 bool ConvSearchSpace::Relax() {
