@@ -132,7 +132,7 @@ CountEngines(const cuda::GraphTarget& target, const cuda::OperationGraph& graph,
 }
 
 Result<Served> Ask(const cuda::GraphTarget& target, const conv::Task& task) {
-  for (const conv::Form& form : conv::FormsOf(task, /*allow_tf32=*/false)) {
+  for (const conv::Form& form : conv::FormsOf(task)) {
     const Result<cuda::OperationGraph> graph = conv::MakeGraph(target, form.inner);
     if (!graph.ok()) {
       return graph.status();

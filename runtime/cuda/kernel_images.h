@@ -18,11 +18,14 @@ extern const KernelImage kImage_compare;              // NOLINT(readability-iden
 extern const KernelImage kImage_conv_depthwise;       // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_depthwise_rows;  // NOLINT(readability-identifier-naming)
 extern const KernelImage
-    kImage_conv_depthwise_rows_filter;         // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_conv_direct;   // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_copy;          // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_elementwise;   // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_sum_channels;  // NOLINT(readability-identifier-naming)
+    kImage_conv_depthwise_rows_filter;                      // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_direct;                // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_tensor_cores_data;     // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_tensor_cores_filter;   // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_tensor_cores_forward;  // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_copy;                       // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_elementwise;                // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_sum_channels;               // NOLINT(readability-identifier-naming)
 
 }  // namespace gradsmith::cuda
 

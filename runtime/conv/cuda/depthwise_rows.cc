@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
@@ -15,8 +14,8 @@ namespace gradsmith::conv {
 
 namespace {
 
+using cuda::DivisorOf;
 using depthwise_rows::Arguments;
-using depthwise_rows::Divisor;
 using depthwise_rows::Form;
 using depthwise_rows::Planes;
 using depthwise_rows::Tile;
@@ -65,13 +64,6 @@ bool HasSmallPlanes(const Problem& problem, Operand operand) {
 
 bool HasDenseRows(const Problem& problem, Operand operand) {
   return StridesOf(problem, operand)[3] == 1 || DimsOf(problem, operand)[3] == 1;
-}
-
-Divisor DivisorOf(std::int64_t number) {
-  const auto divisor = static_cast<std::uint32_t>(number);
-  const auto shift = static_cast<std::uint32_t>(std::bit_width(divisor - 1));
-  const std::uint64_t excess = (std::uint64_t{1} << shift) - divisor;
-  return {divisor, static_cast<std::uint32_t>(((excess << 32U) / divisor) + 1), shift};
 }
 
 /// The elements that are read at once: a power of two up to 16 bytes that divides all there is.

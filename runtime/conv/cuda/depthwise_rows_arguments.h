@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "cuda/divisor.h"
+
 /// What conv/cuda/depthwise_rows.cc passes to the kernels of cuda/kernels/conv_depthwise_rows.cu
 /// and conv_depthwise_rows_filter.cu, by value. All compile this file: plain C++17.
 namespace gradsmith::conv::depthwise_rows {
@@ -35,13 +37,6 @@ constexpr Tile TileOf(Form form, int element_bytes) {
   return {is_large && !form.spreads ? 2 : 4, 16 / element_bytes / (shrinks ? form.step : 1)};
 }
 
-/// Division of numbers below 2^31 by what is known to the host.
-struct Divisor {
-  std::uint32_t divisor;
-  std::uint32_t multiplier;
-  std::uint32_t shift;
-};
-
 /// A tensor of dense rows. A row is read or written by pieces of `piece` elements: a power of two
 /// that divides the width, all strides and the address.
 struct Planes {
@@ -56,9 +51,9 @@ struct Planes {
 /// `from` is x or dY, whose rows are combined, `to` the result, or dY for the filter's gradient,
 /// whose rows are in tiles. A plane has `strips` of tiles, and these `runs` of them side by side.
 struct Arguments {
-  Divisor runs;
-  Divisor strips;
-  Divisor channels;
+  cuda::Divisor runs;
+  cuda::Divisor strips;
+  cuda::Divisor channels;
   std::uint32_t tiles;  // of all; for the filter's gradient, of a channel
   Planes from;
   Planes to;

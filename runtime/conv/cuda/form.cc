@@ -174,12 +174,11 @@ Form Subsampled(const Task& task) {
 }
 
 /// Multiples of channels worth trying; none where tensor cores do not ask for any.
-std::vector<std::int64_t> PaddedMultiples(const Problem& problem, bool allow_tf32) {
+std::vector<std::int64_t> PaddedMultiples(const Problem& problem) {
   const std::int64_t fewest = std::min(problem.x_channels, problem.y_channels);
   const bool is_narrow = SizeOf(problem.type) == 2;
-  const std::int64_t wanted = is_narrow ? 8 : 4;
-  const bool pads = (is_narrow || (problem.type == DataType::kFloat && allow_tf32)) &&
-                    problem.group == 1 &&
+  const std::int64_t wanted = 16 / static_cast<std::int64_t>(SizeOf(problem.type));
+  const bool pads = problem.group == 1 &&
                     (problem.x_channels % wanted != 0 || problem.y_channels % wanted != 0);
   if (!pads) {
     return {};
@@ -197,7 +196,7 @@ bool PaddingPays(const Problem& problem) {
   const bool channels_last = problem.x_strides[1] == 1 && problem.y_strides[1] == 1;
   const std::int64_t elements = NumElements(DimsOf(problem, kX)) + NumElements(DimsOf(problem, kY));
   return SizeOf(problem.type) == 2 && elements >= kEnough &&
-         !PaddedMultiples(problem, false).empty() && (channels_last || problem.x_channels < 4);
+         !PaddedMultiples(problem).empty() && (channels_last || problem.x_channels < 4);
 }
 
 Form Padded(const Task& task, std::int64_t multiple) {
@@ -206,7 +205,7 @@ Form Padded(const Task& task, std::int64_t multiple) {
 }
 
 /// Ways about, which cost copies.
-std::vector<Form> Detours(const Task& task, bool allow_tf32) {
+std::vector<Form> Detours(const Task& task) {
   const Problem& problem = task.problem;
   std::vector<Form> forms;
   const bool is_depthwise = problem.group > 1 && problem.group == problem.x_channels;
@@ -216,7 +215,7 @@ std::vector<Form> Detours(const Task& task, bool allow_tf32) {
   if (CanBeSubsampled(problem)) {
     forms.push_back(Subsampled(task));
   }
-  const std::vector<std::int64_t> multiples = PaddedMultiples(problem, allow_tf32);
+  const std::vector<std::int64_t> multiples = PaddedMultiples(problem);
   for (const std::int64_t multiple : multiples) {
     forms.push_back(Padded(task, multiple));
   }
@@ -358,13 +357,13 @@ class WrappedPlan final : public internal::Plan {
 
 }  // namespace
 
-std::vector<Form> FormsOf(const Task& task, bool allow_tf32) {
+std::vector<Form> FormsOf(const Task& task) {
   const Task normalized = Normalized(task);
   bool needed = false;
   Form packed = Packed(normalized, &needed);
   std::vector<Form> forms;
   if (PaddingPays(normalized.problem)) {
-    forms.push_back(Padded(normalized, PaddedMultiples(normalized.problem, allow_tf32).front()));
+    forms.push_back(Padded(normalized, PaddedMultiples(normalized.problem).front()));
   }
   if (!needed) {
     forms.push_back({.name = "", .inner = normalized});
@@ -372,7 +371,7 @@ std::vector<Form> FormsOf(const Task& task, bool allow_tf32) {
   if (CopiesAny(packed)) {
     forms.push_back(std::move(packed));
   }
-  for (Form& form : Detours(normalized, allow_tf32)) {
+  for (Form& form : Detours(normalized)) {
     const bool is_new = std::none_of(forms.begin(), forms.end(), [&](const Form& other) {
       return other.inner.problem == form.inner.problem;
     });

@@ -36,7 +36,7 @@ struct Form {
 ///   need;
 /// - "nhwc" and "nchw": the other layout;
 /// but half and bf16 that tensor cores could not take otherwise are padded before all else.
-std::vector<Form> FormsOf(const Task& task, bool allow_tf32);
+std::vector<Form> FormsOf(const Task& task);
 
 /// WrapPlan returns a plan for the task from one for the form: it copies inputs, and a result
 /// that is added to, into the workspace, runs the inner plan, and copies the result back.

@@ -10,6 +10,7 @@
 #include "conv/cuda/depthwise.h"
 #include "conv/cuda/graph.h"
 #include "conv/cuda/legacy.h"
+#include "conv/cuda/tensor_cores.h"
 #include "cuda/bad_engines.h"
 #include "cuda/thread_state.h"
 
@@ -24,11 +25,11 @@ using internal::Rejection;
 constexpr const char* kGraph = "graph/";
 constexpr const char* kLegacy = "legacy/";
 constexpr const char* kDepthwise = "own/depthwise";
+constexpr const char* kTensorCores = "own/tensor-cores";
 constexpr const char* kDirect = "own/direct";
 
-/// Where candidates come from, in the order in which they are asked for.
-enum Source : unsigned char { kHeuristicA, kFallback, kLegacyApi };
-constexpr int kSources = 3;
+constexpr std::array<const char*, kSources> kSourceNames = {
+    "graph (heuristic A)", "own kernels on tensor cores", "graph (fallback)", "legacy"};
 
 /// Runs our own kernel.
 class DirectPlan final : public Plan {
@@ -71,11 +72,12 @@ constexpr std::size_t kMostOfDetour = 8;
 
 /// Whether a source's candidates may be the quickest of all in spite of the form's copies: of the
 /// legacy API only those for channels first, for types that tensor cores do not take.
-bool IsWorthDetour(const Task& task, const Form& form, int source) {
+bool IsWorthDetour(const Task& task, const Form& form, Source source) {
   const bool channels_first =
       form.inner.problem.y_strides == ContiguousStrides(DimsOf(form.inner.problem, kY));
   const bool is_wide = SizeOf(task.problem.type) > 2;
-  return source == kHeuristicA || (is_wide && (source == kFallback || channels_first));
+  return source == kHeuristicA || source == kOwnTensorCores ||
+         (is_wide && (source == kFallback || channels_first));
 }
 
 /// Removes a prefix; false where there is none.
@@ -102,14 +104,18 @@ ConvSearchSpace::ConvSearchSpace(
     CUstream stream,
     const Task& task,
     const std::array<void*, kOperands>& operands,
-    const internal::SearchPolicy& policy)
+    internal::SearchPolicy policy)
     : device_(device),
       stream_(stream),
       task_(task),
       operands_(operands),
-      policy_(policy),
+      policy_(std::move(policy)),
       rounds_once_(task.accumulate && SizeOf(task.problem.type) == 2),
-      forms_(FormsOf(task, policy.allow_tf32)) {}
+      forms_(FormsOf(task)) {
+  if (IsLarge()) {  // then they are quicker than most of cuDNN's engines (docs/performance.md)
+    std::swap(sources_[0], sources_[1]);
+  }
+}
 
 int ConvSearchSpace::batches() const {
   return 1 + (kSources * static_cast<int>(forms_.size())) + 1;
@@ -125,11 +131,10 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
   --batch;
   const auto forms = static_cast<int>(forms_.size());
   const Form& form = forms_[batch % forms];
-  Result<std::vector<Candidate>> listed = ListOfForm(form, batch / forms);
+  const Source source = sources_.at(batch / forms);
+  Result<std::vector<Candidate>> listed = ListOfForm(form, source);
   if (!listed.ok()) {
-    constexpr std::array<const char*, kSources> kNames = {
-        "graph (heuristic A)", "graph (fallback)", "legacy"};
-    rejections->push_back({form.name + kNames.at(batch / forms), listed.status().message()});
+    rejections->push_back({form.name + kSourceNames.at(source), listed.status().message()});
     return {};
   }
   for (Candidate& candidate : *listed) {
@@ -144,9 +149,9 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
 
 /// cuDNN's legacy heuristic takes up to 7 s for groups of half (9.19 on an H200).
 bool ConvSearchSpace::IsSlowToList(int batch) const {
-  const int source = (batch - 1) / static_cast<int>(forms_.size());
-  return batch > 0 && source == kLegacyApi && task_.problem.group > 1 &&
-         SizeOf(task_.problem.type) == 2;
+  const int place = (batch - 1) / static_cast<int>(forms_.size());
+  return batch > 0 && place < kSources && sources_.at(place) == kLegacyApi &&
+         task_.problem.group > 1 && SizeOf(task_.problem.type) == 2;
 }
 
 std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
@@ -169,9 +174,15 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
   return candidates;
 }
 
-Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, int source) {
+Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, Source source) {
   if (form.is_detour && !IsWorthDetour(task_, form, source)) {
     return std::vector<Candidate>();
+  }
+  if (source == kOwnTensorCores) {
+    // Of three products in TF32 none is as quick as cuDNN's one.
+    return task_.problem.type == DataType::kFloat && policy_.allow_tf32
+               ? std::vector<Candidate>()
+               : ListTensorCores(device_, form.inner, form.name + kTensorCores);
   }
   const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device_).handle();
   if (!handle.ok()) {
@@ -256,6 +267,8 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
       return engine.ok() ? graph.status() : engine.status();
     }
     inner = cuda::BuildGraphPlan(cuda::GraphTarget(*handle), **graph, *engine);
+  } else if (Skip(&choice, std::string(kTensorCores) + "/")) {
+    inner = BuildTensorCoresPlan(device_, form.inner, choice);
   } else if (Skip(&choice, kLegacy)) {
     inner = BuildLegacyPlan(**handle, form.inner, choice);
   }

@@ -17,9 +17,14 @@
 
 namespace gradsmith::conv {
 
+/// Where candidates come from. All of one are asked for before those of the next.
+enum Source : unsigned char { kHeuristicA, kOwnTensorCores, kFallback, kLegacyApi };
+inline constexpr int kSources = 4;
+
 /// ConvSearchSpace offers all ways to compute a task on CUDA: our own depthwise kernels where they
-/// are the quickest; in each form cuDNN's graph engines by heuristic A, then those of its fallback
-/// list, then the legacy API's algorithms; at last our own kernels for any problem.
+/// are the quickest; in each form cuDNN's graph engines by heuristic A, our own kernels on
+/// tensor cores (for what is large these first), then the engines of cuDNN's fallback list, then
+/// the legacy API's algorithms; at last our own kernels for any problem.
 class ConvSearchSpace final : public internal::SearchSpace {
  public:
   /// `operands` are the caller's addresses, `stream` the caller's. The policy says
@@ -30,7 +35,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
       CUstream stream,
       const Task& task,
       const std::array<void*, kOperands>& operands,
-      const internal::SearchPolicy& policy);
+      internal::SearchPolicy policy);
 
   [[nodiscard]] std::string Describe() const override { return conv::Describe(task_); }
   [[nodiscard]] DataType type() const { return task_.problem.type; }
@@ -47,7 +52,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
  private:
   [[nodiscard]] std::vector<internal::Candidate> ListDepthwise() const;
   std::vector<internal::Candidate> ListLast(std::vector<internal::Rejection>* rejections) const;
-  Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, int source);
+  Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, Source source);
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);
   Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& given);
   Status OpenTrial();
@@ -60,6 +65,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   /// Sums of half or bf16 that are added to must be rounded once.
   bool rounds_once_;
   std::vector<Form> forms_;
+  std::array<Source, kSources> sources_ = {kHeuristicA, kOwnTensorCores, kFallback, kLegacyApi};
   std::map<std::string, cuda::OperationGraph> graphs_;
   std::unique_ptr<cuda::Trial> trial_;
 };

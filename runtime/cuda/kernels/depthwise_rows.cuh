@@ -9,10 +9,7 @@ namespace gradsmith::conv::depthwise_rows {
 
 using cuda::Accumulator;
 using cuda::Convert;
-
-__device__ __forceinline__ std::uint32_t Divide(std::uint32_t number, const Divisor& by) {
-  return (__umulhi(number, by.multiplier) + number) >> by.shift;
-}
+using cuda::Divide;
 
 /// Where a thread's tile is.
 struct Place {
@@ -29,8 +26,9 @@ __device__ __forceinline__ Place PlaceOf(const Arguments& p, std::uint32_t tile)
       static_cast<int>(tile - line * p.runs.divisor)};
 }
 
-/// What of x a tile of y meets, or of y a tile of x (spreads): `kRows` rows of `kMain` elements that
-/// neighbouring tiles do not share, kBefore rows and elements before and kAfter elements after.
+/// What of x a tile of y meets, or of y a tile of x (spreads): `kRows` rows of `kMain` elements
+/// that neighbouring tiles do not share, kBefore rows and elements before and kAfter elements
+/// after.
 template <int kSide, int kStep, bool kSpreads, int kTileRows, int kTileColumns>
 struct Geometry {
   static constexpr int kToRows = kTileRows;
@@ -85,8 +83,7 @@ template <int kWords>
 __device__ __forceinline__ void Unpack(const unsigned int (&words)[kWords], double* to, double) {
 #pragma unroll
   for (int i = 0; i < kWords / 2; ++i) {
-    to[i] = __hiloint2double(
-        static_cast<int>(words[2 * i + 1]), static_cast<int>(words[2 * i]));
+    to[i] = __hiloint2double(static_cast<int>(words[2 * i + 1]), static_cast<int>(words[2 * i]));
   }
 }
 
@@ -149,8 +146,9 @@ Pack(const float* from, unsigned int (&words)[kWords], __nv_bfloat16) {
 }
 
 template <typename T, int kMain, int kBefore, int kAfter>
-__device__ __forceinline__ void
-Unpack(const Row<T, kMain, kBefore, kAfter>& row, Accumulator<T>* to) {
+__device__ __forceinline__ void Unpack(
+    const Row<T, kMain, kBefore, kAfter>& row,
+    Accumulator<T>* to) {
 #pragma unroll
   for (int i = 0; i < kBefore; ++i) {
     to[i] = Convert<Accumulator<T>>(row.before[i]);
@@ -207,7 +205,8 @@ StorePieces(T* line, int column, int width, const unsigned int (&words)[kWords])
     if (IsWithin(column + i * kPiece, width)) {
       if constexpr (kBytes == 2) {
         *(reinterpret_cast<unsigned short*>(line) + i) =  // NOLINT(google-runtime-int)
-            static_cast<unsigned short>(words[i / 2] >> (i % 2 * 16));  // NOLINT(google-runtime-int)
+            static_cast<unsigned short>(
+                words[i / 2] >> (i % 2 * 16));  // NOLINT(google-runtime-int)
       } else {
         constexpr int kCount = kBytes / 4;
         auto* to = reinterpret_cast<unsigned int*>(line + i * kPiece);

@@ -36,17 +36,17 @@ using Copied = std::array<bool, kOperands>;
 using Forms = std::vector<std::pair<std::string, Copied>>;
 
 /// The names of the forms, in order, and what each copies: the detours, or all others.
-Forms Summary(const Task& task, bool detours = false, bool allow_tf32 = false) {
+Forms Summary(const Task& task, bool detours = false) {
   Forms summary;
-  for (const Form& form : FormsOf(task, allow_tf32)) {
+  for (const Form& form : FormsOf(task)) {
     if (form.is_detour == detours) {
       summary.emplace_back(form.name, form.copied);
     }
   }
   return summary;
 }
-Forms Detours(const Task& task, bool allow_tf32 = false) {
-  return Summary(task, true, allow_tf32);
+Forms Detours(const Task& task) {
+  return Summary(task, true);
 }
 
 constexpr Copied kAllCopied = {true, true, true};
@@ -55,8 +55,8 @@ TEST(FormsOf, DenseOperandsAreTakenAsTheyAre) {
   for (const bool channels_last : {false, true}) {
     const Task task = Dense(Primitive::kForward, channels_last);
     EXPECT_EQ(Summary(task), (Forms{{"", {}}}));
-    EXPECT_EQ(FormsOf(task, false)[0].inner.problem, task.problem);
-    EXPECT_EQ(CopiesBytes(FormsOf(task, false)[0]), 0U);
+    EXPECT_EQ(FormsOf(task)[0].inner.problem, task.problem);
+    EXPECT_EQ(CopiesBytes(FormsOf(task)[0]), 0U);
   }
 }
 
@@ -67,7 +67,7 @@ TEST(FormsOf, StridesOfDimsOfOneDoNotCount) {
   task.problem.x_strides[0] = 12345;
   task.problem.y_strides[0] = 0;
   EXPECT_EQ(Summary(task), (Forms{{"", {}}}));
-  EXPECT_EQ(FormsOf(task, false)[0].inner.problem.x_strides, x_strides);
+  EXPECT_EQ(FormsOf(task)[0].inner.problem.x_strides, x_strides);
 }
 
 /// A filter of 1x1 lies in both layouts: an engine that is told the other one converts all tensors.
@@ -88,9 +88,9 @@ TEST(FormsOf, AFilterOfOneTapGoesWithTheOthers) {
       }
       task.problem.w_strides = strides(kW, filter_last);
       EXPECT_EQ(Summary(task), (Forms{{"", {}}}));
-      EXPECT_EQ(FormsOf(task, false)[0].inner.problem.w_strides, strides(kW, channels_last));
+      EXPECT_EQ(FormsOf(task)[0].inner.problem.w_strides, strides(kW, channels_last));
       // In either layout it is not copied.
-      const Form detour = FormsOf(task, false)[1];
+      const Form detour = FormsOf(task)[1];
       EXPECT_EQ(detour.copied, (Copied{true, false, true})) << detour.name;
       EXPECT_EQ(detour.inner.problem.w_strides, strides(kW, !channels_last));
     }
@@ -104,7 +104,7 @@ TEST(FormsOf, ADepthwiseFilterIsChannelsFirst) {
   for (const Operand operand : {kX, kW, kY}) {
     StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
   }
-  const Problem inner = FormsOf(task, false)[0].inner.problem;
+  const Problem inner = FormsOf(task)[0].inner.problem;
   EXPECT_EQ(inner.w_strides, ContiguousStrides(Dims{8, 1, 3, 3}));
   EXPECT_EQ(inner.x_strides, task.problem.x_strides);
   EXPECT_EQ(inner.y_strides, task.problem.y_strides);
@@ -114,7 +114,7 @@ TEST(FormsOf, MisalignedOperandsMustBeCopied) {
   Task task = Dense(Primitive::kBackwardData, /*channels_last=*/true);
   task.alignment[kW] = 4;
   EXPECT_EQ(Summary(task), (Forms{{"packed ", {false, true, false}}}));
-  const Form packed = FormsOf(task, false)[0];
+  const Form packed = FormsOf(task)[0];
   EXPECT_EQ(packed.inner.alignment[kW], 16);
   EXPECT_EQ(packed.inner.problem.w_strides, task.problem.w_strides);
   // 4 * 8 * 3 * 3 floats, rounded up to 256 bytes.
@@ -126,7 +126,7 @@ TEST(FormsOf, ZeroStridesMustBeCopied) {
   task.problem.y_strides = {0, 1, 0, 0};
   EXPECT_EQ(Summary(task), (Forms{{"packed ", {false, false, true}}}));
   const Dims y = DimsOf(task.problem, kY);
-  const Strides strides = FormsOf(task, false)[0].inner.problem.y_strides;
+  const Strides strides = FormsOf(task)[0].inner.problem.y_strides;
   EXPECT_TRUE(strides == ContiguousStrides(y) || strides == ChannelsLastStrides(y));
 }
 
@@ -138,9 +138,9 @@ TEST(FormsOf, OddStridesMayBeCopied) {
       task.problem.x_strides[i] *= 2;
     }
     EXPECT_EQ(Summary(task), (Forms{{"", {}}, {"packed ", {true, false, false}}}));
-    EXPECT_EQ(FormsOf(task, false)[0].inner.problem.x_strides, task.problem.x_strides);
+    EXPECT_EQ(FormsOf(task)[0].inner.problem.x_strides, task.problem.x_strides);
     // The copy has the layout that the strides are nearest to.
-    EXPECT_EQ(FormsOf(task, false)[1].inner.problem.x_strides, dense);
+    EXPECT_EQ(FormsOf(task)[1].inner.problem.x_strides, dense);
   }
 }
 
@@ -151,7 +151,7 @@ TEST(FormsOf, ACopiedResultIsAddedToInItsCopy) {
       Task task = Dense(primitive);
       task.accumulate = true;
       task.alignment.at(odd) = 4;
-      const std::vector<Form> forms = FormsOf(task, false);
+      const std::vector<Form> forms = FormsOf(task);
       ASSERT_FALSE(forms.empty());
       EXPECT_EQ(forms[0].name, "packed ");
       EXPECT_TRUE(forms[0].inner.accumulate);
@@ -192,17 +192,18 @@ TEST(FormsOf, TensorCoresWantMultiplesOfChannels) {
     StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
   }
   EXPECT_EQ(Detours(task), (Forms{{"padded4 ", {true, true, false}}, {"padded8 ", kAllCopied}}));
-  const Form padded = FormsOf(task, false)[1];
+  const Form padded = FormsOf(task)[1];
   EXPECT_EQ(padded.name, "padded4 ");
   EXPECT_EQ(DimsOf(padded.inner.problem, kX), (Dims{2, 4, 6, 6}));
   EXPECT_EQ(DimsOf(padded.inner.problem, kW), (Dims{4, 4, 3, 3}));
   EXPECT_EQ(padded.inner.problem.x_strides, ChannelsLastStrides(Dims{2, 4, 6, 6}));
-  // Strict float uses none, and groups cannot be padded at their ends.
   task.problem.type = DataType::kFloat;
-  EXPECT_EQ(Detours(task), (Forms{{"nchw ", kAllCopied}}));
-  EXPECT_EQ(Detours(task, true), (Forms{{"padded4 ", {true, true, false}}, {"nchw ", kAllCopied}}));
+  EXPECT_EQ(Detours(task), (Forms{{"padded4 ", {true, true, false}}, {"nchw ", kAllCopied}}));
+  task.problem.type = DataType::kDouble;
+  EXPECT_EQ(Detours(task), (Forms{{"padded2 ", {true, true, false}}, {"nchw ", kAllCopied}}));
+  // Groups cannot be padded at their ends.
   task.problem.group = 2;
-  EXPECT_EQ(Detours(task, true), (Forms{{"nchw ", kAllCopied}}));
+  EXPECT_EQ(Detours(task), (Forms{{"nchw ", kAllCopied}}));
 }
 
 TEST(FormsOf, LargeTensorsArePaddedFirst) {
@@ -214,7 +215,7 @@ TEST(FormsOf, LargeTensorsArePaddedFirst) {
     for (const Operand operand : {kX, kW, kY}) {
       StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
     }
-    const std::vector<Form> forms = FormsOf(task, false);
+    const std::vector<Form> forms = FormsOf(task);
     ASSERT_EQ(forms.size(), 3U);
     EXPECT_EQ(forms[0].name, batch == 2 ? "" : "padded4 ");
     EXPECT_EQ(forms[1].name, batch == 2 ? "padded4 " : "");
@@ -236,7 +237,7 @@ TEST(FormsOf, SingleTapsBySteps) {
   EXPECT_EQ(
       Detours(task),
       (Forms{{"subsampled ", {true, false, false}}, {"nhwc ", {true, false, true}}}));
-  const Form form = FormsOf(task, false)[1];
+  const Form form = FormsOf(task)[1];
   EXPECT_EQ(DimsOf(form.inner.problem, kX), (Dims{2, 8, 3, 3}));
   EXPECT_EQ(form.inner.problem.axes[0].stride, 1);
   // A pad puts taps between the positions that are copied.

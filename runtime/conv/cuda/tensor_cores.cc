@@ -1,0 +1,616 @@
+#include "conv/cuda/tensor_cores.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conv/cuda/tensor_cores_arguments.h"
+#include "core/tiles.h"
+#include "cuda/driver.h"
+#include "cuda/module.h"
+#include "cuda/tensor_ops.h"
+
+namespace gradsmith::conv {
+
+namespace {
+
+using cuda::DivisorOf;
+using internal::CeilDivide;
+using tensor_cores::CorrelateArguments;
+using tensor_cores::FilterArguments;
+using tensor_cores::kSpatialRank;
+using tensor_cores::kTiles;
+using tensor_cores::Part;
+using tensor_cores::Tile;
+
+// --- what the kernels take ----------------------------------------------------------------------
+
+/// Positions, sizes and chunks are counted in 32 bits, sums of a few among them.
+constexpr std::int64_t kMostPositions = 1 << 28;
+constexpr std::int64_t kMostChunks = 1 << 30;
+constexpr std::int64_t kMostOffset = std::numeric_limits<std::int16_t>::max();
+constexpr std::int64_t kMostGroups = 65535;
+
+/// Terms that a stage holds of a line.
+int DepthOf(const Task& task) {
+  return tensor_cores::kDepthBytes / static_cast<int>(SizeOf(task.problem.type));
+}
+
+int VectorOf(const Task& task) {
+  return tensor_cores::kChunkBytes / static_cast<int>(SizeOf(task.problem.type));
+}
+
+std::array<Axis, kSpatialRank> AxesOf(const Problem& problem) {
+  std::array<Axis, kSpatialRank> axes;
+  std::copy_n(
+      problem.axes.begin(), problem.spatial_rank,
+      axes.begin() + (kSpatialRank - problem.spatial_rank));
+  return axes;
+}
+
+std::int64_t ProductOf(const std::array<Axis, kSpatialRank>& axes, std::int64_t Axis::*size) {
+  std::int64_t product = 1;
+  for (const Axis& axis : axes) {
+    product *= axis.*size;
+  }
+  return product;
+}
+
+/// The group's channels are whole chunks.
+bool HasWholeChunks(const Task& task) {
+  const Problem& problem = task.problem;
+  const std::int64_t vector = VectorOf(task);
+  return problem.x_channels / problem.group % vector == 0 &&
+         problem.y_channels / problem.group % vector == 0;
+}
+
+bool IsChannelsLast(const Task& task) {
+  for (const Operand operand : {kX, kW, kY}) {
+    const Dims dims = DimsOf(task.problem, operand);
+    const Strides& strides = StridesOf(task.problem, operand);
+    const Strides dense = ChannelsLastStrides(dims);
+    for (int i = 0; i < dims.size(); ++i) {
+      if (dims[i] > 1 && strides[i] != dense[i]) {
+        return false;
+      }
+    }
+    if (task.alignment.at(operand) < tensor_cores::kChunkBytes) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool HasSmallSizes(const Task& task) {
+  const Problem& problem = task.problem;
+  bool small = problem.group <= kMostGroups && NumElements(DimsOf(problem, kW)) <= kMostChunks;
+  for (const Operand operand : {kX, kY}) {
+    const std::int64_t elements = NumElements(DimsOf(problem, operand));
+    const std::int64_t channels = DimsOf(problem, operand)[1];
+    small =
+        small && elements / VectorOf(task) <= kMostChunks && elements / channels <= kMostPositions;
+  }
+  for (const Axis& axis : AxesOf(problem)) {
+    small = small && axis.w * axis.dilation <= kMostOffset &&
+            std::abs(axis.pad_begin) <= kMostOffset && axis.y * axis.stride <= kMostPositions;
+  }
+  return small;
+}
+
+bool IsEmpty(const Problem& problem) {
+  return NumElements(DimsOf(problem, kX)) == 0 || NumElements(DimsOf(problem, kY)) == 0 ||
+         NumElements(DimsOf(problem, kW)) == 0;
+}
+
+constexpr int kFirstWithTensorCores = 80;
+
+bool Fits(const cuda::DeviceInfo& device, const Task& task) {
+  return device.compute_capability() >= kFirstWithTensorCores && SizeOf(task.problem.type) > 2 &&
+         !IsEmpty(task.problem) && HasWholeChunks(task) && IsChannelsLast(task) &&
+         HasSmallSizes(task);
+}
+
+// --- arguments ----------------------------------------------------------------------------------
+
+/// The taps by which the source reaches every `step`-th result from `first` on: for each axis the
+/// taps and how far the source is from the result's place.
+std::vector<std::pair<int, int>> TapsOf(Primitive primitive, const Axis& axis, std::int64_t first) {
+  std::vector<std::pair<int, int>> taps;
+  for (std::int64_t tap = 0; tap < axis.w; ++tap) {
+    const std::int64_t from = (tap * axis.dilation) - axis.pad_begin;
+    if (primitive == Primitive::kForward) {
+      taps.emplace_back(tap, from);
+    } else if ((first - from) % axis.stride == 0) {
+      taps.emplace_back(tap, (first - from) / axis.stride);
+    }
+  }
+  return taps;
+}
+
+class PartsMaker {
+ public:
+  PartsMaker(const Task& task, CorrelateArguments* arguments)
+      : task_(task), axes_(AxesOf(task.problem)), arguments_(arguments) {}
+
+  /// False where there are too many parts or taps.
+  bool Make() {
+    const bool is_forward = task_.primitive == Primitive::kForward;
+    std::array<std::int64_t, kSpatialRank> steps{};
+    for (int i = 0; i < kSpatialRank; ++i) {
+      const Axis& axis = axes_.at(i);
+      steps.at(i) = is_forward ? 1 : std::min(axis.stride, axis.x);
+    }
+    for (std::int64_t i = 0; i < steps[0]; ++i) {
+      for (std::int64_t j = 0; j < steps[1]; ++j) {
+        for (std::int64_t k = 0; k < steps[2]; ++k) {
+          if (!Add({i, j, k})) {
+            return false;
+          }
+        }
+      }
+    }
+    // Those with most to do first: the others fill up what these leave of the last wave.
+    std::stable_sort(
+        std::begin(arguments_->parts), std::begin(arguments_->parts) + parts_,
+        [](const Part& a, const Part& b) { return a.taps > b.taps; });
+    return true;
+  }
+
+  [[nodiscard]] int parts() const { return parts_; }
+
+ private:
+  bool Add(const std::array<std::int64_t, kSpatialRank>& first) {
+    const bool is_forward = task_.primitive == Primitive::kForward;
+    std::array<std::vector<std::pair<int, int>>, kSpatialRank> taps;
+    std::size_t count = 1;
+    for (int i = 0; i < kSpatialRank; ++i) {
+      taps.at(i) = TapsOf(task_.primitive, axes_.at(i), first.at(i));
+      count *= taps.at(i).size();
+    }
+    if (count == 0 && task_.accumulate) {
+      return true;  // there is nothing to add
+    }
+    if (parts_ == tensor_cores::kMostParts || taps_ + count > tensor_cores::kMostTaps) {
+      return false;
+    }
+    Part& part = arguments_->parts[parts_++];
+    part.first_tap = static_cast<int>(taps_);
+    part.taps = static_cast<int>(count);
+    std::int64_t rows = task_.problem.batch;
+    for (int i = 0; i < kSpatialRank; ++i) {
+      const Axis& axis = axes_.at(i);
+      const std::int64_t size = is_forward ? axis.y : CeilDivide(axis.x - first.at(i), axis.stride);
+      part.first[i] = static_cast<int>(first.at(i));
+      part.sizes[i] = DivisorOf(size);
+      rows *= size;
+    }
+    part.rows = static_cast<int>(rows);
+    AddTaps(taps);
+    return true;
+  }
+
+  void AddTaps(const std::array<std::vector<std::pair<int, int>>, kSpatialRank>& taps) {
+    for (const auto& [i, from_i] : taps[0]) {
+      for (const auto& [j, from_j] : taps[1]) {
+        for (const auto& [k, from_k] : taps[2]) {
+          const std::int64_t filter = (((i * axes_[1].w) + j) * axes_[2].w) + k;
+          arguments_->taps[taps_++] = {
+              {static_cast<std::int16_t>(from_i), static_cast<std::int16_t>(from_j),
+               static_cast<std::int16_t>(from_k)},
+              static_cast<std::int16_t>(filter)};
+        }
+      }
+    }
+  }
+
+  const Task& task_;
+  std::array<Axis, kSpatialRank> axes_;
+  CorrelateArguments* arguments_;
+  int parts_ = 0;
+  std::size_t taps_ = 0;
+};
+
+/// Of forward and backward data, but for what depends on the tile.
+struct Correlation {
+  CorrelateArguments arguments{};
+  int parts = 0;
+};
+
+std::optional<Correlation> MakeCorrelation(const Task& task) {
+  Correlation correlation;
+  CorrelateArguments& arguments = correlation.arguments;
+  const Problem& problem = task.problem;
+  const bool is_forward = task.primitive == Primitive::kForward;
+  const std::array<Axis, kSpatialRank> axes = AxesOf(problem);
+  for (int i = 0; i < kSpatialRank; ++i) {
+    const Axis& axis = axes.at(i);
+    arguments.source_sizes[i] = static_cast<int>(is_forward ? axis.x : axis.y);
+    arguments.result_sizes[i] = static_cast<int>(is_forward ? axis.y : axis.x);
+    arguments.source_step[i] = static_cast<int>(is_forward ? axis.stride : 1);
+    arguments.result_step[i] = static_cast<int>(is_forward ? 1 : axis.stride);
+  }
+  const auto x_channels = static_cast<int>(problem.x_channels);
+  const auto y_channels = static_cast<int>(problem.y_channels);
+  const auto group = static_cast<int>(problem.group);
+  arguments.source_pitch = is_forward ? x_channels : y_channels;
+  arguments.result_pitch = is_forward ? y_channels : x_channels;
+  arguments.depth = arguments.source_pitch / group;
+  arguments.columns = arguments.result_pitch / group;
+  arguments.filter_taps = static_cast<int>(ProductOf(axes, &Axis::w));
+  PartsMaker parts(task, &arguments);
+  if (!parts.Make()) {
+    return std::nullopt;
+  }
+  correlation.parts = parts.parts();
+  return correlation;
+}
+
+FilterArguments MakeFilterArguments(const Task& task) {
+  FilterArguments arguments{};
+  const Problem& problem = task.problem;
+  const std::array<Axis, kSpatialRank> axes = AxesOf(problem);
+  arguments.x_pitch = static_cast<int>(problem.x_channels);
+  arguments.y_pitch = static_cast<int>(problem.y_channels);
+  arguments.rows = static_cast<int>(problem.y_channels / problem.group);
+  arguments.channels = static_cast<int>(problem.x_channels / problem.group);
+  arguments.columns = arguments.channels * static_cast<int>(ProductOf(axes, &Axis::w));
+  arguments.positions = static_cast<int>(problem.batch * ProductOf(axes, &Axis::y));
+  arguments.is_pointwise = true;
+  for (int i = 0; i < kSpatialRank; ++i) {
+    const Axis& axis = axes.at(i);
+    arguments.x_sizes[i] = static_cast<int>(axis.x);
+    arguments.y_sizes[i] = DivisorOf(axis.y);
+    arguments.filter_sizes[i] = static_cast<int>(axis.w);
+    arguments.stride[i] = static_cast<int>(axis.stride);
+    arguments.pad[i] = static_cast<int>(axis.pad_begin);
+    arguments.dilation[i] = static_cast<int>(axis.dilation);
+    arguments.is_pointwise = arguments.is_pointwise && axis.w == 1 && axis.pad_begin == 0 &&
+                             axis.stride == 1 && axis.x == axis.y;
+  }
+  return arguments;
+}
+
+// --- variants -----------------------------------------------------------------------------------
+
+enum class Math : unsigned char { kFloat, kDouble };
+constexpr std::array<const char*, 2> kMathNames = {"float", "double"};
+
+Math MathFor(DataType type) {
+  return type == DataType::kDouble ? Math::kDouble : Math::kFloat;
+}
+
+/// Variant is what a candidate's id says: a math and one of its tiles.
+struct Variant {
+  Math math = Math::kFloat;
+  int place = 0;
+
+  [[nodiscard]] Tile tile() const {
+    return math == Math::kDouble ? tensor_cores::kDoubleTiles[place]
+                                 : tensor_cores::kFloatTiles[place];
+  }
+
+  [[nodiscard]] std::string Id() const {
+    return std::string(kMathNames.at(static_cast<std::size_t>(math))) + "/" +
+           std::to_string(tile().rows) + "x" + std::to_string(tile().columns);
+  }
+};
+
+std::vector<Variant> VariantsOf(Math math) {
+  std::vector<Variant> variants;
+  variants.reserve(kTiles);
+  for (int place = 0; place < kTiles; ++place) {
+    variants.push_back({math, place});
+  }
+  return variants;
+}
+
+/// Grid is a launch: for each group, and for each part of a correlation, `blocks`, and for the
+/// filter's gradient slices of the positions.
+struct Grid {
+  std::int64_t blocks = 0;
+  std::int64_t slices = 1;
+  /// Rounds of blocks, a round of those that sum only a part of the terms counting less.
+  double rounds = 0;
+};
+
+std::int64_t RoomFor(const cuda::DeviceInfo& device, Tile tile) {
+  return std::int64_t{device.multiprocessors()} * tile.blocks;
+}
+
+double RoundsOf(std::int64_t blocks, std::int64_t room, std::int64_t slices) {
+  return static_cast<double>(CeilDivide(blocks * slices, room)) / static_cast<double>(slices);
+}
+
+/// As many slices as keep the device busy, and few: their sums are added up afterwards.
+Grid GridOf(
+    const cuda::DeviceInfo& device,
+    const Task& task,
+    const FilterArguments& arguments,
+    Tile tile) {
+  constexpr std::int64_t kFewestStages = 8;
+  constexpr std::int64_t kMostSlices = 256;
+  constexpr double kWorthMore = 0.97;
+  const std::int64_t room = RoomFor(device, tile);
+  const std::int64_t most = std::clamp<std::int64_t>(
+      arguments.positions / (kFewestStages * DepthOf(task)), 1, kMostSlices);
+  Grid grid;
+  grid.blocks = CeilDivide(arguments.rows, tile.rows) * CeilDivide(arguments.columns, tile.columns);
+  const std::int64_t blocks = grid.blocks * task.problem.group;
+  grid.rounds = RoundsOf(blocks, room, 1);
+  for (std::int64_t slices = 2; slices <= most; ++slices) {
+    const double rounds = RoundsOf(blocks, room, slices);
+    if (rounds < kWorthMore * grid.rounds) {
+      grid.slices = slices;
+      grid.rounds = rounds;
+    }
+  }
+  return grid;
+}
+
+Grid GridOf(
+    const cuda::DeviceInfo& device,
+    const Task& task,
+    const Correlation& correlation,
+    Tile tile) {
+  const std::int64_t column_tiles = CeilDivide(correlation.arguments.columns, tile.columns);
+  Grid grid;
+  for (int i = 0; i < correlation.parts; ++i) {
+    const Part& part = correlation.arguments.parts[i];
+    const std::int64_t blocks = CeilDivide(part.rows, tile.rows) * column_tiles;
+    grid.blocks = std::max(grid.blocks, blocks);
+    grid.rounds += RoundsOf(blocks * task.problem.group, RoomFor(device, tile), 1) * part.taps;
+  }
+  return grid;
+}
+
+/// What a variant costs beside the others of its math: what its rounds multiply, and more for tiles
+/// that read more often what they multiply.
+double CostOf(const Grid& grid, Tile tile) {
+  constexpr double kReads = 16;
+  const double area = static_cast<double>(tile.rows) * tile.columns;
+  const double reads = (1.0 / tile.rows) + (1.0 / tile.columns);
+  return grid.rounds * tile.blocks * area * (1 + (kReads * reads));
+}
+
+/// How much is multiplied for what must be, as tiles and stages are filled up.
+double WasteOf(std::int64_t size, std::int64_t multiple) {
+  return static_cast<double>(CeilDivide(size, multiple) * multiple) / static_cast<double>(size);
+}
+
+/// Whether tiles are so empty that other engines are quicker as a rule.
+bool IsWasteful(const Task& task, Tile tile) {
+  constexpr double kTooMuch = 2;
+  const Problem& problem = task.problem;
+  const std::int64_t x_channels = problem.x_channels / problem.group;
+  const std::int64_t y_channels = problem.y_channels / problem.group;
+  switch (task.primitive) {
+    case Primitive::kForward:
+      return WasteOf(x_channels, DepthOf(task)) * WasteOf(y_channels, tile.columns) > kTooMuch;
+    case Primitive::kBackwardData:
+      return WasteOf(y_channels, DepthOf(task)) * WasteOf(x_channels, tile.columns) > kTooMuch;
+    case Primitive::kBackwardFilter:
+      break;
+  }
+  const std::int64_t columns = x_channels * ProductOf(AxesOf(problem), &Axis::w);
+  return WasteOf(y_channels, tile.rows) * WasteOf(columns, tile.columns) > kTooMuch;
+}
+
+// --- plans --------------------------------------------------------------------------------------
+
+Result<CUkernel>
+FindKernel(const cuda::DeviceInfo& device, Primitive primitive, Variant variant, int shared_bytes) {
+  constexpr std::array<const char*, 3> kPrimitives = {"forward", "data", "filter"};
+  const std::string name = std::string("gradsmith_tensor_cores_") +
+                           kPrimitives.at(static_cast<std::size_t>(primitive)) + "_" +
+                           kMathNames.at(static_cast<std::size_t>(variant.math)) + "_" +
+                           std::to_string(variant.place);
+  Result<CUkernel> kernel = cuda::FindKernel(
+      {&cuda::kImage_conv_tensor_cores_forward, &cuda::kImage_conv_tensor_cores_data,
+       &cuda::kImage_conv_tensor_cores_filter},
+      name.c_str());
+  if (!kernel.ok()) {
+    return kernel;
+  }
+  const Status status = cuda::ToStatus(
+      cuda::Driver().cuKernelSetAttribute(
+          CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes, *kernel, device.ordinal()),
+      "asking for shared memory");
+  if (!status.ok()) {
+    return status;
+  }
+  return kernel;
+}
+
+class CorrelatePlan final : public internal::Plan {
+ public:
+  CorrelatePlan(
+      const Task& task,
+      const Correlation& correlation,
+      const cuda::LaunchShape& shape,
+      CUkernel kernel)
+      : arguments_(correlation.arguments),
+        shape_(shape),
+        kernel_(kernel),
+        accumulate_(task.accumulate),
+        result_(ResultOf(task.primitive)) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return 0; }
+
+  Status Run(const internal::Launch& launch) override {
+    if (shape_.blocks_y == 0) {
+      return {};
+    }
+    const void* source = launch.operands[result_ == kX ? kY : kX];
+    const void* filter = launch.operands[kW];
+    return cuda::Launch(
+        kernel_, shape_, static_cast<CUstream>(launch.stream), arguments_, source, filter,
+        launch.operands[result_], accumulate_);
+  }
+
+ private:
+  CorrelateArguments arguments_;
+  cuda::LaunchShape shape_;
+  CUkernel kernel_;
+  bool accumulate_;
+  Operand result_;
+};
+
+class FilterPlan final : public internal::Plan {
+ public:
+  FilterPlan(
+      const Task& task,
+      const FilterArguments& arguments,
+      const cuda::LaunchShape& shape,
+      CUkernel kernel,
+      std::size_t workspace)
+      : arguments_(arguments),
+        shape_(shape),
+        kernel_(kernel),
+        workspace_(workspace),
+        sums_(task.problem.type, nullptr, Dims{NumElements(DimsOf(task.problem, kW))}, Strides{1}) {
+    sums_.accumulate = task.accumulate;
+  }
+
+  [[nodiscard]] std::size_t workspace() const override { return workspace_; }
+
+  Status Run(const internal::Launch& launch) override {
+    auto* stream = static_cast<CUstream>(launch.stream);
+    const void* x = launch.operands[kX];
+    const void* y = launch.operands[kY];
+    if (Status status = cuda::Launch(kernel_, shape_, stream, arguments_, x, y, launch.workspace);
+        !status.ok()) {
+      return status;
+    }
+    TensorRef sums = sums_;
+    sums.data = launch.operands[kW];
+    return cuda::SumPartials(stream, shape_.blocks_y, launch.workspace, sums);
+  }
+
+ private:
+  FilterArguments arguments_;
+  cuda::LaunchShape shape_;
+  CUkernel kernel_;
+  std::size_t workspace_;
+  TensorRef sums_;
+};
+
+cuda::LaunchShape
+LaunchShapeOf(const Task& task, Tile tile, std::int64_t blocks, std::int64_t y, int shared_bytes) {
+  return {
+      .blocks_x = static_cast<unsigned>(blocks),
+      .blocks_y = static_cast<unsigned>(y),
+      .blocks_z = static_cast<unsigned>(task.problem.group),
+      .threads = static_cast<unsigned>(tensor_cores::ThreadsOf(tile)),
+      .shared_bytes = static_cast<unsigned>(shared_bytes)};
+}
+
+/// Of the filter's gradient: every slice's sums.
+std::size_t FilterWorkspace(const Task& task, const Grid& grid) {
+  return static_cast<std::size_t>(grid.slices) *
+         static_cast<std::size_t>(NumElements(DimsOf(task.problem, kW))) *
+         SizeOf(task.problem.type);
+}
+
+Result<std::unique_ptr<internal::Plan>>
+BuildFilter(const cuda::DeviceInfo& device, const Task& task, Variant variant) {
+  const Tile tile = variant.tile();
+  FilterArguments arguments = MakeFilterArguments(task);
+  const Grid grid = GridOf(device, task, arguments, tile);
+  const int depth = DepthOf(task);
+  arguments.column_tiles = static_cast<int>(CeilDivide(arguments.columns, tile.columns));
+  arguments.positions_of_slice =
+      static_cast<int>(CeilDivide(CeilDivide(arguments.positions, grid.slices), depth) * depth);
+  // Whole stages for each: there may be fewer slices than were asked for.
+  const std::int64_t slices = CeilDivide(arguments.positions, arguments.positions_of_slice);
+  const int shared_bytes = tensor_cores::SharedBytes(
+      tile, false, false, false, static_cast<int>(SizeOf(task.problem.type)));
+  const Result<CUkernel> kernel = FindKernel(device, task.primitive, variant, shared_bytes);
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  return std::unique_ptr<internal::Plan>(std::make_unique<FilterPlan>(
+      task, arguments, LaunchShapeOf(task, tile, grid.blocks, slices, shared_bytes), *kernel,
+      FilterWorkspace(task, grid)));
+}
+
+Result<std::unique_ptr<internal::Plan>>
+BuildCorrelate(const cuda::DeviceInfo& device, const Task& task, Variant variant) {
+  std::optional<Correlation> correlation = MakeCorrelation(task);
+  if (!correlation) {
+    return InvalidArgument("the filter has too many taps");
+  }
+  const Tile tile = variant.tile();
+  correlation->arguments.column_tiles =
+      static_cast<int>(CeilDivide(correlation->arguments.columns, tile.columns));
+  const Grid grid = GridOf(device, task, *correlation, tile);
+  const int shared_bytes = tensor_cores::SharedBytes(
+      tile, true, task.primitive == Primitive::kForward, true,
+      static_cast<int>(SizeOf(task.problem.type)));
+  const Result<CUkernel> kernel = FindKernel(device, task.primitive, variant, shared_bytes);
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  return std::unique_ptr<internal::Plan>(std::make_unique<CorrelatePlan>(
+      task, *correlation, LaunchShapeOf(task, tile, grid.blocks, correlation->parts, shared_bytes),
+      *kernel));
+}
+
+}  // namespace
+
+std::vector<internal::Candidate>
+ListTensorCores(const cuda::DeviceInfo& device, const Task& task, const std::string& engine) {
+  const bool is_filter = task.primitive == Primitive::kBackwardFilter;
+  const std::optional<Correlation> correlation =
+      is_filter || !Fits(device, task) ? Correlation() : MakeCorrelation(task);
+  if (!Fits(device, task) || !correlation) {
+    return {};
+  }
+  const FilterArguments filter = MakeFilterArguments(task);
+  std::vector<std::pair<double, internal::Candidate>> ranked;
+  bool is_wasteful = true;
+  for (const Variant& variant : VariantsOf(MathFor(task.problem.type))) {
+    const Tile tile = variant.tile();
+    const Grid grid =
+        is_filter ? GridOf(device, task, filter, tile) : GridOf(device, task, *correlation, tile);
+    is_wasteful = is_wasteful && IsWasteful(task, tile);
+    ranked.emplace_back(
+        CostOf(grid, tile), internal::Candidate{
+                                .id = engine + "/" + variant.Id(),
+                                .engine = engine,
+                                .workspace = is_filter ? FilterWorkspace(task, grid) : 0});
+  }
+  if (is_wasteful) {
+    return {};
+  }
+  std::stable_sort(
+      ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<internal::Candidate> candidates;
+  candidates.reserve(ranked.size());
+  for (auto& [cost, candidate] : ranked) {
+    candidates.push_back(std::move(candidate));
+  }
+  return candidates;
+}
+
+Result<std::unique_ptr<internal::Plan>>
+BuildTensorCoresPlan(const cuda::DeviceInfo& device, const Task& task, const std::string& choice) {
+  if (Fits(device, task)) {
+    for (const Variant& variant : VariantsOf(MathFor(task.problem.type))) {
+      if (variant.Id() == choice) {
+        return task.primitive == Primitive::kBackwardFilter ? BuildFilter(device, task, variant)
+                                                            : BuildCorrelate(device, task, variant);
+      }
+    }
+  }
+  return InvalidArgument("'" + choice + "' does not fit the problem");
+}
+
+}  // namespace gradsmith::conv

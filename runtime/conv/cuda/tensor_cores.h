@@ -1,0 +1,31 @@
+#ifndef GRADSMITH_CONV_CUDA_TENSOR_CORES_H_
+#define GRADSMITH_CONV_CUDA_TENSOR_CORES_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conv/cuda/task.h"
+#include "core/candidate.h"
+#include "core/plan.h"
+#include "cuda/device.h"
+#include "gradsmith/status.h"
+
+/// Our own convolutions on tensor cores, as matrix products whose operands are gathered on the way:
+/// of double, and of float as sums of two numbers in TF32, which is as exact as float. All three
+/// primitives, for channels last. In float, what is infinite makes NaN.
+namespace gradsmith::conv {
+
+/// ListTensorCores returns the candidates for a task, the most promising first; none where the
+/// device or the kernels do not take it, or where tiles would be empty for the most part. Each id
+/// is the engine's name, a slash and the choice.
+std::vector<internal::Candidate>
+ListTensorCores(const cuda::DeviceInfo& device, const Task& task, const std::string& engine);
+
+/// BuildTensorCoresPlan makes the plan of a choice, whether it is listed or not.
+Result<std::unique_ptr<internal::Plan>>
+BuildTensorCoresPlan(const cuda::DeviceInfo& device, const Task& task, const std::string& choice);
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_TENSOR_CORES_H_

@@ -1,0 +1,131 @@
+#ifndef GRADSMITH_CONV_CUDA_TENSOR_CORES_ARGUMENTS_H_
+#define GRADSMITH_CONV_CUDA_TENSOR_CORES_ARGUMENTS_H_
+
+#include <cstdint>
+
+#include "cuda/divisor.h"
+
+/// What conv/cuda/tensor_cores.cc passes to the kernels of cuda/kernels/conv_tensor_cores*.cu, by
+/// value. All compile this file: plain C++17.
+namespace gradsmith::conv::tensor_cores {
+
+constexpr int kSpatialRank = 3;
+constexpr int kMostTaps = 128;
+constexpr int kMostParts = 16;
+/// Elements are copied by so many bytes.
+constexpr int kChunkBytes = 16;
+/// What a stage holds of a line of an operand.
+constexpr int kDepthBytes = 128;
+
+/// A block's share of the result, and a warp's of that. All are powers of two.
+struct Tile {
+  int rows;
+  int columns;
+  int warp_rows;
+  int warp_columns;
+  /// Blocks that a multiprocessor is to have room for.
+  int blocks;
+};
+
+constexpr int ThreadsOf(Tile tile) {
+  return (tile.rows / tile.warp_rows) * (tile.columns / tile.warp_columns) * 32;
+}
+
+/// The tiles that there are kernels for, by their place here.
+constexpr int kTiles = 4;
+constexpr Tile kFloatTiles[kTiles] = {
+    {128, 128, 64, 64, 2},
+    {128, 64, 64, 32, 2},
+    {64, 64, 32, 32, 3},
+    {128, 32, 32, 32, 3}};
+constexpr Tile kDoubleTiles[kTiles] = {
+    {128, 128, 64, 32, 1},
+    {128, 64, 64, 32, 2},
+    {64, 64, 32, 32, 3},
+    {128, 32, 32, 32, 3}};
+
+constexpr int kStages = 3;
+
+/// An operand's part of a stage: `lines` of the result's rows or columns, by the terms that are
+/// summed. Elements that follow each other in memory do so here: terms of one line where `deep`,
+/// otherwise lines of one term. The padding spreads a warp's reads over all banks.
+constexpr int StrideOf(int lines, bool deep, int element_bytes) {
+  return deep ? kDepthBytes / element_bytes + 4 : lines + 32 / element_bytes;
+}
+constexpr int PanelElements(int lines, bool deep, int element_bytes) {
+  return StrideOf(lines, deep, element_bytes) * (deep ? lines : kDepthBytes / element_bytes);
+}
+
+/// What a row of the result reads of the source: the pixel's first chunk and its position, before
+/// any tap.
+struct SourceRow {
+  int chunk;
+  int at[kSpatialRank];
+};
+
+constexpr int
+SharedBytes(Tile tile, bool rows_deep, bool columns_deep, bool has_source_rows, int element_bytes) {
+  const int stage = PanelElements(tile.rows, rows_deep, element_bytes) +
+                    PanelElements(tile.columns, columns_deep, element_bytes);
+  return kStages * stage * element_bytes +
+         (has_source_rows ? tile.rows * static_cast<int>(sizeof(SourceRow)) : 0);
+}
+
+/// How far from a result's place its source is, and which of the filter's taps joins them.
+struct Tap {
+  std::int16_t offset[kSpatialRank];
+  std::int16_t filter;
+};
+
+/// Results that the same taps reach: all of them forward; backward, by steps of two, every other
+/// one along an axis.
+struct Part {
+  int first[kSpatialRank];
+  /// Positions along each axis, and of all images together.
+  cuda::Divisor sizes[kSpatialRank];
+  int rows;
+  int first_tap;
+  int taps;
+};
+
+/// Forward (source x, result y) and backward data (source y, result x). Channels are innermost in
+/// all tensors: `*_pitch` of a pixel, `depth` of a group of the source, `columns` of the result.
+struct CorrelateArguments {
+  int source_sizes[kSpatialRank];
+  int source_pitch;
+  int depth;
+  int result_sizes[kSpatialRank];
+  int result_pitch;
+  int columns;
+  int column_tiles;
+  int filter_taps;
+  /// From one position of a part to the next.
+  int source_step[kSpatialRank];
+  int result_step[kSpatialRank];
+  Part parts[kMostParts];
+  Tap taps[kMostTaps];
+};
+
+/// Backward filter. Rows are a group's channels of y, columns its taps and channels of x.
+struct FilterArguments {
+  int rows;
+  int columns;
+  int column_tiles;
+  int channels;  ///< of x, of a group
+  int x_sizes[kSpatialRank];
+  int x_pitch;
+  int y_pitch;
+  cuda::Divisor y_sizes[kSpatialRank];
+  int positions;  ///< of y, of all images
+  int positions_of_slice;
+  int filter_sizes[kSpatialRank];
+  int stride[kSpatialRank];
+  int pad[kSpatialRank];
+  int dilation[kSpatialRank];
+  /// Every position of y meets the same position of x, and that one alone.
+  bool is_pointwise;
+};
+
+}  // namespace gradsmith::conv::tensor_cores
+
+#endif  // GRADSMITH_CONV_CUDA_TENSOR_CORES_ARGUMENTS_H_

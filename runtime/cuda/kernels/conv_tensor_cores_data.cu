@@ -1,0 +1,11 @@
+#include "cuda/kernels/tensor_cores_correlate.cuh"
+
+/// Backward data on tensor cores; see conv/cuda/tensor_cores.h.
+GRADSMITH_CORRELATE_TILES(
+    gradsmith_tensor_cores_data_float,
+    gradsmith::conv::tensor_cores::Math::kFloat,
+    true)
+GRADSMITH_CORRELATE_TILES(
+    gradsmith_tensor_cores_data_double,
+    gradsmith::conv::tensor_cores::Math::kDouble,
+    true)

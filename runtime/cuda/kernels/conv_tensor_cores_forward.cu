@@ -1,0 +1,11 @@
+#include "cuda/kernels/tensor_cores_correlate.cuh"
+
+/// Forward on tensor cores; see conv/cuda/tensor_cores.h.
+GRADSMITH_CORRELATE_TILES(
+    gradsmith_tensor_cores_forward_float,
+    gradsmith::conv::tensor_cores::Math::kFloat,
+    false)
+GRADSMITH_CORRELATE_TILES(
+    gradsmith_tensor_cores_forward_double,
+    gradsmith::conv::tensor_cores::Math::kDouble,
+    false)

@@ -1,0 +1,233 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda/primitive_call.h"
+#include "support/elements.h"
+
+/// Our own kernels on tensor cores, run by name: whether they are chosen does not matter here.
+namespace gradsmith::cuda {
+namespace {
+
+constexpr const char* kTensorCores = "own/tensor-cores/";
+constexpr std::array<const char*, 4> kTiles = {"128x128", "128x64", "64x64", "128x32"};
+
+std::string NameOf(DataType type, const std::string& tile) {
+  return kTensorCores + std::string(type == DataType::kDouble ? "double/" : "float/") + tile;
+}
+
+/// Tiles that are filled and that are not, taps outside, steps that leave results without taps,
+/// groups, one slice of the filter's gradient and many, each rank.
+std::vector<ConvShape> Shapes() {
+  return {
+      {.name = "3x3", .x = {2, 64, 14, 14}, .w = {72, 64, 3, 3}, .pads = {1, 1, 1, 1}},
+      {.name = "small", .x = {1, 4, 5, 6}, .w = {8, 4, 2, 3}, .pads = {0, 1, 2, 1}},
+      {.name = "1x1", .x = {3, 132, 9, 7}, .w = {36, 132, 1, 1}},
+      {.name = "padded 1x1", .x = {2, 8, 5, 5}, .w = {8, 8, 1, 1}, .pads = {1, 1, 1, 1}},
+      {.name = "1x1 by steps", .x = {2, 32, 9, 8}, .w = {16, 32, 1, 1}, .strides = {2, 3}},
+      {.name = "3x3 by steps",
+       .x = {2, 20, 13, 12},
+       .w = {24, 20, 3, 3},
+       .strides = {2, 2},
+       .pads = {1, 1, 1, 0}},
+      {.name = "7x7 by steps",
+       .x = {2, 4, 21, 20},
+       .w = {64, 4, 7, 7},
+       .strides = {2, 2},
+       .pads = {3, 3, 3, 3}},
+      {.name = "steps beyond the filter",
+       .x = {2, 8, 11, 13},
+       .w = {12, 8, 2, 2},
+       .strides = {4, 3},
+       .pads = {1, 0, 0, 2}},
+      {.name = "dilated",
+       .x = {2, 16, 17, 15},
+       .w = {40, 16, 3, 3},
+       .pads = {2, 4, 2, 4},
+       .dilations = {2, 4}},
+      {.name = "dilated by steps",
+       .x = {2, 16, 17, 15},
+       .w = {16, 16, 3, 2},
+       .strides = {2, 3},
+       .pads = {1, 2, 2, 1},
+       .dilations = {3, 2}},
+      {.name = "grouped",
+       .x = {2, 48, 8, 9},
+       .w = {72, 16, 3, 3},
+       .pads = {1, 1, 1, 1},
+       .group = 3},
+      {.name = "1-D", .x = {4, 24, 70}, .w = {132, 24, 5}, .strides = {2}, .pads = {2, 1}},
+      {.name = "3-D",
+       .x = {1, 8, 6, 7, 8},
+       .w = {20, 8, 3, 3, 3},
+       .strides = {1, 2, 1},
+       .pads = {1, 1, 1, 1, 1, 1}},
+      {.name = "many positions", .x = {8, 32, 40, 40}, .w = {32, 32, 3, 3}, .pads = {1, 1, 1, 1}},
+  };
+}
+
+std::vector<std::string> OwnOf(ConvAlgorithms& algorithms) {
+  std::vector<std::string> names;
+  const Result<std::vector<ConvAlgorithm>> list = algorithms.List();
+  EXPECT_TRUE(list.ok()) << list.status().message();
+  for (const ConvAlgorithm& algorithm : *list) {
+    if (algorithm.name.find(kTensorCores) != std::string::npos) {
+      EXPECT_TRUE(algorithm.deterministic);
+      EXPECT_FALSE(algorithm.tf32);
+      names.push_back(algorithm.name);
+    }
+  }
+  return names;
+}
+
+class CudaConvTensorCores : public CudaTest {
+ protected:
+  /// All tiles, right against the CPU and twice with the same bits.
+  static void Check(const PrimitiveCall& call, const Context& context) {
+    SCOPED_TRACE(call.op.Describe());
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+    for (const char* const tile : kTiles) {
+      const std::string name = NameOf(call.op.types[0], tile);
+      RunAndCompare(*algorithms, call, context, name);
+      const std::vector<std::byte> first = call.Result()->GpuBytes();
+      RunAndCompare(*algorithms, call, context, name);
+      EXPECT_TRUE(call.Result()->GpuBytes() == first) << "the second run has other bits";
+    }
+  }
+};
+
+TEST_F(CudaConvTensorCores, ComputesEveryPrimitive) {
+  Random random("cuda tensor cores");
+  const Context context(OnGpu());
+  for (const ConvShape& shape : Shapes()) {
+    for (const DataType type : {DataType::kFloat, DataType::kDouble}) {
+      for (const ConvPrimitive primitive : kPrimitives) {
+        Check(MakeCall(primitive, shape, type, Layout::kChannelsLast, random), context);
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvTensorCores, IsExactOnIntegers) {
+  Random random("cuda tensor cores on integers");
+  const Context context(OnGpu());
+  for (const ConvShape& shape : Shapes()) {
+    for (const ConvPrimitive primitive : kPrimitives) {
+      const PrimitiveCall call =
+          MakeCall(primitive, shape, DataType::kFloat, Layout::kChannelsLast, random);
+      call.op.FillInputsWithIntegers(random, -3, 3);
+      Check(call, context);
+    }
+  }
+}
+
+/// What is infinite comes out as not finite, at its own place alone.
+TEST_F(CudaConvTensorCores, InfinityStaysWhereItIs) {
+  const Context context(OnGpu());
+  Random random("cuda tensor cores infinity");
+  const ConvShape shape = {.name = "1x1", .x = {1, 16, 4, 4}, .w = {16, 16, 1, 1}};
+  for (const DataType type : {DataType::kFloat, DataType::kDouble}) {
+    const PrimitiveCall call =
+        MakeCall(ConvPrimitive::kBackwardData, shape, type, Layout::kChannelsLast, random);
+    bool is_first = true;
+    call.y->Fill([&] { return std::exchange(is_first, false) ? INFINITY : 1.0; });
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    ASSERT_TRUE(algorithms.ok());
+    for (const char* const tile : kTiles) {
+      const std::string name = NameOf(type, tile);
+      call.op.ResetOutputs();
+      ASSERT_TRUE(algorithms->Run({name}).ok());
+      ASSERT_TRUE(Synchronize(context).ok());
+      const std::vector<double> values = call.Result()->GpuValues();
+      std::size_t finite = 0;
+      for (const double value : values) {
+        finite += std::isfinite(value) ? 1 : 0;
+      }
+      EXPECT_EQ(finite, values.size() - 16) << name;
+    }
+  }
+}
+
+TEST_F(CudaConvTensorCores, AreOfferedWhereTheyArePromising) {
+  Random random("cuda tensor cores offered");
+  const Context strict(OnGpu());
+  ContextOptions options = OnGpu();
+  options.allow_tf32 = true;
+  const Context with_tf32(options);
+  const auto offered = [&](const Context& context, const PrimitiveCall& call) {
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    EXPECT_TRUE(algorithms.ok());
+    return OwnOf(*algorithms);
+  };
+  const ConvShape few = {.name = "few channels", .x = {2, 4, 9, 9}, .w = {4, 4, 3, 3}};
+  const ConvShape many = {.name = "many channels", .x = {2, 64, 9, 9}, .w = {32, 64, 3, 3}};
+  for (const ConvPrimitive primitive : kPrimitives) {
+    const auto call = [&](const ConvShape& shape, DataType type, Layout layout) {
+      return MakeCall(primitive, shape, type, layout, random);
+    };
+    EXPECT_EQ(offered(strict, call(many, DataType::kFloat, Layout::kChannelsLast)).size(), 4U);
+    EXPECT_EQ(offered(strict, call(many, DataType::kDouble, Layout::kChannelsLast)).size(), 4U);
+    const std::vector<std::string> copied =
+        offered(strict, call(many, DataType::kFloat, Layout::kContiguous));
+    EXPECT_EQ(copied.size(), 4U);
+    for (const std::string& name : copied) {
+      EXPECT_TRUE(name.starts_with("nhwc ")) << name;
+    }
+    EXPECT_TRUE(offered(strict, call(few, DataType::kFloat, Layout::kChannelsLast)).empty());
+    EXPECT_TRUE(offered(strict, call(many, DataType::kMLFloat16, Layout::kChannelsLast)).empty());
+    EXPECT_TRUE(offered(with_tf32, call(many, DataType::kFloat, Layout::kChannelsLast)).empty());
+  }
+}
+
+TEST_F(CudaConvTensorCores, RefuseWhatTheyDoNotTake) {
+  Random random("cuda tensor cores others");
+  const Context context(OnGpu());
+  const ConvShape odd = {.name = "odd channels", .x = {2, 6, 9, 9}, .w = {9, 6, 3, 3}};
+  for (const ConvPrimitive primitive : kPrimitives) {
+    const PrimitiveCall odd_channels =
+        MakeCall(primitive, odd, DataType::kFloat, Layout::kChannelsLast, random);
+    const PrimitiveCall channels_first =
+        MakeCall(primitive, Conv3x3(), DataType::kFloat, Layout::kContiguous, random);
+    for (const PrimitiveCall& call : {odd_channels, channels_first}) {
+      Result<ConvAlgorithms> algorithms = call.Prepare(context);
+      ASSERT_TRUE(algorithms.ok());
+      EXPECT_FALSE(algorithms->Run({NameOf(DataType::kFloat, "64x64")}).ok());
+    }
+  }
+}
+
+/// Through the op, whose choice they are for large strict float and double.
+TEST_F(CudaConvTensorCores, AreChosenAndAddToWhatIsThere) {
+  Random random("cuda tensor cores accumulate");
+  const Context context(OnGpu());
+  const ConvShape shape = {
+      .name = "large", .x = {16, 64, 28, 28}, .w = {64, 64, 3, 3}, .pads = {1, 1, 1, 1}};
+  for (const DataType type : {DataType::kFloat, DataType::kDouble}) {
+    for (const ConvPrimitive primitive :
+         {ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter}) {
+      const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kChannelsLast, random);
+      SCOPED_TRACE(call.op.Describe());
+      call.op.FillInputsWithIntegers(random, -1, 1);
+      const std::size_t output = primitive == ConvPrimitive::kBackwardFilter ? 1 : 0;
+      const std::vector<double> gradient = call.op.Expected()[output];
+      call.Result()->Fill([&] { return static_cast<double>(random.Integer(-8, 8)); });
+      const std::vector<double> before = call.Result()->HostValues();
+      ASSERT_TRUE(call.op.Run(context, /*accumulate=*/true).ok());
+      ASSERT_TRUE(Synchronize(context).ok());
+      const std::vector<double> after = call.Result()->GpuValues();
+      for (std::size_t i = 0; i < after.size(); ++i) {
+        ASSERT_EQ(after[i], before[i] + gradient[i]) << "element " << i;
+      }
+      EXPECT_TRUE(call.Result()->SurroundingsIntact());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::cuda
