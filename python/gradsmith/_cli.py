@@ -41,7 +41,10 @@ class _WrongUsage(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Leaves to `main` how an error is told."""
+    """Leaves to `main` how an error is told. Options are not abbreviated: main looks for --json."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
         raise _WrongUsage(f"{self.prog}: error: {message}", self.format_usage())
