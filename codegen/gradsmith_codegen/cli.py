@@ -1,5 +1,5 @@
-"""The command line: wires the layers together. Nothing but this module prints or decides how the program
-ends."""
+"""The command line: wires the layers together. Nothing but this module and `tables` prints, and nothing but
+this module decides how the program ends."""
 
 from __future__ import annotations
 

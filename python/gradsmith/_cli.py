@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(given)
         status: int = options.run(options)
         if sys.stdout is not None:
-            sys.stdout.flush()
+            sys.stdout.flush()  # here it is told what goes wrong
         return status
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -67,11 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(str(wrong) if as_json else f"{wrong.usage}{wrong}", as_json, program="")
         return USAGE
     except BrokenPipeError:  # the reader of our output has seen enough
-        _drop_output()
+        _end_output()
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _say(f"{where}{error.strerror or error}", as_json)
-        _drop_output()
+        _end_output()
     except _ERRORS as error:
         _say(str(error), as_json)
     return FAILED
@@ -83,9 +83,13 @@ def _say(error: str, as_json: bool, program: str = "gradsmith: ", **about: str) 
     print(json.dumps({**about, "error": error}) if as_json else f"{program}{text}", file=sys.stderr)
 
 
-def _drop_output() -> None:
-    """What is not written yet cannot be: it is not tried again at the end of the process."""
-    if sys.stdout is not None:
+def _end_output() -> None:
+    """Writes what is not written yet; what cannot be is not tried again at the end of the process."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -183,13 +187,11 @@ def _read(name: str, read: Callable[[], str]) -> str:
         raise ValueError(f"{name} is not UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def _each(
-    problems: Sequence[str], work: Callable[[str], _R], options: argparse.Namespace, bar: CountBar | None = None
-) -> tuple[list[_R], int]:
+def _each(problems: Sequence[str], work: Callable[[str], _R], options: argparse.Namespace) -> tuple[list[_R], int]:
     """What came of the problems that nothing is wrong with; of the others it is said what is."""
     if missing := gradsmith.missing_for(options.device):
         raise RuntimeError(f"{options.device} cannot be used: {missing}")
-    bar = bar or CountBar(None, len(problems))
+    bar = CountBar(sys.stderr, len(problems))
     made, status = [], OK
     for problem in problems:
         bar.show(problem)
@@ -237,8 +239,7 @@ def _done(action: str, file: str, choices: int, options: argparse.Namespace) -> 
 
 def _run_bench(options: argparse.Namespace) -> int:
     problems = _problems(options.problems) if options.problems else _bench.PROBLEMS
-    bar = CountBar(sys.stderr, len(problems))
-    rows, status = _each(problems, lambda one: _bench.measure(one, options.device, options.seconds), options, bar)
+    rows, status = _each(problems, lambda one: _bench.measure(one, options.device, options.seconds), options)
     tables.show([vars(row) for row in rows], options.json)
     if options.plot and rows:
         options.plot.write_text(_bench.plot(rows), encoding="utf-8")

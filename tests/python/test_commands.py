@@ -212,6 +212,13 @@ def test_bench(tmp_path: Path) -> None:
     assert PROBLEM in "".join(drawn.itertext())
 
 
+def test_what_was_measured_is_shown_though_its_plot_cannot_be_written() -> None:
+    result = start("bench", PROBLEM, "--seconds", "0", "--plot", "/proc/bench.svg", PYTHONUNBUFFERED="")
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[1].startswith(PROBLEM)
+    assert result.stderr.startswith("gradsmith: /proc/bench.svg: ")
+
+
 def test_a_plot_is_svg(tmp_path: Path) -> None:
     for name in ("bench.png", "bench", ".svg"):
         told = run("bench", PROBLEM, "--plot", str(tmp_path / name), status=2)
