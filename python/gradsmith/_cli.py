@@ -43,8 +43,8 @@ class _WrongUsage(Exception):
 class _Parser(argparse.ArgumentParser):
     """Leaves to `main` how an error is told. Options are not abbreviated: main looks for --json."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, allow_abbrev=False, **options)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         raise _WrongUsage(f"{self.prog}: error: {message}", self.format_usage())
@@ -251,7 +251,7 @@ _Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
 
 def _parser() -> argparse.ArgumentParser:
     program = "python -m gradsmith" if Path(sys.argv[0]).name == "__main__.py" else "gradsmith"
-    parser = _Parser(program, description="Gradient operators.", epilog=_EPILOG)
+    parser = _Parser(prog=program, description="Gradient operators.", epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"gradsmith {gradsmith.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     generator.add_verbs(commands)

@@ -276,6 +276,7 @@ def test_streams_that_are_closed_or_full(arguments: str, status: int, told: str,
 def test_wrong_usage() -> None:
     assert "required" in run("tune", status=2)
     assert "invalid choice" in run("tun", status=2)
+    assert "unrecognized arguments: --js" in run("ops", "--js", status=2)
 
 
 @pytest.mark.parametrize("colours", [True, False])
