@@ -1,26 +1,25 @@
-"""The command line: wires the layers together. Nothing but this module prints or decides how the program
-ends."""
+"""The command line: wires the layers together. Nothing but this module and `tables` prints, and nothing but
+this module decides how the program ends."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from . import __version__
+from . import __version__, tables
 from .depfile import depfile, modules
 from .diagnostics import Diagnostic, Source, counted, format_json, format_text
 from .files import Changes
-from .loader import paused_collector, read_source
 from .model import Schema
-from .reader import load_source
 
 OK, FAILED, USAGE = 0, 1, 2
 MAX_SHARDS = 999
 
+PROGRAM = "gradsmith-codegen"
 _DESCRIPTION = (
     "Generates Gradsmith's headers, dispatch table, tests and reference pages from a schema of operators."
 )
@@ -29,12 +28,10 @@ _EPILOG = "Exit status: 0 for success, 1 for faults in the schema or files that 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # names are Unicode, terminals may not be
+    escape_what_cannot_be_shown()
     options = _parser().parse_args(arguments)
     try:
-        with paused_collector():
-            status: int = options.run(options)
+        status: int = options.run(options)
         sys.stdout.flush()
         return status
     except BrokenPipeError:  # the reader of our output has seen enough
@@ -42,8 +39,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"gradsmith-codegen: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"{PROGRAM}: {where}{error.strerror or error}", file=sys.stderr)
         return FAILED
+    except ModuleNotFoundError as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return FAILED
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Runs a verb, whose modules are imported only now: they need packages."""
+    try:
+        from .loader import paused_collector
+
+        with paused_collector():
+            status: int = options.work(options)
+            return status
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError(
+            f"{options.verb} needs the Python module {missing.name}, which is not installed; "
+            f"'{Path(sys.executable).name} -m pip install PyYAML Jinja2' brings what the generator needs"
+        ) from missing
+
+
+def escape_what_cannot_be_shown() -> None:
+    """Names are Unicode, terminals may not be."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -100,11 +122,7 @@ def _list(options: argparse.Namespace) -> int:
     schema = _load(options)
     if not schema:
         return FAILED
-    rows = _rows(schema)
-    if options.format == "json":
-        print(json.dumps(rows, indent=2))
-    else:
-        print(_table(rows))
+    tables.show(_rows(schema), options.format == "json")
     return OK
 
 
@@ -125,28 +143,15 @@ def _rows(schema: Schema) -> list[dict[str, object]]:
     ]
 
 
-def _table(rows: list[dict[str, object]]) -> str:
-    header = [column.upper() for column in rows[0]]
-    lines = [header, *([_cell(value) for value in row.values()] for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, dict):
-        return " ".join(f"{parameter}={data_type}" for parameter, data_type in value.items())
-    return str(value)
-
-
 # ----------------------------------------------------------------------------------------------------
 # The schema and its faults
 
 
 def _load(options: argparse.Namespace) -> Schema | None:
     """The schema, or None after its faults have been shown."""
+    from .loader import read_source
+    from .reader import load_source
+
     source, diagnostics = read_source(options.schema)
     schema = None
     if not diagnostics:
@@ -157,11 +162,13 @@ def _load(options: argparse.Namespace) -> Schema | None:
 
 def _show(diagnostics: list[Diagnostic], source: Source, options: argparse.Namespace) -> None:
     """Text goes to stderr. JSON is the command's output, unless the command itself has one."""
-    if options.format == "json" and options.run is not _list:
+    if options.format != "json":
+        if diagnostics:
+            sys.stderr.write(format_text(diagnostics, source, tables.has_colours(sys.stderr)))
+    elif options.work is not _list:
         sys.stdout.write(format_json(diagnostics, source))
     elif diagnostics:
-        colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-        sys.stderr.write(format_text(diagnostics, source, colour))
+        sys.stderr.write(format_json(diagnostics, source))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -169,23 +176,27 @@ def _show(diagnostics: list[Diagnostic], source: Source, options: argparse.Names
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("gradsmith-codegen", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_argument("--version", action="version", version=f"gradsmith-codegen {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser = argparse.ArgumentParser(PROGRAM, description=_DESCRIPTION, epilog=_EPILOG)
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    add_verbs(parser.add_subparsers(title="commands", metavar="COMMAND", required=True))
+    return parser
+
+
+def add_verbs(commands: argparse._SubParsersAction[Any]) -> None:
+    """Adds generate, check and list to a command line, which calls the `run` of what it has parsed."""
     _generate_arguments(commands.add_parser("generate", help="write the generated files", epilog=_EPILOG))
     check = commands.add_parser("check", help="check the schema and write nothing", epilog=_EPILOG)
-    check.set_defaults(run=_check)
+    check.set_defaults(run=_run, work=_check, verb="check")
     _schema_arguments(check, ("text", "json"), "how faults are shown")
     listing = commands.add_parser(
         "list", help="list the rows: operator, types, backend, kernel, line", epilog=_EPILOG
     )
-    listing.set_defaults(run=_list)
+    listing.set_defaults(run=_run, work=_list, verb="list")
     _schema_arguments(listing, ("table", "json"), "how the rows are shown")
-    return parser
 
 
 def _generate_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=_generate, parser=parser)
+    parser.set_defaults(run=_run, work=_generate, verb="generate", parser=parser)
     _schema_arguments(parser, ("text", "json"), "how faults are shown")
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder of the generated files"
@@ -214,6 +225,9 @@ def _schema_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...],
     )
     parser.add_argument(
         "--format", choices=formats, default=formats[0], help=f"{help_text} (default: {formats[0]})"
+    )
+    parser.add_argument(
+        "--json", dest="format", action="store_const", const="json", help="the same as --format json"
     )
 
 

@@ -18,7 +18,7 @@ from gradsmith import _cudnn, _ops, cache
 from gradsmith._ops import *  # noqa: F403 - the operators that ops.yaml holds
 from gradsmith._policy import Context, policy
 from gradsmith._table import Operator, Row, Tensor, explain, is_available, missing_for, ops
-from gradsmith._tuning import Progress, tune
+from gradsmith._tuning import Progress, Tuned, tune
 
 _cudnn.point_to_pip()
 
@@ -30,6 +30,7 @@ __all__ = [
     "Progress",
     "Row",
     "Tensor",
+    "Tuned",
     "cache",
     "explain",
     "is_available",

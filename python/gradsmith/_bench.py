@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
-from typing import Any, TextIO
+from typing import Any
 
 import gradsmith
 from gradsmith import _core, _device
@@ -34,25 +34,6 @@ class Measured:
     calls: int
     median_ms: float
     best_ms: float
-
-
-class CountBar:
-    """A line on a terminal that says which of how many is at work; elsewhere nothing is written."""
-
-    def __init__(self, stream: TextIO, total: int) -> None:
-        self._stream = stream if stream.isatty() else None
-        self._total = total
-        self._done = 0
-
-    def show(self, what: str) -> None:
-        self._done += 1
-        if self._stream:
-            self._stream.write(f"\r\x1b[K[{self._done}/{self._total}] {what[:70]}")
-            self._stream.flush()
-
-    def close(self) -> None:
-        if self._stream:
-            self._stream.write("\r\x1b[K")
 
 
 def measure(problem: str, device: str, seconds: float) -> Measured:
@@ -109,17 +90,17 @@ def _arrays_on(device: str) -> tuple[Callable[[Sequence[int], str], Any], Callab
     if missing := gradsmith.missing_for(device):
         raise RuntimeError(f"{device} cannot be used: {missing}")
     if not place.is_cuda:
-        numpy = import_module("numpy")
+        numpy = _library("numpy", "NumPy")
         bfloat16 = "bfloat16"
         names = {"float": "float32", "double": "float64", "MLFloat16": "float16", "BFloat16": bfloat16}
 
         def make(dims: Sequence[int], element_type: str) -> Any:
             name = names[element_type]
-            dtype = import_module("ml_dtypes").bfloat16 if name == bfloat16 else name
+            dtype = _library("ml_dtypes", "ml_dtypes").bfloat16 if name == bfloat16 else name
             return numpy.ones(dims, dtype)
 
         return make, lambda: None
-    torch = import_module("torch")
+    torch = _library("torch", "PyTorch")
     dtypes = {
         "float": torch.float32,
         "double": torch.float64,
@@ -130,6 +111,13 @@ def _arrays_on(device: str) -> tuple[Callable[[Sequence[int], str], Any], Callab
         lambda dims, element_type: torch.ones(tuple(dims), dtype=dtypes[element_type], device=device),
         lambda: torch.cuda.synchronize(device),
     )
+
+
+def _library(module: str, name: str) -> Any:
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError(f"bench makes its arrays with {name}, which is not installed") from missing
 
 
 def plot(rows: Sequence[Measured]) -> str:

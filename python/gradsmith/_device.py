@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Device(NamedTuple):
@@ -23,3 +23,12 @@ def parse(device: object) -> Device:
     if found is None:
         raise ValueError(f"device is '{device}'; expected 'cpu', 'cuda' or, for example, 'cuda:1'")
     return Device(int(found[1] or 0), found[0].startswith("cuda"))
+
+
+_DLPACK_CPU = 1
+
+
+def is_on_cpu(array: Any) -> bool:
+    """Whether an argument of a call lies in the memory of the CPU; what has nothing but a buffer does."""
+    tell = getattr(array, "__dlpack_device__", None)
+    return tell is None or tell()[0] == _DLPACK_CPU

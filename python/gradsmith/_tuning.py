@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
-from gradsmith import _core, _device
-from gradsmith._policy import SearchMode, current
+from gradsmith import _core, _device, cache
+from gradsmith._bars import Line
+from gradsmith._policy import Context, SearchMode, current
+from gradsmith.cache import Choice
 
 
 @dataclass(frozen=True)
@@ -24,33 +26,35 @@ class Progress:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Tuned:
+    """What `tune` did."""
+
+    chosen: tuple[Choice, ...]
+    """The choices that were made, or made anew; those that were remembered already are not among them."""
+    note: str
+    """Why there are none; empty where there are."""
+
+
 class ProgressBar:
     """A line on a terminal that shows the search; elsewhere nothing is written."""
 
     _WIDTH = 30
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._is_terminal = stream.isatty()
-        self._is_open = False
+    def __init__(self, stream: TextIO | None) -> None:
+        self._line = Line(stream)
 
     def __call__(self, *told: Any) -> None:
         progress = Progress(*told)
-        if not self._is_terminal:
-            return
         done = self._WIDTH * progress.tried // max(progress.candidates, 1)
         bar = "#" * done + "-" * (self._WIDTH - done)
-        self._stream.write(
-            f"\r[{bar}] {progress.tried}/{progress.candidates} {progress.seconds:5.1f} s"
-            f"  best {progress.best_milliseconds:.4f} ms {progress.best[:40]:<40}"
+        self._line.show(
+            f"[{bar}] {progress.tried}/{progress.candidates} {progress.seconds:5.1f} s"
+            f"  best {progress.best_milliseconds:.4f} ms {progress.best}"
         )
-        self._stream.flush()
-        self._is_open = True
 
     def close(self) -> None:
-        if self._is_open:
-            self._stream.write("\n")
-            self._is_open = False
+        self._line.end()
 
 
 def tune(
@@ -61,37 +65,80 @@ def tune(
     budget: float = 10.0,
     progress: bool | Callable[..., None] = True,
     **keywords: Any,
-) -> None:
+) -> Tuned:
     """Chooses the kernels of calls ahead of time, by timing them, and remembers the choice.
 
-    `problem` is a function of this package with the arguments of a call, whose outputs are left alone, or text with
-    a problem on each line, as files for ``gradsmith-tune`` have it::
+    `problem` is a function of `gradsmith` or `gradsmith.torch` with the arguments of a call, whose outputs are left
+    alone, or text with a problem on each line, as files for ``gradsmith-tune`` have it::
 
         gradsmith.tune(gradsmith.conv_grad, dY, X, W, strides=(2, 2))
         gradsmith.tune("ConvGrad half X=128x64x56x56 W=64x64x3x3 pads=1,1,1,1 layout=NHWC")
 
     `device` is where the problems of a text are tuned. `budget` is in seconds for each problem. `progress` is whether
     a bar is drawn on a terminal, or a function that takes what `Progress` holds. The other policies are those of the
-    surrounding context. On a CPU there is nothing to choose: calls are checked and that is all.
+    surrounding context. What was chosen is returned. On a CPU there is nothing to choose: calls are checked, and the
+    result's `note` says so. Of a function of `gradsmith.torch` the kernels of the forward pass are chosen, not those
+    of the gradients.
     """
     place = _device.parse(device)
+    if isinstance(budget, float) and not budget >= 0:
+        raise ValueError(f"budget is {budget}; expected seconds, 0 or more")
     bar = ProgressBar(sys.stderr)
     report = progress if callable(progress) else bar if progress else None
     context = replace(current(), search_mode=mode, search_budget_seconds=budget, on_search_progress=report)
+    known = set(cache.choices())
     try:
         if callable(problem):
-            problem(*arguments, **keywords, context=context.preparing())
-            return
-        if arguments or keywords:
-            raise TypeError("arguments were given with a text; expected them with a function of gradsmith")
-        policies = context.preparing().policies
-        for line in problems_of(problem):
-            _core.tune_problem(line, policies, *place)
+            _prepare(problem, arguments, keywords, context)
+            is_on_cpu = all(_device.is_on_cpu(one) for one in arguments if one is not None)
+        else:
+            if arguments or keywords:
+                raise TypeError("arguments were given with a text; expected them with a function of gradsmith")
+            policies = context.preparing().policies
+            for line in problems_of(problem):
+                _core.tune_problem(line, policies, *place)
+            is_on_cpu = not place.is_cuda
     finally:
         bar.close()
+    return _tuned(tuple(choice for choice in cache.choices() if choice not in known), is_on_cpu)
+
+
+def _prepare(function: Callable[..., Any], arguments: Any, keywords: dict[str, Any], context: Context) -> None:
+    """Makes a call of one of our functions that does everything but the work."""
+    if not _is_ours(function):
+        name = getattr(function, "__qualname__", repr(function))
+        raise TypeError(f"tune got the function {name}; expected one of gradsmith or gradsmith.torch")
+    if "context" in keywords:
+        raise TypeError("tune got a context; expected it to be entered: with context: gradsmith.tune(...)")
+    with context.preparing():
+        function(*arguments, **keywords)
+
+
+def _is_ours(function: Callable[..., Any]) -> bool:
+    from gradsmith._ops import FUNCTIONS
+
+    with_autograd = sys.modules.get("gradsmith.torch")  # imported, if the function is from there
+    return any(
+        function is ours or function is getattr(with_autograd, ours.__name__, None) for ours in FUNCTIONS.values()
+    )
+
+
+def _tuned(chosen: tuple[Choice, ...], is_on_cpu: bool) -> Tuned:
+    if is_on_cpu:
+        return Tuned(chosen, "nothing to choose: the CPU backend has one kernel for each problem")
+    return Tuned(chosen, "" if chosen else "no choice was made that was not remembered already")
 
 
 def problems_of(text: str | Iterable[str]) -> list[str]:
     """The lines that describe problems, without comments."""
-    lines = text.splitlines() if isinstance(text, str) else text
-    return [problem for line in lines if (problem := line.partition("#")[0].strip())]
+    lines = text.splitlines() if isinstance(text, str) else list(text) if isinstance(text, Iterable) else [text]
+    return [problem for line in lines if (problem := _text(line).partition("#")[0].strip())]
+
+
+def _text(line: object) -> str:
+    if isinstance(line, str):
+        return line
+    raise TypeError(
+        f"tune got {line!r} ({type(line).__qualname__}); expected a function of gradsmith or gradsmith.torch, or text "
+        'such as "ConvGrad half X=8x3x9x9 W=4x3x3x3"'
+    )

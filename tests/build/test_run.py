@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -76,6 +77,24 @@ def test_missing_system_packages_are_named(tmp_path: Path, verb: str) -> None:
 )
 def test_exit_status_is_as_a_shell_has_it(program: str, status: int) -> None:
     assert module().status([sys.executable, "-c", program]) == status
+
+
+@pytest.mark.parametrize(("pattern", "fits"), [("conv", True), ("nothing", False)])
+def test_a_pattern_that_fits_no_test_is_told_before_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pattern: str, fits: bool
+) -> None:
+    verbs = module()
+    preset = {"name": "default", "configurePreset": "default"}
+    presets = {"version": 6, "configurePresets": [{"name": "default", "binaryDir": "build/default"}]}
+    (tmp_path / "CMakePresets.json").write_text(json.dumps({**presets, "testPresets": [preset]}))
+    monkeypatch.setattr(verbs, "ROOT", tmp_path)
+    monkeypatch.setattr(verbs, "BUILD", tmp_path / "build")
+    verbs.say_if_none_is_known(["-R", pattern])  # nothing is built yet
+    (tmp_path / "build/default").mkdir(parents=True)
+    (tmp_path / "build/default/CTestTestfile.cmake").write_text("add_test(conv true)\n")
+    verbs.say_if_none_is_known(["-R", pattern])
+    told = f"== the last build has no test that fits -R {pattern}; only a new one can\n"
+    assert capsys.readouterr().out == ("" if fits else told)
 
 
 @pytest.mark.parametrize("status", [0, 1])

@@ -140,25 +140,49 @@ def test_output_that_a_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
     assert "gr\\xf6\\xdfe" in result.stderr
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
-@pytest.mark.parametrize(("environment", "coloured"), [({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False)])
-def test_colour_on_a_terminal_only_and_not_against_the_users_will(
-    bad: Path, environment: dict[str, str], coloured: bool
-) -> None:
+def _on_a_terminal(*arguments: object, environment: dict[str, str]) -> str:
+    """What it shows there."""
     import pty
 
     reader, writer = pty.openpty()
     subprocess.run(
-        [sys.executable, "-m", "gradsmith_codegen", "check", "--schema", str(bad)],
-        env={**os.environ, "PYTHONPATH": str(PACKAGE), **environment},
+        [sys.executable, "-m", "gradsmith_codegen", *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), "TERM": "xterm", **environment},
+        stdout=writer,
         stderr=writer,
         check=False,
     )
     os.close(writer)
     shown = os.read(reader, 10_000).decode()
     os.close(reader)
+    return shown
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+@pytest.mark.parametrize(
+    ("environment", "coloured"), [({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_colour_on_a_terminal_only_and_not_against_the_users_will(
+    schema: Path, bad: Path, environment: dict[str, str], coloured: bool
+) -> None:
+    shown = _on_a_terminal("check", "--schema", bad, environment=environment)
     assert ("\x1b[1;31merror[G014]" in shown) == coloured
     assert "error[G014]" in shown
+    shown = _on_a_terminal("list", "--schema", schema, environment=environment)
+    assert ("\x1b[36mScale" in shown) == coloured
+    assert "Scale" in shown
+
+
+def test_a_module_that_is_missing_is_told_in_a_line(schema: Path, tmp_path: Path) -> None:
+    for name, verb in (("yaml", ["check"]), ("jinja2", ["generate", "--out", "out"])):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.py").write_text(f"raise ModuleNotFoundError(name='{name}')\n")
+        path = os.pathsep.join([str(tmp_path / name), str(PACKAGE)])
+        result = _start(*verb, "--schema", schema, cwd=tmp_path, environment={"PYTHONPATH": path})
+        assert (result.returncode, result.stdout) == (1, "")
+        told = f"gradsmith-codegen: {verb[0]} needs the Python module {name}, which is not installed; '"
+        assert result.stderr.startswith(told)
+        assert "pip install PyYAML Jinja2" in result.stderr
 
 
 # -- list ---
@@ -177,13 +201,16 @@ def test_list_as_json(run: Run, schema: Path) -> None:
     result = run("list", "--schema", schema, "--format", "json")
     row = {"op": "Scale", "row": "float", "types": {"T": "float"}, "backend": "cpu", "kernel": "scale::Scale"}
     assert json.loads(result.stdout) == [row | {"line": 18}]
+    assert run("list", "--schema", schema, "--json") == result
 
 
-@pytest.mark.parametrize("output", ["table", "json"])
-def test_list_of_a_bad_schema(run: Run, bad: Path, output: str) -> None:
-    result = run("list", "--schema", bad, "--format", output)
+def test_list_of_a_bad_schema(run: Run, bad: Path) -> None:
+    result = run("list", "--schema", bad)
     assert (result.returncode, result.stdout) == (1, "")
     assert "error[G014]" in result.stderr
+    result = run("list", "--schema", bad, "--format", "json")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert [fault["id"] for fault in json.loads(result.stderr)] == ["G014"]
 
 
 def test_list_names_each_row_of_ops_yaml(run: Run, ops_yaml: Path) -> None:

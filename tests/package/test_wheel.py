@@ -1,4 +1,4 @@
-"""pip: the wheel is built and installed into a fresh environment, without network and without the generator."""
+"""pip: the wheel is built and installed into a fresh environment, without network. The generator is in it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     stubs = {"torch.pyi", "_core.pyi", "_ops/conv_grad_op.pyi"}
     expected = {"__init__.py", "torch.py", "py.typed", "_ops/__init__.py", *stubs}
     assert expected <= {name.partition("/")[2] for name in names}
-    assert not [name for name in names if name.endswith((".yaml", ".jinja", ".a", ".h"))]
+    generator = {path.name for path in (REPOSITORY / "templates").iterdir()}
+    inside = {name.rpartition("/")[2] for name in names if name.startswith("gradsmith/_codegen/templates/")}
+    assert inside == generator
+    assert not [name for name in names if name.endswith((".yaml", ".a", ".h")) or "cache" in name.split("/")[:-1]]
 
 
 def test_the_version_is_cmakes(wheel: Path) -> None:
@@ -112,3 +115,25 @@ def test_it_works_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
     script = [str(tmp_path / "venv/bin/gradsmith"), "ops", "conv_grad"]
     listed = subprocess.run(script, check=True, env=environment, cwd=tmp_path, text=True, capture_output=True)
     assert "ConvGrad" in listed.stdout
+
+
+def test_the_generators_verbs_need_pyyaml_and_jinja2_alone(wheel: Path, tmp_path: Path) -> None:
+    """Those of this interpreter, and gradsmith from the wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "package")
+    packages = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    program = "import sys; sys.path[:0] = sys.argv[1].split(':'); sys.argv[0:2] = ['gradsmith']; "
+    program += "from gradsmith.__main__ import main; sys.exit(main())"
+
+    def run(path: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-I", "-S", "-c", program, ":".join(path), *arguments]
+        return subprocess.run(command, cwd=REPOSITORY, check=False, text=True, capture_output=True)
+
+    out = tmp_path / "generated"
+    made = run([str(tmp_path / "package"), *packages], "generate", "--out", str(out))
+    assert made.returncode == 0, made.stderr
+    table = "src/dispatch_table.cc"
+    assert (out / table).read_bytes() == (REPOSITORY / "generated" / table).read_bytes()
+    lacking = run([str(tmp_path / "package")], "check")
+    assert lacking.returncode == 1
+    assert "check needs the Python module yaml, which is not installed" in lacking.stderr

@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
+import pty
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from xml.etree import ElementTree
 
 import gradsmith
 import pytest
-from gradsmith import _bench, _tables, _tuning
+from gradsmith import _bench, _tuning
+from gradsmith._bars import CountBar
+from gradsmith._codegen.tables import has_colours, table
 from gradsmith._ops import FUNCTIONS
-from gradsmith._tables import table
+
+COMMAND = [sys.executable, "-m", "gradsmith"]
+PROBLEM = "ConvGrad float X=1x1x3x3 W=1x1x2x2"
+
+
+def start(*arguments: str, text: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "GRADSMITH_CACHE": "off", **environment}
+    return subprocess.run(
+        [*COMMAND, *arguments], env=variables, check=False, text=True, capture_output=True, input=text
+    )
 
 
 def run(*arguments: str, status: int = 0, **environment: str) -> str:
     """What it prints."""
-    variables = {**os.environ, "GRADSMITH_CACHE": "off", **environment}
-    result = subprocess.run(
-        [sys.executable, "-m", "gradsmith", *arguments], env=variables, check=False, text=True, capture_output=True
-    )
+    result = start(*arguments, **environment)
     assert result.returncode == status, result.stdout + result.stderr
     return result.stdout + result.stderr
+
+
+def error(*arguments: str, status: int = 1) -> dict[str, str]:
+    """What it says on standard error with --json, where it must say nothing else."""
+    result = start(*arguments, "--json")
+    assert (result.returncode, result.stdout) == (status, ""), result.stdout + result.stderr
+    told: dict[str, str] = json.loads(result.stderr)
+    return told
 
 
 def test_ops_as_a_table_and_as_json() -> None:
@@ -68,26 +88,66 @@ def test_explain_as_json() -> None:
     assert (told["supported"], told["row"], told["line"]) == (False, None, None)
 
 
-def test_the_generators_verbs(repository: Path) -> None:
-    schema = str(repository / "ops.yaml")
-    path = os.pathsep.join([str(repository / "codegen"), os.environ.get("PYTHONPATH", "")])
-    assert f"{len(gradsmith.ops())} operators" in run("check", "--schema", schema, PYTHONPATH=path)
+def test_errors_are_json_where_it_is_asked_for(tmp_path: Path) -> None:
+    assert error("explain", "ConvGrad", "int8")["error"].startswith("there is no type 'int8'; expected float")
+    assert error("explain", "ConvGrad", "half", "--device", "gpu")["error"].startswith("device is 'gpu'")
+    assert "cannot read" in error("cache", "--load", str(tmp_path / "none"))["error"]
+    assert "is no number of seconds" in error("bench", "--seconds", "x", status=2)["error"]
+    assert "invalid choice: 'tun'" in error("tun", status=2)["error"]
+    listed = start("ops", "ConvGard", "--json")
+    assert (listed.returncode, listed.stdout) == (1, "[]\n")
+    assert json.loads(listed.stderr)["error"].startswith("There is no op 'ConvGard'")
 
 
-def test_without_the_generator_its_verbs_say_what_is_missing(tmp_path: Path) -> None:
-    (tmp_path / "gradsmith_codegen.py").write_text("raise ModuleNotFoundError(name='gradsmith_codegen')\n")
+def test_the_generators_verbs(repository: Path, tmp_path: Path) -> None:
+    schema = ("--schema", str(repository / "ops.yaml"))
+    assert f"{len(gradsmith.ops())} operators" in run("check", *schema)
+    assert json.loads(run("check", *schema, "--json")) == []
+    assert run("list", *schema).splitlines()[0].split() == ["OP", "ROW", "TYPES", "BACKEND", "KERNEL", "LINE"]
+    assert {row["op"] for row in json.loads(run("list", *schema, "--json"))} == {op.name for op in gradsmith.ops()}
+    assert "files written" in run("generate", *schema, "--out", str(tmp_path / "generated"))
+
+
+def test_faults_of_a_schema_are_json_where_it_is_asked_for(tmp_path: Path) -> None:
+    arguments = ("--schema", str(tmp_path / "none.yaml"), "--json")
+    for result in (start("check", *arguments).stdout, start("list", *arguments).stderr):
+        (fault,) = json.loads(result)
+        assert fault["message"].startswith("cannot read the schema: No such file")
+
+
+def test_the_generators_verbs_name_the_program_that_was_started() -> None:
+    assert run("list", "--help").startswith("usage: python -m gradsmith list ")
+    assert "usage: python -m gradsmith check " in run("check", "--format", "xml", status=2)
+    for arguments in (["--help"], ["list", "--help"], ["check", "--format", "xml"]):
+        assert "gradsmith-codegen" not in (start(*arguments).stdout + start(*arguments).stderr)
+
+
+def test_without_what_the_generator_needs_its_verbs_say_what_is_missing(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "yaml.py").write_text("raise ModuleNotFoundError(name='yaml')\n")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    assert "check needs the Python module gradsmith_codegen" in run("check", status=1, PYTHONPATH=path)
+    told = run("check", "--schema", str(repository / "ops.yaml"), status=1, PYTHONPATH=path)
+    assert told.startswith("gradsmith: check needs the Python module yaml, which is not installed; 'python")
+    assert told.endswith("-m pip install PyYAML Jinja2' brings what the generator needs\n")
+    assert "ConvGrad" in run("ops", PYTHONPATH=path)
 
 
 def test_cache(tmp_path: Path) -> None:
     file = tmp_path / "choices.txt"
     assert run("cache") == "file: none\n"
-    run("cache", "--export", str(file))
+    assert run("cache", "--export", str(file)) == f"0 choices were written to {file}\n"
     assert file.exists()
-    run("cache", "--load", str(file))
+    assert run("cache", "--load", str(file)) == f"0 choices are remembered, with those of {file}\n"
+    assert run("cache", "--clear") == "0 choices were forgotten\n"
     assert json.loads(run("cache", "--json")) == []
     assert "cannot read" in run("cache", "--load", str(tmp_path / "none"), status=1)
+
+
+def test_what_was_done_to_the_cache_as_json(tmp_path: Path) -> None:
+    file = str(tmp_path / "choices.txt")
+    for action in ("export", "load"):
+        told = json.loads(run("cache", f"--{action}", file, "--json"))
+        assert told == {"action": action, "file": file, "choices": 0}
+    assert json.loads(run("cache", "--clear", "--json")) == {"action": "clear", "file": "", "choices": 0}
 
 
 def test_tune(tmp_path: Path) -> None:
@@ -97,10 +157,41 @@ def test_tune(tmp_path: Path) -> None:
     assert [line.split()[0] for line in lines] == ["PROBLEM", "ConvGrad"]
     (row,) = json.loads(run("tune", str(file), "--device", "cpu", "--json"))
     assert (row["problem"], row["device"], row["chosen"]) == ("ConvGrad half X=2x3x6x5 W=4x3x3x2", "cpu", [])
+    assert row["note"] == "nothing to choose: the CPU backend has one kernel for each problem"
+    assert row["note"] in lines[1]
     told = run("tune", str(file), "--device", "cpu", "--workspace", "-1", status=1)
     assert told == "gradsmith: workspace_limit is -1; expected a number of bytes, 0 or more\n"
     assert "device is 'gpu'; expected" in run("tune", str(file), "--device", "gpu", status=1)
-    assert "none.txt: No such file" in run("tune", str(tmp_path / "none.txt"), status=1)
+
+
+@pytest.mark.parametrize("verb", ["bench", "tune"])
+def test_problems_are_lines_or_files_of_lines(verb: str, tmp_path: Path) -> None:
+    file, empty = tmp_path / "problems of mine.txt", tmp_path / "empty.txt"
+    file.write_text(f"# a comment\n{PROBLEM}\n")
+    empty.write_text("# a comment\n")
+    options = ("--device", "cpu", "--json", *(("--seconds", "0") if verb == "bench" else ()))
+    result = start(verb, "ConvGrad half X=1x1x3x3 W=1x1x2x2", str(file), "-", *options, text=PROBLEM)
+    assert [row["problem"].split()[1] for row in json.loads(result.stdout)] == ["half", "float", "float"]
+    for given in ("none.txt", "ConvGrad", "x" * 5000):
+        assert f"'{given}' is no file; expected one, or a problem in quotes, such as" in run(verb, given, status=1)
+    assert "Is a directory" in run(verb, str(tmp_path), status=1)
+    assert f"there is no problem in {empty}; expected lines such as" in run(verb, str(empty), status=1)
+    file.write_bytes(b"\xff\n")
+    assert f"{file} is not UTF-8: invalid start byte at byte 0" in run(verb, str(file), status=1)
+
+
+@pytest.mark.skipif(gradsmith.is_available("cuda:0"), reason="there is a GPU")
+def test_a_device_that_is_missing_is_told_once(tmp_path: Path) -> None:
+    file = tmp_path / "problems.txt"
+    file.write_text(f"{PROBLEM}\n{PROBLEM}\n")
+    assert run("tune", str(file), status=1).startswith("gradsmith: cuda:0 cannot be used: ")
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1", "-inf", "soon", ""])
+def test_seconds_are_finite_and_not_negative(seconds: str) -> None:
+    for option in (f"--seconds={seconds}", f"--budget={seconds}"):
+        told = run("bench" if "sec" in option.split("=")[0] else "tune", option, PROBLEM, status=2)
+        assert f"'{seconds}' is no number of seconds; expected 0 or more, such as 2.5" in told
 
 
 def test_bench_takes_the_layout_of_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,12 +204,27 @@ def test_bench_takes_the_layout_of_the_line(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_bench(tmp_path: Path) -> None:
-    problem, picture = "ConvGrad float X=1x1x3x3 W=1x1x2x2", tmp_path / "bench.svg"
-    (row,) = json.loads(run("bench", problem, "--json", "--seconds", "0.05", "--plot", str(picture)))
-    assert row["problem"] == problem
+    picture = tmp_path / "bench.svg"
+    (row,) = json.loads(run("bench", PROBLEM, "--json", "--seconds", "0.05", "--plot", str(picture)))
+    assert row["problem"] == PROBLEM
     assert 0 < row["best_ms"] <= row["median_ms"]
     drawn = ElementTree.parse(picture).getroot()
-    assert problem in "".join(drawn.itertext())
+    assert PROBLEM in "".join(drawn.itertext())
+
+
+def test_what_was_measured_is_shown_though_its_plot_cannot_be_written() -> None:
+    result = start("bench", PROBLEM, "--seconds", "0", "--plot", "/proc/bench.svg", PYTHONUNBUFFERED="")
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[1].startswith(PROBLEM)
+    assert result.stderr.startswith("gradsmith: /proc/bench.svg: ")
+
+
+def test_a_plot_is_svg(tmp_path: Path) -> None:
+    for name in ("bench.png", "bench", ".svg"):
+        told = run("bench", PROBLEM, "--plot", str(tmp_path / name), status=2)
+        assert f"{name}': plots are drawn as SVG; expected a name that ends in .svg" in told
+    assert f"there is no folder {tmp_path}/none" in run("bench", "--plot", f"{tmp_path}/none/a.svg", status=2)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("verb", ["bench", "tune"])
@@ -130,13 +236,47 @@ def test_what_is_wrong_with_one_problem_leaves_the_others(verb: str, tmp_path: P
     told = run(verb, *what, "--device", "cpu", "--json", status=1)
     rows, end = json.JSONDecoder().raw_decode(told)
     assert [row["problem"] for row in rows] == [problems[0], problems[2]]
-    assert told[end:].strip().startswith(f"gradsmith: {problems[1]}: ")
-    assert "expected 1" in told[end:]
+    wrong = json.loads(told[end:])
+    assert wrong["problem"] == problems[1]
+    assert "expected 1" in wrong["error"]
+
+
+def test_arguments_of_odd_bytes() -> None:
+    told = subprocess.run([*COMMAND, "ops", b"\xff"], check=False, capture_output=True, text=True)
+    assert told.returncode == 1
+    assert told.stderr.startswith("gradsmith: There is no op '\\xff'. The ops are: ")
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    assert "There is no op 'gr\\xf6\\xdfe'" in run("ops", "größe", status=1, **plain)
+
+
+def test_a_mark_at_the_beginning_of_a_file_is_no_part_of_a_problem(tmp_path: Path) -> None:
+    file = tmp_path / "problems.txt"
+    file.write_text(f"{PROBLEM}\r\n", encoding="utf-8-sig")
+    (row,) = json.loads(run("tune", str(file), "--device", "cpu", "--json"))
+    assert row["problem"] == PROBLEM
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        ("ops >&-", 0, ""),
+        ("list --schema ops.yaml >&-", 0, ""),
+        ("tune - --device cpu <&-", 1, "gradsmith: standard input is closed; expected problems on it\n"),
+        ("ops > /dev/full", 1, "gradsmith: No space left on device\n"),
+        ("list --schema ops.yaml > /dev/full", 1, "gradsmith: No space left on device\n"),
+        ("ops --json | head -c 1", 0, ""),
+    ],
+)
+def test_streams_that_are_closed_or_full(arguments: str, status: int, told: str, repository: Path) -> None:
+    command = f"'{sys.executable}' -m gradsmith {arguments}"
+    result = subprocess.run(["sh", "-c", command], cwd=repository, check=False, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (status, told)
 
 
 def test_wrong_usage() -> None:
     assert "required" in run("tune", status=2)
     assert "invalid choice" in run("tun", status=2)
+    assert "unrecognized arguments: --js" in run("ops", "--js", status=2)
 
 
 @pytest.mark.parametrize("colours", [True, False])
@@ -161,7 +301,7 @@ def test_an_interrupt_ends_it_without_a_traceback() -> None:
 
 
 def test_without_standard_output_there_are_no_colours() -> None:
-    assert not _tables.has_colours(None)
+    assert not has_colours(None)
 
 
 class Terminal(io.StringIO):
@@ -171,19 +311,31 @@ class Terminal(io.StringIO):
 
 def test_a_terminal_has_colours_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert _tables.has_colours(Terminal())
-    assert not _tables.has_colours(io.StringIO())
+    assert has_colours(Terminal())
+    assert not has_colours(io.StringIO())
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not _tables.has_colours(Terminal())
+    assert not has_colours(Terminal())
+
+
+def test_a_line_is_cut_to_the_width_of_the_terminal() -> None:
+    reading, writing = pty.openpty()
+    fcntl.ioctl(writing, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 20, 0, 0))
+    with os.fdopen(writing, "w") as terminal:
+        bar = CountBar(terminal, 3)
+        bar.show("ConvGrad float X=8x16x28x28")
+        assert os.read(reading, 100) == b"\r\x1b[K[1/3] ConvGrad floa"
+        bar.clear()
+        assert os.read(reading, 100) == b"\r\x1b[K"
+    os.close(reading)
 
 
 def test_a_terminal_is_shown_what_is_at_work() -> None:
     terminal, file = Terminal(), io.StringIO()
     for stream in (terminal, file):
-        bar = _bench.CountBar(stream, 3)
+        bar = CountBar(stream, 3)
         bar.show("ConvGrad float")
         bar.show("Conv half")
-        bar.close()
+        bar.clear()
     assert "[1/3] ConvGrad float" in terminal.getvalue()
     assert "[2/3] Conv half" in terminal.getvalue()
     assert file.getvalue() == ""
@@ -196,7 +348,7 @@ def test_a_terminal_is_shown_how_a_search_goes() -> None:
         bar("a problem", "an engine", 15, 30, "the best engine", 0.25, 1.5)
         bar.close()
     assert terminal.getvalue().startswith(
-        "\r[" + "#" * 15 + "-" * 15 + "] 15/30   1.5 s  best 0.2500 ms the best engine"
+        "\r\x1b[K[" + "#" * 15 + "-" * 15 + "] 15/30   1.5 s  best 0.2500 ms the best engine"
     )
     assert file.getvalue() == ""
 

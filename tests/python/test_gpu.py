@@ -149,10 +149,13 @@ def test_a_workspace_limit_of_nothing_still_leaves_a_kernel() -> None:
 
 def test_tune_reports_progress() -> None:
     told: list[gradsmith.Progress] = []
-    gradsmith.tune(
-        "ConvGrad float X=2x8x17x19 W=8x8x3x3\n", budget=2, progress=lambda *one: told.append(gradsmith.Progress(*one))
-    )
+    problem = "ConvGrad float X=2x8x17x19 W=8x8x3x3\n"
+    tuned = gradsmith.tune(problem, budget=2, progress=lambda *one: told.append(gradsmith.Progress(*one)))
     assert told
+    assert tuned.chosen
+    assert tuned.note == ""
+    again = gradsmith.tune(problem, budget=2)
+    assert again == gradsmith.Tuned((), "no choice was made that was not remembered already")
     assert all(one.tried <= one.candidates for one in told)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,10 +97,39 @@ def test_the_cache_goes_to_a_file_and_back(tmp_path: Path) -> None:
 
 def test_tune_checks_calls_and_lines_on_the_cpu() -> None:
     mine = np.full(1, 7, "float32")
-    gradsmith.tune(gradsmith.conv_grad, *problems.arrays(), out={"dB": mine})
+    nothing = gradsmith.Tuned((), "nothing to choose: the CPU backend has one kernel for each problem")
+    assert gradsmith.tune(gradsmith.conv_grad, *problems.arrays(), out={"dB": mine}) == nothing
     assert mine == 7
-    gradsmith.tune("# a comment\nConvGrad half X=2x3x6x5 W=4x3x3x2 strides=1,2\n", device="cpu")
+    line = "ConvGrad half X=2x3x6x5 W=4x3x3x2 strides=1,2"
+    assert gradsmith.tune(f"# a comment\n{line}\n", device="cpu") == nothing
+    assert gradsmith.tune([line], device="cpu") == nothing
     with pytest.raises(ValueError, match="W has shape .*, 2 at dimension 1; expected 3"):
         gradsmith.tune(["ConvGrad half X=2x3x6x5 W=4x2x3x2"], device="cpu")
     with pytest.raises(TypeError, match="expected them with a function"):
         gradsmith.tune("ConvGrad half X=2x3x6x5 W=4x3x3x2", problems.DX, device="cpu")
+
+
+def test_tune_takes_functions_with_autograd() -> None:
+    torch = pytest.importorskip("torch")
+    with_autograd = importlib.import_module("gradsmith.torch")
+    dY, X, W = (torch.from_numpy(array).requires_grad_() for array in problems.arrays())
+    for function, arguments in ((with_autograd.conv, (X, W)), (with_autograd.conv_grad, (dY, X, W))):
+        assert gradsmith.tune(function, *arguments).note.startswith("nothing to choose")
+    with pytest.raises(ValueError, match="W has shape"):
+        gradsmith.tune(with_autograd.conv, X, W.expand(1, 2, 2, 2))
+
+
+def test_tune_refuses_what_it_cannot_tune() -> None:
+    expected = "expected one of gradsmith or gradsmith.torch"
+    with pytest.raises(TypeError, match=f"tune got the function print; {expected}"):
+        gradsmith.tune(print, 1)
+    with pytest.raises(TypeError, match=expected):
+        gradsmith.tune(gradsmith.explain, "Conv", "half")
+    for given in (3, [3], b"ConvGrad"):
+        with pytest.raises(TypeError, match=r"tune got .* \((int|bytes)\); expected a function of gradsmith"):
+            gradsmith.tune(given, device="cpu")
+    with pytest.raises(TypeError, match="tune got a context; expected it to be entered"):
+        gradsmith.tune(gradsmith.conv_grad, *problems.arrays(), context=gradsmith.Context())
+    for budget in (float("nan"), -1.0):
+        with pytest.raises(ValueError, match=f"budget is {budget}; expected seconds, 0 or more"):
+            gradsmith.tune("", device="cpu", budget=budget)
