@@ -1,6 +1,7 @@
 #include "cuda/call_graph.h"
 
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "cuda/capture.h"
@@ -14,6 +15,64 @@ namespace {
 constexpr std::size_t kGraphsOfThread = 256;
 
 }  // namespace
+
+Branches::~Branches() {
+  for (int i = 0; i < kOthers; ++i) {
+    if (others_.at(i) != nullptr) {
+      Driver().cuStreamDestroy(others_.at(i));
+    }
+    if (events_.at(i) != nullptr) {
+      Driver().cuEventDestroy(events_.at(i));
+    }
+  }
+}
+
+Status Branches::Open() {
+  constexpr const char* kDoing = "opening streams to record on";
+  const DriverApi& driver = Driver();
+  for (; opened_ < kOthers; ++opened_) {
+    if (Status status =
+            ToStatus(driver.cuStreamCreate(&others_.at(opened_), CU_STREAM_NON_BLOCKING), kDoing);
+        !status.ok()) {
+      return status;
+    }
+    if (Status status =
+            ToStatus(driver.cuEventCreate(&events_.at(opened_), CU_EVENT_DISABLE_TIMING), kDoing);
+        !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+Result<CUstream> Branches::Fork() {
+  if (forked_ == opened_) {
+    return stream_;
+  }
+  CUstream other = others_.at(forked_);
+  CUevent event = events_.at(forked_);
+  ++forked_;
+  Status status = ToStatus(Driver().cuEventRecord(event, stream_), "forking a stream");
+  if (status.ok()) {
+    status = ToStatus(Driver().cuStreamWaitEvent(other, event, 0), "forking a stream");
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  return other;
+}
+
+Status Branches::Join() {
+  Status status;
+  for (int i = 0; i < forked_ && status.ok(); ++i) {
+    status = ToStatus(Driver().cuEventRecord(events_.at(i), others_.at(i)), "joining streams");
+    if (status.ok()) {
+      status = ToStatus(Driver().cuStreamWaitEvent(stream_, events_.at(i), 0), "joining streams");
+    }
+  }
+  forked_ = 0;
+  return status;
+}
 
 CallGraph::CallGraph(CallGraph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
 
@@ -29,15 +88,19 @@ CallGraph::~CallGraph() {
   }
 }
 
-Result<CallGraph> CallGraph::Record(CUstream stream, const Enqueue& enqueue) {
+Result<CallGraph> CallGraph::Record(Branches& branches, const Enqueue& enqueue) {
   const DriverApi& driver = Driver();
+  CUstream stream = branches.stream();
   constexpr const char* kDoing = "recording a call as a CUDA graph";
   if (Status status =
           ToStatus(driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), kDoing);
       !status.ok()) {
     return status;
   }
-  const Status enqueued = enqueue(stream);
+  Status enqueued = enqueue(branches);
+  if (const Status joined = branches.Join(); enqueued.ok()) {
+    enqueued = joined;
+  }
   CUgraph recorded = nullptr;
   const Status ended = ToStatus(driver.cuStreamEndCapture(stream, &recorded), kDoing);
   if (!enqueued.ok() || !ended.ok()) {
@@ -63,8 +126,10 @@ Status CallGraph::Launch(CUstream stream) const {
 CallGraphs::CallGraphs() : entries_(kGraphsOfThread) {}
 
 CallGraphs::~CallGraphs() {
-  if (recording_stream_ != nullptr) {
-    Driver().cuStreamDestroy(recording_stream_);
+  if (branches_ != nullptr) {
+    CUstream stream = branches_->stream();
+    branches_.reset();
+    Driver().cuStreamDestroy(stream);
   }
 }
 
@@ -72,30 +137,40 @@ Status CallGraphs::Run(
     CUstream stream,
     const internal::ProblemKey& key,
     const CallGraph::Enqueue& enqueue) {
+  Branches alone(stream);
   Entry* entry = entries_.Find(key);
   if (entry == nullptr) {
     entries_.Insert(key, Entry());
-    return enqueue(stream);
+    return enqueue(alone);
   }
   if (entry->graph.empty() && (entry->cannot_be_recorded || !Record(entry, enqueue).ok())) {
     entry->cannot_be_recorded = true;
-    return enqueue(stream);
+    return enqueue(alone);
   }
   ++launched_;
   return entry->graph.Launch(stream);
 }
 
-Status CallGraphs::Record(Entry* entry, const CallGraph::Enqueue& enqueue) {
-  const RelaxedCapture relaxed;
-  if (recording_stream_ == nullptr) {
+Status CallGraphs::OpenBranches() {
+  if (branches_ == nullptr) {
+    CUstream stream = nullptr;
     if (Status status = ToStatus(
-            Driver().cuStreamCreate(&recording_stream_, CU_STREAM_NON_BLOCKING),
+            Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING),
             "opening a stream to record on");
         !status.ok()) {
       return status;
     }
+    branches_ = std::make_unique<Branches>(stream);
   }
-  Result<CallGraph> graph = CallGraph::Record(recording_stream_, enqueue);
+  return branches_->Open();
+}
+
+Status CallGraphs::Record(Entry* entry, const CallGraph::Enqueue& enqueue) {
+  const RelaxedCapture relaxed;
+  if (Status status = OpenBranches(); !status.ok()) {
+    return status;
+  }
+  Result<CallGraph> graph = CallGraph::Record(*branches_, enqueue);
   if (!graph.ok()) {
     return graph.status();
   }

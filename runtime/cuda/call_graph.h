@@ -3,8 +3,10 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "core/lru_map.h"
 #include "core/problem_key.h"
@@ -12,10 +14,42 @@
 
 namespace gradsmith::cuda {
 
+/// Branches are the streams that a call's work is enqueued on: its own, and where it is recorded as
+/// a CUDA graph others, so that what does not wait for each other may run side by side.
+class Branches {
+ public:
+  static constexpr int kOthers = 2;
+
+  /// The stream alone.
+  explicit Branches(CUstream stream) : stream_(stream) {}
+  Branches(const Branches&) = delete;
+  Branches& operator=(const Branches&) = delete;
+  Branches(Branches&&) = delete;
+  Branches& operator=(Branches&&) = delete;
+  ~Branches();
+
+  /// Open adds streams and events, on the current device.
+  Status Open();
+
+  [[nodiscard]] CUstream stream() const { return stream_; }
+  /// Fork returns another stream that waits for what stream() has been given so far, and whose work
+  /// Join waits for; stream() itself where there is no other.
+  Result<CUstream> Fork();
+  /// Join has stream() wait for all that was forked.
+  Status Join();
+
+ private:
+  CUstream stream_;
+  std::array<CUstream, kOthers> others_{};
+  std::array<CUevent, kOthers> events_{};
+  int opened_ = 0;
+  int forked_ = 0;
+};
+
 /// CallGraph is what a call enqueues, as a CUDA graph; empty until it is recorded.
 class CallGraph {
  public:
-  using Enqueue = std::function<Status(CUstream)>;
+  using Enqueue = std::function<Status(Branches&)>;
 
   CallGraph() = default;
   CallGraph(const CallGraph&) = delete;
@@ -24,8 +58,8 @@ class CallGraph {
   CallGraph& operator=(CallGraph&& other) noexcept;
   ~CallGraph();
 
-  /// Record captures what `enqueue` enqueues on `stream`, which nothing else may use.
-  static Result<CallGraph> Record(CUstream stream, const Enqueue& enqueue);
+  /// Record captures what `enqueue` enqueues on the branches, which nothing else may use.
+  static Result<CallGraph> Record(Branches& branches, const Enqueue& enqueue);
 
   [[nodiscard]] bool empty() const { return graph_ == nullptr; }
   Status Launch(CUstream stream) const;
@@ -66,9 +100,11 @@ class CallGraphs {
     bool cannot_be_recorded = false;
   };
 
+  Status OpenBranches();
   Status Record(Entry* entry, const CallGraph::Enqueue& enqueue);
 
-  CUstream recording_stream_ = nullptr;
+  /// Of a stream of its own, for recording.
+  std::unique_ptr<Branches> branches_;
   int launched_ = 0;
   internal::LruMap<internal::ProblemKey, Entry, internal::ProblemKeyHash> entries_;
 };

@@ -201,13 +201,16 @@ Status RunSelected(
   if (!lease.ok() || context.preparing()) {
     return lease.status();
   }
-  const auto enqueue = [&](CUstream stream) {
+  const auto enqueue = [&](const Branches& branches) {
     return (*plan)->Run(
-        {.stream = stream, .operands = operands, .workspace = lease->address, .scalars = scalars});
+        {.stream = branches.stream(),
+         .operands = operands,
+         .workspace = lease->address,
+         .scalars = scalars});
   };
   auto* stream = static_cast<CUstream>(context.options().stream);
   if (lease->capturing) {
-    return enqueue(stream);
+    return enqueue(Branches(stream));
   }
   ProblemKey call;
   call.Add(static_cast<std::int64_t>((*plan)->serial()));

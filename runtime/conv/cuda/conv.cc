@@ -73,6 +73,18 @@ Status RunEmpty(const Call& call, const TensorRef& result) {
   return cuda::FillTensor(call.device, call.stream(), 0, result);
 }
 
+/// Whether the gradients of x and w are quicker side by side than one after the other: what one
+/// leaves of the device, the other fills. But those of half and bf16 that wait for memory evict
+/// from the cache what they both read (docs/performance.md).
+bool ArePromisingSideBySide(const Problem& problem) {
+  constexpr double kEnoughForEachByte = 95;  // multiplications and additions
+  const double terms = TermsOf({.primitive = Primitive::kForward, .problem = problem});
+  const auto x = static_cast<double>(NumElements(DimsOf(problem, kX)));
+  const auto y = static_cast<double>(NumElements(DimsOf(problem, kY)));
+  const auto size = static_cast<double>(SizeOf(problem.type));
+  return SizeOf(problem.type) > 2 || 4 * y * terms >= kEnoughForEachByte * (2 * x + y) * size;
+}
+
 /// A primitive with its tensors, one of which is its result.
 struct PrimitiveCall {
   Primitive primitive = Primitive::kForward;
@@ -81,8 +93,9 @@ struct PrimitiveCall {
   ConstTensorRef y;
 };
 
-/// Steps computes the outputs of a call one after the other. All that can fail or take long is done
-/// first, and they share one workspace.
+/// Steps computes the outputs of a call. All that can fail or take long is done first. They go side
+/// by side where the call is recorded and nothing is shared, each with its part of the workspace,
+/// and otherwise one after the other.
 class Steps {
  public:
   /// `shared` is the operand that several outputs are computed from: where they need the same copy
@@ -113,7 +126,6 @@ class Steps {
       return plan.status();
     }
     steps_.at(count_++) = {*plan, operands};
-    workspace_ = std::max(workspace_, (*plan)->workspace());
     return {};
   }
 
@@ -122,28 +134,62 @@ class Steps {
     sums_ = cuda::PlanSums(dY, call_.context.workspace_arena()->limit());
     dY_ = &dY;
     dB_ = &dB;
-    workspace_ = std::max(workspace_, sums_.workspace);
   }
 
   Status Run() {
     const Result<internal::WorkspaceArena::Lease> lease =
-        call_.context.workspace_arena()->Take(workspace_);
+        call_.context.workspace_arena()->Take(PlaceAll());
     if (!lease.ok() || call_.context.preparing()) {
       return lease.status();
     }
-    const auto enqueue = [&](CUstream stream) { return Enqueue(stream, lease->address); };
-    const bool has_work = count_ > 0 || dB_ != nullptr;
-    return !has_work || lease->capturing ? enqueue(call_.stream())
-                                         : cuda::ThreadState::OfThisThread(call_.device)
-                                               .call_graphs()
-                                               .Run(call_.stream(), Key(lease->address), enqueue);
+    const auto enqueue = [&](cuda::Branches& branches) {
+      return Enqueue(branches, static_cast<std::byte*>(lease->address));
+    };
+    if (const bool has_work = count_ > 0 || dB_ != nullptr; !has_work || lease->capturing) {
+      cuda::Branches alone(call_.stream());
+      return enqueue(alone);
+    }
+    return cuda::ThreadState::OfThisThread(call_.device)
+        .call_graphs()
+        .Run(call_.stream(), Key(lease->address), enqueue);
   }
 
  private:
   struct Step {
     internal::Plan* plan = nullptr;
     std::array<void*, kOperands> operands = {};
+    /// Where its workspace begins.
+    std::size_t offset = 0;
   };
+
+  /// Places every step's workspace and returns the size of all: one behind the other where they may
+  /// go side by side, all at the beginning where that would take much more.
+  std::size_t PlaceAll() {
+    constexpr std::size_t kMostForIt = std::size_t{64} << 20U;
+    std::size_t all = RoundedUp(sums_.workspace);
+    std::size_t largest = all;
+    for (int i = 0; i < count_; ++i) {
+      Step& step = steps_.at(i);
+      const std::size_t size = RoundedUp(step.plan->workspace());
+      step.offset = i > 0 && SharesCopy() ? steps_[0].offset : all;
+      all = std::max(all, step.offset + size);
+      largest = std::max(largest, size);
+    }
+    const std::size_t limit = call_.context.workspace_arena()->limit();
+    if (all <= limit && all - largest <= kMostForIt && ArePromisingSideBySide(call_.problem)) {
+      side_by_side_ = true;
+      return all;
+    }
+    for (Step& step : steps_) {
+      step.offset = 0;
+    }
+    return std::min(largest, limit);
+  }
+
+  static std::size_t RoundedUp(std::size_t bytes) {
+    constexpr std::size_t kAlignment = 256;
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
 
   /// All that the work depends on: dY's sums on its layout as well, which no plan has.
   [[nodiscard]] internal::ProblemKey Key(void* workspace) const {
@@ -166,29 +212,51 @@ class Steps {
     return key;
   }
 
-  Status Enqueue(CUstream stream, void* workspace) const {
+  Status Enqueue(cuda::Branches& branches, std::byte* workspace) const {
     // dY is still in the cache for those who read it next.
     if (dB_ != nullptr) {
-      if (Status status = cuda::SumChannels(stream, sums_, *dY_, *dB_, workspace); !status.ok()) {
+      const Result<CUstream> stream = StreamOf(branches, count_ > 0);
+      const Status status =
+          stream.ok() ? cuda::SumChannels(*stream, sums_, *dY_, *dB_, workspace) : stream.status();
+      if (!status.ok()) {
         return status;
       }
     }
-    const internal::OperandCopy* copied = nullptr;
+    const bool shares = SharesCopy();
     for (int i = 0; i < count_; ++i) {
-      const Step& step = steps_.at(i);
-      const internal::OperandCopy* copy = step.plan->CopyOf(shared_);
-      if (Status status = step.plan->Run(
-              {.stream = stream,
-               .operands = step.operands,
-               .workspace = workspace,
-               .first_copied = copy == nullptr ? -1 : shared_,
-               .is_copied = copy != nullptr && copied != nullptr && *copy == *copied});
-          !status.ok()) {
+      // The last one is on the call's stream, which has been given nothing before it.
+      const Result<CUstream> stream = StreamOf(branches, i + 1 < count_ && !shares);
+      const Status status = stream.ok() ? Enqueue(steps_.at(i), *stream, workspace, shares && i > 0)
+                                        : stream.status();
+      if (!status.ok()) {
         return status;
       }
-      copied = copy;
     }
     return {};
+  }
+
+  Status Enqueue(const Step& step, CUstream stream, std::byte* workspace, bool is_copied) const {
+    return step.plan->Run(
+        {.stream = stream,
+         .operands = step.operands,
+         .workspace = workspace + step.offset,
+         .first_copied = step.plan->CopyOf(shared_) == nullptr ? -1 : shared_,
+         .is_copied = is_copied});
+  }
+
+  /// Whether the second step finds the copy of a shared operand that the first one leaves.
+  [[nodiscard]] bool SharesCopy() const {
+    if (count_ < 2) {
+      return false;
+    }
+    const internal::OperandCopy* first = steps_[0].plan->CopyOf(shared_);
+    const internal::OperandCopy* second = steps_[1].plan->CopyOf(shared_);
+    return first != nullptr && second != nullptr && *first == *second;
+  }
+
+  /// The call's stream, or another for work that others need not wait for.
+  Result<CUstream> StreamOf(cuda::Branches& branches, bool may_fork) const {
+    return may_fork && side_by_side_ ? branches.Fork() : branches.stream();
   }
 
   static TensorRef Writable(const ConstTensorRef& result) {
@@ -220,7 +288,7 @@ class Steps {
   cuda::SumPlan sums_;
   const ConstTensorRef* dY_ = nullptr;
   const TensorRef* dB_ = nullptr;
-  std::size_t workspace_ = 0;
+  bool side_by_side_ = false;
 };
 
 /// Runs a primitive alone.

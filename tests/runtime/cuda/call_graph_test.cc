@@ -45,6 +45,39 @@ TEST_F(CudaCallGraph, LaterCallsReadWhatIsThereThen) {
   }
 }
 
+/// Recorded, the three gradients run side by side, each with its part of the workspace: many times,
+/// as what they did to each other would come and go.
+TEST_F(CudaCallGraph, GradientsSideBySideLeaveEachOtherAlone) {
+  Random random("cuda call graph side by side");
+  ContextOptions options = OnGpu();
+  options.deterministic = true;
+  const Context context(options);
+  const ConvShape large = {
+      .name = "large", .x = {3, 64, 28, 28}, .w = {128, 64, 3, 3}, .pads = {1, 1, 1, 1}};
+  const ConvShape odd = {.name = "odd", .x = {4, 33, 21, 19}, .w = {65, 33, 3, 3}};
+  for (const ConvShape& shape : {large, odd, ConvGrouped(), ConvDepthwise()}) {
+    for (const DataType type : kAllTypes) {
+      for (const Layout layout : kDenseLayouts) {
+        const OpCall call = MakeConvGrad(shape, type, layout, random);
+        RunAndCheck(call, context, "as it is");
+        std::vector<std::vector<std::byte>> first;
+        for (const TensorPointer& output : call.outputs) {
+          first.push_back(output->GpuBytes());
+        }
+        for (int run = 0; run < 20; ++run) {
+          call.ResetOutputs();
+          ASSERT_TRUE(call.Run(context).ok());
+          ASSERT_TRUE(Synchronize(context).ok());
+          for (std::size_t i = 0; i < first.size(); ++i) {
+            ASSERT_TRUE(call.outputs[i]->GpuBytes() == first[i])
+                << call.Describe() << ", output " << i << ", run " << run;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_F(CudaCallGraph, BatchNormalizationWithOtherNumbers) {
   Random random("cuda call graph batch norm");
   const Context context(OnGpu());
