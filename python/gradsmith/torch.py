@@ -26,6 +26,7 @@ from torch.autograd import forward_ad
 import gradsmith
 from gradsmith import _core
 from gradsmith._double_backward import ASSUMED, FORMULAS, Call
+from gradsmith._libraries import torch_dtypes
 from gradsmith._ops import FUNCTIONS, TORCH_SCHEMAS
 from gradsmith._policy import current, entered_text, of_text
 from gradsmith._table import Operator, ops
@@ -34,13 +35,6 @@ __all__ = [function.__name__ for function in FUNCTIONS.values()]
 
 _IS_GUARDED = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
 """Whether torch.compile looks at context variables before it takes what it compiled."""
-
-_DTYPES = {
-    "float": torch.float32,
-    "double": torch.float64,
-    "MLFloat16": torch.float16,
-    "BFloat16": torch.bfloat16,
-}
 
 
 class _Registration:
@@ -101,7 +95,7 @@ class _Registration:
         for tensor, given in zip(self.op.inputs, inputs, strict=False):
             if tensor.type == wanted and given is not None:
                 return given.dtype
-        return _DTYPES[wanted]
+        return torch_dtypes()[wanted]
 
     def _remember(self, ctx: Any, inputs: Any, keyword_only_inputs: dict[str, Any], output: Any) -> None:
         assert self.gradient is not None

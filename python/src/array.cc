@@ -1,7 +1,5 @@
 #include "array.h"
 
-#include <nanobind/stl/string.h>
-
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -182,7 +180,7 @@ FromBuffer(nb::handle object, std::optional<DataType> type, const char* op, cons
   // NumPy composes the format anew each time, so it is asked for only where it is needed.
   const int flags = PyBUF_STRIDED_RO | (type ? 0 : PyBUF_FORMAT);
   if (PyObject_GetBuffer(object.ptr(), view.get(), flags) != 0) {
-    PyErr_Clear();
+    ClearError();
     return std::nullopt;
   }
   Array array;
@@ -194,7 +192,7 @@ FromBuffer(nb::handle object, std::optional<DataType> type, const char* op, cons
   if (!type) {
     const nb::object dtype = nb::getattr(object, "dtype", nb::none());
     const nb::object what = dtype.is_none() ? nb::object(nb::str(buffer.format)) : dtype;
-    RaiseElementType(op, name, nb::cast<std::string>(nb::str(what)));
+    RaiseElementType(op, name, TextOf(nb::str(what)));
   }
   Dims dims;
   for (int i = 0; i < buffer.ndim; ++i) {
