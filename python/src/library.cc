@@ -273,15 +273,19 @@ void* Library::CurrentStream(Device device) const {
   if (device.backend == Backend::kCpu) {
     return nullptr;
   }
-  if (exchange_ != nullptr) {
+  if (exchange_ != nullptr && exchange_->current_stream != nullptr) {
     void* stream = nullptr;
     if (exchange_->current_stream(dlpack::kCuda, device.index, &stream) != 0) {
       throw nb::python_error();
     }
     return stream;
   }
-  const auto address = nb::cast<std::uintptr_t>(adaptor_.attr("stream")(device.index));
-  return reinterpret_cast<void*>(address);
+  const nb::object address = adaptor_.attr("stream")(device.index);
+  void* const stream = PyLong_AsVoidPtr(address.ptr());
+  if (stream == nullptr && PyErr_Occurred() != nullptr) {
+    throw nb::python_error();
+  }
+  return stream;
 }
 
 Form::Form(const Dims& its_dims, bool is_channels_last)
@@ -339,8 +343,10 @@ Output Library::MakeDense(
   const nb::object& dtype = dtypes_.at(static_cast<std::size_t>(type));
   const bool is_plain = !plain_empty_.is_none() && !dtype.is_none();
   output.object = is_plain ? plain_empty_(tuple, dtype) : empty_(tuple, dtype, like);
-  output.array = has_buffers_ && !dtype.is_none() ? *FromBuffer(output.object, type, kOurs, kOutput)
-                                                  : Read(output.object, kOurs, kOutput);
+  std::optional<Array> buffer = has_buffers_ && !dtype.is_none()
+                                    ? FromBuffer(output.object, type, kOurs, kOutput)
+                                    : std::nullopt;
+  output.array = buffer ? std::move(*buffer) : Read(output.object, kOurs, kOutput);
   return output;
 }
 
