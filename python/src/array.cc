@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -129,17 +130,11 @@ Array FromTensor(const dlpack::Tensor& tensor, bool is_writable, const char* op,
         Subject(op, name) + " is on a device of DLPack type " + std::to_string(tensor.device.type) +
         "; expected the CPU or CUDA");
   }
-  Dims dims;
-  Strides strides;
-  for (int i = 0; i < tensor.rank; ++i) {
-    dims.push_back(tensor.dims[i]);
-    if (tensor.strides != nullptr) {
-      strides.push_back(tensor.strides[i]);
-    }
-  }
-  if (tensor.strides == nullptr) {
-    strides = ContiguousStrides(dims);
-  }
+  const auto rank = static_cast<std::size_t>(tensor.rank);
+  const Dims dims(std::span<const std::int64_t>(tensor.dims, rank));
+  const Strides strides = tensor.strides == nullptr
+                              ? ContiguousStrides(dims)
+                              : Strides(std::span<const std::int64_t>(tensor.strides, rank));
   Array array;
   void* data = static_cast<char*>(tensor.data) + tensor.byte_offset;
   array.ref = TensorRef(*type, data, dims, strides, *device);
