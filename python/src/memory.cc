@@ -85,7 +85,7 @@ bool ReadsVersions(const nb::kwargs& keywords) {
     return false;
   }
   const IntList told = ReadInts(version, "__dlpack__: max_version");
-  return told.size() > 0 && told[0] >= dlpack::kMajorVersion;
+  return !told.empty() && told[0] >= dlpack::kMajorVersion;
 }
 
 }  // namespace
