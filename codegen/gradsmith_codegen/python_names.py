@@ -106,6 +106,11 @@ class PythonOp:
         """The field of the result and the tensor."""
         return [(identifier(tensor.name), tensor) for tensor in self.plan.op.outputs]
 
+    @property
+    def required(self) -> list[str]:
+        """The outputs that every call must ask for."""
+        return [field for field, tensor in self.outputs if not tensor.optional]
+
     @cached_property
     def output_names(self) -> str:
         """`("dX", "dW", "dB")`."""

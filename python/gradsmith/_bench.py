@@ -13,6 +13,7 @@ from typing import Any
 
 import gradsmith
 from gradsmith import _core, _device
+from gradsmith._libraries import torch_dtypes
 from gradsmith._ops import FUNCTIONS
 
 PROBLEMS = (
@@ -100,13 +101,7 @@ def _arrays_on(device: str) -> tuple[Callable[[Sequence[int], str], Any], Callab
             return numpy.ones(dims, dtype)
 
         return make, lambda: None
-    torch = _library("torch", "PyTorch")
-    dtypes = {
-        "float": torch.float32,
-        "double": torch.float64,
-        "MLFloat16": torch.float16,
-        "BFloat16": torch.bfloat16,
-    }
+    torch, dtypes = _library("torch", "PyTorch"), torch_dtypes()
     return (
         lambda dims, element_type: torch.ones(tuple(dims), dtype=dtypes[element_type], device=device),
         lambda: torch.cuda.synchronize(device),

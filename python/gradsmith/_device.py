@@ -21,7 +21,7 @@ def parse(device: object) -> Device:
     """The device that a text, or an object of a library that is written so, names."""
     found = re.fullmatch(r"cpu(?::0)?|cuda(?::([0-9]{1,4}))?", str(device))
     if found is None:
-        raise ValueError(f"device is '{device}'; expected 'cpu', 'cuda' or, for example, 'cuda:1'")
+        raise ValueError(f"device is {str(device)!r}; expected 'cpu', 'cuda' or, for example, 'cuda:1'")
     return Device(int(found[1] or 0), found[0].startswith("cuda"))
 
 

@@ -23,8 +23,11 @@ class Library:
     is_writable = True
     """Arrays may be given as `out`."""
     is_recording: Callable[[], bool] | None = None
-    """Tells whether `requires_grad` of an array matters; `written` is then told of the arrays that were given as
-    `out`."""
+    """Tells whether `requires_grad` of an array matters."""
+    requires_grad: Any = None
+    """What describes that attribute in the type of arrays; not None where `is_recording` is not."""
+    written: Callable[[tuple[Any, ...]], Any] | None = None
+    """Is told of the arrays that were given as `out`."""
     is_negated: Callable[[Any], bool] | None = None
     """Tells whether an array's values are the negatives of those in its memory."""
     dtypes: tuple[Any, ...] = ()
@@ -68,6 +71,12 @@ class Library:
         return 0
 
 
+def torch_dtypes() -> dict[str, Any]:
+    """PyTorch's types of elements by their names in ops.yaml, in the order of _core."""
+    torch = import_module("torch")
+    return {"float": torch.float32, "double": torch.float64, "MLFloat16": torch.float16, "BFloat16": torch.bfloat16}
+
+
 class NumPy(Library):
     name = "NumPy"
     has_buffers = True
@@ -94,18 +103,19 @@ class PyTorch(Library):
 
     def __init__(self) -> None:
         torch = import_module("torch")
-        self.dtypes = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+        self.dtypes = tuple(torch_dtypes().values())
         self.is_recording = torch.is_grad_enabled
+        self.requires_grad = torch.Tensor.requires_grad
         self.is_negated = torch.Tensor.is_neg
         # The quickest functions that PyTorch has, for what torch.compile writes. They are not documented.
         quick = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
         self.empty_strided = (getattr(quick, "_empty_strided_cpu", None), getattr(quick, "_empty_strided_cuda", None))
-        self.written = torch.autograd.graph.increment_version
+        # What torch.autograd.graph.increment_version calls, at half the cost.
+        self.written = written = torch._C._increment_version
         try:
-            self.written([])
+            written(())
         except TypeError:  # older ones take one tensor
-            one = self.written
-            self.written = lambda tensors: [one(tensor) for tensor in tensors]
+            self.written = lambda tensors: [written(tensor) for tensor in tensors]
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         self._current_stream = torch.cuda.current_stream
         self._detach = torch.Tensor.detach
@@ -160,10 +170,19 @@ class Jax(Library):
     is_writable = False
 
     def __init__(self) -> None:
+        jax = import_module("jax")
         self._from_dlpack = import_module("jax.dlpack").from_dlpack
+        self._x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else import_module("jax.experimental").enable_x64
+
+    def unreadable(self, array: Any, error: BaseException) -> str:
+        if array.is_deleted():
+            return "was deleted, or donated to a compiled function; expected an array that still has its memory"
+        return super().unreadable(array, error)
 
     def adopt(self, memory: Any) -> Any:
-        return self._from_dlpack(memory)
+        # Outside of x64, JAX would make float32 of double, which the inputs are.
+        with self._x64(True):
+            return self._from_dlpack(memory)
 
 
 class ArrayApi(Library):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
+from operator import index
 from types import TracebackType
 from typing import Any, Literal, TypedDict, Unpack
 from weakref import WeakValueDictionary
@@ -66,6 +67,8 @@ class Context:
         self._set_preparing(False)
 
     def _check(self) -> None:
+        for name in ("workspace_limit", "threads", "search_budget_seconds"):
+            object.__setattr__(self, name, _as_int(getattr(self, name)))
         for name in ("deterministic", "allow_tf32", "workspace_limit", "search_mode", "threads"):
             kind, expected = _KINDS[name]
             value = getattr(self, name)
@@ -134,6 +137,14 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "search_mode": ((str, type(None)), "'default', 'heuristic', 'benchmark' or None"),
     "threads": ((int,), "a number of threads"),
 }
+
+
+def _as_int(value: Any) -> Any:
+    """What stands for an integer, such as NumPy's, as one; all else as it is."""
+    try:
+        return value if isinstance(value, bool) else index(value)
+    except TypeError:
+        return value
 
 
 def _wrong_type(name: str, value: object, expected: str) -> TypeError:

@@ -16,6 +16,7 @@ both (PyTorch 2.15 or later; before, under those that it runs in).
 from __future__ import annotations
 
 import inspect
+import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -26,6 +27,7 @@ from torch.autograd import forward_ad
 import gradsmith
 from gradsmith import _core
 from gradsmith._double_backward import ASSUMED, FORMULAS, Call
+from gradsmith._libraries import torch_dtypes
 from gradsmith._ops import FUNCTIONS, TORCH_SCHEMAS
 from gradsmith._policy import current, entered_text, of_text
 from gradsmith._table import Operator, ops
@@ -34,13 +36,6 @@ __all__ = [function.__name__ for function in FUNCTIONS.values()]
 
 _IS_GUARDED = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
 """Whether torch.compile looks at context variables before it takes what it compiled."""
-
-_DTYPES = {
-    "float": torch.float32,
-    "double": torch.float64,
-    "MLFloat16": torch.float16,
-    "BFloat16": torch.bfloat16,
-}
 
 
 class _Registration:
@@ -52,7 +47,7 @@ class _Registration:
         self.function = FUNCTIONS[op.name]
         self.result = getattr(gradsmith, f"{op.name}Result")
         self.outputs = [tensor.name for tensor in op.outputs]
-        self._core = _core.Op(op.name, tuple)
+        self.core = _core.Op(op.name, tuple)
         self.torch_op = torch.library.custom_op(
             f"gradsmith::{op.function}", self._run, mutates_args=(), schema=TORCH_SCHEMAS[op.name]
         )
@@ -76,7 +71,7 @@ class _Registration:
         self, *inputs: Any, outputs: Sequence[str] | None = None, policies: str | None = None, **attributes: Any
     ) -> Any:
         dims = tuple(None if tensor is None else tuple(tensor.shape) for tensor in self._all(inputs))
-        shapes = self._core.infer_shapes(dims, tuple(attributes.get(name) for name in self.op.attributes))
+        shapes = self.core.infer_shapes(dims, tuple(attributes.get(name) for name in self.op.attributes))
         made = dict(zip(self.outputs, shapes, strict=True))
         is_channels_last = any(_is_channels_last(tensor) for tensor in inputs if tensor is not None)
         return self._returned(
@@ -101,7 +96,7 @@ class _Registration:
         for tensor, given in zip(self.op.inputs, inputs, strict=False):
             if tensor.type == wanted and given is not None:
                 return given.dtype
-        return _DTYPES[wanted]
+        return torch_dtypes()[wanted]
 
     def _remember(self, ctx: Any, inputs: Any, keyword_only_inputs: dict[str, Any], output: Any) -> None:
         assert self.gradient is not None
@@ -165,7 +160,7 @@ class _Registration:
         if outputs is None:
             return list(self.outputs)
         names = [outputs] if isinstance(outputs, str) else list(outputs)
-        return names if set(names) <= set(self.outputs) and len(set(names)) == len(names) else self._core.wanted(names)
+        return names if set(names) <= set(self.outputs) and len(set(names)) == len(names) else self.core.wanted(names)
 
     def _needed(self, ctx: Any) -> set[str]:
         """The inputs whose gradients are asked for."""
@@ -212,16 +207,37 @@ def _empty(like: Any, dims: tuple[int, ...], dtype: Any, is_channels_last: bool)
     return like.new_empty((dims[0], *dims[2:], dims[1]), dtype=dtype).movedim(-1, 1)
 
 
-def _refuse_tangents(op: Operator, inputs: Sequence[Any]) -> None:
+def _refuse_tangents(op: Operator, inputs: Sequence[Any], keywords: dict[str, Any]) -> None:
     """PyTorch would take the derivative along a tangent for zero, without a word."""
     if torch.compiler.is_compiling() or forward_ad._current_level < 0:
         return
-    for tensor, given in zip(op.inputs, inputs, strict=False):
+    positional = zip((tensor.name for tensor in op.inputs), inputs, strict=False)
+    for name, given in (*positional, *keywords.items()):
         if isinstance(given, torch.Tensor) and forward_ad.unpack_dual(given).tangent is not None:
             raise NotImplementedError(
-                f"{op.name}: {tensor.name} has a tangent: there are no derivatives in forward mode; expected a tensor "
+                f"{op.name}: {name} has a tangent: there are no derivatives in forward mode; expected a tensor "
                 "without one (torch.autograd.grad and backward() work)"
             )
+
+
+def _fault(op: Operator, signature: inspect.Signature, core: Any, inputs: Any, keywords: Any) -> Exception | None:
+    """What is wrong with arguments that PyTorch has refused, in the library's words; None where nothing is."""
+    try:
+        given = signature.bind(*inputs, **keywords).arguments
+    except TypeError as error:
+        return TypeError(f"{op.name}: {error}; expected {op.function}{signature}")
+    for tensor in op.inputs:
+        value = given.get(tensor.name)
+        if not isinstance(value, torch.Tensor) and not (tensor.optional and value is None):
+            told = f"{op.name}: {tensor.name} is {reprlib.repr(value)} ({type(value).__qualname__})"
+            return TypeError(f"{told}; expected a torch.Tensor")
+    tensors = [given.get(tensor.name) for tensor in op.inputs]
+    try:
+        dims = tuple(None if tensor is None else tuple(tensor.shape) for tensor in tensors)
+        core.infer_shapes(dims, tuple(given.get(name) for name in op.attributes))
+    except (TypeError, ValueError) as error:
+        return error
+    return None
 
 
 def _function(registration: _Registration) -> Callable[..., Any]:
@@ -229,15 +245,24 @@ def _function(registration: _Registration) -> Callable[..., Any]:
     op, result, names = registration.op, registration.result, registration.outputs
     overload = getattr(torch.ops.gradsmith, op.function).default
 
+    def call(inputs: Any, attributes: dict[str, Any], **others: Any) -> Any:
+        _refuse_tangents(op, inputs, attributes)
+        given = {k: v for k, v in attributes.items() if v is not None or k not in op.attributes}
+        try:
+            return overload(*inputs, **given, **others, policies=_policies())
+        except RuntimeError:
+            fault = _fault(op, function.__signature__, registration.core, inputs, attributes)
+            if fault is None:
+                raise
+            raise fault from None
+
     def forward(*inputs: Any, **attributes: Any) -> Any:
-        _refuse_tangents(op, inputs)
-        made = overload(*inputs, **attributes, policies=_policies())
+        made = call(inputs, attributes)
         return result(*made) if isinstance(made, (tuple, list)) else result(made)
 
     def some(*inputs: Any, outputs: str | Iterable[str] | None = None, **attributes: Any) -> Any:
-        _refuse_tangents(op, inputs)
         wanted = registration.wanted(outputs)
-        made = dict(zip(wanted, overload(*inputs, **attributes, outputs=wanted, policies=_policies()), strict=True))
+        made = dict(zip(wanted, call(inputs, attributes, outputs=wanted), strict=True))
         return result(*[made.get(name) for name in names])
 
     function: Any = some if registration.gradient is None else forward

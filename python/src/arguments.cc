@@ -1,7 +1,5 @@
 #include "arguments.h"
 
-#include <nanobind/stl/string.h>
-
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -29,12 +27,12 @@ std::int64_t
 ReadInt(nb::handle value, nb::handle whole, const std::string& subject, const char* expected) {
   const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
   if (!index.is_valid()) {
-    PyErr_Clear();
+    ClearError();
     RaiseKind(subject, whole, expected);
   }
   const std::int64_t result = PyLong_AsLongLong(index.ptr());
   if (result == -1 && PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
+    ClearError();
     RaiseValueError(subject + " is " + ReprOf(whole) + "; expected integers of 64 bits");
   }
   return result;
@@ -43,7 +41,7 @@ ReadInt(nb::handle value, nb::handle whole, const std::string& subject, const ch
 double ReadFloat(nb::handle value, const std::string& subject) {
   const double result = PyFloat_AsDouble(value.ptr());
   if (result == -1 && PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
+    ClearError();
     RaiseKind(subject, value, "a number");
   }
   return result;
@@ -63,7 +61,7 @@ AttributeValue ReadValue(const OpSchema& op, const AttributeSpec& spec, nb::hand
   if (!nb::isinstance<nb::str>(value)) {
     RaiseKind(Subject(op, spec), value, "a name");
   }
-  return nb::cast<std::string>(value);
+  return TextOf(value);
 }
 
 std::string OutputNames(const OpSchema& op) {
@@ -91,20 +89,6 @@ Wish& WishOf(const OpSchema& op, nb::handle name, std::vector<Wish>* wishes, con
       "; expected names of outputs: " + OutputNames(op));
 }
 
-void ReadWanted(const OpSchema& op, nb::handle outputs, std::vector<Wish>* wishes) {
-  if (outputs.is_none()) {
-    for (Wish& wish : *wishes) {
-      wish.is_wanted = true;
-    }
-  } else if (nb::isinstance<nb::str>(outputs)) {
-    WishOf(op, outputs, wishes, "outputs").is_wanted = true;
-  } else {
-    for (const nb::handle name : outputs) {
-      WishOf(op, name, wishes, "outputs").is_wanted = true;
-    }
-  }
-}
-
 void SetInto(const OpSchema& op, std::size_t i, nb::object array, std::vector<Wish>* wishes) {
   if (array.is_none()) {
     return;
@@ -115,26 +99,6 @@ void SetInto(const OpSchema& op, std::size_t i, nb::object array, std::vector<Wi
         ", which outputs does not ask for; expected it among outputs");
   }
   (*wishes)[i].into = std::move(array);
-}
-
-void ReadOut(const OpSchema& op, nb::handle out, std::vector<Wish>* wishes) {
-  if (nb::isinstance<nb::dict>(out)) {
-    for (const auto [name, array] : nb::borrow<nb::dict>(out)) {
-      const Wish& wish = WishOf(op, name, wishes, "out");
-      SetInto(op, static_cast<std::size_t>(&wish - wishes->data()), nb::borrow(array), wishes);
-    }
-    return;
-  }
-  const bool is_sequence = nb::isinstance<nb::tuple>(out) || nb::isinstance<nb::list>(out);
-  if (!is_sequence || nb::len(out) != wishes->size()) {
-    RaiseTypeError(
-        std::string(op.name) + ": out is " + TypeNameOf(out) +
-        "; expected a dict of arrays by name, or a tuple with an array or None for each of " +
-        OutputNames(op));
-  }
-  for (std::size_t i = 0; i < wishes->size(); ++i) {
-    SetInto(op, i, out[i], wishes);
-  }
 }
 
 }  // namespace
@@ -176,13 +140,48 @@ std::vector<Attribute> ToAttributes(const OpSchema& op, const std::vector<GivenA
   return attributes;
 }
 
-std::vector<Wish> ReadWishes(const OpSchema& op, nb::handle outputs, nb::handle out) {
+std::vector<Wish> ReadWanted(const OpSchema& op, nb::handle outputs) {
   std::vector<Wish> wishes(op.outputs.size());
-  ReadWanted(op, outputs, &wishes);
-  if (!out.is_none()) {
-    ReadOut(op, out, &wishes);
+  if (outputs.is_none()) {
+    for (Wish& wish : wishes) {
+      wish.is_wanted = true;
+    }
+  } else if (nb::isinstance<nb::str>(outputs)) {
+    WishOf(op, outputs, &wishes, "outputs").is_wanted = true;
+  } else {
+    for (const nb::handle name : outputs) {
+      WishOf(op, name, &wishes, "outputs").is_wanted = true;
+    }
   }
   return wishes;
+}
+
+void ReadOut(const OpSchema& op, nb::handle out, std::vector<Wish>* wishes) {
+  if (out.is_none()) {
+    return;
+  }
+  if (nb::isinstance<nb::dict>(out)) {
+    for (const auto [name, array] : nb::borrow<nb::dict>(out)) {
+      const Wish& wish = WishOf(op, name, wishes, "out");
+      SetInto(op, static_cast<std::size_t>(&wish - wishes->data()), nb::borrow(array), wishes);
+    }
+    return;
+  }
+  const bool is_tuple = nb::isinstance<nb::tuple>(out);
+  const bool is_sequence = is_tuple || nb::isinstance<nb::list>(out);
+  if (!is_sequence || nb::len(out) != wishes->size()) {
+    RaiseTypeError(
+        std::string(op.name) + ": out is " + TypeNameOf(out) +
+        "; expected a dict of arrays by name, or a tuple with an array or None for each of " +
+        OutputNames(op));
+  }
+  for (std::size_t i = 0; i < wishes->size(); ++i) {
+    // Named tuples are slow to index by what serves all sequences.
+    const auto at = static_cast<Py_ssize_t>(i);
+    PyObject* const array =
+        is_tuple ? PyTuple_GetItem(out.ptr(), at) : PyList_GetItem(out.ptr(), at);
+    SetInto(op, i, nb::borrow(array), wishes);
+  }
 }
 
 }  // namespace gradsmith::python

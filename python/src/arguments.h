@@ -35,10 +35,13 @@ struct Wish {
   nanobind::object into;
 };
 
-/// ReadWishes reads which outputs are wanted (None: all; a name; an iterable of names) and where
-/// they go (None; a mapping by name; a sequence in the schema's order). Raises ValueError for names
-/// that the op does not have, and TypeError for what is neither.
-std::vector<Wish> ReadWishes(const OpSchema& op, nanobind::handle outputs, nanobind::handle out);
+/// ReadWanted reads which outputs are wanted: None: all; a name; an iterable of names. Raises
+/// ValueError for names that the op does not have, and TypeError for what is neither.
+std::vector<Wish> ReadWanted(const OpSchema& op, nanobind::handle outputs);
+
+/// ReadOut reads where they go: None; a dict by name; a tuple or list in the schema's order. Raises
+/// as ReadWanted does, and ValueError for an output that is not wanted.
+void ReadOut(const OpSchema& op, nanobind::handle out, std::vector<Wish>* wishes);
 
 /// ReadInts reads a tuple or list of integers. Raises TypeError; `subject` begins the sentence.
 IntList ReadInts(nanobind::handle values, const std::string& subject);

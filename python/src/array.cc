@@ -1,10 +1,9 @@
 #include "array.h"
 
-#include <nanobind/stl/string.h>
-
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -131,17 +130,11 @@ Array FromTensor(const dlpack::Tensor& tensor, bool is_writable, const char* op,
         Subject(op, name) + " is on a device of DLPack type " + std::to_string(tensor.device.type) +
         "; expected the CPU or CUDA");
   }
-  Dims dims;
-  Strides strides;
-  for (int i = 0; i < tensor.rank; ++i) {
-    dims.push_back(tensor.dims[i]);
-    if (tensor.strides != nullptr) {
-      strides.push_back(tensor.strides[i]);
-    }
-  }
-  if (tensor.strides == nullptr) {
-    strides = ContiguousStrides(dims);
-  }
+  const auto rank = static_cast<std::size_t>(tensor.rank);
+  const Dims dims(std::span<const std::int64_t>(tensor.dims, rank));
+  const Strides strides = tensor.strides == nullptr
+                              ? ContiguousStrides(dims)
+                              : Strides(std::span<const std::int64_t>(tensor.strides, rank));
   Array array;
   void* data = static_cast<char*>(tensor.data) + tensor.byte_offset;
   array.ref = TensorRef(*type, data, dims, strides, *device);
@@ -182,7 +175,7 @@ FromBuffer(nb::handle object, std::optional<DataType> type, const char* op, cons
   // NumPy composes the format anew each time, so it is asked for only where it is needed.
   const int flags = PyBUF_STRIDED_RO | (type ? 0 : PyBUF_FORMAT);
   if (PyObject_GetBuffer(object.ptr(), view.get(), flags) != 0) {
-    PyErr_Clear();
+    ClearError();
     return std::nullopt;
   }
   Array array;
@@ -194,7 +187,7 @@ FromBuffer(nb::handle object, std::optional<DataType> type, const char* op, cons
   if (!type) {
     const nb::object dtype = nb::getattr(object, "dtype", nb::none());
     const nb::object what = dtype.is_none() ? nb::object(nb::str(buffer.format)) : dtype;
-    RaiseElementType(op, name, nb::cast<std::string>(nb::str(what)));
+    RaiseElementType(op, name, TextOf(nb::str(what)));
   }
   Dims dims;
   for (int i = 0; i < buffer.ndim; ++i) {

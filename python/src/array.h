@@ -41,7 +41,7 @@ Array FromCapsule(nanobind::object capsule, const char* op, const char* name);
 /// that the protocol has no name for may come as integers of the same size. Empty, and no error,
 /// where the array does not offer its memory so.
 std::optional<Array>
-FromBuffer(nanobind::handle array, std::optional<DataType> type, const char* op, const char* name);
+FromBuffer(nanobind::handle object, std::optional<DataType> type, const char* op, const char* name);
 
 /// RaiseElementType raises the TypeError for elements that no op takes.
 [[noreturn]] void RaiseElementType(const char* op, const char* name, const std::string& got);

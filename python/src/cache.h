@@ -3,7 +3,13 @@
 
 #include <nanobind/nanobind.h>
 
+#include <optional>
+#include <string>
+
 namespace gradsmith::python {
+
+/// ReadCache returns the bytes of a path, or "off"; empty for None. As ContextOptions::cache.
+std::optional<std::string> ReadCache(nanobind::handle cache);
 
 /// BindCache adds what gradsmith/cache.h declares to the module.
 void BindCache(nanobind::module_& module);

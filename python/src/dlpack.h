@@ -80,6 +80,7 @@ struct Exchange {
   int (*import_managed)(ManagedTensorVersioned* tensor, void** array);
   /// May be null. The tensor's dims and strides stay the array's.
   int (*borrow)(void* array, Tensor* out);
+  /// May be null.
   int (*current_stream)(std::int32_t device_type, std::int32_t device_index, void** stream);
 };
 

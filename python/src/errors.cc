@@ -1,7 +1,5 @@
 #include "errors.h"
 
-#include <nanobind/stl/string.h>
-
 #include <string>
 
 namespace gradsmith::python {
@@ -10,7 +8,7 @@ namespace nb = nanobind;
 
 namespace {
 
-constexpr std::size_t kLongestRepr = 60;
+constexpr Py_ssize_t kLongestRepr = 60;
 
 PyObject* ExceptionOf(StatusCode code) {
   switch (code) {
@@ -28,7 +26,13 @@ PyObject* ExceptionOf(StatusCode code) {
 }
 
 [[noreturn]] void Throw(PyObject* exception, const std::string& sentence) {
-  PyErr_SetString(exception, sentence.c_str());
+  // A path within it need not be UTF-8.
+  const auto size = static_cast<Py_ssize_t>(sentence.size());
+  const nb::object text =
+      nb::steal(PyUnicode_DecodeUTF8(sentence.data(), size, "backslashreplace"));
+  if (text.is_valid()) {
+    PyErr_SetObject(exception, text.ptr());
+  }
   throw nb::python_error();
 }
 
@@ -46,16 +50,39 @@ void RaiseValueError(const std::string& sentence) {
   Throw(PyExc_ValueError, sentence);
 }
 
+bool MustPass(const nb::python_error& error) {
+  return !error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError);
+}
+
+void ClearError() {
+  const nb::python_error error;
+  if (MustPass(error)) {
+    throw nb::python_error(error);
+  }
+}
+
+std::string TextOf(nb::handle text) {
+  const nb::object bytes =
+      nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+  if (!bytes.is_valid()) {
+    throw nb::python_error();
+  }
+  return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
+}
+
 std::string TypeNameOf(nb::handle object) {
   const nb::handle type = object.type();
-  const std::string module = nb::cast<std::string>(nb::str(type.attr("__module__")));
-  const std::string name = nb::cast<std::string>(nb::str(type.attr("__qualname__")));
+  const std::string module = TextOf(nb::str(type.attr("__module__")));
+  const std::string name = TextOf(nb::str(type.attr("__qualname__")));
   return module == "builtins" ? name : module + "." + name;
 }
 
 std::string ReprOf(nb::handle object) {
-  const std::string text = nb::cast<std::string>(nb::repr(object));
-  return text.size() <= kLongestRepr ? text : text.substr(0, kLongestRepr) + "...";
+  const nb::str text = nb::repr(object);
+  if (PyUnicode_GetLength(text.ptr()) <= kLongestRepr) {
+    return TextOf(text);
+  }
+  return TextOf(nb::steal(PyUnicode_Substring(text.ptr(), 0, kLongestRepr))) + "...";
 }
 
 }  // namespace gradsmith::python

@@ -23,6 +23,16 @@ inline void Check(const Status& status) {
   }
 }
 
+/// MustPass returns whether an error is not the business of who meets it: an interrupt, or memory
+/// that ran out.
+bool MustPass(const nanobind::python_error& error);
+
+/// ClearError clears Python's error, and throws it where it must pass.
+void ClearError();
+
+/// TextOf returns a Python text in UTF-8, and what has no place there (lone surrogates) escaped.
+std::string TextOf(nanobind::handle text);
+
 /// TypeNameOf returns the name of an object's type, for sentences: "a numpy.ndarray".
 std::string TypeNameOf(nanobind::handle object);
 

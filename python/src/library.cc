@@ -1,7 +1,5 @@
 #include "library.h"
 
-#include <nanobind/stl/string.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "arguments.h"
 #include "errors.h"
 #include "memory.h"
 
@@ -26,6 +25,9 @@ constexpr const char* kOutput = "an output";
 
 /// What DLPack calls the legacy default stream, whose address is null in CUDA.
 constexpr std::uintptr_t kLegacyStream = 1;
+
+/// No machine has so many.
+constexpr std::int64_t kMostDevices = 1 << 16;
 
 /// The functions of an array type that exchanges without Python calls; null where it does not, or
 /// speaks another version.
@@ -69,15 +71,18 @@ nb::object ToTuple(const IntList& list) {
   return tuple;
 }
 
-/// Whether values could be negated when they are read. PyTorch makes such tensors of the imaginary
-/// parts of complex ones, whose strides are even, and asking it takes longer than to look at them.
-bool MayBeNegated(const TensorRef& ref) {
-  for (int i = 0; i < ref.rank(); ++i) {
-    if (ref.dims[i] > 1 && ref.strides[i] % 2 != 0) {
-      return false;
-    }
+/// The device of CUDA that `__dlpack_device__` told of; empty where it is another.
+std::optional<Device> FindCudaDevice(nb::handle place, const char* op, const char* name) {
+  const std::string subject = std::string(op) + ": " + name + "'s __dlpack_device__";
+  const IntList told = ReadInts(place, subject);
+  if (told.size() != 2 || told[1] < 0 || told[1] > kMostDevices) {
+    RaiseTypeError(
+        subject + " is " + ReprOf(place) + "; expected a type of devices and the number of one");
   }
-  return true;
+  if (told[0] != dlpack::kCuda && told[0] != dlpack::kCudaManaged) {
+    return std::nullopt;
+  }
+  return Device{Backend::kCuda, static_cast<int>(told[1])};
 }
 
 /// An array that the library makes itself, on the device and in the memory pool that it uses.
@@ -107,6 +112,19 @@ Output Exchanged(const dlpack::Exchange& exchange, DataType type, Dims dims, Dev
 
 }  // namespace
 
+Property::Property(nb::object descriptor)
+    : descriptor_(std::move(descriptor)),
+      get_(reinterpret_cast<descrgetfunc>(
+          PyType_GetSlot(Py_TYPE(descriptor_.ptr()), Py_tp_descr_get))) {}
+
+nb::object Property::Get(nb::handle array) const {
+  nb::object value = nb::steal(get_(descriptor_.ptr(), array.ptr(), array.type().ptr()));
+  if (!value.is_valid()) {
+    throw nb::python_error();
+  }
+  return value;
+}
+
 const Library& Library::Of(nb::handle array, const char* op, const char* name) {
   // Never freed: types may be asked for until the interpreter is gone.
   static auto* const known = new std::unordered_map<PyTypeObject*, std::unique_ptr<Library>>();
@@ -133,9 +151,10 @@ Library::Library(nb::object adaptor, nb::handle type)
       plain_empty_(adaptor_.attr("plain_empty")),
       is_negated_(adaptor_.attr("is_negated")),
       is_recording_(adaptor_.attr("is_recording")),
+      requires_grad_(adaptor_.attr("requires_grad")),
+      written_(adaptor_.attr("written")),
       has_buffers_(nb::cast<bool>(adaptor_.attr("has_buffers"))),
-      is_writable_(nb::cast<bool>(adaptor_.attr("is_writable"))),
-      records_gradients_(!is_recording_.is_none()) {
+      is_writable_(nb::cast<bool>(adaptor_.attr("is_writable"))) {
   if (nb::cast<bool>(adaptor_.attr("exchanges"))) {
     exchange_ = FindExchange(type);
   }
@@ -150,7 +169,7 @@ Library::Library(nb::object adaptor, nb::handle type)
 }
 
 std::string Library::name() const {
-  return nb::cast<std::string>(adaptor_.attr("name"));
+  return TextOf(adaptor_.attr("name"));
 }
 
 Array Library::Read(nb::handle array, const char* op, const char* name) const {
@@ -182,7 +201,7 @@ std::optional<DataType> Library::FindType(nb::handle array) const {
   static PyObject* const name = Interned("dtype");
   const nb::object dtype = nb::steal(PyObject_GetAttr(array.ptr(), name));
   if (!dtype.is_valid()) {
-    PyErr_Clear();
+    ClearError();
     return std::nullopt;
   }
   for (int i = 0; i < kDataTypeCount; ++i) {
@@ -194,15 +213,18 @@ std::optional<DataType> Library::FindType(nb::handle array) const {
 }
 
 Array Library::ReadCapsule(nb::handle array, const char* op, const char* name) const {
-  const nb::object place = array.attr("__dlpack_device__")();
-  const auto type = nb::cast<std::int32_t>(place[0]);
+  nb::object place;
+  nb::object capsule;
+  try {
+    place = array.attr("__dlpack_device__")();
+  } catch (const nb::python_error& error) {
+    RaiseUnreadable(array, error, op, name);
+  }
   nb::object stream = nb::none();
-  if (type == dlpack::kCuda || type == dlpack::kCudaManaged) {
-    const Device device = {Backend::kCuda, nb::cast<int>(place[1])};
-    const auto address = reinterpret_cast<std::uintptr_t>(CurrentStream(device));
+  if (const std::optional<Device> device = FindCudaDevice(place, op, name)) {
+    const auto address = reinterpret_cast<std::uintptr_t>(CurrentStream(*device));
     stream = nb::int_(address == 0 ? kLegacyStream : address);
   }
-  nb::object capsule;
   try {
     capsule = adaptor_.attr("capsule")(array, stream);
   } catch (const nb::python_error& error) {
@@ -216,25 +238,23 @@ void Library::RaiseUnreadable(
     const nb::python_error& error,
     const char* op,
     const char* name) const {
+  if (MustPass(error)) {
+    throw nb::python_error(error);
+  }
   const nb::object why = adaptor_.attr("unreadable")(array, error.value());
-  RaiseTypeError(std::string(op) + ": " + name + " " + nb::cast<std::string>(why));
+  RaiseTypeError(std::string(op) + ": " + name + " " + TextOf(why));
 }
 
-void Library::CheckMeaning(
-    nb::handle array,
-    const TensorRef& read,
-    const char* op,
-    const char* name) const {
-  if (!is_negated_.is_none() && MayBeNegated(read) &&
-      IsTrue(nb::steal(PyObject_CallFunctionObjArgs(is_negated_.ptr(), array.ptr(), nullptr)))) {
+void Library::CheckMeaning(nb::handle array, const char* op, const char* name) const {
+  PyObject* const object = array.ptr();
+  if (!is_negated_.is_none() &&
+      IsTrue(nb::steal(PyObject_Vectorcall(is_negated_.ptr(), &object, 1, nullptr)))) {
     RaiseValueError(
         std::string(op) + ": " + name +
         " is a view whose values are the negatives of those in its memory (its negative bit is "
         "set); expected the values themselves (call resolve_neg())");
   }
-  static PyObject* const requires_grad = Interned("requires_grad");
-  if (!records_gradients_ || !IsTrue(nb::steal(PyObject_GetAttr(array.ptr(), requires_grad))) ||
-      !IsTrue(is_recording_())) {
+  if (is_recording_.is_none() || !IsTrue(requires_grad_.Get(array)) || !IsTrue(is_recording_())) {
     return;
   }
   RaiseValueError(
@@ -243,31 +263,29 @@ void Library::CheckMeaning(
       "detach(), or the function of the same name in gradsmith.torch)");
 }
 
-void Library::TellWritten(const std::vector<nb::handle>& arrays) const {
-  if (!records_gradients_) {
-    return;
+void Library::TellWritten(nb::handle arrays) const {
+  if (!written_.is_none()) {
+    written_(arrays);
   }
-  nb::list list;
-  for (const nb::handle array : arrays) {
-    list.append(array);
-  }
-  static PyObject* const written = Interned("written");
-  nb::steal(PyObject_GetAttr(adaptor_.ptr(), written))(list);
 }
 
 void* Library::CurrentStream(Device device) const {
   if (device.backend == Backend::kCpu) {
     return nullptr;
   }
-  if (exchange_ != nullptr) {
+  if (exchange_ != nullptr && exchange_->current_stream != nullptr) {
     void* stream = nullptr;
     if (exchange_->current_stream(dlpack::kCuda, device.index, &stream) != 0) {
       throw nb::python_error();
     }
     return stream;
   }
-  const auto address = nb::cast<std::uintptr_t>(adaptor_.attr("stream")(device.index));
-  return reinterpret_cast<void*>(address);
+  const nb::object address = adaptor_.attr("stream")(device.index);
+  void* const stream = PyLong_AsVoidPtr(address.ptr());
+  if (stream == nullptr && PyErr_Occurred() != nullptr) {
+    throw nb::python_error();
+  }
+  return stream;
 }
 
 Form::Form(const Dims& its_dims, bool is_channels_last)
@@ -325,8 +343,10 @@ Output Library::MakeDense(
   const nb::object& dtype = dtypes_.at(static_cast<std::size_t>(type));
   const bool is_plain = !plain_empty_.is_none() && !dtype.is_none();
   output.object = is_plain ? plain_empty_(tuple, dtype) : empty_(tuple, dtype, like);
-  output.array = has_buffers_ && !dtype.is_none() ? *FromBuffer(output.object, type, kOurs, kOutput)
-                                                  : Read(output.object, kOurs, kOutput);
+  std::optional<Array> buffer = has_buffers_ && !dtype.is_none()
+                                    ? FromBuffer(output.object, type, kOurs, kOutput)
+                                    : std::nullopt;
+  output.array = buffer ? std::move(*buffer) : Read(output.object, kOurs, kOutput);
   return output;
 }
 

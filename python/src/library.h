@@ -34,6 +34,20 @@ struct Form {
   nanobind::object strides_tuple;
 };
 
+/// Property is an attribute of arrays that is described by their type. It is read without being
+/// looked up.
+class Property {
+ public:
+  /// `descriptor` may be None; Get is not to be called then.
+  explicit Property(nanobind::object descriptor);
+
+  [[nodiscard]] nanobind::object Get(nanobind::handle array) const;
+
+ private:
+  nanobind::object descriptor_;
+  descrgetfunc get_;
+};
+
 /// Library knows how one type of arrays is read, made, and which stream its work is on. What is
 /// particular to NumPy, PyTorch and others is said by an adaptor in Python (_libraries.py).
 class Library {
@@ -57,13 +71,11 @@ class Library {
 
   /// CheckMeaning raises ValueError for an array that means more than its memory holds: values that
   /// are negated when they are read, or a part in gradients that the library records.
-  /// `read` is the array as Read returned it.
-  void CheckMeaning(nanobind::handle array, const TensorRef& read, const char* op, const char* name)
-      const;
+  void CheckMeaning(nanobind::handle array, const char* op, const char* name) const;
 
-  /// TellWritten lets the library know that a caller's arrays were written to: what it keeps for
-  /// gradients from before is stale.
-  void TellWritten(const std::vector<nanobind::handle>& arrays) const;
+  /// TellWritten lets the library know that a caller's arrays, in a tuple, were written to: what it
+  /// keeps for gradients from before is stale.
+  void TellWritten(nanobind::handle arrays) const;
 
   /// CurrentStream returns the caller's stream on a CUDA device.
   [[nodiscard]] void* CurrentStream(Device device) const;
@@ -103,13 +115,15 @@ class Library {
   std::array<nanobind::object, 2> empty_strided_;
   /// Tells whether an array's values are the negatives of those in its memory; may be None.
   nanobind::object is_negated_;
+  /// Of a library that records gradients; otherwise None.
   nanobind::object is_recording_;
+  Property requires_grad_;
+  nanobind::object written_;
   /// The library's types of elements, by DataType; None where it has no such object.
   std::array<nanobind::object, kDataTypeCount> dtypes_;
   const dlpack::Exchange* exchange_ = nullptr;
   bool has_buffers_ = false;
   bool is_writable_ = true;
-  bool records_gradients_ = false;
 };
 
 }  // namespace gradsmith::python

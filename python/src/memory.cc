@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "arguments.h"
 #include "array.h"
 #include "dlpack.h"
 
@@ -80,7 +81,11 @@ nb::object Capsule(const TensorRef& ref, const std::shared_ptr<DeviceBuffer>& bu
 /// Whether whoever calls `__dlpack__` reads DLPack 1.
 bool ReadsVersions(const nb::kwargs& keywords) {
   const nb::object version = keywords.get("max_version", nb::none());
-  return !version.is_none() && nb::cast<std::uint32_t>(version[0]) >= dlpack::kMajorVersion;
+  if (version.is_none()) {
+    return false;
+  }
+  const IntList told = ReadInts(version, "__dlpack__: max_version");
+  return !told.empty() && told[0] >= dlpack::kMajorVersion;
 }
 
 }  // namespace

@@ -22,17 +22,18 @@ namespace nb = nanobind;
 
 namespace {
 
-std::optional<SearchMode> ParseMode(const std::optional<std::string>& name) {
-  if (!name) {
+std::optional<SearchMode> ParseMode(nb::handle name) {
+  if (name.is_none()) {
     return std::nullopt;
   }
+  const std::string text = TextOf(name);
   for (const SearchMode mode :
        {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
-    if (ToString(mode) == *name) {
+    if (ToString(mode) == text) {
       return mode;
     }
   }
-  RaiseValueError("search_mode is '" + *name + "'; expected 'default', 'heuristic' or 'benchmark'");
+  RaiseValueError("search_mode is '" + text + "'; expected 'default', 'heuristic' or 'benchmark'");
 }
 
 /// Progress comes from the searching thread, which does not hold the interpreter's lock. What the
@@ -55,9 +56,9 @@ void InitPolicies(
     std::optional<bool> deterministic,
     bool allow_tf32,
     std::optional<std::size_t> workspace_limit,
-    const std::optional<std::string>& search_mode,
+    nb::handle search_mode,
     double search_budget_seconds,
-    std::optional<std::string> cache,
+    nb::handle cache,
     int threads,
     nb::object on_search_progress,
     bool is_preparing) {
@@ -67,7 +68,7 @@ void InitPolicies(
   options.workspace_limit = workspace_limit.value_or(kNoLimit);
   options.search_mode = ParseMode(search_mode);
   options.search_budget_seconds = search_budget_seconds;
-  options.cache = std::move(cache);
+  options.cache = ReadCache(cache);
   options.threads = threads;
   if (!on_search_progress.is_none()) {
     options.on_search_progress =

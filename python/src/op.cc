@@ -193,15 +193,19 @@ void CheckRun(
 }
 
 void TellWritten(const Library& library, const std::vector<Wish>& wishes) {
-  std::vector<nb::handle> written;
+  const auto is_given = [](const Wish& wish) { return wish.into.is_valid(); };
+  const auto given = std::count_if(wishes.begin(), wishes.end(), is_given);
+  if (given == 0) {
+    return;
+  }
+  const nb::object written = nb::steal(PyTuple_New(given));
+  Py_ssize_t next = 0;
   for (const Wish& wish : wishes) {
-    if (wish.into.is_valid()) {
-      written.push_back(wish.into);
+    if (is_given(wish)) {
+      PyTuple_SetItem(written.ptr(), next++, nb::object(wish.into).release().ptr());
     }
   }
-  if (!written.empty()) {
-    library.TellWritten(written);
-  }
+  library.TellWritten(written);
 }
 
 Output OutputInto(
@@ -218,7 +222,7 @@ Output OutputInto(
   Output output;
   output.object = object;
   output.array = its.Read(object, op.c_str(), subject.c_str());
-  its.CheckMeaning(object, output.array.ref, op.c_str(), subject.c_str());
+  its.CheckMeaning(object, op.c_str(), subject.c_str());
   if (!output.array.is_writable || !its.is_writable()) {
     RaiseValueError(op + ": " + subject + " is read-only; expected an array to write to");
   }
@@ -230,7 +234,7 @@ Output OutputInto(
 Op::Op(const std::string& name, nb::object result)
     : name_(name),
       result_(std::move(result)),
-      new_tuple_(nb::getattr(reinterpret_cast<PyObject*>(&PyTuple_Type), "__new__")) {
+      new_tuple_(reinterpret_cast<newfunc>(PyType_GetSlot(&PyTuple_Type, Py_tp_new))) {
   for (const Row* row : BuiltinRegistry().rows()) {
     if (row->op->name == name) {
       rows_.push_back(row);
@@ -256,15 +260,25 @@ nb::object Op::Call(
       RunWithoutLock(call.kernel->kernel, call.context, call.inputs, call.outputs, 1),
       *call.kernel->row, call.inputs, call.outputs);
   TellWritten(*call.library, call.wishes);
+  return ResultOf(call);
+}
 
-  const nb::object results = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(call.outputs.size())));
+nb::object Op::ResultOf(Bound& call) const {
+  nb::object results = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(call.outputs.size())));
   for (std::size_t i = 0; i < call.outputs.size(); ++i) {
     const bool is_made = call.outputs[i].array.ref.present;
     nb::object object =
         is_made ? call.library->Finish(std::move(call.outputs[i]), call.context) : nb::none();
     PyTuple_SetItem(results.ptr(), static_cast<Py_ssize_t>(i), object.release().ptr());
   }
-  return new_tuple_(result_, results);
+  const nb::object arguments = nb::steal(PyTuple_New(1));
+  PyTuple_SetItem(arguments.ptr(), 0, results.release().ptr());
+  auto* const type = reinterpret_cast<PyTypeObject*>(result_.ptr());
+  nb::object result = nb::steal(new_tuple_(type, arguments.ptr(), nullptr));
+  if (!result.is_valid()) {
+    throw nb::python_error();
+  }
+  return result;
 }
 
 double Op::Time(
@@ -318,7 +332,7 @@ std::vector<Argument> Op::ReadInputs(nb::handle inputs, const Library** library)
     }
     *library = &its;
     arguments[i] = {object, its.Read(object, name_.c_str(), spec.name.data())};
-    its.CheckMeaning(object, arguments[i].array.ref, name_.c_str(), spec.name.data());
+    its.CheckMeaning(object, name_.c_str(), spec.name.data());
   }
   if (*library == nullptr) {
     RaiseTypeError(name_ + ": no input is given; expected at least one");
@@ -327,14 +341,13 @@ std::vector<Argument> Op::ReadInputs(nb::handle inputs, const Library** library)
 }
 
 std::vector<Wish> Op::ReadWishes(nb::handle outputs, nb::handle out) {
-  if (out.is_none() && last_outputs_.is(outputs)) {
-    return last_wishes_;
-  }
-  std::vector<Wish> wishes = python::ReadWishes(*schema_, outputs, out);
-  if (out.is_none() && IsFixed(outputs)) {
+  std::vector<Wish> wishes =
+      last_outputs_.is(outputs) ? last_wishes_ : ReadWanted(*schema_, outputs);
+  if (!last_outputs_.is(outputs) && IsFixed(outputs)) {
     last_outputs_ = nb::borrow(outputs);
     last_wishes_ = wishes;
   }
+  ReadOut(*schema_, out, &wishes);
   return wishes;
 }
 
@@ -438,7 +451,7 @@ std::shared_ptr<Op::CachedKernel> Op::FindKernel(
 }
 
 nb::list Op::Wanted(nb::handle outputs) const {
-  const std::vector<Wish> wishes = python::ReadWishes(*schema_, outputs, nb::none());
+  const std::vector<Wish> wishes = ReadWanted(*schema_, outputs);
   nb::list names;
   for (std::size_t i = 0; i < wishes.size(); ++i) {
     if (wishes[i].is_wanted) {

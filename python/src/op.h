@@ -89,8 +89,10 @@ class Op {
       Policies& policies);
   /// ReadInputs borrows the inputs; all must be of one library, which is `*library`.
   std::vector<Argument> ReadInputs(nanobind::handle inputs, const Library** library) const;
-  /// ReadWishes is arguments.h's, and quick where `outputs` is the object that it was before.
+  /// ReadWishes is quick where `outputs` is the object that it was before.
   std::vector<Wish> ReadWishes(nanobind::handle outputs, nanobind::handle out);
+  /// The named tuple of what a call has made.
+  [[nodiscard]] nanobind::object ResultOf(Bound& call) const;
   std::vector<Output> MakeOutputs(
       CachedKernel& kernel,
       const Library& library,
@@ -107,8 +109,8 @@ class Op {
 
   std::string name_;
   nanobind::object result_;
-  /// What the named tuple's own __new__ would call, without its detour through Python.
-  nanobind::object new_tuple_;
+  /// What the named tuple's own __new__ would call, without its detours through Python.
+  newfunc new_tuple_;
   std::vector<const Row*> rows_;
   const OpSchema* schema_ = nullptr;
   /// What sentences call the arrays that are given as outputs.

@@ -2,7 +2,6 @@
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
-#include <nanobind/stl/vector.h>
 
 #include <string>
 #include <string_view>
@@ -95,13 +94,12 @@ DataType ParseType(std::string_view name) {
       "'; expected float, double, MLFloat16 (half) or BFloat16 (bf16)");
 }
 
-std::string Explain(std::string_view op, const std::vector<std::string>& types, bool is_cuda) {
+std::string Explain(const nb::str& op, const nb::list& types, bool is_cuda) {
   std::vector<DataType> parsed;
-  parsed.reserve(types.size());
-  for (const std::string& type : types) {
-    parsed.push_back(ParseType(type));
+  for (const nb::handle type : types) {
+    parsed.push_back(ParseType(TextOf(type)));
   }
-  return BuiltinRegistry().Explain(op, parsed, is_cuda ? Backend::kCuda : Backend::kCpu);
+  return BuiltinRegistry().Explain(TextOf(op), parsed, is_cuda ? Backend::kCuda : Backend::kCpu);
 }
 
 }  // namespace

@@ -59,10 +59,10 @@ class Arguments {
 };
 
 /// Chooses the kernels of the problem that a line describes, as gradsmith-tune's files have it.
-void TuneProblem(const std::string& text, Policies& policies, int index, bool is_cuda) {
+void TuneProblem(const nb::str& text, Policies& policies, int index, bool is_cuda) {
   const Device device = {is_cuda ? Backend::kCuda : Backend::kCpu, index};
   const Registry& registry = BuiltinRegistry();
-  const Result<tools::ProblemLine> line = tools::ParseProblemLine(registry, text);
+  const Result<tools::ProblemLine> line = tools::ParseProblemLine(registry, TextOf(text));
   Check(line.status());
   const Result<const Row*> row = tools::FindRow(registry, *line, device.backend);
   Check(row.status());
@@ -103,9 +103,9 @@ struct AttributeToPython {
 };
 
 /// The problem that a line describes: its operator, row, layout, dims of all inputs, attributes.
-nb::dict ParseProblem(const std::string& text) {
+nb::dict ParseProblem(const nb::str& text) {
   const Registry& registry = BuiltinRegistry();
-  const Result<tools::ProblemLine> line = tools::ParseProblemLine(registry, text);
+  const Result<tools::ProblemLine> line = tools::ParseProblemLine(registry, TextOf(text));
   Check(line.status());
   const Result<const Row*> row = tools::FindRow(registry, *line, Backend::kCpu);
   Check(row.status());

@@ -85,9 +85,19 @@ def conv_problems(draw: Any, transposed: bool = False) -> ConvProblem:
         "auto_pad": auto_pad,
         "kernel_shape": _maybe(draw, st.just(kernel)),
     }
-    if transposed and auto_pad == "NOTSET":
+    if transposed:
         limits = [max(s, d) for s, d in zip(strides or (1,) * rank, dilations or (1,) * rank, strict=True)]
-        attributes["output_padding"] = _maybe(draw, st.tuples(*[st.integers(0, limit - 1) for limit in limits]))
+        extra = _maybe(draw, st.tuples(*[st.integers(0, limit - 1) for limit in limits]))
+        attributes["output_padding"] = extra
+        if auto_pad != "VALID" and not any(pads or ()):
+            full = [
+                step * (size - 1) + extent + more
+                for step, size, extent, more in zip(
+                    strides or (1,) * rank, spatial, extents, extra or (0,) * rank, strict=True
+                )
+            ]
+            sizes = st.tuples(*[st.integers(max(1, size - 3), size + 2) for size in full])
+            attributes["output_shape"] = _maybe(draw, sizes)
     layouts = tuple(draw(st.sampled_from(["plain", "channels_last", "gaps"])) for _ in range(4))
     return ConvProblem(
         x=(n, c * group, *spatial),

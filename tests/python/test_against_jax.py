@@ -67,15 +67,21 @@ def conv_transpose(problem: draws.ConvProblem, x: Any, w: Any, b: Any) -> Any:
     rank, group = problem.rank, problem.group
     strides, dilations = problem.each("strides", 1), problem.each("dilations", 1)
     reach = [d * (k - 1) for d, k in zip(dilations, problem.w[2:], strict=True)]
+    extra = list(problem.each("output_padding", 0))
     auto_pad = problem.attributes["auto_pad"]
-    if auto_pad.startswith("SAME"):  # Y is stride times X
-        sizes = [r + 1 - s for r, s in zip(reach, strides, strict=True)]
+    wanted = problem.attributes.get("output_shape")
+    if auto_pad.startswith("SAME"):
+        wanted = wanted or [size * s for size, s in zip(problem.x[2:], strides, strict=True)]
+    if wanted:
+        whole = [
+            (size - 1) * s + r + 1 + more for size, s, r, more in zip(problem.x[2:], strides, reach, extra, strict=True)
+        ]
+        sizes = [one - size for one, size in zip(whole, wanted, strict=True)]
         cut = same_pads(sizes, auto_pad)
-        extra = [max(-size, 0) for size in sizes]
+        extra = [more + max(-size, 0) for more, size in zip(extra, sizes, strict=True)]
     else:
         flat = problem.each("pads", 0, 2)
         cut = list(zip(flat[:rank], flat[rank:], strict=True))
-        extra = list(problem.each("output_padding", 0))
     pads = [(r - low, r - high + more) for r, (low, high), more in zip(reach, cut, extra, strict=True)]
     c, m = w.shape[:2]
     mirrored = jnp.flip(w, tuple(range(2, w.ndim))).reshape(group, c // group, m, *w.shape[2:])
@@ -100,6 +106,7 @@ def differentiated(function: Any, inputs: list[Any], gradient: Any) -> tuple[Any
 
 def check_convolution(problem: draws.ConvProblem, names: tuple[str, str], peer: Any, channels: int) -> None:
     event(f"{problem.rank} axes, {problem.dtype.name}, {problem.attributes['auto_pad']}")
+    event(f"output_shape {problem.attributes.get('output_shape') is not None}")
     x, w = problem.numbers(problem.x, 0), problem.numbers(problem.w, 1)
     b = problem.numbers((channels,), 2)
     dims = jax.eval_shape(lambda *inputs: peer(problem, *inputs), x, w, b).shape

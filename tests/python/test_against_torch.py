@@ -7,6 +7,7 @@ problems for each operator and type, or as many as GRADSMITH_TEST_PROBLEMS says.
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any
 
 import gradsmith
@@ -43,24 +44,67 @@ def differentiate(function: Any, inputs: list[Any], dtype: Any) -> tuple[Any, An
     return y.detach(), dy, torch.autograd.grad(y, leaves, dy.double())
 
 
+def halves(totals: list[int], auto_pad: str) -> tuple[list[int], list[int]]:
+    """Pads at the begins and at the ends. Less than none is none; an odd one is at the end for SAME_UPPER."""
+    less, more = [max(total, 0) // 2 for total in totals], [(max(total, 0) + 1) // 2 for total in totals]
+    return (less, more) if auto_pad == "SAME_UPPER" else (more, less)
+
+
+def padded(tensor: Any, begins: list[int], ends: list[int]) -> Any:
+    """With zeros around the spatial axes; what is less than none is cut off."""
+    pairs = zip(reversed(begins), reversed(ends), strict=True)
+    return torch.nn.functional.pad(tensor, [pad for pair in pairs for pad in pair])
+
+
+AUTO_PADS = ["NOTSET", "NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_conv(device: str, dtype: Any) -> None:
     choose = random.Random(f"conv {dtype}")
     for _ in range(PROBLEMS):
-        rank, group = choose.choice([1, 2, 2, 3]), choose.choice([1, 1, 2])
+        rank, group, auto_pad = choose.choice([1, 2, 2, 3]), choose.choice([1, 1, 2]), choose.choice(AUTO_PADS)
         n, c, m = each(choose, 3, 1, 4)
-        kernel, strides, pads = (each(choose, rank, *bounds) for bounds in ((1, 3), (1, 2), (0, 1)))
-        dilations = each(choose, rank, 1, 2)
-        x = small_integers([n, c * group, *each(choose, rank, 5, 9)], dtype, device)
+        kernel, strides, dilations = (each(choose, rank, *bounds) for bounds in ((1, 3), (1, 3), (1, 2)))
+        sizes = each(choose, rank, 5, 9)
+        ours = {"strides": strides, "dilations": dilations, "group": group, "auto_pad": auto_pad}
+        begins, ends = [0] * rank, [0] * rank
+        if auto_pad == "NOTSET":
+            begins, ends = each(choose, rank, 0, 2), each(choose, rank, 0, 2)
+            ours["pads"] = begins + ends
+        elif auto_pad != "VALID":
+            axes = zip(sizes, strides, dilations, kernel, strict=True)
+            totals = [(-(-size // s) - 1) * s + d * (k - 1) + 1 - size for size, s, d, k in axes]
+            begins, ends = halves(totals, auto_pad)
+        x = small_integers([n, c * group, *sizes], dtype, device)
         w = small_integers([m * group, c, *kernel], dtype, device)
         b = small_integers([m * group], dtype, device)
-        peer = getattr(torch.nn.functional, f"conv{rank}d")
-        settings = {"stride": strides, "padding": pads, "dilation": dilations, "groups": group}
-        y, dy, gradients = differentiate(lambda *one, p=peer, s=settings: p(*one, **s), [x, w, b], dtype)
-        ours = {"strides": strides, "pads": pads + pads, "dilations": dilations, "group": group}
+        convolve = partial(
+            getattr(torch.nn.functional, f"conv{rank}d"), stride=strides, dilation=dilations, groups=group
+        )
+        y, dy, gradients = differentiate(
+            lambda x, w, b, f=convolve, pads=(begins, ends): f(padded(x, *pads), w, b), [x, w, b], dtype
+        )
         equal(gradsmith.conv(x, w, b, **ours).Y, y)
         for got, wanted in zip(gradsmith.conv_grad(dy, x, w, **ours), gradients, strict=True):
             equal(got, wanted)
+
+
+def transposed_pads(choose: random.Random, whole: list[int], scaled: list[int]) -> tuple[dict[str, Any], Any, Any]:
+    """Attributes, and what they cut off an output at the begins and the ends. `whole` are its sizes before that,
+    `scaled` those that auto_pad makes of it."""
+    rank, auto_pad = len(whole), choose.choice(AUTO_PADS)
+    has_shape = auto_pad != "VALID" and choose.random() < 0.4
+    if not has_shape and auto_pad == "NOTSET":
+        begins, ends = each(choose, rank, 0, 2), each(choose, rank, 0, 1)
+        return {"pads": begins + ends}, begins, ends
+    if auto_pad == "VALID":
+        return {"auto_pad": auto_pad}, [0] * rank, [0] * rank
+    sizes = [size + choose.randint(-3, 2) for size in whole] if has_shape else scaled
+    totals = [one - size for one, size in zip(whole, sizes, strict=True)]
+    begins, ends = halves(totals, auto_pad)
+    ends = [end + min(total, 0) for end, total in zip(ends, totals, strict=True)]  # zeros where more is asked for
+    return {"auto_pad": auto_pad, **({"output_shape": sizes} if has_shape else {})}, begins, ends
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -69,15 +113,25 @@ def test_conv_transpose(device: str, dtype: Any) -> None:
     for _ in range(PROBLEMS):
         rank, group = choose.choice([1, 2, 2, 3]), choose.choice([1, 1, 2])
         n, c, m = each(choose, 3, 1, 4)
-        kernel, strides, pads = (each(choose, rank, *bounds) for bounds in ((2, 3), (1, 3), (0, 1)))
-        extra = [choose.randint(0, stride - 1) for stride in strides]
-        x = small_integers([n, c * group, *each(choose, rank, 3, 6)], dtype, device)
+        kernel, strides, dilations = (each(choose, rank, *bounds) for bounds in ((2, 3), (1, 3), (1, 2)))
+        extra = [choose.randint(0, max(pair) - 1) for pair in zip(strides, dilations, strict=True)]
+        sizes = each(choose, rank, 3, 6)
+        axes = zip(sizes, strides, dilations, kernel, extra, strict=True)
+        whole = [(size - 1) * s + d * (k - 1) + 1 + more for size, s, d, k, more in axes]
+        told, begins, ends = transposed_pads(choose, whole, [size * s for size, s in zip(sizes, strides, strict=True)])
+        x = small_integers([n, c * group, *sizes], dtype, device)
         w = small_integers([c * group, m, *kernel], dtype, device)
         b = small_integers([m * group], dtype, device)
-        peer = getattr(torch.nn.functional, f"conv_transpose{rank}d")
-        settings = {"stride": strides, "padding": pads, "output_padding": extra, "groups": group}
-        y, dy, gradients = differentiate(lambda *one, p=peer, s=settings: p(*one, **s), [x, w, b], dtype)
-        ours = {"strides": strides, "pads": pads + pads, "output_padding": extra, "group": group}
+        convolve = partial(
+            getattr(torch.nn.functional, f"conv_transpose{rank}d"), stride=strides, dilation=dilations, groups=group
+        )
+        cut = [-begin for begin in begins], [more - end for more, end in zip(extra, ends, strict=True)]
+
+        def peer(x: Any, w: Any, b: Any, f: Any = convolve, pads: Any = cut, rank: int = rank) -> Any:
+            return padded(f(x, w), *pads) + b.reshape(-1, *[1] * rank)
+
+        y, dy, gradients = differentiate(peer, [x, w, b], dtype)
+        ours = {"strides": strides, "dilations": dilations, "output_padding": extra, "group": group, **told}
         equal(gradsmith.conv_transpose(x, w, b, **ours).Y, y)
         for got, wanted in zip(gradsmith.conv_transpose_grad(dy, x, w, **ours), gradients, strict=True):
             equal(got, wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import inspect
 import sys
 from array import array as typed
@@ -322,6 +323,19 @@ def test_cupys_stream_is_the_current_one_of_the_device(monkeypatch: pytest.Monke
     assert [adaptor.stream(number) for number in (0, 1)] == [100, 101]
     adaptor.empty((2,), None, SimpleNamespace(device=device(1), dtype="float16"))
     assert made == [(1, (2,), "float16")]
+
+
+def test_doubles_of_jax_stay_doubles_outside_of_x64() -> None:
+    jax = pytest.importorskip("jax")
+    x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental").enable_x64
+    with x64(True):
+        inputs = [jax.numpy.asarray(array) for array in problems.arrays("float64")]
+    with x64(False):
+        result = gradsmith.conv_grad(*inputs)
+        assert {one.dtype.name for one in result} == {"float64"}
+        problems.check(result)
+        single = gradsmith.conv_grad(*(jax.numpy.asarray(array) for array in problems.arrays("float32")))
+        assert {one.dtype.name for one in single} == {"float32"}
 
 
 def test_outputs_of_jax_are_not_copied_from_elsewhere() -> None:

@@ -59,6 +59,9 @@ def odd_stride() -> Any:
         pytest.param({"out": {"dB": np.zeros(1)}}, TypeError, "dB has type double; expected float", id="out type"),
         pytest.param({"out": {"dB": ""}}, TypeError, "output dB is '' (str); expected an array", id="out"),
         pytest.param({"X": b"123"}, TypeError, "X holds B; expected float, double", id="bytes"),
+        pytest.param({"auto_pad": "\ud800"}, ValueError, r"auto_pad is '\ud800'; expected one of", id="no UTF-8"),
+        pytest.param({"outputs": "\ud800"}, ValueError, r"outputs holds '\ud800'; expected", id="no UTF-8, output"),
+        pytest.param({"W": ["\u00e4" * 99]}, TypeError, f"W is ['{58 * chr(0xE4)}... (list); expected", id="cut"),
     ],
 )
 def test_wrong_calls_say_what_is_wrong(changes: dict[str, Any], kind: type[Exception], sentence: str) -> None:
@@ -133,6 +136,7 @@ def test_a_failed_call_leaves_the_outputs_alone() -> None:
     [
         (lambda x: torch_complex(x).conj().imag, ValueError, "its negative bit is set"),
         (lambda x: torch_complex(x)[:, :1, :1, :1].conj().imag, ValueError, "call resolve_neg()"),
+        (lambda x: pytest.importorskip("torch")._neg_view(x), ValueError, "its negative bit is set"),
         (lambda x: torch_complex(x).conj(), TypeError, "X holds complex64; expected float"),
         (lambda x: x.to_sparse(), TypeError, "X is a tensor of the layout torch.sparse_coo; expected torch.strided"),
         (lambda x: x.to("meta"), TypeError, "X is on the device meta, which has no memory"),
@@ -163,6 +167,68 @@ def test_the_negative_bit_matters_for_outputs_and_can_be_resolved() -> None:
         gradsmith.conv_grad(dy, x, w, out={"dX": torch.complex(x, x).conj().imag})
     ours = pytest.importorskip("gradsmith.torch")
     problems.check(ours.conv_grad(dy, negated, w))  # PyTorch resolves it for its own operators
+
+
+class Bare:
+    """An array that says what it is told to say."""
+
+    def __init__(self, place: Any = (1, 0), error: BaseException | None = None) -> None:
+        self.place = place
+        self.error = error
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        if self.error:
+            raise self.error
+        return X.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> Any:
+        return self.place
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "sentence"),
+    [
+        ("cpu", TypeError, "is 'cpu' (str); expected a sequence of integers"),
+        (None, TypeError, "is None (NoneType); expected a sequence of integers"),
+        ((1.0, None), TypeError, "is (1.0, None) (tuple); expected a sequence of integers"),
+        ((1,), TypeError, "is (1,); expected a type of devices and the number of one"),
+        ((2, -1), TypeError, "is (2, -1); expected a type of devices"),
+        ((2, 1 << 40), TypeError, "expected a type of devices"),
+        ((1 << 70, 0), ValueError, "expected integers of 64 bits"),
+    ],
+)
+def test_what_devices_cannot_be(place: Any, kind: type[Exception], sentence: str) -> None:
+    with pytest.raises(kind) as caught:
+        gradsmith.conv(Bare(place), Bare())
+    assert str(caught.value).startswith("Conv: X's __dlpack_device__ is ")
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), MemoryError("none")])
+def test_interrupts_and_lack_of_memory_are_no_fault_of_the_array(error: BaseException) -> None:
+    class Interrupted:
+        def __index__(self) -> int:
+            raise error
+
+    with pytest.raises(type(error)) as caught:
+        gradsmith.conv(Bare(error=error), Bare())
+    assert caught.value is error
+    with pytest.raises(type(error)):
+        call(group=Interrupted())
+    with pytest.raises(TypeError, match="X cannot be read through DLPack: busy"):
+        gradsmith.conv(Bare(error=BufferError("busy")), Bare())
+
+
+@pytest.mark.parametrize("is_donated", [False, True])
+def test_arrays_of_jax_that_are_gone_are_refused(is_donated: bool) -> None:
+    jax = pytest.importorskip("jax")
+    x, w = jax.numpy.ones((1, 1, 3, 3), "float32"), jax.numpy.ones((1, 1, 2, 2), "float32")
+    if is_donated:
+        jax.jit(lambda one: one * 2, donate_argnums=0)(x)
+    else:
+        x.delete()
+    with pytest.raises(TypeError, match=r"Conv: X was deleted, or donated to a compiled function; expected"):
+        gradsmith.conv(x, w)
 
 
 def test_masks_are_not_ignored() -> None:

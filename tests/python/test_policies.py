@@ -88,6 +88,8 @@ def test_unknown_policies_and_modes_are_refused() -> None:
         ({"threads": -1}, ValueError, "threads is -1; expected 0, for one on each processor, or more"),
         ({"threads": 1 << 40}, ValueError, "threads is 1099511627776"),
         ({"threads": "2"}, TypeError, "threads is '2' (str); expected a number of threads"),
+        ({"workspace_limit": np.ones(3)}, TypeError, "(ndarray); expected a number of bytes or None"),
+        ({"search_mode": "\ud800"}, ValueError, r"search_mode is '\ud800'; expected 'default'"),
         ({"on_search_progress": 3}, TypeError, "on_search_progress is 3 (int); expected a function or None"),
     ],
 )
@@ -99,6 +101,14 @@ def test_policies_of_another_kind_or_out_of_range_are_refused(
             make(**policies)
         assert str(caught.value).startswith(next(iter(policies)))
         assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8])
+def test_policies_take_what_stands_for_an_integer(kind: Any) -> None:
+    context = gradsmith.Context(workspace_limit=kind(5), threads=kind(2), search_budget_seconds=kind(1))
+    assert context == gradsmith.Context(workspace_limit=5, threads=2, search_budget_seconds=1)
+    assert [type(one) for one in (context.workspace_limit, context.threads)] == [int, int]
+    assert of_text(context.text) == context
 
 
 @pytest.mark.parametrize("context", [True, "deterministic", 0, object])
@@ -170,6 +180,22 @@ def test_the_cache_is_the_contexts(tmp_path: Path) -> None:
     assert gradsmith.cache.path() == surrounding
     with pytest.raises(TypeError, match="expected str, bytes or os.PathLike object, not bool"):
         gradsmith.policy(cache=False)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="paths are text here")
+def test_paths_need_not_be_utf8(tmp_path: Path) -> None:
+    name = bytes(tmp_path) + b"/\xff.txt"
+    for cache in (name, os.fsdecode(name)):
+        with gradsmith.policy(cache=cache) as context:
+            assert os.fsencode(gradsmith.cache.path()) == name
+            gradsmith.cache.export(os.fsdecode(name + b"2"))
+            gradsmith.cache.load(name + b"2")
+            with pytest.raises(ValueError, match=r"cannot read .*\\xff\.txt3"):
+                gradsmith.cache.load(name + b"3")
+            problems.check(gradsmith.conv_grad(*problems.arrays()))
+            assert of_text(context.text).cache_name() == os.fsdecode(name)
+    with pytest.raises(ValueError, match="null"):
+        gradsmith.Context(cache="a\0b")
 
 
 def test_a_prepared_call_leaves_its_outputs_alone() -> None:

@@ -74,6 +74,19 @@ def test_devices_are_read_alike_everywhere(device: str) -> None:
             read()
 
 
+def test_names_need_not_be_utf8() -> None:
+    name = "\ud800"
+    assert gradsmith.explain(name, "half").startswith(r"There is no op '\ud800'")
+    readers: list[Callable[[], Any]] = [
+        lambda: gradsmith.explain("Conv", name),
+        lambda: gradsmith.missing_for(name),
+        lambda: gradsmith.tune(name, device="cpu"),
+    ]
+    for read in readers:
+        with pytest.raises(ValueError, match=r"'\\ud800'.* expected"):
+            read()
+
+
 def test_a_device_may_be_a_librarys_object() -> None:
     torch = pytest.importorskip("torch")
     assert gradsmith.missing_for(torch.device("cpu")) == ""

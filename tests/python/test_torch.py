@@ -244,6 +244,55 @@ def test_wrong_outputs_are_refused_as_in_the_functions_without_autograd(outputs:
     assert str(caught.value) == str(plain.value)
 
 
+SMALL = (torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "keywords", "kind", "sentence"),
+    [
+        (SMALL[:1], {}, TypeError, "missing a required argument: 'W'; expected conv(X, W, B=None, *, kernel_shape="),
+        ((*SMALL, None, None), {}, TypeError, "too many positional arguments; expected conv(X, W,"),
+        (SMALL, {"stride": (1, 1)}, TypeError, "unexpected keyword argument 'stride'; expected conv("),
+        (SMALL, {"stride": None}, TypeError, "unexpected keyword argument 'stride'; expected conv("),
+        (SMALL, {"X": SMALL[0]}, TypeError, "multiple values for argument 'X'; expected conv("),
+        ((SMALL[0], 3), {}, TypeError, "W is 3 (int); expected a torch.Tensor"),
+        ((SMALL[0].numpy(), SMALL[1]), {}, TypeError, "(ndarray); expected a torch.Tensor"),
+        ((*SMALL, [1.0]), {}, TypeError, "B is [1.0] (list); expected a torch.Tensor"),
+        ((SMALL[0],), {"W": None}, TypeError, "W is None (NoneType); expected an array"),
+        ((None, None), {}, TypeError, "X is None (NoneType); expected an array"),
+        (SMALL, {"group": "2"}, TypeError, "attribute group is '2' (str); expected an integer"),
+        (SMALL, {"group": 1 << 70}, ValueError, "expected integers of 64 bits"),
+        (SMALL, {"strides": 2}, TypeError, "attribute strides is 2 (int); expected a sequence of integers"),
+        (SMALL, {"auto_pad": 1}, TypeError, "attribute auto_pad is 1 (int); expected a name"),
+        (SMALL, {"auto_pad": "\ud800"}, ValueError, r"attribute auto_pad is '\ud800'; expected one of"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_the_librarys_words(
+    inputs: tuple[Any, ...], keywords: dict[str, Any], kind: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        ours.conv(*inputs, **keywords)
+    assert str(caught.value).startswith("Conv")
+    assert sentence in str(caught.value)
+    assert "gradsmith::" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_other_errors_are_not_taken_for_wrong_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*inputs: Any, **keywords: Any) -> Any:
+        raise RuntimeError("a fault below")
+
+    monkeypatch.setattr(ours._REGISTRATIONS["Conv"], "function", fail)
+    with pytest.raises(RuntimeError, match="a fault below"):
+        ours.conv(*SMALL)
+
+
+def test_attributes_may_be_none_for_their_defaults() -> None:
+    x, w = SMALL
+    assert torch.equal(ours.conv(X=x, W=w, group=None, auto_pad=None, strides=None).Y, gradsmith.conv(x, w).Y)
+
+
 def test_statistics_have_no_gradient() -> None:
     result = ours.batch_normalization(*batch_norm_inputs("cpu"))
     assert result.Y.requires_grad
@@ -492,6 +541,8 @@ def test_derivatives_in_forward_mode_are_refused() -> None:
             convolve(dual)
         with pytest.raises(NotImplementedError, match="ConvGrad: dY has a tangent"):
             gradsmith.torch.conv_grad(torch.autograd.forward_ad.make_dual(w, w), x, w)
+        with pytest.raises(NotImplementedError, match="Conv: X has a tangent"):
+            gradsmith.torch.conv(W=w, X=dual)
         assert convolve(x).shape == (1, 1, 2, 2)
 
 

@@ -63,7 +63,7 @@ def batch_normalization(
     momentum : float, default 0.9
         weight of the old running statistics
     outputs : str or sequence of str, default all
-        The outputs to compute, by name.
+        The outputs to compute, by name, Y among them.
     out : dict or tuple of arrays, optional
         Arrays to write to: a dict by name of output, or a tuple with an array or None for each output.
     context : gradsmith.Context, optional

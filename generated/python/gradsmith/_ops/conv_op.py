@@ -57,7 +57,7 @@ def conv(
     auto_pad : "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", default "NOTSET"
         how the pads come about
     outputs : str or sequence of str, default all
-        The outputs to compute, by name.
+        The outputs to compute, by name, Y among them.
     out : dict or tuple of arrays, optional
         Arrays to write to: a dict by name of output, or a tuple with an array or None for each output.
     context : gradsmith.Context, optional

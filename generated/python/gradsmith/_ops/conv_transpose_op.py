@@ -63,7 +63,7 @@ def conv_transpose(
     output_shape : sequence of int
         spatial dims of Y, which then set the pads; default: none
     outputs : str or sequence of str, default all
-        The outputs to compute, by name.
+        The outputs to compute, by name, Y among them.
     out : dict or tuple of arrays, optional
         Arrays to write to: a dict by name of output, or a tuple with an array or None for each output.
     context : gradsmith.Context, optional
