@@ -159,9 +159,9 @@ def measure_torch(peer: Torch, part: Part, case: Case, line: dict[str, Any]) -> 
     start = time.monotonic()
     try:
         line["torch"] = part.torch(peer, case, line)
+        peer.tidy()
     except (RuntimeError, TypeError, ValueError) as error:
         line["torch"] = {"error": first_line(error)}
-    peer.tidy()
     line["torch_seconds"] = round(time.monotonic() - start, 3)
 
 

@@ -127,7 +127,7 @@ def limits(results: dict[str, Any]) -> dict[str, float]:
     """The card's: TB/s of a copy under "copy", and TFLOP/s for each type; what is not known is missing."""
     gpu = results.get("machine", {}).get("gpu", "")
     found = next((dict(peaks) for card, peaks in PEAK_TFLOPS.items() if card in gpu), {})
-    controls = [control for control in (results.get("control") or {}).values() if control]
+    controls = [control for control in (results.get("control") or {}).values() if "copy_tb_per_s" in control]
     if controls:
         found["copy"] = max(control["copy_tb_per_s"] for control in controls)
         found["f16"] = found["bf16"] = max(control["matmul_tflops"] for control in controls)

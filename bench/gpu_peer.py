@@ -149,13 +149,17 @@ class Torch:
             result[name] = statistics.median(times)
         return result
 
-    def control(self) -> dict[str, float]:
-        """What the machine does: a bf16 matrix product and a copy, and with that whether its clocks drift."""
+    def control(self) -> dict[str, Any]:
+        """What the machine does: a bf16 matrix product and a copy, and with that whether its clocks drift. An error of
+        a case may have left PyTorch unable to say."""
         size = 8192
-        a, b = (self.torch.randn(size, size, dtype=self.torch.bfloat16, device="cuda") for _ in range(2))
-        target = self.torch.empty_like(self.filler)
-        product = self.time(1, lambda _: a @ b)["median"]
-        copy = self.time(1, lambda _: target.copy_(self.filler))["median"]
+        try:
+            a, b = (self.torch.randn(size, size, dtype=self.torch.bfloat16, device="cuda") for _ in range(2))
+            target = self.torch.empty_like(self.filler)
+            product = self.time(1, lambda _: a @ b)["median"]
+            copy = self.time(1, lambda _: target.copy_(self.filler))["median"]
+        except RuntimeError as error:
+            return {"error": first_line(error)}
         return {"matmul_tflops": 2 * size**3 / product / 1e9, "copy_tb_per_s": 2 * FILLER_BYTES / copy / 1e9}
 
     def tidy(self) -> None:

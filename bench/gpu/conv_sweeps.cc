@@ -51,9 +51,10 @@ std::size_t PeakWorkspace(const ConvCase& conv, ContextOptions options) {
   return allocator.most();
 }
 
-/// As many samples as half a second has room for, but three at least: a large batch takes long.
+/// As many samples as a quarter of a second has room for, but three at least: a large batch takes
+/// long.
 int AffordableSamples(const Gpu& gpu, const ConvCase& conv, const Context& context, int samples) {
-  constexpr double kSeconds = 0.5;
+  constexpr double kSeconds = 0.25;
   constexpr int kFewest = 3;
   gpu.Wait();
   const Stopwatch once;

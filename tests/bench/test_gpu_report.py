@@ -145,6 +145,8 @@ def test_limits_are_those_of_the_control_and_of_the_card(results: dict[str, Any]
         "f32": 67.0,
         "f64": 67.0,
     }
+    results["control"] = {"start": {"error": "the device was lost"}}
+    assert set(gpu_charts.limits(results)) == {"tf32", "f32", "f64"}
     assert gpu_charts.limits({"cases": []}) == {}
 
 
