@@ -26,7 +26,9 @@ constexpr const char* kUsage =
     "       gpu_benchmark --host [--out FILE]\n"
     "       gpu_benchmark --first-calls heuristic|benchmark [--out FILE]\n"
     "\n"
-    "  --suite FILE         time the cases of bench/suites/conv.tsv or batch_norm.tsv\n"
+    "  --suite FILE         time the cases of a file of bench/suites\n"
+    "  --one-call           of convolutions only dX, dW and dB in one call, by search\n"
+    "  --workspaces         the same under limits of workspace\n"
     "  --out FILE           where the results go, one JSON object a line; default: standard output\n"
     "  --filter A,B         only cases whose name (as \"rn50_stem f16 NHWC\") contains one of these\n"
     "  --skip N             leave out the first N of them\n"
@@ -60,12 +62,27 @@ std::vector<std::string> Split(const std::string& text) {
   return parts;
 }
 
+/// Takes an argument that stands alone; false where it is none.
+bool ParseFlag(const std::string& name, Options* options) {
+  if (name == "--step") {
+    options->step = true;
+  } else if (name == "--host") {
+    options->host = true;
+  } else if (name == "--one-call") {
+    options->cases.measures = Measures::kOneCall;
+  } else if (name == "--workspaces") {
+    options->cases.measures = Measures::kWorkspaces;
+  } else {
+    return false;
+  }
+  return true;
+}
+
 /// False where the arguments make no sense.
 bool Parse(const std::vector<std::string>& arguments, Options* options) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& name = arguments[i];
-    if (name == "--step" || name == "--host") {
-      (name == "--step" ? options->step : options->host) = true;
+    if (ParseFlag(name, options)) {
       continue;
     }
     if (i + 1 == arguments.size()) {
@@ -108,18 +125,33 @@ bool IsWanted(const std::string& name, const std::vector<std::string>& filters) 
   return filters.empty();
 }
 
+JsonObject MeasureFigures(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
+  const bool is_conv = suite_case.kind() != CaseKind::kBatchNorm;
+  switch (options.measures) {
+    case Measures::kAll:
+      return is_conv ? MeasureConv(gpu, suite_case, options)
+                     : MeasureBatchNorm(gpu, suite_case, options);
+    case Measures::kOneCall:
+    case Measures::kWorkspaces:
+      break;
+  }
+  if (!is_conv) {
+    throw std::runtime_error("only convolutions are measured in one call or by workspace");
+  }
+  return options.measures == Measures::kOneCall ? MeasureConvAll(gpu, suite_case, options)
+                                                : MeasureConvWorkspaces(gpu, suite_case, options);
+}
+
 /// Measures a case; what goes wrong is part of the result.
 JsonObject Measure(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
   JsonObject line;
-  line.Add("kind", suite_case.is_conv() ? "conv" : "batch_norm").Add("name", suite_case.Name());
+  line.Add("kind", ToString(suite_case.kind())).Add("name", suite_case.Name());
   for (const char* column : {"case", "type", "scale_type", "layout"}) {
     line.Add(column, suite_case.Text(column));
   }
   const Stopwatch watch;
   try {
-    line.Add(
-        "results", suite_case.is_conv() ? MeasureConv(gpu, suite_case, options)
-                                        : MeasureBatchNorm(gpu, suite_case, options));
+    line.Add("results", MeasureFigures(gpu, suite_case, options));
   } catch (const std::exception& error) {
     line.Add("error", error.what());
   }

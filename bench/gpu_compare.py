@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import gpu_report
-from gpu_report import Case
-
-PARTS = {"conv": gpu_report.CONV_PARTS, "batch_norm": ("forward", "backward")}
+import gpu_figures
+from gpu_figures import PARTS, Case
+from gpu_goals import NOISE
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def in_both(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[Cas
 
 
 def drift_between(before: dict[str, Any], after: dict[str, Any]) -> float:
-    times = [[gpu_report.torch_time(case, part) for case in pair] for *pair, part in in_both(before, after)]
+    times = [[gpu_figures.torch_time(case, part) for case in pair] for *pair, part in in_both(before, after)]
     found = [late / early for early, late in times if early and late]
     return statistics.median(found) if found else 1.0
 
@@ -87,11 +86,11 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
         if old and new:
             yield Change(
                 name=f"{case['name']} {part}",
-                group=f"{case['kind']} {gpu_report.group_of(case)}",
+                group=f"{case['kind']} {gpu_figures.group_of(case)}",
                 before=old.median,
                 after=new.median,
                 drift=drift,
-                noise=max(gpu_report.NOISE, 1 + old.spread + new.spread),
+                noise=max(NOISE, 1 + old.spread + new.spread),
             )
 
 
@@ -110,7 +109,7 @@ def report(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, bool]:
     lines = [f"{len(found)} figures in both; drift {drift_between(before, after):.3f} taken off"]
     for group in dict.fromkeys(change.group for change in found):
         factors = [change.factor for change in found if change.group == group]
-        lines.append(f"  {group:28} {gpu_report.geometric_mean(factors):.3f}x the time, {len(factors)} figures")
+        lines.append(f"  {group:28} {gpu_figures.geometric_mean(factors):.3f}x the time, {len(factors)} figures")
     for verdict in ("slower", "faster"):
         some = sorted((c for c in found if c.verdict == verdict), key=lambda c: c.factor, reverse=verdict == "slower")
         lines += [f"{verdict}: {len(some)}", *(f"  {change}" for change in some)]

@@ -1,6 +1,7 @@
 #include <array>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "gpu/cases.h"
 #include "gpu/legacy.h"
@@ -27,12 +28,18 @@ enum Tensor : std::uint8_t {
   kTensors
 };
 
+/// Of the gradient, for each element: 2 to normalize it, 3 for the sums of dScale and dBias, 5 for
+/// dX.
+constexpr double kOperations = 10;
+/// The least that the gradient must move: X, dY and dX. Channels are next to nothing.
+constexpr double kImages = 3;
+
 template <typename T, typename T1, typename T2>
 class BatchNormCase {
  public:
-  BatchNormCase(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options)
+  BatchNormCase(Gpu* gpu, const SuiteCase& suite_case, CaseOptions options)
       : gpu_(gpu),
-        case_options_(options),
+        case_options_(std::move(options)),
         dims_(suite_case.Numbers("shape")),
         strides_(StridesOf(dims_, suite_case.channels_last())),
         sets_(MakeSets(gpu, dims_)),
@@ -50,6 +57,9 @@ class BatchNormCase {
     JsonObject result;
     result.Add("sets", sets_.count());
     result.Add("set_bytes", static_cast<double>(sets_.set_bytes()));
+    const auto elements = static_cast<double>(NumElements(dims_));
+    result.Add("operations", kOperations * elements);
+    result.Add("bytes", kImages * elements * static_cast<double>(sizeof(T)));
     JsonObject ours;
     ours.Add("forward", Time([&](int set) { return Forward(context, set); }));
     ours.Add("backward", Time([&](int set) { return Backward(context, set); }));

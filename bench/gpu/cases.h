@@ -1,15 +1,24 @@
 #ifndef GRADSMITH_BENCH_GPU_CASES_H_
 #define GRADSMITH_BENCH_GPU_CASES_H_
 
+#include <cstdint>
 #include <string>
 
 #include "gpu/measure.h"
 #include "gpu/suite.h"
 
-/// What is measured of a case.
+/// What is measured of a case of a suite.
 namespace gradsmith::bench {
 
+/// Measures is what is measured of a case.
+enum class Measures : std::uint8_t {
+  kAll,         ///< what its kind of case is about
+  kOneCall,     ///< of a convolution: dX, dW and dB in one call, by search
+  kWorkspaces,  ///< of a convolution: the same under limits of workspace
+};
+
 struct CaseOptions {
+  Measures measures = Measures::kAll;
   int samples = 24;
   /// For each search.
   double budget_seconds = 1;
@@ -17,9 +26,17 @@ struct CaseOptions {
   std::string save;
 };
 
-/// MeasureConv times ConvGrad (dX, dW and dB alone, and all three) as chosen by heuristics and by
-/// timing, and the best of cuDNN's legacy algorithms for dX and dW.
+/// MeasureConv times ConvGrad or ConvTransposeGrad (dX, dW and dB alone, and all three) as chosen
+/// by heuristics and by timing, and the best of cuDNN's legacy algorithms for dX and dW.
 JsonObject MeasureConv(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
+
+/// MeasureConvAll times dX, dW and dB in one call by the kernels that a search chooses. Samples are
+/// fewer where they take long.
+JsonObject MeasureConvAll(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
+
+/// MeasureConvWorkspaces does so without a limit of workspace and under limits of 256, 32 and 0
+/// MiB, and adds the workspace that the context then takes: multiples of 2 MiB.
+JsonObject MeasureConvWorkspaces(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
 
 /// MeasureBatchNorm times BatchNormalization and BatchNormalizationGrad.
 JsonObject MeasureBatchNorm(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);

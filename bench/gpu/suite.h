@@ -12,13 +12,18 @@
 /// The cases of bench/suites: tab-separated, with a heading that names the columns.
 namespace gradsmith::bench {
 
+enum class CaseKind : std::uint8_t { kConv, kConvTranspose, kBatchNorm };
+
+/// ToString returns "conv", "conv_transpose" or "batch_norm", as the files are named.
+const char* ToString(CaseKind kind);
+
 /// SuiteCase is one line of a suite.
 class SuiteCase {
  public:
   explicit SuiteCase(std::map<std::string, std::string> columns) : columns_(std::move(columns)) {}
 
-  /// True for a convolution; otherwise it is a batch normalization.
-  [[nodiscard]] bool is_conv() const { return columns_.contains("kernel"); }
+  /// By the columns that only such cases have.
+  [[nodiscard]] CaseKind kind() const;
   [[nodiscard]] bool channels_last() const { return Text("layout") == "NHWC"; }
 
   /// A column's text; empty where there is no such column.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import math
 import sys
 import time
 from collections import Counter
@@ -10,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import gpu_benchmark
-import gpu_report
+import gpu_suites
 import pytest
+from gpu_checks import CHECK_SUITES
+from gpu_program import Program
 
-HEADING = "case\tshape\ttype\tscale_type\tlayout\n"
+COLUMNS = ("case", "shape", "type", "scale_type", "layout")
+PARTS = {part.name: part for part in gpu_benchmark.PARTS}
 
 # Speaks as the program does: `dies` ends it without a word, `ruins` leaves it with an error that lasts.
 FAKE_PROGRAM = """
@@ -45,28 +50,32 @@ class FakePeer:
         self.seen.append(case["case"])
         return {"native": {"backward": {"median": float(sets)}}}
 
+    def conv(
+        self, case: dict[str, str], sets: int, parts: list[str] | None = None, samples: int | None = None
+    ) -> dict[str, Any]:
+        self.seen.append(case["case"])
+        return {"all": {"parts": parts, "sets": sets, "samples": samples}}
+
     def tidy(self) -> None:
         pass
 
 
-def run_fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], deadline: float) -> dict[str, Any]:
-    lines = [f"{name}\t2,2,2,2\tf32\tf32\tNHWC\n" for name in names]
-    (tmp_path / "batch_norm.tsv").write_text(HEADING + "".join(lines))
-    monkeypatch.setattr(gpu_benchmark, "SUITES", tmp_path)
+def run_fake(tmp_path: Path, names: list[str], deadline: float) -> dict[str, Any]:
+    cases = [dict(zip(COLUMNS, (name, "2,2,2,2", "f32", "f32", "NHWC"), strict=True)) for name in names]
+    part = dataclasses.replace(PARTS["batch_norm"], cases=lambda: cases)
     script = tmp_path / "program"
     script.write_text(f"#!{sys.executable}\n{FAKE_PROGRAM}")
     script.chmod(0o755)
     peer: Any = FakePeer()
     results: dict[str, Any] = {"cases": [], "left_out": {}, "machine": {}}
-    options = argparse.Namespace(budget=1.0, samples=24, filter="")
-    program = gpu_benchmark.Program(script, "")
-    gpu_benchmark.run_suite(program, peer, "batch_norm", options, deadline, results)
+    options = argparse.Namespace(budget=1.0, samples=24, filter="", out=tmp_path)
+    gpu_benchmark.run_part(Program(script, ""), peer, part, options, deadline, results)
     assert peer.seen == [case["case"] for case in results["cases"]]
     return results
 
 
-def test_cases_are_measured_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = run_fake(tmp_path, monkeypatch, ["a", "b", "c"], time.monotonic() + 60)
+def test_cases_are_measured_in_turn(tmp_path: Path) -> None:
+    results = run_fake(tmp_path, ["a", "b", "c"], time.monotonic() + 60)
     assert [case["case"] for case in results["cases"]] == ["a", "b", "c"]
     assert results["cases"][0]["torch"] == {"native": {"backward": {"median": 2.0}}}
     assert results["left_out"] == {"batch_norm": 0}
@@ -75,59 +84,161 @@ def test_cases_are_measured_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("culprit", ["dies", "ruins"])
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_after_a_case_that_ends_the_process_comes_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, culprit: str, place: int
-) -> None:
+def test_after_a_case_that_ends_the_process_comes_the_next(tmp_path: Path, culprit: str, place: int) -> None:
     names = ["a", "b"]
     names.insert(place, culprit)
-    results = run_fake(tmp_path, monkeypatch, names, time.monotonic() + 60)
+    results = run_fake(tmp_path, names, time.monotonic() + 60)
     assert [case["case"] for case in results["cases"]] == names
     assert [case["case"] for case in results["cases"] if "error" in case] == [culprit]
     assert results["left_out"] == {"batch_norm": 0}
 
 
-def test_nothing_begins_after_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = run_fake(tmp_path, monkeypatch, ["a", "b"], time.monotonic() - 1)
+def test_nothing_begins_after_the_deadline(tmp_path: Path) -> None:
+    results = run_fake(tmp_path, ["a", "b"], time.monotonic() - 1)
     assert results["cases"] == []
     assert results["left_out"] == {"batch_norm": 2}
 
 
 def test_the_time_limit_falls_between_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(peer: Any, case: dict[str, str], line: dict[str, Any]) -> None:
+    def slow(peer: Any, part: Any, case: dict[str, str], line: dict[str, Any]) -> None:
         peer.batch_norm(case, 2)
         time.sleep(2)
 
     monkeypatch.setattr(gpu_benchmark, "measure_torch", slow)
-    results = run_fake(tmp_path, monkeypatch, ["a", "b", "c"], time.monotonic() + 1.5)
+    results = run_fake(tmp_path, ["a", "b", "c"], time.monotonic() + 1.5)
     assert [case["case"] for case in results["cases"]] == ["a"]
     assert results["left_out"] == {"batch_norm": 2}
 
 
 def test_conv_suite() -> None:
-    cases = gpu_report.read_suite(gpu_benchmark.SUITES / "conv.tsv")
-    assert len({gpu_report.case_name(case) for case in cases}) == len(cases) == 176
+    cases = gpu_suites.read_suite(gpu_suites.SUITES / "conv.tsv")
+    assert len({gpu_suites.case_name(case) for case in cases}) == len(cases) == 176
     groups = Counter((case["type"], case["layout"]) for case in cases)
     assert groups == {
-        (kind, layout): 16 if kind == "f64" else 18 for kind in gpu_benchmark.TYPES for layout in ("NCHW", "NHWC")
+        (kind, layout): 16 if kind == "f64" else 18 for kind in gpu_suites.TYPES for layout in ("NCHW", "NHWC")
     }
     for case in cases:
-        shape = gpu_benchmark.ConvShape(case)
+        shape = gpu_suites.ConvShape(case)
         assert min(shape.y) > 0
         assert len(shape.x) == len(shape.w) == len(shape.y) == len(shape.rest[1]) + 2
         assert int(case["C"]) % int(case["groups"]) == int(case["K"]) % int(case["groups"]) == 0
 
 
 def test_batch_norm_suite() -> None:
-    cases = gpu_report.read_suite(gpu_benchmark.SUITES / "batch_norm.tsv")
-    assert len({gpu_report.case_name(case) for case in cases}) == len(cases) == 80
+    cases = gpu_suites.read_suite(gpu_suites.SUITES / "batch_norm.tsv")
+    assert len({gpu_suites.case_name(case) for case in cases}) == len(cases) == 80
     types = {f"{case['type']}\t{case['scale_type']}" for case in cases}
-    assert types == set(gpu_benchmark.CHECK_SUITES["batch_norm"][2])
-    assert all(len(gpu_benchmark.numbers(case["shape"])) in (4, 5) for case in cases)
+    assert types == set(CHECK_SUITES["batch_norm"][2])
+    assert all(len(gpu_suites.numbers(case["shape"])) in (4, 5) for case in cases)
 
 
 def test_one_dimension_with_channels_last_is_two_of_height_one() -> None:
-    cases = gpu_report.read_suite(gpu_benchmark.SUITES / "conv.tsv")
-    shapes = {case["layout"]: gpu_benchmark.ConvShape(case) for case in cases if case["case"] == "conv1d_4096"}
+    cases = gpu_suites.read_suite(gpu_suites.SUITES / "conv.tsv")
+    shapes = {case["layout"]: gpu_suites.ConvShape(case) for case in cases if case["case"] == "conv1d_4096"}
     assert shapes["NCHW"].x == [32, 256, 4096]
     assert shapes["NHWC"].x == [32, 256, 1, 4096]
     assert shapes["NHWC"].rest == ([256], [1, 1], [0, 4], [1, 1], False, [0, 0], 1)
+
+
+def test_conv_transpose_suite() -> None:
+    cases = gpu_suites.read_suite(gpu_suites.SUITES / "conv_transpose.tsv")
+    assert len({gpu_suites.case_name(case) for case in cases}) == len(cases) == 120
+    groups = Counter((case["type"], case["layout"]) for case in cases)
+    assert groups == {(kind, layout): 12 for kind in gpu_suites.TYPES for layout in ("NCHW", "NHWC")}
+    assert {len(gpu_suites.numbers(case["spatial"])) for case in cases} == {1, 2, 3}
+    assert any(int(case["groups"]) > 1 for case in cases)
+    for case in cases:
+        shape = gpu_suites.ConvShape(case)
+        assert len(shape.x) == len(shape.w) == len(shape.y) == len(shape.rest[1]) + 2
+        assert int(case["C"]) % int(case["groups"]) == int(case["K"]) % int(case["groups"]) == 0
+        assert all(o < s for o, s in zip(shape.rest[5], shape.rest[1], strict=True) if o)
+
+
+def shape_of(suite: str, name: str, layout: str) -> gpu_suites.ConvShape:
+    cases = gpu_suites.read_suite(gpu_suites.SUITES / f"{suite}.tsv")
+    return next(gpu_suites.ConvShape(case) for case in cases if (case["case"], case["layout"]) == (name, layout))
+
+
+def test_transposed_shapes() -> None:
+    """The sizes that the networks have after their up-convolutions."""
+    assert shape_of("conv_transpose", "dcgan_rgb", "NCHW").y == [128, 3, 64, 64]
+    assert shape_of("conv_transpose", "cyclegan_up", "NHWC").y == [8, 128, 128, 128]
+    assert shape_of("conv_transpose", "unet3d_up", "NHWC").y == [2, 64, 32, 96, 96]
+    grouped = shape_of("conv_transpose", "grouped_up_28", "NCHW")
+    assert (grouped.w, grouped.y) == ([256, 8, 4, 4], [64, 256, 56, 56])
+    vocoder = shape_of("conv_transpose", "hifigan_up_s8", "NHWC")
+    assert vocoder.y == [16, 128, 1, 2048]
+    assert vocoder.rest == ([128], [1, 8], [0, 4], [1, 1], True, [0, 0], 1)
+
+
+@pytest.mark.parametrize("suite", ["conv", "conv_transpose"])
+def test_shapes_are_those_that_pytorch_finds(suite: str) -> None:
+    torch: Any = pytest.importorskip("torch")
+    for case in gpu_suites.read_suite(gpu_suites.SUITES / f"{suite}.tsv"):
+        shape = gpu_suites.ConvShape(case)
+        x, w = (torch.empty(dims, device="meta") for dims in (shape.x, shape.w))
+        _, stride, pad, dilation, transposed, output_padding, groups = shape.rest
+        y = torch.ops.aten.convolution(x, w, None, stride, pad, dilation, transposed, output_padding, groups)
+        assert list(y.shape) == shape.y, case
+
+
+def test_a_suite_is_written_as_it_is_read(tmp_path: Path) -> None:
+    cases = gpu_suites.batch_cases()
+    gpu_suites.write_suite(cases, tmp_path / "suite.tsv")
+    assert gpu_suites.read_suite(tmp_path / "suite.tsv") == cases
+
+
+def test_batches() -> None:
+    cases = gpu_suites.batch_cases()
+    assert len({gpu_suites.case_name(case) for case in cases}) == len(cases) == 5 * 6 * 2
+    assert {case["layout"] for case in cases} == {"NHWC"}
+    assert [int(case["N"]) for case in cases] == sorted(int(case["N"]) for case in cases)
+    for case in cases:
+        layer, batch = gpu_suites.layer_and_batch(case["case"])
+        assert layer in gpu_suites.BATCH_LAYERS
+        assert batch == int(case["N"])
+
+
+def test_all_parts_are_run_unless_some_are_named() -> None:
+    def chosen(*arguments: str) -> list[str]:
+        options = gpu_benchmark.parse(["--program", "none", *arguments])
+        return [part.name for part in gpu_benchmark.chosen_parts(options)]
+
+    assert chosen() == list(PARTS) == ["batch_norm", "conv", "conv_transpose", "batches", "workspaces"]
+    assert chosen("--only", "conv_transpose") == ["conv_transpose"]
+    assert chosen("--batches") == ["batches"]
+    assert chosen("--batches", "--workspaces") == ["batches", "workspaces"]
+    assert chosen("--only", "conv", "--workspaces") == ["conv", "workspaces"]
+
+
+def test_parts_share_the_time() -> None:
+    parts = list(PARTS.values())
+    assert gpu_benchmark.deadline_of(parts, math.inf) == math.inf
+    now = time.monotonic()
+    assert gpu_benchmark.deadline_of(parts[-1:], now + 100) == pytest.approx(now + 100, abs=1)
+    assert gpu_benchmark.deadline_of(parts[-2:], now + 100) == pytest.approx(now + 50, abs=1)
+    assert gpu_benchmark.deadline_of(parts, now - 100) == pytest.approx(now, abs=1)
+
+
+def test_a_filter_takes_cases_and_none_left_is_no_error(tmp_path: Path) -> None:
+    case = {"case": "a", "type": "f16", "layout": "NHWC"}
+    assert [gpu_suites.is_wanted(case, filters) for filters in ("", "b,a f16", "b")] == [True, True, False]
+    assert run_fake(tmp_path, [], time.monotonic() + 60)["left_out"] == {"batch_norm": 0}
+
+
+def test_batches_have_as_many_samples_by_pytorch() -> None:
+    peer: Any = FakePeer()
+    line: dict[str, Any] = {"results": {"sets": 3, "ours": {"benchmark": {"all": {"samples": 5}}}}}
+    gpu_benchmark.measure_torch(peer, PARTS["batches"], {"case": "a"}, line)
+    assert line["torch"] == {"all": {"parts": ["all"], "sets": 3, "samples": 5}}
+    failed: dict[str, Any] = {"error": "no memory"}
+    gpu_benchmark.measure_torch(peer, PARTS["batches"], {"case": "a"}, failed)
+    assert failed["torch"] == {"all": {"parts": ["all"], "sets": 2, "samples": None}}
+
+
+def test_workspaces_are_not_pytorchs_matter() -> None:
+    peer: Any = FakePeer()
+    line: dict[str, Any] = {}
+    gpu_benchmark.measure_torch(peer, PARTS["workspaces"], {"case": "a"}, line)
+    assert line == {}
+    assert peer.seen == []

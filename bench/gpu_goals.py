@@ -1,0 +1,131 @@
+"""What gpu_benchmark.py's figures should come to, and where they do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from gpu_figures import PARTS, Case, geometric_mean, legacy, of_kind, ours, ratio, ratios_by_group, torch_ratio
+
+NOISE = 1.03  # two medians of the same kernel differ by no more
+TORCH_SLACK = 1.10
+TRANSPOSED_GOAL = 1.6  # times as fast as PyTorch, geometric mean
+KIND_NAMES = {"conv": "convolution", "conv_transpose": "transposed convolution", "batch_norm": "batch normalization"}
+HOST_GOALS = {"outputs_3": 15.0, "outputs_1": 6.0}  # microseconds
+FIRST_GOALS = {"heuristic": 20.0, "remembered": 2.0}  # milliseconds
+
+
+@dataclass(frozen=True)
+class Goal:
+    name: str
+    verdict: str  # PASS, MISSED or NOT MEASURED
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.verdict:12} {self.name}: {self.detail}"
+
+
+def slower_than_legacy(cases: Iterable[Case]) -> list[tuple[str, float]]:
+    """What took longer than cuDNN's legacy API by more than noise, in the median and at best, and by what factor."""
+    slower = []
+    for case in cases:
+        for part in PARTS[case["kind"]]:
+            factor = ratio(ours(case, part), legacy(case, part))
+            at_best = ratio(ours(case, part, figure="minimum"), legacy(case, part, figure="minimum"))
+            if factor is not None and min(factor, at_best or factor) > NOISE:
+                slower.append((f"{case['name']} {part}", factor))
+    return sorted(slower, key=lambda entry: -entry[1])
+
+
+def slower_than_torch(cases: Iterable[Case], slack: float) -> list[tuple[str, float]]:
+    factors = [(case["name"], 1 / value) for case in cases if (value := torch_ratio(case)) is not None]
+    return sorted((entry for entry in factors if entry[1] > slack), key=lambda entry: -entry[1])
+
+
+def failures(results: dict[str, Any]) -> list[tuple[str, str]]:
+    """What did not run at all, and why."""
+    failed = []
+    for case in results["cases"]:
+        if "error" in case:
+            failed.append((case["name"], case["error"]))
+            continue
+        figures = case["results"]["ours"]
+        by_mode = {"": figures} if case["kind"] == "batch_norm" else figures
+        for mode, parts in by_mode.items():
+            failed += [(f"{case['name']} {mode} {part}", timing["error"])
+                       for part, timing in parts.items() if "error" in timing]  # fmt: skip
+    return failed
+
+
+def goals(results: dict[str, Any]) -> list[Goal]:
+    return [*speed_goals(results), *host_goals(results), *correctness_goals(results)]
+
+
+def speed_goals(results: dict[str, Any]) -> list[Goal]:
+    found = []
+    for kind, name in KIND_NAMES.items():
+        cases = of_kind(results, kind)
+        with_legacy = [case for case in cases if any(legacy(case, part) for part in ("dX", "dW", "backward"))]
+        found.append(none_of(f"no {name} slower than the legacy API", slower_than_legacy(cases), len(with_legacy)))
+        with_torch = sum(torch_ratio(case) is not None for case in cases)
+        if kind == "conv_transpose":
+            found.append(faster_than_torch(f"{name}s {TRANSPOSED_GOAL} times as fast as PyTorch", cases))
+            found.append(none_of(f"no {name} slower than PyTorch", slower_than_torch(cases, NOISE), with_torch))
+        else:
+            slower = slower_than_torch(cases, TORCH_SLACK)
+            found.append(none_of(f"no {name} more than 10 % slower than PyTorch", slower, with_torch))
+    return found
+
+
+def faster_than_torch(name: str, cases: list[Case]) -> Goal:
+    """In every type and layout, by the geometric mean of its cases."""
+    groups = ratios_by_group(cases, torch_ratio)
+    means = {group: geometric_mean(value for _, value in entries) for group, entries in groups.items()}
+    if not means:
+        return Goal(name, "NOT MEASURED", "no case")
+    short = sorted((mean, group) for group, mean in means.items() if mean < TRANSPOSED_GOAL)
+    worst = ", ".join(f"{group} {mean:.2f}" for mean, group in short[:3])
+    detail = f"{len(means) - len(short)} of {len(means)} types and layouts" + (f"; the worst: {worst}" if worst else "")
+    return Goal(name, "MISSED" if short else "PASS", detail)
+
+
+def host_goals(results: dict[str, Any]) -> list[Goal]:
+    found = []
+    host = (results.get("host") or {}).get("ours") or {}
+    for key, name in (("outputs_3", "host time, 3 outputs"), ("outputs_1", "host time, 1 output")):
+        found.append(below(name, host.get(key), HOST_GOALS[key], "us"))
+    first = results.get("first_calls") or {}
+    again = ("heuristic_again", "benchmark_again")
+    remembered = [(first.get(key) or {}).get("precompiled_ms") for key in again]
+    heuristic = (first.get("heuristic") or {}).get("new_shape_ms")
+    found.append(below("first call by heuristics", heuristic, FIRST_GOALS["heuristic"], "ms"))
+    slowest = max(filter(None, remembered), default=None)
+    found.append(below("first call by a remembered precompiled choice", slowest, FIRST_GOALS["remembered"], "ms"))
+    return found
+
+
+def correctness_goals(results: dict[str, Any]) -> list[Goal]:
+    checks = results.get("checks") or []
+    wrong = [(check["name"], check["error"] or math.nan) for check in checks if not check["ok"]]
+    failed = failures(results)
+    entry = f"{len(failed)} did not" + (f", as {failed[0][0]}: {failed[0][1]}" if failed else "")
+    return [
+        none_of("every result checked is right", wrong, len(checks)),
+        Goal("every call ran", "MISSED" if failed else "PASS", entry),
+    ]
+
+
+def none_of(name: str, exceptions: list[tuple[str, float]], measured: int) -> Goal:
+    if measured == 0:
+        return Goal(name, "NOT MEASURED", "no case")
+    worst = ", ".join(f"{case} {value:.3g}" for case, value in exceptions[:3])
+    detail = f"{len(exceptions)} of {measured}" + (f"; the worst: {worst}" if worst else "")
+    return Goal(name, "MISSED" if exceptions else "PASS", detail)
+
+
+def below(name: str, value: float | None, limit: float, unit: str) -> Goal:
+    if value is None:
+        return Goal(name, "NOT MEASURED", f"goal {limit:g} {unit}")
+    return Goal(name, "PASS" if value < limit else "MISSED", f"{value:.2f} {unit}, goal {limit:g} {unit}")

@@ -1,0 +1,149 @@
+"""The sweeps of gpu_benchmark.py: convolutions at batches of 1 to 1024, and under limits of workspace."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from gpu_figures import figure_at, geometric_mean, ours, ratio, torch_time
+from gpu_suites import layer_and_batch
+
+LIMITS = ("256", "32", "0")  # MiB of workspace; "none" is without a limit
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class BatchPoint:
+    """A layer at a batch: all gradients in one call, milliseconds."""
+
+    layer: str
+    type: str
+    batch: int
+    ours: float | None
+    torch: float | None
+
+    @property
+    def torch_ratio(self) -> float | None:
+        return ratio(self.torch, self.ours)
+
+
+def batch_points(results: dict[str, Any]) -> list[BatchPoint]:
+    points = []
+    for case in results.get("batches", []):
+        layer, batch = layer_and_batch(case["case"])
+        points.append(BatchPoint(layer, case["type"], batch, ours(case, "all"), torch_time(case, "all")))
+    return points
+
+
+def per_image(milliseconds: float | None, batch: int) -> float | None:
+    """Microseconds."""
+    return None if milliseconds is None else 1e3 * milliseconds / batch
+
+
+@dataclass(frozen=True)
+class Limited:
+    """A call under a limit of workspace."""
+
+    milliseconds: float | None
+    mib: float | None  # of workspace that the call takes
+
+
+def under_limit(case: dict[str, Any], limit: str) -> Limited:
+    figures = ((case.get("results") or {}).get("limits") or {}).get(limit) or {}
+    taken = figures.get("workspace")
+    return Limited(figure_at(figures, "median"), None if taken is None else taken / MIB)
+
+
+def slowdown(case: dict[str, Any], limit: str) -> float | None:
+    """Of a limit: above 1 the call takes longer under it."""
+    return ratio(under_limit(case, limit).milliseconds, under_limit(case, "none").milliseconds)
+
+
+def errors(case: dict[str, Any]) -> list[str]:
+    """Why a case of a sweep has no figures, or not all."""
+    found = case.get("results") or {}
+    torch = case.get("torch") or {}
+    figures = {
+        "ours": found if found else case,
+        "PyTorch": torch.get("all") or torch,
+        **{f"at most {limit} MiB": entry for limit, entry in (found.get("limits") or {}).items()},
+    }
+    return [f"{who}: {entry['error']}" for who, entry in figures.items() if "error" in entry]
+
+
+# --- what is written ------------------------------------------------------------------------------------------------
+
+
+def summary(results: dict[str, Any]) -> list[str]:
+    return [*batch_summary(batch_points(results)), *workspace_summary(results.get("workspaces", [])), *gaps(results)]
+
+
+def batch_summary(points: list[BatchPoint]) -> list[str]:
+    lines = []
+    for kind in dict.fromkeys(point.type for point in points):
+        by_batch = {
+            batch: ratios(point.torch_ratio for point in points if (point.type, point.batch) == (kind, batch))
+            for batch in sorted({point.batch for point in points})
+        }
+        means = [f"{batch}: {geometric_mean(values):.2f}" for batch, values in by_batch.items() if values]
+        lines.append(f"conv by batch, torch / ours, {kind} NHWC: {', '.join(means)}")
+    return lines
+
+
+def workspace_summary(cases: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for kind in dict.fromkeys(case["type"] for case in cases):
+        of_kind = [case for case in cases if case["type"] == kind]
+        taken = [(mib, case["case"]) for case in of_kind if (mib := under_limit(case, "none").mib) is not None]
+        if not taken:
+            continue
+        most, where = max(taken)
+        text = f"workspace of conv {kind} NHWC: median {statistics.median(mib for mib, _ in taken):.0f} MiB, "
+        text += f"most {most:.0f} MiB ({where}); time under a limit, times that without"
+        for limit in LIMITS:
+            values = ratios(slowdown(case, limit) for case in of_kind)
+            text += f"; {limit} MiB: {geometric_mean(values):.2f} of {len(values)}, most {max(values, default=0):.2f}"
+        lines.append(text)
+    return lines
+
+
+def gaps(results: dict[str, Any]) -> list[str]:
+    lines = []
+    for name in ("batches", "workspaces"):
+        failed = [(case["name"], why) for case in results.get(name, []) for why in errors(case)]
+        if failed:
+            lines.append(f"{name}, without a figure (what does not fit into memory is left out): {len(failed)}")
+            lines += [f"  {case}: {why}" for case, why in failed]
+    return lines
+
+
+def ratios(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def batch_rows(results: dict[str, Any]) -> list[list[str]]:
+    """A heading and a row for each layer, type and batch; none where nothing was measured."""
+    rows = [["layer", "type", "batch", "ours, us an image", "torch, us an image", "torch/ours"]]
+    for point in sorted(batch_points(results), key=lambda point: (point.type, point.layer, point.batch)):
+        images = [per_image(time, point.batch) for time in (point.ours, point.torch)]
+        cells = [shown(value, 2) for value in (*images, point.torch_ratio)]
+        rows.append([point.layer, point.type, str(point.batch), *cells])
+    return rows if len(rows) > 1 else []
+
+
+def workspace_rows(results: dict[str, Any]) -> list[list[str]]:
+    rows = [["case", "type", "workspace, MiB", "ms"]]
+    rows[0] += [text for limit in LIMITS for text in (f"at most {limit}: MiB", "times as long")]
+    for case in results.get("workspaces", []):
+        without = under_limit(case, "none")
+        cells = [case["case"], case["type"], shown(without.mib, 0), shown(without.milliseconds, 4)]
+        for limit in LIMITS:
+            cells += [shown(under_limit(case, limit).mib, 0), shown(slowdown(case, limit), 2)]
+        rows.append(cells)
+    return rows if len(rows) > 1 else []
+
+
+def shown(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
