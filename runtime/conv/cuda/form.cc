@@ -178,8 +178,8 @@ std::vector<std::int64_t> PaddedMultiples(const Problem& problem) {
   const std::int64_t fewest = std::min(problem.x_channels, problem.y_channels);
   const bool is_narrow = SizeOf(problem.type) == 2;
   const std::int64_t wanted = 16 / static_cast<std::int64_t>(SizeOf(problem.type));
-  const bool pads = problem.group == 1 &&
-                    (problem.x_channels % wanted != 0 || problem.y_channels % wanted != 0);
+  const bool pads =
+      problem.group == 1 && (problem.x_channels % wanted != 0 || problem.y_channels % wanted != 0);
   if (!pads) {
     return {};
   }
@@ -195,8 +195,8 @@ bool PaddingPays(const Problem& problem) {
   constexpr std::int64_t kEnough = std::int64_t{1} << 23U;
   const bool channels_last = problem.x_strides[1] == 1 && problem.y_strides[1] == 1;
   const std::int64_t elements = NumElements(DimsOf(problem, kX)) + NumElements(DimsOf(problem, kY));
-  return SizeOf(problem.type) == 2 && elements >= kEnough &&
-         !PaddedMultiples(problem).empty() && (channels_last || problem.x_channels < 4);
+  return SizeOf(problem.type) == 2 && elements >= kEnough && !PaddedMultiples(problem).empty() &&
+         (channels_last || problem.x_channels < 4);
 }
 
 Form Padded(const Task& task, std::int64_t multiple) {

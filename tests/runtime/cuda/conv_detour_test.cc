@@ -17,8 +17,8 @@ namespace {
 using internal::DecisionCache;
 using internal::StoredDecision;
 
-constexpr std::array<std::string_view, 6> kDetours = {
-    "nhwc ", "nchw ", "padded2 ", "padded4 ", "padded8 ", "subsampled "};
+constexpr std::array<std::string_view, 6> kDetours = {"nhwc ",    "nchw ",    "padded2 ",
+                                                      "padded4 ", "padded8 ", "subsampled "};
 
 /// The detour that an algorithm takes; empty for none.
 std::string_view DetourOf(const ConvAlgorithm& algorithm) {
