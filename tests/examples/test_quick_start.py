@@ -26,3 +26,8 @@ def test_kernel_of_the_registry_computes_and_explains(quick_start: Path) -> None
     y, *explanation = lines(quick_start / "dynamic")
     assert y == "Y: -4 -4 -4 -4"
     assert "cuda" in " ".join(explanation)
+
+
+def test_gpu_program_computes_or_says_what_is_missing(quick_start: Path) -> None:
+    (line,) = lines(quick_start / "gpu")
+    assert line == "dW on the GPU: 4 4" or line.startswith("no GPU: ")
