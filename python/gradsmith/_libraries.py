@@ -226,7 +226,16 @@ def find(array: Any, has_buffer: bool) -> Library | None:
             return _only(_KNOWN[package])
     if speaks_dlpack:
         return _array_api(array.__array_namespace__()) if hasattr(kind, "__array_namespace__") else _only(Bare)
-    return _only(NumPy) if has_buffer else None
+    return _of_buffers(kind) if has_buffer else None
+
+
+def _of_buffers(kind: type) -> Library:
+    try:
+        return _only(NumPy)
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError(
+            f"{kind.__name__} is a buffer, whose outputs are arrays of NumPy, which is not installed"
+        ) from missing
 
 
 def _refuse_what_only_looks_like_an_array(kind: type) -> None:

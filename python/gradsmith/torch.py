@@ -138,7 +138,8 @@ class _Registration:
                 )
         ctx.save_for_backward(*inputs)
         ctx.attributes = {name: keyword_only_inputs[name] for name in self.op.attributes}
-        ctx.outputs = keyword_only_inputs["outputs"]
+        asked = keyword_only_inputs["outputs"]
+        ctx.outputs = self.outputs if asked is None else asked
         ctx.policies = _policies_of(keyword_only_inputs)
         ctx.set_materialize_grads(False)
 

@@ -59,6 +59,12 @@ def test_each_kind_of_call_is_timed(
     assert set(missed) == call_cost.HELD_TO_GOAL & set(rows)
 
 
+def test_the_goal_is_five_microseconds_of_the_least(call_cost: ModuleType) -> None:
+    quick, slow = call_cost.Row(9.0, 8.0, 7.0, 4.99), call_cost.Row(9.0, 8.0, 8.0, 5.0)
+    rows = {"NumPy, out=": quick, "PyTorch, out=": slow, "JAX": slow}
+    assert call_cost.misses_of(rows) == ["PyTorch, out="]
+
+
 class Nothing(NamedTuple):
     first: Any
     second: Any

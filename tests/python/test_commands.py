@@ -203,6 +203,12 @@ def test_bench_takes_the_layout_of_the_line(monkeypatch: pytest.MonkeyPatch) -> 
     assert seen[-3:] == [(256, 4, 64, 16), (576, 4, 96, 16), (144, 4, 48, 16)]
 
 
+def test_bench_tells_median_and_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bench, "_times", lambda call, seconds: [0.004, 0.001, 0.009])
+    measured = _bench.measure(PROBLEM, "cpu", 0)
+    assert (measured.calls, measured.median_ms, measured.best_ms) == (3, 4.0, 1.0)
+
+
 def test_bench(tmp_path: Path) -> None:
     picture = tmp_path / "bench.svg"
     (row,) = json.loads(run("bench", PROBLEM, "--json", "--seconds", "0.05", "--plot", str(picture)))

@@ -7,9 +7,11 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 
@@ -60,6 +62,25 @@ def test_the_notebooks_cells_run(repository: Path, monkeypatch: pytest.MonkeyPat
         exec(source, names)
     assert set(names["parameters"]) == {"w_f", "scale", "bias", "w_b", "shift"}  # type: ignore[call-overload]
     assert len(matplotlib.pyplot.get_fignums()) >= 1
+    matplotlib.pyplot.close("all")
+
+
+def test_reconstructions_stand_below_their_images(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    monkeypatch.syspath_prepend(str(example(repository)))
+    plots = import_module("plots")
+    images, drawn = np.zeros((3, 1, 8, 8)), np.arange(3 * 64.0).reshape(3, 1, 8, 8)
+    figure = matplotlib.pyplot.figure()
+    plots.show_pairs(figure, images, drawn, ("image", "drawn"))
+    shown = [axes.images[0].get_array() for axes in figure.axes]
+    assert [one.max() for one in shown] == [0, 0, 0, 63, 127, 191]
+    history = import_module("training").History([2.0, 1.0], [0.0, 0.5])
+    parameters = {"w_f": np.full((2, 1, 3, 3), 1.0), "w_b": np.full((2, 1, 3, 3), 2.0)}
+    whole = plots.draw(history, parameters, images, drawn)
+    pictures = [axes.images[0].get_array().max() for axes in whole.get_axes() if axes.images]
+    assert pictures == [1, 1, 2, 2, 0, 0, 0, 63, 127, 191]
+    assert [list(axes.lines[0].get_ydata()) for axes in whole.get_axes() if axes.lines] == [[2, 1], [0, 0.5]]
     matplotlib.pyplot.close("all")
 
 

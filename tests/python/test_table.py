@@ -12,7 +12,7 @@ import numpy as np
 import problems
 import pytest
 import yaml
-from gradsmith import _bench
+from gradsmith import _bench, _tuning
 
 
 def test_ops_are_those_of_the_schema(repository: Path) -> None:
@@ -120,6 +120,14 @@ def test_tune_checks_calls_and_lines_on_the_cpu() -> None:
         gradsmith.tune(["ConvGrad half X=2x3x6x5 W=4x2x3x2"], device="cpu")
     with pytest.raises(TypeError, match="expected them with a function"):
         gradsmith.tune("ConvGrad half X=2x3x6x5 W=4x3x3x2", problems.DX, device="cpu")
+
+
+def test_tune_searches_as_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(_tuning, "_prepare", lambda function, arguments, keywords, context: seen.append(context))
+    gradsmith.tune(gradsmith.conv_grad, mode="heuristic", budget=2.5)
+    gradsmith.tune(gradsmith.conv_grad)
+    assert [(one.search_mode, one.search_budget_seconds) for one in seen] == [("heuristic", 2.5), ("benchmark", 10.0)]
 
 
 def test_tune_takes_functions_with_autograd() -> None:

@@ -93,6 +93,7 @@ def test_opcheck_of_the_other_gradients(is_recording: bool) -> None:
     x, w, _ = (one.detach() for one in conv_inputs({}, "cpu", transposed=True))
     arguments = [one.requires_grad_(is_recording) for one in (ours.conv_transpose(x, w).Y, x, w)]
     torch.library.opcheck(OPS.conv_transpose_grad.default, arguments, {"outputs": ["dX", "dW", "dB"]})
+    torch.library.opcheck(OPS.conv_transpose_grad.default, arguments)  # all outputs
     x, scale, *_ = (one.detach() for one in batch_norm_inputs("cpu"))
     arguments = [x.requires_grad_(is_recording), x.flip(0), scale.requires_grad_(is_recording), *[scale.detach()] * 2]
     torch.library.opcheck(OPS.batch_normalization_grad.default, arguments, {"outputs": ["dX", "dBias"]})
