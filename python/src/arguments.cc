@@ -140,6 +140,15 @@ std::vector<Attribute> ToAttributes(const OpSchema& op, const std::vector<GivenA
   return attributes;
 }
 
+namespace {
+
+bool CanBeIterated(nb::handle object) {
+  return PyType_GetSlot(Py_TYPE(object.ptr()), Py_tp_iter) != nullptr ||
+         PySequence_Check(object.ptr()) != 0;
+}
+
+}  // namespace
+
 std::vector<Wish> ReadWanted(const OpSchema& op, nb::handle outputs) {
   std::vector<Wish> wishes(op.outputs.size());
   if (outputs.is_none()) {
@@ -148,6 +157,10 @@ std::vector<Wish> ReadWanted(const OpSchema& op, nb::handle outputs) {
     }
   } else if (nb::isinstance<nb::str>(outputs)) {
     WishOf(op, outputs, &wishes, "outputs").is_wanted = true;
+  } else if (!CanBeIterated(outputs)) {
+    RaiseTypeError(
+        std::string(op.name) + ": outputs is " + ReprOf(outputs) +
+        "; expected names of outputs: " + OutputNames(op));
   } else {
     for (const nb::handle name : outputs) {
       WishOf(op, name, &wishes, "outputs").is_wanted = true;
