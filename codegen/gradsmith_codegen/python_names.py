@@ -149,8 +149,8 @@ class PythonOp:
     @cached_property
     def torch_schema(self) -> str:
         """As torch.library takes it. What has a gradient returns all its outputs, each of which autograd then
-        knows; the others return a list of those that are asked for (None: all). The policies are a context's text;
-        None: those that surround the call."""
+        knows; the others return a list of those that are asked for, None for all. The policies are a
+        context's text; None: those that surround the call."""
         inputs = [parameter.torch for parameter in self.inputs]
         keywords = [parameter.torch for parameter in self.attributes]
         if not self.has_gradient:

@@ -234,7 +234,8 @@ def _of_buffers(kind: type) -> Library:
         return _only(NumPy)
     except ModuleNotFoundError as missing:
         raise ModuleNotFoundError(
-            f"{kind.__name__} is a buffer, whose outputs are arrays of NumPy, which is not installed"
+            f"{kind.__name__} is a buffer, whose outputs are arrays of NumPy, which is not installed",
+            name=missing.name,
         ) from missing
 
 
