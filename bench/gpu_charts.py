@@ -84,6 +84,9 @@ def save(figure: Any, pyplot: Any, title: str, path: Path) -> None:
     figure.suptitle(title, fontsize=10)
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
+    # Matplotlib ends lines of paths in blanks, which no file of the repository has.
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
 
 
 # --- ratios ---------------------------------------------------------------------------------------------------------
