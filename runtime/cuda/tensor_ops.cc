@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/tiles.h"
 #include "cuda/driver.h"
 #include "cuda/kernels/tensor_ops.h"
 #include "cuda/module.h"
@@ -19,6 +20,8 @@
 namespace gradsmith::cuda {
 
 namespace {
+
+using internal::CeilDivide;
 
 // LoadElement of cuda/kernels/element.cuh knows the types by these numbers.
 static_assert(
@@ -82,10 +85,6 @@ Status LaunchFound(
 
 constexpr std::int64_t kVectorBytes = 16;
 constexpr std::int64_t kMaxBlocks = 0x7FFFFFFF;
-
-std::int64_t CeilDivide(std::int64_t number, std::int64_t divisor) {
-  return (number + divisor - 1) / divisor;
-}
 
 bool IsAligned(const void* address, std::size_t bytes) {
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;

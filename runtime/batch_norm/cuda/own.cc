@@ -11,11 +11,13 @@
 
 #include "batch_norm/cuda/arguments.h"
 #include "core/grid.h"
+#include "core/tiles.h"
 #include "cuda/kernel_table.h"
 
 namespace gradsmith::batch_norm {
 namespace {
 
+using internal::CeilDivide;
 using internal::Grid;
 using own::Operand;
 using own::Operands;
@@ -27,10 +29,6 @@ static_assert(static_cast<int>(DataType::kFloat) == own::kFloat);
 static_assert(static_cast<int>(DataType::kDouble) == own::kDouble);
 static_assert(static_cast<int>(DataType::kMLFloat16) == own::kHalf);
 static_assert(static_cast<int>(DataType::kBFloat16) == own::kBFloat16);
-
-std::int64_t CeilDivide(std::int64_t a, std::int64_t b) {
-  return a == 0 ? 0 : ((a - 1) / b) + 1;
-}
 
 template <typename Ref>
 bool IsPresent(const Ref* tensor) {

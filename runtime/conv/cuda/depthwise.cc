@@ -11,6 +11,7 @@
 
 #include "conv/cuda/depthwise_arguments.h"
 #include "conv/cuda/depthwise_rows.h"
+#include "core/tiles.h"
 #include "cuda/kernel_table.h"
 #include "cuda/tensor_ops.h"
 
@@ -19,10 +20,7 @@ namespace gradsmith::conv {
 namespace {
 
 using depthwise::Arguments;
-
-std::int64_t CeilDivide(std::int64_t number, std::int64_t divisor) {
-  return (number + divisor - 1) / divisor;
-}
+using internal::CeilDivide;
 
 bool FitsInt(std::int64_t number) {
   // Positions are computed from sizes, pads, and taps times dilation: sums of three.

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "core/tiles.h"
 #include "cuda/kernel_table.h"
 #include "cuda/tensor_ops.h"
 
@@ -19,12 +20,9 @@ using depthwise_rows::Arguments;
 using depthwise_rows::Form;
 using depthwise_rows::Planes;
 using depthwise_rows::Tile;
+using internal::CeilDivide;
 
 constexpr std::int64_t kMostTiles = std::numeric_limits<int>::max();
-
-std::int64_t CeilDivide(std::int64_t number, std::int64_t divisor) {
-  return (number + divisor - 1) / divisor;
-}
 
 /// 1 or 2 for the steps of the last two axes.
 std::int64_t StepOf(const Task& task) {

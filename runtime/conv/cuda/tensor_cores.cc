@@ -567,10 +567,12 @@ BuildCorrelate(const cuda::DeviceInfo& device, const Task& task, Variant variant
 
 std::vector<internal::Candidate>
 ListTensorCores(const cuda::DeviceInfo& device, const Task& task, const std::string& engine) {
+  if (!Fits(device, task)) {
+    return {};
+  }
   const bool is_filter = task.primitive == Primitive::kBackwardFilter;
-  const std::optional<Correlation> correlation =
-      is_filter || !Fits(device, task) ? Correlation() : MakeCorrelation(task);
-  if (!Fits(device, task) || !correlation) {
+  const std::optional<Correlation> correlation = is_filter ? Correlation() : MakeCorrelation(task);
+  if (!correlation) {
     return {};
   }
   const FilterArguments filter = MakeFilterArguments(task);

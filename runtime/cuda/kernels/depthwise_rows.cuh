@@ -3,6 +3,7 @@
 
 #include "conv/cuda/depthwise_rows_arguments.h"
 #include "cuda/kernels/element_vector.cuh"
+#include "cuda/kernels/indices.cuh"
 
 /// Tiles of tensors whose rows are dense, in registers: how they are read, converted and written.
 namespace gradsmith::conv::depthwise_rows {
@@ -10,6 +11,7 @@ namespace gradsmith::conv::depthwise_rows {
 using cuda::Accumulator;
 using cuda::Convert;
 using cuda::Divide;
+using cuda::IsWithin;
 
 /// Where a thread's tile is.
 struct Place {
@@ -158,11 +160,6 @@ __device__ __forceinline__ void Unpack(
   for (int i = 0; i < kAfter; ++i) {
     to[kBefore + kMain + i] = Convert<Accumulator<T>>(row.after[i]);
   }
-}
-
-/// Whether an index is one of [0, count).
-__device__ __forceinline__ bool IsWithin(int index, int count) {
-  return static_cast<unsigned int>(index) < static_cast<unsigned int>(count);
 }
 
 /// Reads kMain elements from `line` on by pieces; zeros where there is no column.

@@ -4,9 +4,12 @@
 #include <cstdint>
 
 #include "conv/cuda/tensor_cores_arguments.h"
+#include "cuda/kernels/indices.cuh"
 
 /// Matrix products on tensor cores, from panels in shared memory.
 namespace gradsmith::conv::tensor_cores {
+
+using cuda::IsWithin;
 
 #if __CUDA_ARCH__ >= 800
 #define GRADSMITH_HAS_TENSOR_CORES 1
@@ -22,10 +25,6 @@ __device__ __forceinline__ int DivideBy(const cuda::Divisor& by, int* number) {
   const auto quotient = static_cast<int>(cuda::Divide(static_cast<std::uint32_t>(*number), by));
   *number -= quotient * static_cast<int>(by.divisor);
   return quotient;
-}
-
-__device__ __forceinline__ bool IsWithin(int index, int count) {
-  return static_cast<unsigned>(index) < static_cast<unsigned>(count);
 }
 
 /// Begins to copy a chunk to shared memory; zeros where there is nothing to copy.
