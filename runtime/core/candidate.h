@@ -46,6 +46,9 @@ struct Candidate {
   std::string engine;
   CandidateNotes notes = {};
   std::size_t workspace = 0;
+  /// In what form the operands meet the engine, where that takes copies: those who need the same
+  /// ones can share them.
+  std::string form = {};
 };
 
 /// Rejection says why a candidate was not taken.

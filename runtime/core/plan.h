@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "gradsmith/status.h"
@@ -34,7 +35,7 @@ struct OperandCopy {
 };
 
 /// Plan is a candidate that is ready to run, on one device and by one thread at a time.
-class Plan {
+class Plan : public std::enable_shared_from_this<Plan> {
  public:
   Plan() : serial_(++last_serial) {}
   Plan(const Plan&) = delete;

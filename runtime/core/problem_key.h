@@ -32,6 +32,9 @@ class ProblemKey {  // NOLINT(cppcoreguidelines-pro-type-member-init): see words
     }
   }
 
+  /// A text of any length, as one word: its hash.
+  void AddText(std::string_view text);
+
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
 
   /// Words in hexadecimal, with dots between: what the cache file stores.

@@ -104,20 +104,74 @@ int Postponement(const Candidate& candidate) {
   return candidate.notes.transforms ? 1 : 0;
 }
 
+class Stopwatch {
+ public:
+  [[nodiscard]] double Seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Tells who asked for it of each candidate that was tried.
+class Reporter {
+ public:
+  Reporter(const SearchSpace& space, const SearchPolicy& policy) : space_(space), policy_(policy) {}
+
+  [[nodiscard]] double seconds() const { return watch_.Seconds(); }
+
+  /// `rejection` is why the candidate is not taken; `candidates` how many there are to be tried.
+  void Report(
+      const Candidate& candidate,
+      double milliseconds,
+      const std::string& rejection,
+      int tried,
+      int candidates,
+      const Selected& best) const {
+    if (policy_.on_progress) {
+      policy_.on_progress(
+          {.problem = space_.Describe(),
+           .candidate = candidate.id,
+           .milliseconds = milliseconds,
+           .rejection = rejection,
+           .tried = tried,
+           .candidates = candidates,
+           .best = best.decision.id,
+           .best_milliseconds = best.decision.milliseconds,
+           .seconds = seconds()});
+    }
+  }
+
+ private:
+  const SearchSpace& space_;
+  const SearchPolicy& policy_;
+  Stopwatch watch_;
+};
+
 Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy) {
   Selected selected;
   std::vector<Candidate> postponed;
+  const Reporter reporter(space, policy);
+  int tried = 0;
+  int listed = 0;
   const auto take = [&](const Candidate& candidate) {
+    const std::size_t rejected = selected.rejections.size();
     std::unique_ptr<Plan> plan = Build(space, candidate, policy, &selected.rejections);
-    if (plan == nullptr || !IsRight(space, candidate, *plan, &selected.rejections)) {
-      return false;
+    if (plan != nullptr && IsRight(space, candidate, *plan, &selected.rejections)) {
+      selected.decision = {candidate.id, plan->workspace(), policy.mode};
+      selected.plan = std::move(plan);
     }
-    selected.decision = {candidate.id, plan->workspace(), policy.mode, 0};
-    selected.plan = std::move(plan);
-    return true;
+    const bool is_rejected = selected.rejections.size() > rejected;
+    reporter.Report(
+        candidate, 0, is_rejected ? selected.rejections.back().reason : "", ++tried, listed,
+        selected);
+    return selected.plan != nullptr;
   };
   for (int batch = 0; batch < space.batches(); ++batch) {
-    for (Candidate& candidate : Allowed(space, batch, policy, &selected.rejections)) {
+    std::vector<Candidate> allowed = Allowed(space, batch, policy, &selected.rejections);
+    listed += static_cast<int>(allowed.size());
+    for (Candidate& candidate : allowed) {
       if (Postponement(candidate) > 0) {
         postponed.push_back(std::move(candidate));
       } else if (take(candidate)) {
@@ -196,16 +250,6 @@ Result<double> MedianTime(SearchSpace& space, Plan& plan, double best) {
              : MedianOf(kSamples, space, plan);
 }
 
-class Stopwatch {
- public:
-  [[nodiscard]] double Seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
 double BestTime(const Selected& best) {
   return best.plan == nullptr ? std::numeric_limits<double>::infinity()
                               : best.decision.milliseconds;
@@ -256,12 +300,17 @@ std::vector<Candidate> AllAllowed(
 
 /// Tries candidates in turn, as long as there is time, and keeps the fastest.
 class Race {
+  struct Timed {
+    std::string id;
+    double milliseconds = 0;
+  };
+
  public:
   Race(SearchSpace& space, const SearchPolicy& policy, Selected* best)
-      : space_(space), policy_(policy), best_(best) {}
+      : space_(space), policy_(policy), reporter_(space, policy), best_(best) {}
 
   [[nodiscard]] bool is_over() const {
-    return best_->plan != nullptr && watch_.Seconds() - loading_ > policy_.budget_seconds;
+    return best_->plan != nullptr && reporter_.seconds() - loading_ > policy_.budget_seconds;
   }
 
   void Run(const std::vector<Candidate>& candidates) {
@@ -274,28 +323,43 @@ class Race {
       }
       const std::size_t rejected = best_->rejections.size();
       const double milliseconds = TryOne(space_, candidate, policy_, best_);
+      const bool is_rejected = best_->rejections.size() > rejected;
+      if (milliseconds > 0 && !is_rejected) {
+        Note(candidate, milliseconds);
+        best_form_ = best_->decision.id == candidate.id ? candidate.form : best_form_;
+      }
       if (IsHopeless(milliseconds, BestTime(*best_))) {
         hopeless_.push_back(candidate.engine);
       }
-      if (policy_.on_progress) {
-        policy_.on_progress(
-            {.problem = space_.Describe(),
-             .candidate = candidate.id,
-             .milliseconds = milliseconds,
-             .rejection = best_->rejections.size() > rejected ? best_->rejections.back().reason
-                                                              : std::string(),
-             .tried = tried_,
-             .candidates = all,
-             .best = best_->decision.id,
-             .best_milliseconds = best_->decision.milliseconds,
-             .seconds = watch_.Seconds()});
-      }
+      reporter_.Report(
+          candidate, milliseconds, is_rejected ? best_->rejections.back().reason : "", tried_, all,
+          *best_);
       // The first of all loads libraries and code, which may take longer than the rest.
-      loading_ = tried_ == 1 ? watch_.Seconds() : loading_;
+      loading_ = tried_ == 1 ? reporter_.seconds() : loading_;
     }
   }
 
+  /// The quickest of each form, the best candidate's and those far behind left out.
+  [[nodiscard]] std::vector<std::string> OfOtherForms() const {
+    constexpr double kFarBehind = 2;
+    std::vector<std::string> ids;
+    for (const auto& [form, timed] : of_forms_) {
+      if (form != best_form_ && timed.milliseconds < kFarBehind * best_->decision.milliseconds) {
+        ids.push_back(timed.id);
+      }
+    }
+    return ids;
+  }
+
  private:
+  void Note(const Candidate& candidate, double milliseconds) {
+    const auto [place, is_new] =
+        of_forms_.try_emplace(candidate.form, Timed{candidate.id, milliseconds});
+    if (!is_new && milliseconds < place->second.milliseconds) {
+      place->second = {candidate.id, milliseconds};
+    }
+  }
+
   [[nodiscard]] std::string WhySkipped(const Candidate& candidate) const {
     if (best_->plan == nullptr) {
       return {};
@@ -313,12 +377,14 @@ class Race {
 
   SearchSpace& space_;
   const SearchPolicy& policy_;
+  Reporter reporter_;
   Selected* best_;
-  Stopwatch watch_;
   double loading_ = 0;
   int tried_ = 0;
   /// Engines of which neither other knobs nor detours are tried.
   std::vector<std::string> hopeless_;
+  std::map<std::string, Timed> of_forms_;
+  std::string best_form_;
 };
 
 Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
@@ -332,6 +398,7 @@ Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
   if (best.plan == nullptr) {
     return NoneIsLeft(space, best.rejections);
   }
+  best.decision.of_other_forms = race.OfOtherForms();
   return best;
 }
 
@@ -354,7 +421,6 @@ void ReplaceSlow(SearchSpace& space, const SearchPolicy& policy, Selected* selec
   });
   SearchPolicy quick = policy;
   quick.budget_seconds = std::min(kRuns * *milliseconds / 1e3, kMostSeconds);
-  quick.on_progress = {};
   Race(space, quick, selected).Run(candidates);
   selected->decision.mode = policy.mode;
 }

@@ -35,6 +35,9 @@ struct Decision {
   SearchMode mode = SearchMode::kHeuristic;
   /// Median of the timed runs, or 0 where none was timed.
   double milliseconds = 0;
+  /// The quickest of each other form that was timed and not far behind, not compared; not kept in
+  /// files. Beside another computation that shares its copies one of them may be the better choice.
+  std::vector<std::string> of_other_forms = {};
 };
 
 /// Selected is a decision, its plan, and what happened to the others.

@@ -1,6 +1,7 @@
 #include "cuda/bad_engines.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -83,6 +84,19 @@ bool Holds(
 bool IsKnownBad(const std::string& operation, const std::string& engine, int spatial_rank) {
   const std::string rank = std::to_string(spatial_rank);
   return Holds(BuiltIn(), operation, engine, rank) || Holds(OfUser(), operation, engine, rank);
+}
+
+std::string EngineOf(const std::string& id) {
+  const std::size_t source = std::min(id.find('/'), id.size());
+  const std::string rest = id.substr(std::min(source + 1, id.size()));
+  const std::string engine = rest.substr(0, rest.find('/'));
+  return id.substr(0, source + 1) + engine.substr(engine.rfind(' ') + 1);
+}
+
+Status CheckEngine(const std::string& operation, const std::string& id, int spatial_rank) {
+  return IsKnownBad(operation, EngineOf(id), spatial_rank)
+             ? Unsupported("'" + id + "' is known to be bad in " + CudnnVersionText())
+             : Status();
 }
 
 }  // namespace gradsmith::cuda

@@ -143,8 +143,12 @@ Status CallGraphs::Run(
     entries_.Insert(key, Entry());
     return enqueue(alone);
   }
-  if (entry->graph.empty() && (entry->cannot_be_recorded || !Record(entry, enqueue).ok())) {
-    entry->cannot_be_recorded = true;
+  if (entry->graph.empty() && !entry->cannot_be_recorded) {
+    Result<CallGraph> graph = Record(enqueue);
+    entry->cannot_be_recorded = !graph.ok();
+    entry->graph = graph.ok() ? std::move(*graph) : CallGraph();
+  }
+  if (entry->cannot_be_recorded) {
     return enqueue(alone);
   }
   ++launched_;
@@ -165,17 +169,12 @@ Status CallGraphs::OpenBranches() {
   return branches_->Open();
 }
 
-Status CallGraphs::Record(Entry* entry, const CallGraph::Enqueue& enqueue) {
+Result<CallGraph> CallGraphs::Record(const CallGraph::Enqueue& enqueue) {
   const RelaxedCapture relaxed;
   if (Status status = OpenBranches(); !status.ok()) {
     return status;
   }
-  Result<CallGraph> graph = CallGraph::Record(*branches_, enqueue);
-  if (!graph.ok()) {
-    return graph.status();
-  }
-  entry->graph = std::move(*graph);
-  return {};
+  return CallGraph::Record(*branches_, enqueue);
 }
 
 }  // namespace gradsmith::cuda

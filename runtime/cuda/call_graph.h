@@ -90,6 +90,9 @@ class CallGraphs {
   /// enqueued as it is, the second is recorded.
   Status Run(CUstream stream, const internal::ProblemKey& key, const CallGraph::Enqueue& enqueue);
 
+  /// Record captures what `enqueue` enqueues on branches that are kept for that.
+  Result<CallGraph> Record(const CallGraph::Enqueue& enqueue);
+
   /// launched returns how many calls were one launch.
   [[nodiscard]] int launched() const { return launched_; }
 
@@ -101,7 +104,6 @@ class CallGraphs {
   };
 
   Status OpenBranches();
-  Status Record(Entry* entry, const CallGraph::Enqueue& enqueue);
 
   /// Of a stream of its own, for recording.
   std::unique_ptr<Branches> branches_;

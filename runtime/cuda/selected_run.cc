@@ -107,8 +107,7 @@ MakeReady(const Context& context, DataType type, const ProblemKey& key, const Sp
         },
         &searched);
     if (!decision.ok()) {
-      const Status status = decision.status();
-      return Status(status.code(), status.message() + PolicyText(context, type));
+      return Explained(context, type, "", decision.status());
     }
     if (searched != nullptr) {
       // What replaces an older decision makes a new generation, to which this plan belongs.
@@ -135,6 +134,14 @@ Result<const DeviceInfo*> OpenCall(const Context& context) {
 
 bool IsDeterministic(const Context& context, DataType type) {
   return context.options().deterministic.value_or(type == DataType::kDouble);
+}
+
+Status
+Explained(const Context& context, DataType type, const std::string& what, const Status& status) {
+  return status.ok() ? status
+                     : Status(
+                           status.code(), what + (what.empty() ? "" : ": ") + status.message() +
+                                              PolicyText(context, type));
 }
 
 internal::SearchPolicy PolicyOf(const Context& context, DataType type) {
@@ -209,8 +216,13 @@ Status RunSelected(
          .scalars = scalars});
   };
   auto* stream = static_cast<CUstream>(context.options().stream);
+  ThreadState& state = ThreadState::OfThisThread(device);
+  const auto explained = [&](const Status& status) {
+    return status.ok() ? status : Explained(context, type, maker.Make()->Describe(), status);
+  };
   if (lease->capturing) {
-    return enqueue(Branches(stream));
+    state.Keep(**plan);
+    return explained(enqueue(Branches(stream)));
   }
   ProblemKey call;
   call.Add(static_cast<std::int64_t>((*plan)->serial()));
@@ -221,7 +233,7 @@ Status RunSelected(
   for (const double scalar : scalars) {
     call.Add(std::bit_cast<std::int64_t>(scalar));
   }
-  return ThreadState::OfThisThread(device).call_graphs().Run(stream, call, enqueue);
+  return explained(state.call_graphs().Run(stream, call, enqueue));
 }
 
 }  // namespace gradsmith::cuda

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "core/candidate.h"
 #include "core/plan.h"
@@ -24,6 +25,11 @@ bool IsDeterministic(const Context& context, DataType type);
 
 /// PolicyOf returns the context's policies as selection takes them.
 internal::SearchPolicy PolicyOf(const Context& context, DataType type);
+
+/// Explained adds to an error what was computed, the context's policies, and cuDNN's version and
+/// path; success stays success.
+Status
+Explained(const Context& context, DataType type, const std::string& what, const Status& status);
 
 /// AddPolicy adds to a key what every choice depends on besides the problem: policies, device,
 /// driver and cuDNN's version.

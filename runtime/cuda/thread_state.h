@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "core/lru_map.h"
@@ -43,7 +44,7 @@ class CudnnHandle {
 
 /// ReadyPlan is a plan that a thread has built, and the decision it was built from.
 struct ReadyPlan {
-  std::unique_ptr<internal::Plan> plan;
+  std::shared_ptr<internal::Plan> plan;
   /// The candidate's.
   std::string id;
   SearchMode mode = SearchMode::kHeuristic;
@@ -68,6 +69,10 @@ class ThreadState {
 
   CallGraphs& call_graphs() { return call_graphs_; }
 
+  /// Keep holds a plan that is in a CUDA graph of the caller's, whose kernels are the plan's, for
+  /// as long as the process lives: when the graph goes is not told.
+  void Keep(internal::Plan& plan) { captured_.insert(plan.shared_from_this()); }
+
  private:
   friend class ThreadStates;
   ThreadState();
@@ -75,6 +80,7 @@ class ThreadState {
   std::unique_ptr<CudnnHandle> handle_;
   internal::LruMap<internal::ProblemKey, ReadyPlan, internal::ProblemKeyHash> plans_;
   CallGraphs call_graphs_;
+  std::set<std::shared_ptr<internal::Plan>> captured_;
 };
 
 }  // namespace gradsmith::cuda

@@ -35,6 +35,20 @@ TEST(ProblemKey, IsRestoredFromItsText) {
   EXPECT_EQ(KeyOf({-1, 10, 255}).Text(), "ffffffffffffffff.a.ff");
 }
 
+/// The words are kept in files: they must not change from one process to the next.
+TEST(ProblemKey, ATextIsOneWord) {
+  ProblemKey key;
+  key.AddText("");
+  key.AddText("a");
+  key.AddText(std::string(1000, 'x'));
+  EXPECT_EQ(key.Text().substr(0, 34), "cbf29ce484222325.af63dc4c8601ec8c.");
+  ProblemKey other;
+  other.AddText("");
+  other.AddText("a");
+  other.AddText(std::string(999, 'x') + "y");
+  EXPECT_FALSE(other == key);
+}
+
 TEST(ProblemKey, GarbageGivesAnEmptyKey) {
   std::string too_long = "1";
   for (int i = 0; i < ProblemKey::kCapacity; ++i) {

@@ -291,6 +291,29 @@ TEST(Selection, BenchmarkTakesTheFastestByTheMedianOfItsRuns) {
   }
 }
 
+Engine InForm(const std::string& form, const std::string& id, double milliseconds) {
+  Engine engine = Good(id, milliseconds);
+  engine.candidate.form = form;
+  return engine;
+}
+
+TEST(Selection, BenchmarkNamesTheFastestOfTheOtherFormsThatAreNotFarBehind) {
+  std::vector<Engine> engines = {InForm("", "plain", 1),         InForm("", "plain, faster", 0.8),
+                                 InForm("last ", "last a", 1.4), InForm("last ", "last b", 1.2),
+                                 InForm("wide ", "wide", 1.7),   InForm("wrong ", "wrong", 0.1)};
+  engines[5].check_error = "disagrees";
+  FakeSpace space({engines});
+  const Result<Selected> selected = Select(space, In(SearchMode::kBenchmark));
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "plain, faster");
+  EXPECT_EQ(selected->decision.of_other_forms, std::vector<std::string>{"last b"});
+
+  FakeSpace others({{InForm("last ", "last", 1), InForm("", "plain", 0.8), engines[4]}});
+  const Result<Selected> best_is_later = Select(others, In(SearchMode::kBenchmark));
+  ASSERT_TRUE(best_is_later.ok());
+  EXPECT_EQ(best_is_later->decision.of_other_forms, std::vector<std::string>{"last"});
+}
+
 TEST(Selection, BenchmarkRunsOnceWhatTakesLongAndTwiceTheBest) {
   FakeSpace space(
       {{Good("first", 100), Good("hopeless/1", 201), Good("slow/1", 199), Good("good", 2)},
@@ -451,6 +474,27 @@ TEST(Selection, ReportsProgress) {
     EXPECT_EQ(reports[i].best_milliseconds, milliseconds[i]);
     EXPECT_GE(reports[i].seconds, seconds);
     seconds = reports[i].seconds;
+  }
+}
+
+TEST(Selection, QuickChoicesReportWhatTheyDropAsWell) {
+  for (const SearchMode mode : {SearchMode::kDefault, SearchMode::kHeuristic}) {
+    std::vector<Engine> engines = Liars();  // the last is good
+    const std::size_t liars = engines.size() - 1;
+    engines.push_back(Good("not needed"));
+    FakeSpace space({engines});
+    std::vector<SearchProgress> reports;
+    SearchPolicy policy = In(mode);
+    policy.on_progress = [&](const SearchProgress& progress) { reports.push_back(progress); };
+    ASSERT_TRUE(Select(space, policy).ok());
+    ASSERT_EQ(reports.size(), liars + 1);
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+      EXPECT_EQ(reports[i].candidate, engines[i].candidate.id);
+      EXPECT_EQ(reports[i].rejection.empty(), i == liars) << reports[i].candidate;
+      EXPECT_EQ(reports[i].tried, static_cast<int>(i) + 1);
+      EXPECT_EQ(reports[i].candidates, static_cast<int>(engines.size()));
+      EXPECT_EQ(reports[i].best, i == liars ? "good" : "");
+    }
   }
 }
 

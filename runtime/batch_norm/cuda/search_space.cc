@@ -140,6 +140,12 @@ DataType ComparedAs(const Task& task, const TensorRef& output) {
   return output.type == DataType::kDouble ? XOf(task).type : output.type;
 }
 
+/// As lists of bad engines have it.
+std::string OperationOf(const Task& task) {
+  return task.direction == Direction::kForward ? "batch-normalization"
+                                               : "batch-normalization-backward";
+}
+
 Candidate LegacyCandidate(const std::string& id, std::size_t workspace, bool may_overflow) {
   Candidate candidate;
   candidate.id = id;
@@ -171,12 +177,9 @@ std::vector<Candidate> BatchNormSearchSpace::List(int batch, std::vector<Rejecti
     rejections->push_back({batch == kGraphApi ? "graph" : "legacy", listed.status().message()});
     return {};
   }
-  const std::string operation = task_.direction == Direction::kForward
-                                    ? "batch-normalization"
-                                    : "batch-normalization-backward";
   for (Candidate& candidate : *listed) {
     candidate.notes.known_bad =
-        cuda::IsKnownBad(operation, candidate.engine, XOf(task_).rank() - 2);
+        cuda::IsKnownBad(OperationOf(task_), candidate.engine, XOf(task_).rank() - 2);
   }
   return std::move(*listed);
 }
@@ -248,6 +251,10 @@ Result<const cuda::OperationGraph*> BatchNormSearchSpace::GraphOf(const Form& fo
 Result<std::unique_ptr<Plan>> BatchNormSearchSpace::Build(const std::string& id) {
   if (id == kOwn) {
     return MakeOwnPlan(device_, task_);
+  }
+  if (Status status = cuda::CheckEngine(OperationOf(task_), id, XOf(task_).rank() - 2);
+      !status.ok()) {
+    return status;
   }
   if (id == kSpatial || id == kPersistent) {
     return BuildLegacy(id == kPersistent);

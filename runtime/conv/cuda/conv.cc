@@ -3,9 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 
+#include "conv/cuda/call_plan.h"
 #include "conv/cuda/search_space.h"
 #include "conv/cuda/task.h"
+#include "conv/cuda/together.h"
 #include "conv/kernels.h"
 #include "conv/problem.h"
 #include "cuda/selected_run.h"
@@ -73,18 +77,6 @@ Status RunEmpty(const Call& call, const TensorRef& result) {
   return cuda::FillTensor(call.device, call.stream(), 0, result);
 }
 
-/// Whether the gradients of x and w are quicker side by side than one after the other: what one
-/// leaves of the device, the other fills. But those of half and bf16 that wait for memory evict
-/// from the cache what they both read (docs/performance.md).
-bool ArePromisingSideBySide(const Problem& problem) {
-  constexpr double kEnoughForEachByte = 95;  // multiplications and additions
-  const double terms = TermsOf({.primitive = Primitive::kForward, .problem = problem});
-  const auto x = static_cast<double>(NumElements(DimsOf(problem, kX)));
-  const auto y = static_cast<double>(NumElements(DimsOf(problem, kY)));
-  const auto size = static_cast<double>(SizeOf(problem.type));
-  return SizeOf(problem.type) > 2 || 4 * y * terms >= kEnoughForEachByte * (2 * x + y) * size;
-}
-
 /// A primitive with its tensors, one of which is its result.
 struct PrimitiveCall {
   Primitive primitive = Primitive::kForward;
@@ -93,170 +85,98 @@ struct PrimitiveCall {
   ConstTensorRef y;
 };
 
-/// Steps computes the outputs of a call. All that can fail or take long is done first. They go side
-/// by side where the call is recorded and nothing is shared, each with its part of the workspace,
-/// and otherwise one after the other.
-class Steps {
+/// CallOutputs computes what a call asks for. All that can fail or take long is done first.
+class CallOutputs {
  public:
-  /// `shared` is the operand that several outputs are computed from: where they need the same copy
-  /// of it, it is made once.
-  Steps(const Call& call, Operand shared) : call_(call), shared_(shared) {}
+  /// `shared` is the operand that several outputs are computed from.
+  CallOutputs(const Call& call, Operand shared) : call_(call), shared_(shared) {}
 
   /// Adds what a primitive computes. A tensor's strides are its own, its dims the problem's.
   Status Add(const PrimitiveCall& primitive) {
     const std::array<ConstTensorRef, kOperands> tensors = {primitive.x, primitive.w, primitive.y};
-    const ConstTensorRef& result = tensors.at(ResultOf(primitive.primitive));
-    const Task task = TaskOf(primitive, tensors);
-    if (NumElements(result.dims) == 0) {
+    const Operand result = ResultOf(primitive.primitive);
+    if (NumElements(tensors.at(result).dims) == 0) {
       return {};
     }
+    ReadyTask& ready = tasks_.at(count_);
+    ready.task = TaskOf(primitive, tensors);
+    const Task& task = ready.task;
     std::array<void*, kOperands> operands{};
     for (const Operand operand : {kX, kW, kY}) {
       if (NumElements(DimsOf(task.problem, operand)) == 0) {
-        return RunEmpty(call_, Writable(result));
+        return RunEmpty(call_, Writable(tensors.at(result)));
       }
       operands.at(operand) = const_cast<void*>(tensors.at(operand).data);
+      addresses_.at((operand == result ? kResults : kInputs) + operand) = operands.at(operand);
     }
-    internal::ProblemKey key;
-    AddTo(task, &key);
-    cuda::AddPolicy(call_.context, call_.device, task.problem.type, &key);
+    ready.key = {};
+    AddTo(task, &ready.key);
+    cuda::AddPolicy(call_.context, call_.device, task.problem.type, &ready.key);
     const Result<internal::Plan*> plan = cuda::FindPlan(
-        call_.context, call_.device, task.problem.type, key, ConvSpaceMaker(call_, task, operands));
+        call_.context, call_.device, task.problem.type, ready.key,
+        ConvSpaceMaker(call_, task, operands));
     if (!plan.ok()) {
       return plan.status();
     }
-    steps_.at(count_++) = {*plan, operands};
+    ready.plan = *plan;
+    ++count_;
     return {};
   }
 
   /// Adds the sums of dY's channels.
   void AddBias(const ConstTensorRef& dY, const TensorRef& dB) {
-    sums_ = cuda::PlanSums(dY, call_.context.workspace_arena()->limit());
-    dY_ = &dY;
-    dB_ = &dB;
+    sums_ = {dY, dB, cuda::PlanSums(dY, call_.context.workspace_arena()->limit())};
+    has_sums_ = true;
+    addresses_.at(kInputs + shared_) = const_cast<void*>(dY.data);
+    addresses_.at(kSums) = dB.data;
   }
 
   Status Run() {
+    internal::WorkspaceArena& arena = *call_.context.workspace_arena();
+    if (count_ == 0 && !has_sums_) {
+      return {};
+    }
+    CallPlan& plan = FindCallPlan(
+        call_.context, call_.device, std::span(tasks_).first(count_), has_sums_ ? &sums_ : nullptr,
+        shared_, addresses_);
+    // Rounded up it may be more than a limit that each plan respects.
     const Result<internal::WorkspaceArena::Lease> lease =
-        call_.context.workspace_arena()->Take(PlaceAll());
+        arena.Take(std::min(plan.workspace(), arena.limit()));
     if (!lease.ok() || call_.context.preparing()) {
       return lease.status();
     }
     const auto enqueue = [&](cuda::Branches& branches) {
-      return Enqueue(branches, static_cast<std::byte*>(lease->address));
+      return plan.Enqueue(branches, addresses_, lease->address);
     };
-    if (const bool has_work = count_ > 0 || dB_ != nullptr; !has_work || lease->capturing) {
+    cuda::ThreadState& state = cuda::ThreadState::OfThisThread(call_.device);
+    if (lease->capturing) {
+      state.Keep(plan);
+      for (const ReadyTask& ready : std::span(tasks_).first(count_)) {
+        state.Keep(*ready.plan);
+      }
       cuda::Branches alone(call_.stream());
-      return enqueue(alone);
+      return Explained(enqueue(alone));
     }
-    return cuda::ThreadState::OfThisThread(call_.device)
-        .call_graphs()
-        .Run(call_.stream(), Key(lease->address), enqueue);
+    internal::ProblemKey key;
+    key.Add(static_cast<std::int64_t>(plan.serial()));
+    key.Add(cuda::AddressWord(lease->address));
+    for (const void* address : addresses_) {
+      key.Add(cuda::AddressWord(address));
+    }
+    return Explained(state.call_graphs().Run(call_.stream(), key, enqueue));
   }
 
  private:
-  struct Step {
-    internal::Plan* plan = nullptr;
-    std::array<void*, kOperands> operands = {};
-    /// Where its workspace begins.
-    std::size_t offset = 0;
-  };
-
-  /// Places every step's workspace and returns the size of all: one behind the other where they may
-  /// go side by side, all at the beginning where that would take much more.
-  std::size_t PlaceAll() {
-    constexpr std::size_t kMostForIt = std::size_t{64} << 20U;
-    std::size_t all = RoundedUp(sums_.workspace);
-    std::size_t largest = all;
-    for (int i = 0; i < count_; ++i) {
-      Step& step = steps_.at(i);
-      const std::size_t size = RoundedUp(step.plan->workspace());
-      step.offset = i > 0 && SharesCopy() ? steps_[0].offset : all;
-      all = std::max(all, step.offset + size);
-      largest = std::max(largest, size);
+  [[nodiscard]] Status Explained(const Status& status) const {
+    if (status.ok()) {
+      return status;
     }
-    const std::size_t limit = call_.context.workspace_arena()->limit();
-    if (all <= limit && all - largest <= kMostForIt && ArePromisingSideBySide(call_.problem)) {
-      side_by_side_ = true;
-      return all;
+    std::string what;
+    for (const ReadyTask& ready : std::span(tasks_).first(count_)) {
+      what += (what.empty() ? "" : " and ") + Describe(ready.task);
     }
-    for (Step& step : steps_) {
-      step.offset = 0;
-    }
-    return std::min(largest, limit);
-  }
-
-  static std::size_t RoundedUp(std::size_t bytes) {
-    constexpr std::size_t kAlignment = 256;
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  }
-
-  /// All that the work depends on: dY's sums on its layout as well, which no plan has.
-  [[nodiscard]] internal::ProblemKey Key(void* workspace) const {
-    internal::ProblemKey key;
-    const auto add = [&key](const void* address) { key.Add(cuda::AddressWord(address)); };
-    add(workspace);
-    for (int i = 0; i < count_; ++i) {
-      const Step& step = steps_.at(i);
-      key.Add(static_cast<std::int64_t>(step.plan->serial()));
-      std::for_each(step.operands.begin(), step.operands.end(), add);
-    }
-    if (dB_ != nullptr) {
-      add(dY_->data);
-      add(dB_->data);
-      key.Add(static_cast<std::int64_t>(dY_->type) + (dB_->accumulate ? 256 : 0));
-      key.Add(dY_->dims);
-      key.Add(dY_->strides);
-      key.Add(dB_->strides);
-    }
-    return key;
-  }
-
-  Status Enqueue(cuda::Branches& branches, std::byte* workspace) const {
-    // dY is still in the cache for those who read it next.
-    if (dB_ != nullptr) {
-      const Result<CUstream> stream = StreamOf(branches, count_ > 0);
-      const Status status =
-          stream.ok() ? cuda::SumChannels(*stream, sums_, *dY_, *dB_, workspace) : stream.status();
-      if (!status.ok()) {
-        return status;
-      }
-    }
-    const bool shares = SharesCopy();
-    for (int i = 0; i < count_; ++i) {
-      // The last one is on the call's stream, which has been given nothing before it.
-      const Result<CUstream> stream = StreamOf(branches, i + 1 < count_ && !shares);
-      const Status status = stream.ok() ? Enqueue(steps_.at(i), *stream, workspace, shares && i > 0)
-                                        : stream.status();
-      if (!status.ok()) {
-        return status;
-      }
-    }
-    return {};
-  }
-
-  Status Enqueue(const Step& step, CUstream stream, std::byte* workspace, bool is_copied) const {
-    return step.plan->Run(
-        {.stream = stream,
-         .operands = step.operands,
-         .workspace = workspace + step.offset,
-         .first_copied = step.plan->CopyOf(shared_) == nullptr ? -1 : shared_,
-         .is_copied = is_copied});
-  }
-
-  /// Whether the second step finds the copy of a shared operand that the first one leaves.
-  [[nodiscard]] bool SharesCopy() const {
-    if (count_ < 2) {
-      return false;
-    }
-    const internal::OperandCopy* first = steps_[0].plan->CopyOf(shared_);
-    const internal::OperandCopy* second = steps_[1].plan->CopyOf(shared_);
-    return first != nullptr && second != nullptr && *first == *second;
-  }
-
-  /// The call's stream, or another for work that others need not wait for.
-  Result<CUstream> StreamOf(cuda::Branches& branches, bool may_fork) const {
-    return may_fork && side_by_side_ ? branches.Fork() : branches.stream();
+    return cuda::Explained(
+        call_.context, call_.problem.type, what.empty() ? "the bias gradient" : what, status);
   }
 
   static TensorRef Writable(const ConstTensorRef& result) {
@@ -283,19 +203,18 @@ class Steps {
 
   const Call& call_;
   Operand shared_;
-  std::array<Step, 2> steps_;
-  int count_ = 0;
-  cuda::SumPlan sums_;
-  const ConstTensorRef* dY_ = nullptr;
-  const TensorRef* dB_ = nullptr;
-  bool side_by_side_ = false;
+  std::array<ReadyTask, 2> tasks_;
+  std::size_t count_ = 0;
+  BiasSums sums_;
+  bool has_sums_ = false;
+  CallAddresses addresses_{};
 };
 
 /// Runs a primitive alone.
 Status RunPrimitive(const Call& call, const PrimitiveCall& primitive) {
-  Steps steps(call, ResultOf(primitive.primitive));
-  const Status status = steps.Add(primitive);
-  return status.ok() ? steps.Run() : status;
+  CallOutputs outputs(call, ResultOf(primitive.primitive));
+  const Status status = outputs.Add(primitive);
+  return status.ok() ? outputs.Run() : status;
 }
 
 /// Fills y with the bias of each channel, to which the convolution is then added: one rounding, and
@@ -322,7 +241,7 @@ Status WithBias(const Call& call, const ConstTensorRef* bias, const TensorRef& y
   return run(y.Accumulating());
 }
 
-/// The outputs of one of the gradients.
+/// What one of the gradients may be asked for.
 struct Gradients {
   const TensorRef* dX;
   const TensorRef* dW;
@@ -336,21 +255,21 @@ Status RunGradients(
     const Call& call,
     Operand shared,
     const ConstTensorRef& dY,
-    const Gradients& outputs,
+    const Gradients& gradients,
     const Data& data,
     const Filter& filter) {
-  Steps steps(call, shared);
+  CallOutputs outputs(call, shared);
   Status status;
-  if (IsPresent(outputs.dX)) {
-    status = steps.Add(data(*outputs.dX));
+  if (IsPresent(gradients.dX)) {
+    status = outputs.Add(data(*gradients.dX));
   }
-  if (status.ok() && IsPresent(outputs.dW)) {
-    status = steps.Add(filter(*outputs.dW));
+  if (status.ok() && IsPresent(gradients.dW)) {
+    status = outputs.Add(filter(*gradients.dW));
   }
-  if (status.ok() && IsPresent(outputs.dB)) {
-    steps.AddBias(dY, *outputs.dB);
+  if (status.ok() && IsPresent(gradients.dB)) {
+    outputs.AddBias(dY, *gradients.dB);
   }
-  return status.ok() ? steps.Run() : status;
+  return status.ok() ? outputs.Run() : status;
 }
 
 }  // namespace

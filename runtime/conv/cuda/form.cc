@@ -382,6 +382,11 @@ std::vector<Form> FormsOf(const Task& task) {
   return forms;
 }
 
+std::string FormNameOf(const std::string& id) {
+  const std::size_t blank = id.find(' ');
+  return blank < id.find('/') ? id.substr(0, blank + 1) : "";
+}
+
 std::size_t CopiesBytes(const Form& form) {
   std::size_t bytes = 0;
   for (const Operand operand : {kX, kW, kY}) {

@@ -38,6 +38,9 @@ struct Form {
 /// but half and bf16 that tensor cores could not take otherwise are padded before all else.
 std::vector<Form> FormsOf(const Task& task);
 
+/// FormNameOf returns the name of the form that a candidate's id begins with.
+std::string FormNameOf(const std::string& id);
+
 /// WrapPlan returns a plan for the task from one for the form: it copies inputs, and a result
 /// that is added to, into the workspace, runs the inner plan, and copies the result back.
 std::unique_ptr<internal::Plan> WrapPlan(

@@ -1,5 +1,6 @@
 #include "conv/cuda/search_space.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -52,18 +53,20 @@ class DirectPlan final : public Plan {
 /// cuDNN's heuristic names engine 0 of a gradient early; it takes up to 40 times as long as others,
 /// but where groups are many (9.19 on an H200).
 bool IsNaive(const Task& task, const std::string& engine) {
-  return engine == "graph/engine 0" && task.primitive != Primitive::kForward &&
-         task.problem.group == 1;
+  return engine == "graph/0" && task.primitive != Primitive::kForward && task.problem.group == 1;
 }
 
 /// Whether cuDNN has depthwise engines of its own that are quicker than ours (9.19 on an H200), to
-/// which its heuristic leads.
+/// which its heuristic leads: for filters of 3 by 3. For others it leads to what takes up to 15
+/// times as long as ours.
 bool CudnnHasDepthwise(const Task& task) {
-  const bool channels_last = task.problem.x_strides[1] == 1 && task.problem.y_strides[1] == 1;
-  const DataType type = task.problem.type;
-  return channels_last &&
-         (type == DataType::kMLFloat16 ||
-          (type == DataType::kFloat && task.primitive == Primitive::kBackwardFilter));
+  const Problem& problem = task.problem;
+  const bool channels_last = problem.x_strides[1] == 1 && problem.y_strides[1] == 1;
+  const bool has_three_taps =
+      problem.spatial_rank == 2 && problem.axes[0].w == 3 && problem.axes[1].w == 3;
+  return channels_last && has_three_taps &&
+         (problem.type == DataType::kMLFloat16 ||
+          (problem.type == DataType::kFloat && task.primitive == Primitive::kBackwardFilter));
 }
 
 /// Allowed candidates of a detour that are listed, the best by cuDNN's heuristic: there are several
@@ -98,6 +101,33 @@ cuda::Exactness ExactnessOf(const internal::SearchPolicy& policy, DataType type)
 }
 
 }  // namespace
+
+Status CheckResult(
+    cuda::Trial& trial,
+    const cuda::DeviceInfo& device,
+    const Task& task,
+    const std::array<void*, kOperands>& operands,
+    const void* before,
+    bool rounds_once,
+    const internal::SearchPolicy& policy) {
+  if (Status status = CheckSample(
+          device, trial.stream(), task.primitive, task.problem, operands[kX], operands[kW],
+          operands[kY], before, trial.difference());
+      !status.ok()) {
+    return status;
+  }
+  const Result<cuda::Difference> difference = trial.Read();
+  if (!difference.ok()) {
+    return difference.status();
+  }
+  // By chance, or where terms cancel, a few are further off.
+  if (constexpr int kFew = 50;
+      rounds_once && difference->rounded_twice > difference->compared / kFew) {
+    return Unsupported("rounds what it adds twice");
+  }
+  const DataType type = task.problem.type;
+  return cuda::CheckDifference(*difference, type, TermsOf(task), ExactnessOf(policy, type));
+}
 
 ConvSearchSpace::ConvSearchSpace(
     const cuda::DeviceInfo& device,
@@ -138,6 +168,7 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
     return {};
   }
   for (Candidate& candidate : *listed) {
+    candidate.form = form.name;
     candidate.workspace += CopiesBytes(form);
     const std::string engine = candidate.engine.substr(form.name.size());
     candidate.notes.known_bad = cuda::IsKnownBad(
@@ -258,6 +289,11 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
   if (!handle.ok()) {
     return handle.status();
   }
+  if (Status status = cuda::CheckEngine(
+          std::string(ToString(task_.primitive)), given, task_.problem.spatial_rank);
+      !status.ok()) {
+    return status;
+  }
   std::string choice = given;
   Result<std::unique_ptr<Plan>> inner = InvalidArgument("'" + given + "' is no candidate");
   if (Skip(&choice, kGraph)) {
@@ -309,24 +345,11 @@ Status ConvSearchSpace::Check(Plan& plan) {
   if (Status status = trial_->CheckWritten(); !status.ok()) {
     return status;
   }
-  const auto operands = trial_->operands();
-  if (Status status = CheckSample(
-          device_, trial_->stream(), task_.primitive, task_.problem, operands[kX], operands[kW],
-          operands[kY], trial_->Before(ResultOf(task_.primitive)), trial_->difference());
-      !status.ok()) {
-    return status;
-  }
-  const Result<cuda::Difference> difference = trial_->Read();
-  if (!difference.ok()) {
-    return difference.status();
-  }
-  // By chance, or where terms cancel, a few are further off.
-  if (constexpr int kFew = 50;
-      rounds_once_ && difference->rounded_twice > difference->compared / kFew) {
-    return Unsupported("rounds what it adds twice");
-  }
-  return cuda::CheckDifference(
-      *difference, task_.problem.type, TermsOf(task_), ExactnessOf(policy_, task_.problem.type));
+  std::array<void*, kOperands> operands{};
+  std::ranges::copy(trial_->operands(), operands.begin());
+  return CheckResult(
+      *trial_, device_, task_, operands, trial_->Before(ResultOf(task_.primitive)), rounds_once_,
+      policy_);
 }
 
 /// By the products that a plain kernel multiplies.

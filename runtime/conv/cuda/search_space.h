@@ -21,6 +21,18 @@ namespace gradsmith::conv {
 enum Source : unsigned char { kHeuristicA, kOwnTensorCores, kFallback, kLegacyApi };
 inline constexpr int kSources = 4;
 
+/// CheckResult compares what a trial's last run left in a task's result with the direct
+/// computation. `before` is Trial::Before of the result; `rounds_once` asks that what is added to
+/// is rounded once. The policy says how exact the result must be.
+Status CheckResult(
+    cuda::Trial& trial,
+    const cuda::DeviceInfo& device,
+    const Task& task,
+    const std::array<void*, kOperands>& operands,
+    const void* before,
+    bool rounds_once,
+    const internal::SearchPolicy& policy);
+
 /// ConvSearchSpace offers all ways to compute a task on CUDA: our own depthwise kernels where they
 /// are the quickest; in each form cuDNN's graph engines by heuristic A, our own kernels on
 /// tensor cores (for what is large these first), then the engines of cuDNN's fallback list, then

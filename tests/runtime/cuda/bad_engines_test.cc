@@ -47,11 +47,26 @@ int UseList() {
   EXPECT_FALSE(IsKnownBad("forward", "graph/8", 3));
   EXPECT_FALSE(IsKnownBad("forward", "graph/9", 2));
   EXPECT_FALSE(IsKnownBad("forward", "graph/10", 2));
+  const Status remembered = CheckEngine("forward", "graph/engine 8/2=1", 2);
+  EXPECT_EQ(remembered.code(), StatusCode::kUnsupported);
+  EXPECT_NE(
+      remembered.message().find("'graph/engine 8/2=1' is known to be bad in cuDNN"),
+      std::string::npos)
+      << remembered.message();
+  EXPECT_TRUE(CheckEngine("forward", "graph/engine 8/2=1", 3).ok());
   EXPECT_EQ(
       warnings, std::vector<std::string>{
                     path + ":6: expected <operation> <source>/<engine> <rank or *> <first version> "
                            "<last version>"});
   return testing::Test::HasFailure() ? 1 : 0;
+}
+
+TEST(EngineOf, LeavesOutKnobs) {
+  EXPECT_EQ(EngineOf("graph/engine 67/2=1,5=0"), "graph/67");
+  EXPECT_EQ(EngineOf("graph/engine 0"), "graph/0");
+  EXPECT_EQ(EngineOf("legacy/algorithm 1/math 2"), "legacy/1");
+  EXPECT_EQ(EngineOf("legacy/spatial_persistent"), "legacy/spatial_persistent");
+  EXPECT_EQ(EngineOf("own"), "own");
 }
 
 TEST(BadEngines, AreTheUsersToo) {

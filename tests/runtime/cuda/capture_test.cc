@@ -213,6 +213,23 @@ TEST_F(CudaCapture, GrowthAfterwardsLeavesTheGraphItsWorkspace) {
   EXPECT_EQ(allocator.live, 0U) << "the contexts have gone, their workspace has not";
 }
 
+/// Forgotten choices are made anew, and their old plans are dropped: not those in a graph.
+TEST_F(CudaCapture, GraphsOutliveTheChoicesTheyWereCapturedWith) {
+  Random random("cuda capture forgotten");
+  for (const DataType type : {DataType::kMLFloat16, DataType::kFloat}) {
+    const DeviceStream stream(device());
+    const Context context(OptionsFor(stream, nullptr));
+    for (const OpCall& call : AllCalls(type, random)) {
+      ASSERT_TRUE(call.Run(context).ok());
+      CudaGraph graph(stream.get());
+      ASSERT_NO_FATAL_FAILURE(Capture(graph, call, context));
+      ASSERT_TRUE(ClearCache().ok());
+      ASSERT_TRUE(call.Run(context).ok());
+      Replay(graph, call, context, random);
+    }
+  }
+}
+
 TEST_F(CudaCapture, PreparedCallsNeitherAllocateNorWait) {
   Random random("cuda capture no wait");
   for (const OpCall& call : AllCalls(DataType::kFloat, random)) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "conv/kernels.h"
 #include "conv/problem.h"
 #include "core/selection.h"
+#include "gradsmith/cache.h"
 #include "gradsmith/conv_algorithms.h"
 #include "runtime/cuda/child_process.h"
 #include "runtime/cuda/op_problems.h"
@@ -186,6 +188,8 @@ TEST_F(CudaErrorsChild, BadEnginesAreLeftOut) {
     EXPECT_EQ(choice.kernel.find("graph/"), std::string::npos) << RecentChoices();
   }
   EXPECT_NE(warnings.find(":1: expected <operation>"), std::string::npos) << warnings;
+  EXPECT_EQ(warnings.find("is known to be bad in cuDNN") == std::string::npos, CacheFile().empty())
+      << warnings;
   SetWarningHandler(nullptr);
 }
 
@@ -214,7 +218,22 @@ TEST_F(CudaErrors, BadEnginesAreLeftOut) {
           "CudaErrorsChild.BadEnginesAreLeftOut",
           {{"GRADSMITH_BAD_ENGINES", file}, {"GRADSMITH_CACHE", "off"}}),
       "bad engines");
-  std::filesystem::remove(file);
+  // Nor are those used that were chosen before they were known.
+  ContextOptions options = OnGpu();
+  options.cache = file + ".cache";
+  Random random("cuda errors remembered");
+  const OpCall call = MakeConvGrad(Conv3x3(), DataType::kFloat, Layout::kContiguous, random);
+  ASSERT_TRUE(call.Run(Context(options)).ok());
+  ASSERT_TRUE(std::ranges::any_of(CachedChoices(options.cache), [](const CachedChoice& choice) {
+    return choice.kernel.starts_with("graph/");
+  })) << "no choice to be forgotten";
+  const ChildResult child = RunChild(
+      "CudaErrorsChild.BadEnginesAreLeftOut",
+      {{"GRADSMITH_BAD_ENGINES", file}, {"GRADSMITH_CACHE", *options.cache}});
+  ExpectPassed(child, "remembered bad engines");
+  for (const std::string& name : {file, *options.cache, *options.cache + ".lock"}) {
+    std::filesystem::remove(name);
+  }
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ TEST_F(CudaThreads, EachProblemIsSearchedOnce) {
       call.ExpectResults("thread " + std::to_string(thread));
     }
   });
-  EXPECT_EQ(searches.size(), 4U);
+  EXPECT_EQ(searches.size(), 6U);  // of each shape both gradients, and how they go together
   for (const auto& [problem, count] : searches) {
     EXPECT_EQ(count, 1) << problem;
   }

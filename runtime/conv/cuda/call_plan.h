@@ -1,0 +1,104 @@
+#ifndef GRADSMITH_CONV_CUDA_CALL_PLAN_H_
+#define GRADSMITH_CONV_CUDA_CALL_PLAN_H_
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "conv/cuda/task.h"
+#include "core/plan.h"
+#include "cuda/call_graph.h"
+#include "cuda/tensor_ops.h"
+
+/// How a call's outputs are computed together.
+namespace gradsmith::conv {
+
+/// The tensors of a call, in this order wherever they are a list: a convolution's three, as inputs
+/// and as results, and the sums of a bias gradient.
+inline constexpr int kInputs = 0;
+inline constexpr int kResults = kOperands;
+inline constexpr int kSums = 2 * kOperands;
+inline constexpr int kCallTensors = kSums + 1;
+
+using CallAddresses = std::array<void*, kCallTensors>;
+
+/// OperandsOf returns a primitive's tensors among those of its call.
+template <typename T>
+std::array<T, kOperands> OperandsOf(
+    Primitive primitive,
+    const std::array<T, kCallTensors>& of_call) {
+  std::array<T, kOperands> operands{};
+  for (int i = 0; i < kOperands; ++i) {
+    operands.at(i) = of_call.at((i == ResultOf(primitive) ? kResults : kInputs) + i);
+  }
+  return operands;
+}
+
+/// Order is how outputs follow each other.
+enum class Order : unsigned char {
+  /// One after the other, in memory that they share.
+  kInTurn,
+  /// Where the call is recorded as a CUDA graph, as branches of it, each with its own memory; but
+  /// those that share a copy still go one after the other.
+  kSideBySide
+};
+
+/// Part is one of a call's primitives, and how it is computed.
+struct Part {
+  Primitive primitive = Primitive::kForward;
+  internal::Plan* plan = nullptr;
+  /// Where the plan belongs to the part.
+  std::unique_ptr<internal::Plan> own = nullptr;
+};
+
+/// BiasSums is what a bias gradient sums, without addresses.
+struct BiasSums {
+  ConstTensorRef from;
+  TensorRef to;
+  cuda::SumPlan plan;
+};
+
+/// CallPlan computes what a call asks for: results of primitives, a bias gradient, or both.
+class CallPlan final : public internal::Plan {
+ public:
+  /// `shared` is the operand that several outputs are computed from, and a bias gradient sums:
+  /// where they need the same copy of it, it is made once. At most two parts; `sums` may be null.
+  CallPlan(std::vector<Part> parts, const BiasSums* sums, Operand shared, Order order);
+
+  [[nodiscard]] std::size_t workspace() const override { return workspace_; }
+  /// The workspace beyond that of its largest output.
+  [[nodiscard]] std::size_t extra_workspace() const { return workspace_ - largest_; }
+  [[nodiscard]] Order order() const { return order_; }
+  /// Whether the second part finds the copy of the shared operand that the first one leaves.
+  [[nodiscard]] bool shares_copy() const { return shares_copy_; }
+
+  /// Run enqueues the outputs one after the other. `operands` are CallAddresses.
+  Status Run(const internal::Launch& launch) override;
+  Status Enqueue(cuda::Branches& branches, const CallAddresses& addresses, void* workspace) const;
+
+ private:
+  [[nodiscard]] bool SharesCopy() const;
+  void Place();
+  /// The call's stream, or another for work that others need not wait for.
+  Result<CUstream> StreamOf(cuda::Branches& branches, bool may_fork) const;
+  Status EnqueueSums(CUstream stream, const CallAddresses& addresses, void* workspace) const;
+  Status EnqueuePart(int part, CUstream stream, const CallAddresses& addresses, void* workspace)
+      const;
+
+  std::vector<Part> parts_;
+  /// Where each part's workspace begins.
+  std::array<std::size_t, 2> offsets_{};
+  bool has_sums_;
+  BiasSums sums_;
+  Operand shared_;
+  Order order_;
+  bool shares_copy_;
+  std::size_t workspace_ = 0;
+  std::size_t largest_ = 0;
+};
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_CALL_PLAN_H_

@@ -1,0 +1,440 @@
+#include "conv/cuda/together.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conv/cuda/form.h"
+#include "conv/cuda/search_space.h"
+#include "core/decision_cache.h"
+#include "core/selection.h"
+#include "core/warning.h"
+#include "cuda/call_graph.h"
+#include "cuda/capture.h"
+#include "cuda/selected_run.h"
+#include "cuda/thread_state.h"
+#include "cuda/trial.h"
+#include "cuda/workspace_arena.h"
+
+namespace gradsmith::conv {
+
+namespace {
+
+using cuda::DeviceInfo;
+using cuda::ReadyPlan;
+using internal::Candidate;
+using internal::Decision;
+using internal::Plan;
+using internal::ProblemKey;
+using internal::Rejection;
+
+/// A call as it is asked for.
+struct Call {
+  const Context& context;
+  const DeviceInfo& device;
+  std::span<const ReadyTask> tasks;
+  const BiasSums* sums;
+  Operand shared;
+  const CallAddresses& addresses;
+
+  [[nodiscard]] const Problem& problem() const { return tasks.front().task.problem; }
+  [[nodiscard]] std::size_t limit() const { return context.workspace_arena()->limit(); }
+};
+
+/// The first word of keys, beside those of the three primitives.
+constexpr std::int64_t kTogether = 0x103;
+
+void AddSums(const BiasSums* sums, ProblemKey* key) {
+  if (sums == nullptr) {
+    return;
+  }
+  key->Add(static_cast<std::int64_t>(sums->from.type) + (sums->to.accumulate ? 256 : 0));
+  key->Add(sums->from.dims);
+  key->Add(sums->from.strides);
+  key->Add(sums->to.strides);
+}
+
+/// What the thread finds the plan by. A plan's number stands for its problem and its policies.
+ProblemKey KeyInThread(const Call& call) {
+  ProblemKey key;
+  key.Add(kTogether);
+  key.Add(static_cast<std::int64_t>(call.limit()));
+  key.Add(call.shared);
+  for (const ReadyTask& ready : call.tasks) {
+    key.Add(static_cast<std::int64_t>(ready.plan->serial()));
+  }
+  AddSums(call.sums, &key);
+  return key;
+}
+
+/// Whether the gradients of x and w are likely to be quicker side by side than one after the other:
+/// what one leaves of the device, the other fills. But those of half and bf16 that wait for memory
+/// evict from the cache what they both read (docs/performance.md).
+bool ArePromisingSideBySide(const Problem& problem) {
+  constexpr double kEnoughForEachByte = 95;  // multiplications and additions
+  const double terms = TermsOf({.primitive = Primitive::kForward, .problem = problem});
+  const auto x = static_cast<double>(NumElements(DimsOf(problem, kX)));
+  const auto y = static_cast<double>(NumElements(DimsOf(problem, kY)));
+  const auto size = static_cast<double>(SizeOf(problem.type));
+  return SizeOf(problem.type) > 2 || 4 * y * terms >= kEnoughForEachByte * (2 * x + y) * size;
+}
+
+std::unique_ptr<CallPlan> PlanInOrder(const Call& call, Order order) {
+  std::vector<Part> parts;
+  for (const ReadyTask& ready : call.tasks) {
+    parts.push_back({ready.task.primitive, ready.plan});
+  }
+  return std::make_unique<CallPlan>(std::move(parts), call.sums, call.shared, order);
+}
+
+/// Without timing. Side by side costs memory.
+std::unique_ptr<CallPlan> PlanByRule(const Call& call) {
+  constexpr std::size_t kMostForIt = std::size_t{64} << 20U;
+  if (!call.tasks.empty() && ArePromisingSideBySide(call.problem())) {
+    std::unique_ptr<CallPlan> aside = PlanInOrder(call, Order::kSideBySide);
+    if (aside->workspace() <= call.limit() && aside->extra_workspace() <= kMostForIt) {
+      return aside;
+    }
+  }
+  return PlanInOrder(call, Order::kInTurn);
+}
+
+/// A call as it will be launched when it comes back: recorded by its first run.
+class RecordedCall final : public Plan {
+ public:
+  RecordedCall(const CallPlan& plan, cuda::CallGraphs& graphs) : plan_(plan), graphs_(graphs) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return plan_.workspace(); }
+
+  Status Run(const internal::Launch& launch) override {
+    if (graph_.empty() || workspace_ != launch.workspace) {
+      CallAddresses addresses{};
+      std::ranges::copy(launch.operands, addresses.begin());
+      Result<cuda::CallGraph> graph = graphs_.Record([&](cuda::Branches& branches) {
+        return plan_.Enqueue(branches, addresses, launch.workspace);
+      });
+      if (!graph.ok()) {
+        return graph.status();
+      }
+      graph_ = std::move(*graph);
+      workspace_ = launch.workspace;
+    }
+    return graph_.Launch(static_cast<CUstream>(launch.stream));
+  }
+
+ private:
+  const CallPlan& plan_;
+  cuda::CallGraphs& graphs_;
+  cuda::CallGraph graph_;
+  void* workspace_ = nullptr;
+};
+
+/// Two of a call's primitives, and its bias gradient where it has one, as a problem of their own. A
+/// candidate's id is an order and the ids of both: "side by side: graph/engine 1 & graph/engine 2".
+class TogetherSpace final : public internal::SearchSpace {
+ public:
+  /// `alone` are the choices for each primitive alone.
+  TogetherSpace(const Call& call, std::array<Decision, 2> alone, Order likely)
+      : call_(call),
+        alone_(std::move(alone)),
+        likely_(likely),
+        policy_(cuda::PolicyOf(call.context, call.problem().type)) {}
+
+  [[nodiscard]] std::string Describe() const override {
+    return std::string(ToString(call_.tasks[0].task.primitive)) +
+           (call_.sums == nullptr ? "" : ", sums of channels") + " and " +
+           conv::Describe(call_.tasks[1].task);
+  }
+
+  [[nodiscard]] int batches() const override { return 1; }
+
+  std::vector<Candidate> List(int /*batch*/, std::vector<Rejection>* /*rejections*/) override {
+    std::vector<Candidate> candidates;
+    const auto add = [&](const std::string& first, const std::string& second) {
+      const Order other = likely_ == Order::kInTurn ? Order::kSideBySide : Order::kInTurn;
+      for (const Order order : {likely_, other}) {
+        const std::string id = NameOf(order) + first + kAnd + second;
+        candidates.push_back({.id = id, .engine = id});
+      }
+    };
+    add(alone_[0].id, alone_[1].id);
+    for (const std::string& first : Ids(0)) {
+      for (const std::string& second : Ids(1)) {
+        const std::string form = FormNameOf(first);
+        const bool is_new = first != alone_[0].id || second != alone_[1].id;
+        if (is_new && !form.empty() && form == FormNameOf(second)) {
+          add(first, second);
+        }
+      }
+    }
+    return candidates;
+  }
+
+  Result<std::unique_ptr<Plan>> Build(const std::string& id) override {
+    for (const Order order : {Order::kInTurn, Order::kSideBySide}) {
+      const std::string name = NameOf(order);
+      const std::size_t middle = id.find(kAnd);
+      if (id.starts_with(name) && middle != std::string::npos) {
+        return BuildParts(
+            order, {id.substr(name.size(), middle - name.size()),
+                    id.substr(middle + std::string(kAnd).size())});
+      }
+    }
+    return InvalidArgument("'" + id + "' does not fit the problem");
+  }
+
+  Status Check(Plan& plan) override {
+    if (Status status = OpenTrial(); !status.ok()) {
+      return status;
+    }
+    if (Status status = trial_->Run(Recorded(plan)); !status.ok()) {
+      return status;
+    }
+    if (Status status = trial_->CheckWritten(); !status.ok()) {
+      return status;
+    }
+    CallAddresses addresses{};
+    std::ranges::copy(trial_->operands(), addresses.begin());
+    for (const ReadyTask& ready : call_.tasks) {
+      const Primitive primitive = ready.task.primitive;
+      // Who rounds twice was not chosen alone either, unless there is no other.
+      if (Status status = CheckResult(
+              *trial_, call_.device, ready.task, OperandsOf(primitive, addresses),
+              trial_->Before(kResults + ResultOf(primitive)), /*rounds_once=*/false, policy_);
+          !status.ok()) {
+        return status;
+      }
+    }
+    return {};
+  }
+
+  Result<double> Time(Plan& plan) override {
+    if (Status status = OpenTrial(); !status.ok()) {
+      return status;
+    }
+    return trial_->Time(Recorded(plan));
+  }
+
+ private:
+  static constexpr const char* kAnd = " & ";
+
+  static std::string NameOf(Order order) {
+    return order == Order::kInTurn ? "in turn: " : "side by side: ";
+  }
+
+  /// The choice alone, then the quickest in other forms. Those were not compared with what is added
+  /// to, which has to be rounded once.
+  [[nodiscard]] std::vector<std::string> Ids(int part) const {
+    const Task& task = call_.tasks[part].task;
+    std::vector<std::string> ids = {alone_.at(part).id};
+    if (!task.accumulate || SizeOf(task.problem.type) > 2) {
+      const std::vector<std::string>& others = alone_.at(part).of_other_forms;
+      ids.insert(ids.end(), others.begin(), others.end());
+    }
+    return ids;
+  }
+
+  Result<std::unique_ptr<Plan>> BuildParts(Order order, const std::array<std::string, 2>& ids) {
+    std::vector<Part> parts;
+    for (int i = 0; i < 2; ++i) {
+      const ReadyTask& ready = call_.tasks[i];
+      Part part{ready.task.primitive, ready.plan};
+      if (ids.at(i) != alone_.at(i).id) {
+        Result<std::unique_ptr<Plan>> plan =
+            ConvSearchSpace(
+                call_.device, stream(), ready.task,
+                OperandsOf(ready.task.primitive, call_.addresses), policy_)
+                .Build(ids.at(i));
+        if (!plan.ok()) {
+          return plan;
+        }
+        part.own = std::move(*plan);
+        part.plan = part.own.get();
+      }
+      parts.push_back(std::move(part));
+    }
+    return std::unique_ptr<Plan>(
+        std::make_unique<CallPlan>(std::move(parts), call_.sums, call_.shared, order));
+  }
+
+  [[nodiscard]] CUstream stream() const {
+    return static_cast<CUstream>(call_.context.options().stream);
+  }
+
+  Status OpenTrial() {
+    if (trial_ != nullptr) {
+      return {};
+    }
+    std::vector<cuda::TrialOperand> operands(kCallTensors);
+    for (const ReadyTask& ready : call_.tasks) {
+      const Operand result = ResultOf(ready.task.primitive);
+      for (const Operand operand : {kX, kW, kY}) {
+        const int place = (operand == result ? kResults : kInputs) + operand;
+        ConstTensorRef tensor(
+            ready.task.problem.type, call_.addresses.at(place), DimsOf(ready.task.problem, operand),
+            StridesOf(ready.task.problem, operand));
+        tensor.accumulate = operand == result && ready.task.accumulate;
+        operands.at(place) = {tensor, operand == result};
+      }
+    }
+    if (call_.sums != nullptr) {
+      TensorRef sums = call_.sums->to;
+      sums.data = call_.addresses.at(kSums);
+      operands.at(kSums) = {sums, true};
+    }
+    Result<std::unique_ptr<cuda::Trial>> trial =
+        cuda::Trial::Create(call_.device, stream(), operands);
+    if (!trial.ok()) {
+      return trial.status();
+    }
+    trial_ = std::move(*trial);
+    return {};
+  }
+
+  Plan& Recorded(Plan& plan) {
+    if (recorded_serial_ != plan.serial()) {
+      recorded_ = std::make_unique<RecordedCall>(
+          dynamic_cast<const CallPlan&>(plan),
+          cuda::ThreadState::OfThisThread(call_.device).call_graphs());
+      recorded_serial_ = plan.serial();
+    }
+    return *recorded_;
+  }
+
+  Call call_;
+  std::array<Decision, 2> alone_;
+  Order likely_;
+  internal::SearchPolicy policy_;
+  std::unique_ptr<cuda::Trial> trial_;
+  std::unique_ptr<RecordedCall> recorded_;
+  std::uint64_t recorded_serial_ = 0;
+};
+
+/// What a choice for a call is remembered by: the problems, and what was chosen for each alone.
+ProblemKey KeyOf(const Call& call, const std::array<Decision, 2>& alone) {
+  ProblemKey key;
+  key.Add(kTogether);
+  for (int i = 0; i < 2; ++i) {
+    key.Add(static_cast<std::int64_t>(call.tasks[i].key.hash()));
+    key.AddText(alone.at(i).id);
+  }
+  AddSums(call.sums, &key);
+  return key;
+}
+
+/// The choices for each primitive alone; none where one has been dropped since.
+std::optional<std::array<Decision, 2>> ChoicesAlone(const Call& call) {
+  std::array<Decision, 2> alone;
+  for (int i = 0; i < 2; ++i) {
+    std::optional<Decision> found =
+        call.context.decisions()->Find(call.tasks[i].key, call.context.search_mode());
+    if (!found) {
+      return std::nullopt;
+    }
+    alone.at(i) = std::move(*found);
+  }
+  return alone;
+}
+
+/// The choice for a call that is remembered, or that timing makes where that is allowed; none where
+/// the rule is to decide. `*searched` is a plan where there was a search.
+std::optional<Decision> Choose(
+    const Call& call,
+    const ProblemKey& key,
+    TogetherSpace& space,
+    std::unique_ptr<Plan>* searched) {
+  internal::DecisionCache& cache = *call.context.decisions();
+  const SearchMode mode = call.context.search_mode();
+  std::optional<Decision> remembered = cache.Find(key, mode);
+  const bool may_search = mode == SearchMode::kBenchmark &&
+                          !cuda::IsCapturing(static_cast<CUstream>(call.context.options().stream));
+  if (remembered || !may_search) {
+    return remembered;
+  }
+  Result<Decision> found = cache.FindOrSearch(
+      key, mode, [&] { return space.Describe(); },
+      [&] { return internal::Select(space, cuda::PolicyOf(call.context, call.problem().type)); },
+      searched);
+  if (!found.ok()) {
+    internal::Warn(space.Describe() + ": not timed together: " + found.status().message());
+    return Decision{.id = "", .mode = mode};
+  }
+  return *found;
+}
+
+/// The plan of a choice; null where it cannot be built any more, and then it is forgotten.
+std::unique_ptr<Plan>
+Rebuild(const Call& call, const ProblemKey& key, const Decision& decision, TogetherSpace& space) {
+  Result<std::unique_ptr<Plan>> plan = space.Build(decision.id);
+  if (plan.ok() && (*plan)->workspace() <= call.limit()) {
+    return std::move(*plan);
+  }
+  internal::Warn(
+      space.Describe() + ": the remembered choice " + decision.id + " is not used" +
+      (plan.ok() ? ": it needs too much workspace" : ": " + plan.status().message()));
+  call.context.decisions()->Forget(key);
+  return nullptr;
+}
+
+/// Brings the plan for two primitives up to date: what is still the choice is kept.
+void Update(const Call& call, ReadyPlan* ready) {
+  const cuda::RelaxedCapture relaxed;
+  ready->generation = call.context.decisions()->generation();
+  std::unique_ptr<CallPlan> by_rule = PlanByRule(call);
+  std::unique_ptr<Plan> plan;
+  Decision decision;
+  if (std::optional<std::array<Decision, 2>> alone = ChoicesAlone(call)) {
+    const ProblemKey key = KeyOf(call, *alone);
+    TogetherSpace space(call, std::move(*alone), by_rule->order());
+    decision = Choose(call, key, space, &plan).value_or(Decision());
+    if (plan == nullptr && !decision.id.empty() &&
+        (ready->plan == nullptr || ready->id != decision.id)) {
+      plan = Rebuild(call, key, decision, space);
+      decision = plan == nullptr ? Decision() : std::move(decision);
+    }
+  }
+  ready->mode = decision.mode;
+  if (plan != nullptr || ready->plan == nullptr || ready->id != decision.id) {
+    ready->plan = plan != nullptr ? std::move(plan) : std::move(by_rule);
+    ready->id = decision.id;
+  }
+}
+
+bool IsUpToDate(const Call& call, const ReadyPlan& ready) {
+  return call.tasks.size() < 2 ||
+         (ready.plan != nullptr && ready.generation == call.context.decisions()->generation() &&
+          (call.context.search_mode() != SearchMode::kBenchmark ||
+           ready.mode == SearchMode::kBenchmark));
+}
+
+}  // namespace
+
+CallPlan& FindCallPlan(
+    const Context& context,
+    const DeviceInfo& device,
+    std::span<const ReadyTask> tasks,
+    const BiasSums* sums,
+    Operand shared,
+    const CallAddresses& addresses) {
+  const Call call{context, device, tasks, sums, shared, addresses};
+  auto& plans = cuda::ThreadState::OfThisThread(device).plans();
+  const ProblemKey key = KeyInThread(call);
+  ReadyPlan* ready = plans.Find(key);
+  if (ready == nullptr) {
+    ready = &plans.Insert(key, ReadyPlan());
+    ready->plan = tasks.size() < 2 ? PlanByRule(call) : nullptr;
+  }
+  if (!IsUpToDate(call, *ready)) {
+    Update(call, ready);
+  }
+  return static_cast<CallPlan&>(*ready->plan);
+}
+
+}  // namespace gradsmith::conv

@@ -1,0 +1,103 @@
+#include "cuda/selected_run.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+
+#include "gradsmith/context.h"
+#include "runtime/cuda/op_problems.h"
+
+/// How a context's policies reach selection, and errors. Most of it needs no GPU.
+namespace gradsmith::cuda {
+namespace {
+
+ContextOptions Options() {
+  ContextOptions options;
+  options.device = {Backend::kCuda, 0};
+  options.search_mode = SearchMode::kHeuristic;
+  options.cache = "off";
+  return options;
+}
+
+TEST(PolicyOf, IsTheContexts) {
+  ContextOptions options = Options();
+  options.search_mode = SearchMode::kBenchmark;
+  options.search_budget_seconds = 3;
+  options.allow_tf32 = true;
+  options.deterministic = true;
+  const internal::SearchPolicy policy = PolicyOf(Context(options), DataType::kFloat);
+  EXPECT_EQ(policy.mode, SearchMode::kBenchmark);
+  EXPECT_EQ(policy.budget_seconds, 3);
+  EXPECT_TRUE(policy.allow_tf32);
+  EXPECT_TRUE(policy.deterministic);
+  EXPECT_EQ(policy.workspace_limit, kNoLimit);
+}
+
+TEST(PolicyOf, OnlyDoubleIsDeterministicByItself) {
+  const Context context(Options());
+  EXPECT_FALSE(PolicyOf(context, DataType::kFloat).allow_tf32);
+  for (const DataType type : kAllTypes) {
+    EXPECT_EQ(PolicyOf(context, type).deterministic, type == DataType::kDouble);
+  }
+  ContextOptions options = Options();
+  options.deterministic = false;
+  EXPECT_FALSE(PolicyOf(Context(options), DataType::kDouble).deterministic);
+}
+
+/// Down to a power of two: what was chosen for less than the limit fits.
+TEST(PolicyOf, LimitsThatDifferLittleShareTheirChoices) {
+  for (const std::size_t limit : {std::size_t{0}, std::size_t{1024}, std::size_t{1500}}) {
+    ContextOptions options = Options();
+    options.workspace_limit = limit;
+    EXPECT_EQ(
+        PolicyOf(Context(options), DataType::kFloat).workspace_limit,
+        limit == 1500 ? std::size_t{1024} : limit);
+  }
+}
+
+TEST(Explained, NamesWhatWasComputedPoliciesAndLibrary) {
+  ContextOptions options = Options();
+  options.workspace_limit = 1500;
+  const Status status = Explained(
+      Context(options), DataType::kDouble, "backward-data of double", Internal("STATUS_BAD"));
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  for (const std::string part :
+       {"backward-data of double: STATUS_BAD (", "deterministic", "no TF32",
+        "search mode heuristic", "workspace limit 1500", "cuDNN"}) {
+    EXPECT_NE(status.message().find(part), std::string::npos)
+        << "'" << part << "' is not in: " << status.message();
+  }
+  options.allow_tf32 = true;
+  options.deterministic = false;
+  options.workspace_limit = kNoLimit;
+  const Status other = Explained(Context(options), DataType::kFloat, "", Internal("STATUS_BAD"));
+  EXPECT_TRUE(other.message().starts_with(
+      "STATUS_BAD (any order of sums, TF32 allowed, search mode heuristic, no workspace limit; "))
+      << other.message();
+  EXPECT_TRUE(Explained(Context(options), DataType::kFloat, "", Status()).ok());
+}
+
+class CudaSelectedRun : public CudaTest {};
+
+/// Each policy has its own choices.
+TEST_F(CudaSelectedRun, KeysTellPoliciesApart) {
+  const auto key_of = [&](const auto& change) {
+    ContextOptions options = Options();
+    change(options);
+    internal::ProblemKey key;
+    AddPolicy(Context(options), device(), DataType::kFloat, &key);
+    return key.Text();
+  };
+  const std::string plain = key_of([](ContextOptions&) {});
+  EXPECT_EQ(
+      plain, key_of([](ContextOptions& options) { options.search_mode = SearchMode::kBenchmark; }));
+  EXPECT_NE(
+      plain, key_of([](ContextOptions& options) { options.search_mode = SearchMode::kDefault; }));
+  EXPECT_NE(plain, key_of([](ContextOptions& options) { options.allow_tf32 = true; }));
+  EXPECT_NE(plain, key_of([](ContextOptions& options) { options.deterministic = true; }));
+  EXPECT_NE(plain, key_of([](ContextOptions& options) { options.workspace_limit = 1024; }));
+}
+
+}  // namespace
+}  // namespace gradsmith::cuda
