@@ -24,6 +24,8 @@ struct Launch {
   int first_copied = -1;
   /// The copy is there already: the plan before, which makes the same one, has left it.
   bool is_copied = false;
+  /// Where the copy of that operand also leaves sums of its channels: see PartialSumRows.
+  void* partial_sums = nullptr;
 };
 
 /// OperandCopy is how a plan lays out the copy that it makes of an operand.
@@ -52,6 +54,10 @@ class Plan : public std::enable_shared_from_this<Plan> {
 
   /// CopyOf returns the copy that the plan makes of an operand before all else; null for none.
   [[nodiscard]] virtual const OperandCopy* CopyOf(int /*operand*/) const { return nullptr; }
+
+  /// PartialSumRows returns how many rows of partial sums of an operand's channels, in float, the
+  /// plan can leave while it copies it; 0 where it cannot.
+  [[nodiscard]] virtual std::int64_t PartialSumRows(int /*operand*/) const { return 0; }
 
   /// Run enqueues the work. It neither allocates device memory nor waits.
   virtual Status Run(const Launch& launch) = 0;

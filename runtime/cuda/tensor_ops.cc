@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -275,14 +276,7 @@ int TransposeWidth(const TransposeTask& task, std::size_t size, const void* from
   return width;
 }
 
-Status LaunchTranspose(
-    CUstream stream,
-    PairDims dims,
-    int row_dim,
-    std::size_t size,
-    const void* from,
-    void* to) {
-  static std::array<KernelsOfSizes, 4> kernels;
+TransposeTask MakeTranspose(PairDims dims, int row_dim, std::size_t size) {
   TransposeTask task;
   task.rows = dims[row_dim].size;
   task.to_row_stride = dims[row_dim].to;
@@ -295,19 +289,51 @@ Status LaunchTranspose(
       size == 8 ? 32 : kTransposeRuns * kVectorBytes / static_cast<std::int64_t>(size);
   task.row_tiles = CeilDivide(task.rows, side);
   task.column_tiles = CeilDivide(task.columns, side);
+  return task;
+}
+
+LaunchShape ShapeOf(const TransposeTask& task) {
   const std::int64_t tiles = task.row_tiles * task.column_tiles * task.batch.count;
-  const LaunchShape shape = {
+  return {
       .blocks_x = static_cast<unsigned>(tiles),
       .blocks_y = 1,
       .blocks_z = 1,
       .threads = kTransposeThreads,
       .shared_bytes = 0};
+}
+
+Status LaunchTranspose(
+    CUstream stream,
+    const PairDims& dims,
+    int row_dim,
+    std::size_t size,
+    const void* from,
+    void* to) {
+  static std::array<KernelsOfSizes, 4> kernels;
+  const TransposeTask task = MakeTranspose(dims, row_dim, size);
   const int width = TransposeWidth(task, size, from, to);
   KernelsOfSizes& of_width = kernels.at(std::countr_zero(static_cast<unsigned>(width)));
   const Result<CUkernel> kernel = FindOnce(
       &of_width[std::countr_zero(size) - 1], "transpose_",
       [&] { return std::to_string(size) + "_" + std::to_string(width); });
-  return LaunchFound(kernel, shape, stream, from, to, task);
+  return LaunchFound(kernel, ShapeOf(task), stream, from, to, task);
+}
+
+/// The transposition that makes channels last of channels first; none where copying is another.
+std::optional<TransposeTask> ChannelsToLast(const ConstTensorRef& from, const TensorRef& to) {
+  if (from.type != to.type || from.type == DataType::kDouble || from.dims != to.dims ||
+      from.rank() < 3 || from.rank() > kMaxGridRank || IsEmpty(from.dims)) {
+    return std::nullopt;
+  }
+  const PairDims dims = PairUp(to.dims, to.strides, from.strides);
+  const int row_dim = IsDense(dims) ? -1 : TransposedDim(dims);
+  if (row_dim < 0) {
+    return std::nullopt;
+  }
+  const TransposeTask task = MakeTranspose(dims, row_dim, SizeOf(from.type));
+  const bool columns_are_channels = task.columns == from.dims[1] && to.strides[1] == 1 &&
+                                    task.from_column_stride == from.strides[1];
+  return columns_are_channels ? std::optional(task) : std::nullopt;
 }
 
 Status CopySameType(
@@ -602,10 +628,12 @@ Status LaunchFinish(
     const void* tail,
     const TensorRef& sums) {
   static KernelsOfTypes kernels;
-  constexpr std::uint64_t kChannelsAtOnce = 32;
+  // Of many rows a block reads more at once, 32 bytes of each.
+  constexpr std::int64_t kManyRows = 1024;
+  const std::uint64_t most_channels = task.rows < kManyRows ? 32 : 8;
   task.sums_stride = sums.strides[0];
   const std::uint64_t side =
-      std::min(std::bit_ceil(static_cast<std::uint64_t>(task.channels)), kChannelsAtOnce);
+      std::min(std::bit_ceil(static_cast<std::uint64_t>(task.channels)), most_channels);
   task.channels_at_once = static_cast<int>(side);
   task.accumulate = sums.accumulate ? 1 : 0;
   // Few partial sums need few threads.
@@ -719,6 +747,25 @@ Status SumChannels(
   finish.tail_rows = plan.tail_rows;
   finish.tail_offset = plan.tail_offset;
   return LaunchFinish(stream, finish, from.type, workspace, from.data, sums);
+}
+
+std::int64_t CopySumRows(const ConstTensorRef& from, const TensorRef& to) {
+  const std::optional<TransposeTask> task = ChannelsToLast(from, to);
+  return task ? task->row_tiles * task->batch.count : 0;
+}
+
+Status CopyAndSum(CUstream stream, const ConstTensorRef& from, const TensorRef& to, void* partial) {
+  static std::array<KernelsOfTypes, 4> kernels;
+  const std::optional<TransposeTask> task = ChannelsToLast(from, to);
+  if (!task) {
+    return Internal("copying and summing is for channels that become the last");
+  }
+  const int width = TransposeWidth(*task, SizeOf(from.type), from.data, to.data);
+  KernelsOfTypes& of_width = kernels.at(std::countr_zero(static_cast<unsigned>(width)));
+  const Result<CUkernel> kernel = FindOnce(
+      &of_width[static_cast<std::size_t>(from.type)], "transpose_and_sum_",
+      [&] { return Suffix(from.type) + "_" + std::to_string(width); });
+  return LaunchFound(kernel, ShapeOf(*task), stream, from.data, to.data, *task, partial);
 }
 
 Status SumPartials(CUstream stream, std::int64_t rows, const void* partial, const TensorRef& sums) {

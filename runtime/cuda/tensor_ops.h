@@ -71,6 +71,14 @@ Status SumChannels(
     const TensorRef& sums,
     void* workspace);
 
+/// CopySumRows returns how many rows of partial sums of `from`'s channels CopyAndSum leaves; 0
+/// where it cannot: it goes from channels first to channels last, in half, bf16 and float.
+std::int64_t CopySumRows(const ConstTensorRef& from, const TensorRef& to);
+
+/// CopyAndSum is CopyTensor that also writes float to `partial` (CopySumRows(from, to), C), for
+/// SumPartials to add up.
+Status CopyAndSum(CUstream stream, const ConstTensorRef& from, const TensorRef& to, void* partial);
+
 /// SumPartials writes to sums (C) the sums of a matrix (rows, C) of partial sums, which are float,
 /// and double for sums in double.
 Status SumPartials(CUstream stream, std::int64_t rows, const void* partial, const TensorRef& sums);

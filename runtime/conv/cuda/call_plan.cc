@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace gradsmith::conv {
@@ -21,8 +22,18 @@ CallPlan::CallPlan(std::vector<Part> parts, const BiasSums* sums, Operand shared
       sums_(sums != nullptr ? *sums : BiasSums()),
       shared_(shared),
       order_(order),
-      shares_copy_(SharesCopy()) {
+      shares_copy_(SharesCopy()),
+      summing_part_(SummingPart()) {
   Place();
+}
+
+int CallPlan::SummingPart() const {
+  for (int i = 0; has_sums_ && i < static_cast<int>(parts_.size()); ++i) {
+    if (parts_.at(i).plan->PartialSumRows(shared_) > 0) {
+      return i;
+    }
+  }
+  return -1;
 }
 
 bool CallPlan::SharesCopy() const {
@@ -34,15 +45,23 @@ bool CallPlan::SharesCopy() const {
   return first != nullptr && second != nullptr && *first == *second;
 }
 
-/// One behind the other where they may go side by side, all at the beginning where not.
+/// One behind the other where they may go side by side, all at the beginning where not; but what a
+/// copy leaves of sums stays until it is added up.
 void CallPlan::Place() {
-  const std::size_t for_sums = has_sums_ ? RoundedUp(sums_.plan.workspace) : 0;
+  std::size_t for_sums = has_sums_ ? RoundedUp(sums_.plan.workspace) : 0;
+  if (summing_part_ >= 0) {
+    partial_rows_ = parts_.at(summing_part_).plan->PartialSumRows(shared_);
+    for_sums =
+        RoundedUp(static_cast<std::size_t>(partial_rows_ * sums_.to.dims[0]) * sizeof(float));
+  }
   workspace_ = largest_ = for_sums;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const std::size_t size = RoundedUp(parts_[i].plan->workspace());
     largest_ = std::max(largest_, size);
     if (order_ == Order::kSideBySide) {
       offsets_.at(i) = i > 0 && shares_copy_ ? offsets_[0] : workspace_;
+    } else if (summing_part_ >= 0) {
+      offsets_.at(i) = for_sums;
     }
     workspace_ = std::max(workspace_, offsets_.at(i) + size);
   }
@@ -68,19 +87,27 @@ Status CallPlan::EnqueuePart(
     void* workspace) const {
   internal::Plan& plan = *parts_.at(part).plan;
   const auto operands = OperandsOf(parts_.at(part).primitive, addresses);
-  return plan.Run(
+  const bool is_summing = part == summing_part_;
+  const Status status = plan.Run(
       {.stream = stream,
        .operands = operands,
        .workspace = static_cast<std::byte*>(workspace) + offsets_.at(part),
        .first_copied = plan.CopyOf(shared_) == nullptr ? -1 : shared_,
-       .is_copied = shares_copy_ && part > 0});
+       .is_copied = shares_copy_ && part > 0,
+       .partial_sums = is_summing ? workspace : nullptr});
+  if (!status.ok() || !is_summing) {
+    return status;
+  }
+  TensorRef to = sums_.to;
+  to.data = addresses.at(kSums);
+  return cuda::SumPartials(stream, partial_rows_, workspace, to);
 }
 
 Status CallPlan::Enqueue(cuda::Branches& branches, const CallAddresses& addresses, void* workspace)
     const {
   const auto count = static_cast<int>(parts_.size());
   // What is summed is still in the cache for those who read it next.
-  if (has_sums_) {
+  if (has_sums_ && summing_part_ < 0) {
     const Result<CUstream> stream = StreamOf(branches, count > 0);
     const Status status =
         stream.ok() ? EnqueueSums(*stream, addresses, workspace) : stream.status();

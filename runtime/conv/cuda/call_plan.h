@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -60,7 +61,8 @@ struct BiasSums {
   cuda::SumPlan plan;
 };
 
-/// CallPlan computes what a call asks for: results of primitives, a bias gradient, or both.
+/// CallPlan computes what a call asks for: results of primitives, a bias gradient, or both. Where a
+/// part copies what is summed, the copy leaves partial sums: it is read once less.
 class CallPlan final : public internal::Plan {
  public:
   /// `shared` is the operand that several outputs are computed from, and a bias gradient sums:
@@ -80,6 +82,8 @@ class CallPlan final : public internal::Plan {
 
  private:
   [[nodiscard]] bool SharesCopy() const;
+  /// The part whose copy leaves partial sums; -1 for none.
+  [[nodiscard]] int SummingPart() const;
   void Place();
   /// The call's stream, or another for work that others need not wait for.
   Result<CUstream> StreamOf(cuda::Branches& branches, bool may_fork) const;
@@ -95,6 +99,8 @@ class CallPlan final : public internal::Plan {
   Operand shared_;
   Order order_;
   bool shares_copy_;
+  int summing_part_;
+  std::int64_t partial_rows_ = 0;
   std::size_t workspace_ = 0;
   std::size_t largest_ = 0;
 };

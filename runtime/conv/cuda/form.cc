@@ -272,6 +272,14 @@ class WrappedPlan final : public internal::Plan {
     return form_.copied.at(operand) && !form_.subsampled ? &copies_.at(operand) : nullptr;
   }
 
+  [[nodiscard]] std::int64_t PartialSumRows(int operand) const override {
+    const auto of = static_cast<Operand>(operand);
+    return CopyOf(operand) == nullptr || of == ResultOf(task_.primitive)
+               ? 0
+               : cuda::CopySumRows(
+                     OuterRef(task_, form_, of, nullptr), InnerRef(form_, of, nullptr));
+  }
+
   Status Run(const internal::Launch& launch) override {
     auto* stream = static_cast<CUstream>(launch.stream);
     std::array<void*, kOperands> operands{};
@@ -283,7 +291,9 @@ class WrappedPlan final : public internal::Plan {
       if (!form_.copied.at(operand) || is_there || !is_read) {
         continue;
       }
-      if (Status status = CopyIn(stream, operand, launch.operands[operand], operands.at(operand));
+      void* sums = operand == launch.first_copied ? launch.partial_sums : nullptr;
+      if (Status status =
+              CopyIn(stream, operand, launch.operands[operand], operands.at(operand), sums);
           !status.ok()) {
         return status;
       }
@@ -315,9 +325,12 @@ class WrappedPlan final : public internal::Plan {
     return place;
   }
 
-  Status CopyIn(CUstream stream, Operand operand, void* from, void* to) {
+  Status CopyIn(CUstream stream, Operand operand, void* from, void* to, void* partial_sums) {
     const ConstTensorRef outer = OuterRef(task_, form_, operand, from);
     const TensorRef inner = InnerRef(form_, operand, to);
+    if (partial_sums != nullptr) {
+      return cuda::CopyAndSum(stream, outer, inner, partial_sums);
+    }
     if (operand != kW || outer.dims == inner.dims) {
       return cuda::CopyChannels(device_, stream, outer, inner);
     }

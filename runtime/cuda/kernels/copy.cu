@@ -35,13 +35,17 @@ struct Tile {
   std::int64_t row;
   std::int64_t column;
   Offsets offsets;
+  /// Of the tiles that have the same columns.
+  std::int64_t number;
 };
 
 /// The tile-th tile: row tiles fastest, so that neighbouring blocks read the same cache lines.
 __device__ __forceinline__ Tile TileAt(const TransposeTask& task, std::int64_t tile, int side) {
   const Division rows = Divide(tile, task.row_tiles);
   const Division columns = Divide(rows.quotient, task.column_tiles);
-  return {rows.remainder * side, columns.remainder * side, OffsetsAt(task.batch, columns.quotient)};
+  return {
+      rows.remainder * side, columns.remainder * side, OffsetsAt(task.batch, columns.quotient),
+      columns.quotient * task.row_tiles + rows.remainder};
 }
 
 /// Up to kLength elements of a run, kWidth at once where all are wanted.
@@ -77,12 +81,38 @@ __device__ __forceinline__ void StoreRun(const T (&from)[kLength], std::int64_t 
   }
 }
 
+/// A transposition's elements are but bits.
+struct NotSummed {};
+
+template <typename Element, typename T, int kLength>
+__device__ __forceinline__ float SumOf(const T (&bits)[kLength]) {
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < kLength; ++i) {
+    Element element;
+    memcpy(&element, &bits[i], sizeof(element));
+    sum += Convert<float>(element);
+  }
+  return sum;
+}
+
+/// Adds up what the threads of a column's runs hold: kTransposeRuns neighbours.
+__device__ __forceinline__ float SumOverRuns(float sum) {
+#pragma unroll
+  for (int distance = kTransposeRuns / 2; distance > 0; distance /= 2) {
+    sum += __shfl_xor_sync(0xFFFFFFFFU, sum, distance);
+  }
+  return sum;
+}
+
 /// A block transposes one tile of elements of 2 or 4 bytes. A thread reads runs of 16 bytes along
 /// rows, of as many columns as make a word of 4 bytes, and writes runs of 16 bytes along columns;
 /// kWidth elements at once is what strides and addresses allow. In shared memory a row has 32
-/// words; groups of four are exchanged so that neither way do threads meet in a bank.
-template <typename T, int kWidth>
-__device__ __forceinline__ void TransposeTile(const T* from, T* to, const TransposeTask& task) {
+/// words; groups of four are exchanged so that neither way do threads meet in a bank. Where there
+/// is an Element, each tile leaves the sums of its columns in `sums` (tiles of a column, columns).
+template <typename T, int kWidth, typename Element = NotSummed>
+__device__ __forceinline__ void
+TransposeTile(const T* from, T* to, const TransposeTask& task, float* sums = nullptr) {
   constexpr int kLength = kVectorLength<T>;
   constexpr int kSide = kTransposeRuns * kLength;
   constexpr int kColumnsOfWord = static_cast<int>(4 / sizeof(T));
@@ -100,6 +130,12 @@ __device__ __forceinline__ void TransposeTile(const T* from, T* to, const Transp
       const std::int64_t count = column < task.columns ? task.rows - row : 0;
       LoadRun<kWidth>(
           from + at.offsets.from + row + column * task.from_column_stride, count, loaded[j]);
+      if constexpr (!std::is_same_v<Element, NotSummed>) {
+        const float sum = SumOverRuns(SumOf<Element>(loaded[j]));
+        if (run == 0 && column < task.columns) {
+          sums[at.number * task.columns + column] = sum;
+        }
+      }
     }
 #pragma unroll
     for (int i = 0; i < kLength; ++i) {
@@ -200,6 +236,26 @@ GRADSMITH_TRANSPOSE(2, 8, std::uint16_t)
 GRADSMITH_TRANSPOSE(4, 1, std::uint32_t)
 GRADSMITH_TRANSPOSE(4, 2, std::uint32_t)
 GRADSMITH_TRANSPOSE(4, 4, std::uint32_t)
+
+// By the element's type and the elements moved at once.
+#define GRADSMITH_TRANSPOSE_AND_SUM(name, width, T, Element)                              \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kTransposeThreads)        \
+      gradsmith_transpose_and_sum_##name##_##width(                                       \
+          const T* from, T* to, const gradsmith::cuda::TransposeTask task, float* sums) { \
+    gradsmith::cuda::TransposeTile<T, width, Element>(from, to, task, sums);              \
+  }
+
+GRADSMITH_TRANSPOSE_AND_SUM(f16, 1, std::uint16_t, __half)
+GRADSMITH_TRANSPOSE_AND_SUM(f16, 2, std::uint16_t, __half)
+GRADSMITH_TRANSPOSE_AND_SUM(f16, 4, std::uint16_t, __half)
+GRADSMITH_TRANSPOSE_AND_SUM(f16, 8, std::uint16_t, __half)
+GRADSMITH_TRANSPOSE_AND_SUM(bf16, 1, std::uint16_t, __nv_bfloat16)
+GRADSMITH_TRANSPOSE_AND_SUM(bf16, 2, std::uint16_t, __nv_bfloat16)
+GRADSMITH_TRANSPOSE_AND_SUM(bf16, 4, std::uint16_t, __nv_bfloat16)
+GRADSMITH_TRANSPOSE_AND_SUM(bf16, 8, std::uint16_t, __nv_bfloat16)
+GRADSMITH_TRANSPOSE_AND_SUM(f32, 1, std::uint32_t, float)
+GRADSMITH_TRANSPOSE_AND_SUM(f32, 2, std::uint32_t, float)
+GRADSMITH_TRANSPOSE_AND_SUM(f32, 4, std::uint32_t, float)
 
 extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kTransposeThreads)
     gradsmith_transpose_8_1(

@@ -496,6 +496,69 @@ TEST_F(TensorOpsTest, SumsManyChannelsOfSlices) {
   }
 }
 
+TEST_F(TensorOpsTest, CopiesAndSumsAtOnce) {
+  Random random("copies and sums");
+  std::vector<Shape> shapes = ChannelShapes();
+  shapes.push_back({60, 16, 36, 36});  // thousands of rows of partial sums
+  int summed = 0;
+  for (const DataType type : {DataType::kFloat, DataType::kMLFloat16, DataType::kBFloat16}) {
+    for (const Shape& dims : shapes) {
+      for (const std::int64_t shift : {0, 1, 2, 4}) {
+        Tensor from = Make(type, dims, {Contiguous(dims).strides, shift});
+        Tensor to = Make(type, dims, {ChannelsLast(dims).strides, random.Integer(0, 1) * shift});
+        const std::int64_t rows = CopySumRows(from.Ref(), to.Ref());
+        if (rows == 0) {
+          continue;
+        }
+        ++summed;
+        SCOPED_TRACE(from.Text() + " -> " + to.Text() + " and its sums");
+        from.FillRandomly(&random);
+        Tensor sums = Make(type, {dims[1]}, {{1 + shift}, shift});
+        sums.FillRandomly(&random);
+        std::vector<double> expected = sums.Filled();
+        const std::vector<double> terms = from.Filled();
+        for (std::size_t i = 0; i < terms.size(); ++i) {
+          expected[ChannelOf(dims, i)] += terms[i];
+        }
+        const std::size_t size = static_cast<std::size_t>(rows * dims[1]) * sizeof(float);
+        DeviceMemory partial(stream(), size + kGuard);
+        partial.CopyIn(std::vector<std::byte>(size + kGuard, std::byte{0xFF}));
+        support::Require(CopyAndSum(stream().get(), from.Ref(), to.Ref(), partial.data()));
+        TensorRef ref = sums.Ref();
+        ref.accumulate = true;
+        support::Require(SumPartials(stream().get(), rows, partial.data(), ref));
+        to.ExpectValues(terms);
+        sums.ExpectValues(expected);
+        const std::vector<std::byte> after = partial.CopyOut();
+        EXPECT_TRUE(std::all_of(
+            after.end() - kGuard, after.end(),
+            [](std::byte byte) { return byte == std::byte{0xFF}; }))
+            << "wrote behind its " << rows << " rows";
+      }
+    }
+  }
+  EXPECT_GT(summed, 100);
+}
+
+/// Where copying is no transposition of float, half or bf16 that makes channels last.
+TEST_F(TensorOpsTest, CopiesThatCannotSum) {
+  const Shape dims = {2, 64, 16, 16};
+  const auto rows = [&](DataType type, const Placement& from, const Placement& to) {
+    return CopySumRows(Make(type, dims, from).Ref(), Make(type, dims, to).Ref());
+  };
+  EXPECT_EQ(rows(DataType::kMLFloat16, Contiguous(dims), ChannelsLast(dims)), 2 * 4);
+  EXPECT_EQ(rows(DataType::kFloat, Contiguous(dims), ChannelsLast(dims)), 2 * 8);
+  EXPECT_EQ(rows(DataType::kDouble, Contiguous(dims), ChannelsLast(dims)), 0);
+  EXPECT_EQ(rows(DataType::kFloat, ChannelsLast(dims), Contiguous(dims)), 0);
+  EXPECT_EQ(rows(DataType::kFloat, Contiguous(dims), Contiguous(dims)), 0);
+  const Shape narrow = {2, 4, 16, 16};
+  EXPECT_EQ(
+      CopySumRows(
+          Make(DataType::kFloat, narrow, Contiguous(narrow)).Ref(),
+          Make(DataType::kFloat, narrow, ChannelsLast(narrow)).Ref()),
+      0);
+}
+
 TEST_F(TensorOpsTest, SumsHaveTheSameBitsWhereverTheTensorLies) {
   Random random("bits of sums");
   for (const DataType type : kTypes) {
