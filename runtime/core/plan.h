@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
@@ -20,11 +21,12 @@ struct Launch {
   std::span<void* const> operands;
   void* workspace = nullptr;
   std::span<const double> scalars = {};
-  /// A plan that copies this operand has the copy at the workspace's beginning; -1 for none.
-  int first_copied = -1;
-  /// The copy is there already: the plan before, which makes the same one, has left it.
+  /// A plan that copies this operand has the copy at `copy` and not in its workspace; -1 for none.
+  int shared = -1;
+  void* copy = nullptr;
+  /// The copy is there already: Copy has made it, or the plan before, which makes the same one.
   bool is_copied = false;
-  /// Where the copy of that operand also leaves sums of its channels: see PartialSumRows.
+  /// Where making the copy also leaves sums of its channels: see PartialSumRows.
   void* partial_sums = nullptr;
 };
 
@@ -32,6 +34,8 @@ struct Launch {
 struct OperandCopy {
   Dims dims;
   Strides strides;
+  /// Of workspace, a multiple of 256.
+  std::size_t bytes = 0;
 
   friend bool operator==(const OperandCopy&, const OperandCopy&) = default;
 };
@@ -49,6 +53,9 @@ class Plan : public std::enable_shared_from_this<Plan> {
   /// A number that no other plan of the process has, before or after.
   [[nodiscard]] std::uint64_t serial() const { return serial_; }
 
+  /// Whether no call has run the plan before; asking makes it so.
+  bool TakeFirstRun() { return std::exchange(is_new_, false); }
+
   /// Bytes of workspace, aligned to 256.
   [[nodiscard]] virtual std::size_t workspace() const = 0;
 
@@ -59,6 +66,9 @@ class Plan : public std::enable_shared_from_this<Plan> {
   /// plan can leave while it copies it; 0 where it cannot.
   [[nodiscard]] virtual std::int64_t PartialSumRows(int /*operand*/) const { return 0; }
 
+  /// Copy enqueues no more than the copy of the launch's shared operand, which CopyOf tells of.
+  virtual Status Copy(const Launch& /*launch*/) { return Internal("the plan copies nothing"); }
+
   /// Run enqueues the work. It neither allocates device memory nor waits.
   virtual Status Run(const Launch& launch) = 0;
 
@@ -66,6 +76,7 @@ class Plan : public std::enable_shared_from_this<Plan> {
   static inline std::atomic<std::uint64_t> last_serial = 0;
 
   std::uint64_t serial_;
+  bool is_new_ = true;
 };
 
 }  // namespace gradsmith::internal

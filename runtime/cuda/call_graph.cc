@@ -123,6 +123,10 @@ Status CallGraph::Launch(CUstream stream) const {
   return ToStatus(Driver().cuGraphLaunch(graph_, stream), "launching a call's CUDA graph");
 }
 
+Status CallGraph::Upload(CUstream stream) const {
+  return ToStatus(Driver().cuGraphUpload(graph_, stream), "uploading a call's CUDA graph");
+}
+
 CallGraphs::CallGraphs() : entries_(kGraphsOfThread) {}
 
 CallGraphs::~CallGraphs() {
@@ -136,23 +140,36 @@ CallGraphs::~CallGraphs() {
 Status CallGraphs::Run(
     CUstream stream,
     const internal::ProblemKey& key,
-    const CallGraph::Enqueue& enqueue) {
+    const CallGraph::Enqueue& enqueue,
+    bool record_at_once) {
   Branches alone(stream);
   Entry* entry = entries_.Find(key);
   if (entry == nullptr) {
-    entries_.Insert(key, Entry());
-    return enqueue(alone);
+    entry = &entries_.Insert(key, Entry());
+    Status status = enqueue(alone);
+    if (status.ok() && record_at_once) {
+      RecordTo(entry, enqueue);
+      status = entry->graph.empty() ? status : entry->graph.Upload(stream);
+    }
+    return status;
   }
-  if (entry->graph.empty() && !entry->cannot_be_recorded) {
-    Result<CallGraph> graph = Record(enqueue);
-    entry->cannot_be_recorded = !graph.ok();
-    entry->graph = graph.ok() ? std::move(*graph) : CallGraph();
+  if (entry->graph.empty()) {
+    RecordTo(entry, enqueue);
   }
   if (entry->cannot_be_recorded) {
     return enqueue(alone);
   }
   ++launched_;
   return entry->graph.Launch(stream);
+}
+
+void CallGraphs::RecordTo(Entry* entry, const CallGraph::Enqueue& enqueue) {
+  if (entry->cannot_be_recorded) {
+    return;
+  }
+  Result<CallGraph> graph = Record(enqueue);
+  entry->cannot_be_recorded = !graph.ok();
+  entry->graph = graph.ok() ? std::move(*graph) : CallGraph();
 }
 
 Status CallGraphs::OpenBranches() {

@@ -63,6 +63,8 @@ class CallGraph {
 
   [[nodiscard]] bool empty() const { return graph_ == nullptr; }
   Status Launch(CUstream stream) const;
+  /// Upload does what the first launch would otherwise do.
+  Status Upload(CUstream stream) const;
 
  private:
   CUgraphExec graph_ = nullptr;
@@ -87,8 +89,13 @@ class CallGraphs {
 
   /// Run enqueues a call's work on a stream that is not captured. The key holds all that the work
   /// depends on: plans by their serial numbers, addresses, strides. The first call with a key is
-  /// enqueued as it is, the second is recorded.
-  Status Run(CUstream stream, const internal::ProblemKey& key, const CallGraph::Enqueue& enqueue);
+  /// enqueued as it is, the second is recorded; but where `record_at_once`, the first is recorded
+  /// for the second as well: recording may allocate and wait.
+  Status Run(
+      CUstream stream,
+      const internal::ProblemKey& key,
+      const CallGraph::Enqueue& enqueue,
+      bool record_at_once = false);
 
   /// Record captures what `enqueue` enqueues on branches that are kept for that.
   Result<CallGraph> Record(const CallGraph::Enqueue& enqueue);
@@ -104,6 +111,7 @@ class CallGraphs {
   };
 
   Status OpenBranches();
+  void RecordTo(Entry* entry, const CallGraph::Enqueue& enqueue);
 
   /// Of a stream of its own, for recording.
   std::unique_ptr<Branches> branches_;

@@ -41,6 +41,7 @@
   X(cuStreamEndCapture)                \
   X(cuGraphInstantiateWithFlags)       \
   X(cuGraphLaunch)                     \
+  X(cuGraphUpload)                     \
   X(cuGraphExecDestroy)                \
   X(cuGraphDestroy)                    \
   X(cuStreamGetId)                     \

@@ -233,7 +233,7 @@ Status RunSelected(
   for (const double scalar : scalars) {
     call.Add(std::bit_cast<std::int64_t>(scalar));
   }
-  return explained(state.call_graphs().Run(stream, call, enqueue));
+  return explained(state.call_graphs().Run(stream, call, enqueue, (*plan)->TakeFirstRun()));
 }
 
 }  // namespace gradsmith::cuda

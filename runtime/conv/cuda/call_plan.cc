@@ -27,15 +27,6 @@ CallPlan::CallPlan(std::vector<Part> parts, const BiasSums* sums, Operand shared
   Place();
 }
 
-int CallPlan::SummingPart() const {
-  for (int i = 0; has_sums_ && i < static_cast<int>(parts_.size()); ++i) {
-    if (parts_.at(i).plan->PartialSumRows(shared_) > 0) {
-      return i;
-    }
-  }
-  return -1;
-}
-
 bool CallPlan::SharesCopy() const {
   if (parts_.size() < 2) {
     return false;
@@ -45,8 +36,17 @@ bool CallPlan::SharesCopy() const {
   return first != nullptr && second != nullptr && *first == *second;
 }
 
-/// One behind the other where they may go side by side, all at the beginning where not; but what a
-/// copy leaves of sums stays until it is added up.
+int CallPlan::SummingPart() const {
+  for (int i = 0; has_sums_ && i < static_cast<int>(parts_.size()); ++i) {
+    if (parts_.at(i).plan->PartialSumRows(shared_) > 0) {
+      return i;
+    }
+  }
+  return -1;
+}
+
+/// Partial sums and a shared copy first, for as long as the call lasts. Then what each part needs:
+/// one behind the other where they may go side by side, at the same place where not.
 void CallPlan::Place() {
   std::size_t for_sums = has_sums_ ? RoundedUp(sums_.plan.workspace) : 0;
   if (summing_part_ >= 0) {
@@ -54,16 +54,22 @@ void CallPlan::Place() {
     for_sums =
         RoundedUp(static_cast<std::size_t>(partial_rows_ * sums_.to.dims[0]) * sizeof(float));
   }
+  const bool is_aside = order_ == Order::kSideBySide;
+  std::size_t begin = summing_part_ >= 0 || is_aside ? for_sums : 0;
+  const std::size_t shared_copy = begin;
+  if (shares_copy_) {
+    begin += parts_[0].plan->CopyOf(shared_)->bytes;
+  }
   workspace_ = largest_ = for_sums;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const std::size_t size = RoundedUp(parts_[i].plan->workspace());
-    largest_ = std::max(largest_, size);
-    if (order_ == Order::kSideBySide) {
-      offsets_.at(i) = i > 0 && shares_copy_ ? offsets_[0] : workspace_;
-    } else if (summing_part_ >= 0) {
-      offsets_.at(i) = for_sums;
-    }
-    workspace_ = std::max(workspace_, offsets_.at(i) + size);
+    const internal::OperandCopy* copy = parts_[i].plan->CopyOf(shared_);
+    const std::size_t of_copy = copy == nullptr ? 0 : copy->bytes;
+    const std::size_t own_copy = shares_copy_ ? 0 : of_copy;
+    const std::size_t rest = RoundedUp(parts_[i].plan->workspace() - of_copy);
+    places_.at(i) = {shares_copy_ ? shared_copy : begin, begin + own_copy};
+    workspace_ = std::max(workspace_, begin + own_copy + rest);
+    largest_ = std::max(largest_, of_copy + rest);
+    begin += is_aside ? own_copy + rest : 0;
   }
 }
 
@@ -71,55 +77,84 @@ Result<CUstream> CallPlan::StreamOf(cuda::Branches& branches, bool may_fork) con
   return may_fork && order_ == Order::kSideBySide ? branches.Fork() : branches.stream();
 }
 
-Status CallPlan::EnqueueSums(CUstream stream, const CallAddresses& addresses, void* workspace)
-    const {
-  ConstTensorRef from = sums_.from;
+/// The bias gradient, from dY or from what its copy has left.
+Status CallPlan::EnqueueSums(CUstream stream, const Memory& memory) const {
   TensorRef to = sums_.to;
-  from.data = addresses.at(kInputs + shared_);
-  to.data = addresses.at(kSums);
-  return cuda::SumChannels(stream, sums_.plan, from, to, workspace);
+  to.data = memory.addresses.at(kSums);
+  if (summing_part_ >= 0) {
+    return cuda::SumPartials(stream, partial_rows_, memory.workspace, to);
+  }
+  ConstTensorRef from = sums_.from;
+  from.data = memory.addresses.at(kInputs + shared_);
+  return cuda::SumChannels(stream, sums_.plan, from, to, memory.workspace);
 }
 
-Status CallPlan::EnqueuePart(
+internal::Launch CallPlan::LaunchOf(
     int part,
     CUstream stream,
-    const CallAddresses& addresses,
-    void* workspace) const {
-  internal::Plan& plan = *parts_.at(part).plan;
-  const auto operands = OperandsOf(parts_.at(part).primitive, addresses);
-  const bool is_summing = part == summing_part_;
-  const Status status = plan.Run(
-      {.stream = stream,
-       .operands = operands,
-       .workspace = static_cast<std::byte*>(workspace) + offsets_.at(part),
-       .first_copied = plan.CopyOf(shared_) == nullptr ? -1 : shared_,
-       .is_copied = shares_copy_ && part > 0,
-       .partial_sums = is_summing ? workspace : nullptr});
-  if (!status.ok() || !is_summing) {
-    return status;
+    const std::array<void*, kOperands>& operands,
+    const Memory& memory) const {
+  const bool copies = parts_.at(part).plan->CopyOf(shared_) != nullptr;
+  return {
+      .stream = stream,
+      .operands = operands,
+      .workspace = memory.workspace + places_.at(part).rest,
+      .shared = copies ? shared_ : -1,
+      .copy = memory.workspace + places_.at(part).copy,
+      .partial_sums = part == summing_part_ ? memory.workspace : nullptr};
+}
+
+Status CallPlan::EnqueueCopy(CUstream stream, const Memory& memory) const {
+  const auto operands = OperandsOf(parts_[0].primitive, memory.addresses);
+  return parts_[0].plan->Copy(LaunchOf(0, stream, operands, memory));
+}
+
+Status CallPlan::EnqueuePart(int part, bool is_copied, CUstream stream, const Memory& memory)
+    const {
+  const auto operands = OperandsOf(parts_.at(part).primitive, memory.addresses);
+  internal::Launch launch = LaunchOf(part, stream, operands, memory);
+  launch.is_copied = is_copied;
+  const Status status = parts_.at(part).plan->Run(launch);
+  return status.ok() && part == summing_part_ && !is_copied ? EnqueueSums(stream, memory) : status;
+}
+
+/// The copy that the parts share, and then each on its branch.
+Status CallPlan::EnqueueBranches(cuda::Branches& branches, const Memory& memory) const {
+  Status status = EnqueueCopy(branches.stream(), memory);
+  const auto enqueue = [&](bool may_fork, const auto& what) {
+    if (status.ok()) {
+      const Result<CUstream> stream = StreamOf(branches, may_fork);
+      status = stream.ok() ? what(*stream) : stream.status();
+    }
+  };
+  if (summing_part_ >= 0) {
+    enqueue(true, [&](CUstream stream) { return EnqueueSums(stream, memory); });
   }
-  TensorRef to = sums_.to;
-  to.data = addresses.at(kSums);
-  return cuda::SumPartials(stream, partial_rows_, workspace, to);
+  enqueue(true, [&](CUstream stream) { return EnqueuePart(0, true, stream, memory); });
+  enqueue(false, [&](CUstream stream) { return EnqueuePart(1, true, stream, memory); });
+  return status;
 }
 
 Status CallPlan::Enqueue(cuda::Branches& branches, const CallAddresses& addresses, void* workspace)
     const {
+  const Memory memory{addresses, static_cast<std::byte*>(workspace)};
   const auto count = static_cast<int>(parts_.size());
   // What is summed is still in the cache for those who read it next.
   if (has_sums_ && summing_part_ < 0) {
     const Result<CUstream> stream = StreamOf(branches, count > 0);
-    const Status status =
-        stream.ok() ? EnqueueSums(*stream, addresses, workspace) : stream.status();
+    const Status status = stream.ok() ? EnqueueSums(*stream, memory) : stream.status();
     if (!status.ok()) {
       return status;
     }
   }
+  if (shares_copy_ && order_ == Order::kSideBySide) {
+    return EnqueueBranches(branches, memory);
+  }
   for (int part = 0; part < count; ++part) {
     // The last one is on the call's stream, which has been given nothing before it.
-    const Result<CUstream> stream = StreamOf(branches, part + 1 < count && !shares_copy_);
-    const Status status =
-        stream.ok() ? EnqueuePart(part, *stream, addresses, workspace) : stream.status();
+    const Result<CUstream> stream = StreamOf(branches, part + 1 < count);
+    const Status status = stream.ok() ? EnqueuePart(part, part > 0 && shares_copy_, *stream, memory)
+                                      : stream.status();
     if (!status.ok()) {
       return status;
     }
@@ -130,7 +165,7 @@ Status CallPlan::Enqueue(cuda::Branches& branches, const CallAddresses& addresse
 Status CallPlan::Run(const internal::Launch& launch) {
   cuda::Branches alone(static_cast<CUstream>(launch.stream));
   CallAddresses addresses{};
-  std::copy_n(launch.operands.begin(), kCallTensors, addresses.begin());
+  std::ranges::copy(launch.operands, addresses.begin());
   return Enqueue(alone, addresses, launch.workspace);
 }
 

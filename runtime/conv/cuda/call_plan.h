@@ -41,8 +41,8 @@ std::array<T, kOperands> OperandsOf(
 enum class Order : unsigned char {
   /// One after the other, in memory that they share.
   kInTurn,
-  /// Where the call is recorded as a CUDA graph, as branches of it, each with its own memory; but
-  /// those that share a copy still go one after the other.
+  /// Where the call is recorded as a CUDA graph, as branches of it, each with its own memory; those
+  /// that share a copy part when it is made.
   kSideBySide
 };
 
@@ -87,13 +87,29 @@ class CallPlan final : public internal::Plan {
   void Place();
   /// The call's stream, or another for work that others need not wait for.
   Result<CUstream> StreamOf(cuda::Branches& branches, bool may_fork) const;
-  Status EnqueueSums(CUstream stream, const CallAddresses& addresses, void* workspace) const;
-  Status EnqueuePart(int part, CUstream stream, const CallAddresses& addresses, void* workspace)
-      const;
+  /// A call's addresses and where its workspace begins.
+  struct Memory {
+    const CallAddresses& addresses;
+    std::byte* workspace;
+  };
+  Status EnqueueSums(CUstream stream, const Memory& memory) const;
+  Status EnqueueCopy(CUstream stream, const Memory& memory) const;
+  Status EnqueuePart(int part, bool is_copied, CUstream stream, const Memory& memory) const;
+  Status EnqueueBranches(cuda::Branches& branches, const Memory& memory) const;
+  [[nodiscard]] internal::Launch LaunchOf(
+      int part,
+      CUstream stream,
+      const std::array<void*, kOperands>& operands,
+      const Memory& memory) const;
 
   std::vector<Part> parts_;
-  /// Where each part's workspace begins.
-  std::array<std::size_t, 2> offsets_{};
+  /// Where each part has its copy of the shared operand, and where the rest of its workspace
+  /// begins.
+  struct PartPlace {
+    std::size_t copy = 0;
+    std::size_t rest = 0;
+  };
+  std::array<PartPlace, 2> places_{};
   bool has_sums_;
   BiasSums sums_;
   Operand shared_;

@@ -163,7 +163,7 @@ class CallOutputs {
     for (const void* address : addresses_) {
       key.Add(cuda::AddressWord(address));
     }
-    return Explained(state.call_graphs().Run(call_.stream(), key, enqueue));
+    return Explained(state.call_graphs().Run(call_.stream(), key, enqueue, plan.TakeFirstRun()));
   }
 
  private:

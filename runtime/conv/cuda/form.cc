@@ -257,9 +257,9 @@ class WrappedPlan final : public internal::Plan {
       : device_(device), task_(task), form_(std::move(form)), inner_(std::move(inner)) {
     for (const Operand operand : {kX, kW, kY}) {
       const TensorRef copy = InnerRef(form_, operand, nullptr);
-      copies_.at(operand) = {copy.dims, copy.strides};
-      bytes_.at(operand) =
-          form_.copied.at(operand) ? Rounded(BytesOf(form_.inner.problem, operand)) : 0;
+      copies_.at(operand) = {
+          copy.dims, copy.strides,
+          form_.copied.at(operand) ? Rounded(BytesOf(form_.inner.problem, operand)) : 0};
     }
   }
 
@@ -280,20 +280,27 @@ class WrappedPlan final : public internal::Plan {
                      OuterRef(task_, form_, of, nullptr), InnerRef(form_, of, nullptr));
   }
 
+  Status Copy(const internal::Launch& launch) override {
+    const auto operand = static_cast<Operand>(launch.shared);
+    return CopyIn(
+        static_cast<CUstream>(launch.stream), operand, launch.operands[operand], launch.copy,
+        launch.partial_sums);
+  }
+
   Status Run(const internal::Launch& launch) override {
     auto* stream = static_cast<CUstream>(launch.stream);
     std::array<void*, kOperands> operands{};
     std::byte* place = Place(launch, &operands);
     for (const Operand operand : {kX, kW, kY}) {
-      const bool is_there = launch.is_copied && operand == launch.first_copied;
+      const bool is_shared = operand == launch.shared;
       // What is added to is copied as well, so that the sum is rounded once.
       const bool is_read = operand != ResultOf(task_.primitive) || task_.accumulate;
-      if (!form_.copied.at(operand) || is_there || !is_read) {
+      if (!form_.copied.at(operand) || (is_shared && launch.is_copied) || !is_read) {
         continue;
       }
-      void* sums = operand == launch.first_copied ? launch.partial_sums : nullptr;
-      if (Status status =
-              CopyIn(stream, operand, launch.operands[operand], operands.at(operand), sums);
+      if (Status status = CopyIn(
+              stream, operand, launch.operands[operand], operands.at(operand),
+              is_shared ? launch.partial_sums : nullptr);
           !status.ok()) {
         return status;
       }
@@ -310,16 +317,14 @@ class WrappedPlan final : public internal::Plan {
   /// Gives every operand its address and returns what is left of the workspace.
   std::byte* Place(const internal::Launch& launch, std::array<void*, kOperands>* operands) const {
     auto* place = static_cast<std::byte*>(launch.workspace);
-    const auto give = [&](int operand) {
-      operands->at(operand) = form_.copied.at(operand) ? place : launch.operands[operand];
-      place += bytes_.at(operand);
-    };
-    if (launch.first_copied >= 0) {
-      give(launch.first_copied);
-    }
     for (int operand = 0; operand < kOperands; ++operand) {
-      if (operand != launch.first_copied) {
-        give(operand);
+      if (!form_.copied.at(operand)) {
+        operands->at(operand) = launch.operands[operand];
+      } else if (operand == launch.shared) {
+        operands->at(operand) = launch.copy;
+      } else {
+        operands->at(operand) = place;
+        place += copies_.at(operand).bytes;
       }
     }
     return place;
@@ -365,7 +370,6 @@ class WrappedPlan final : public internal::Plan {
   Form form_;
   std::unique_ptr<internal::Plan> inner_;
   std::array<internal::OperandCopy, kOperands> copies_;
-  std::array<std::size_t, kOperands> bytes_{};
 };
 
 }  // namespace
