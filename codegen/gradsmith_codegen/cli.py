@@ -14,6 +14,7 @@ from . import __version__, tables
 from .depfile import depfile, modules
 from .diagnostics import Diagnostic, Source, counted, format_json, format_text
 from .files import Changes
+from .kernel_headers import RUNTIME, KernelHeaders
 from .model import Schema
 
 OK, FAILED, USAGE = 0, 1, 2
@@ -94,7 +95,7 @@ def _generate(options: argparse.Namespace) -> int:
     changes = output.write(options.out, plan)
     if options.depfile:
         options.depfile.parent.mkdir(parents=True, exist_ok=True)
-        dependencies = [options.schema, *modules(), *templates()]
+        dependencies = [options.schema, *modules(), *templates(), *_kernels(options).headers.values()]
         options.depfile.write_text(depfile(options.stamp, dependencies), encoding="utf-8")
     if options.stamp:
         options.stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -155,9 +156,13 @@ def _load(options: argparse.Namespace) -> Schema | None:
     source, diagnostics = read_source(options.schema)
     schema = None
     if not diagnostics:
-        schema, diagnostics = load_source(source)
+        schema, diagnostics = load_source(source, headers=_kernels(options))
     _show(diagnostics, source, options)
     return schema
+
+
+def _kernels(options: argparse.Namespace) -> KernelHeaders:
+    return KernelHeaders([*options.kernels, RUNTIME])
 
 
 def _show(diagnostics: list[Diagnostic], source: Source, options: argparse.Namespace) -> None:
@@ -222,6 +227,14 @@ def _generate_arguments(parser: argparse.ArgumentParser) -> None:
 def _schema_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...], help_text: str) -> None:
     parser.add_argument(
         "--schema", type=Path, default=Path("ops.yaml"), metavar="FILE", help="default: ops.yaml"
+    )
+    parser.add_argument(
+        "--kernels",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder of further kernel families, each with its kernels.h; may be repeated",
     )
     parser.add_argument(
         "--format", choices=formats, default=formats[0], help=f"{help_text} (default: {formats[0]})"

@@ -7,17 +7,19 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 from gradsmith_codegen.cli import main
-from schemas import SCALE, edited
+from schemas import KERNELS, SCALE, edited
 
 BAD = edited(SCALE, ("{T: float}", "{T: flaot}"))
 
 
+VERBS = (["check"], ["list"], ["generate"])
 PACKAGE = Path(__file__).resolve().parents[2] / "codegen"
 
 
@@ -32,6 +34,12 @@ class Run(Protocol):
     def __call__(self, *arguments: object, cwd: Path | None = None) -> Result: ...
 
 
+def _with_kernels(arguments: Sequence[object]) -> list[str]:
+    """The arguments of a verb, and where the kernels of the small schemas are."""
+    given = [str(argument) for argument in arguments]
+    return [given[0], "--kernels", str(KERNELS), *given[1:]] if given[:1] in VERBS else given
+
+
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command line within this process."""
@@ -41,7 +49,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
             if cwd:
                 context.chdir(cwd)
             try:
-                status = main([str(argument) for argument in arguments])
+                status = main(_with_kernels(arguments))
             except SystemExit as end:  # argparse's way out
                 status = int(str(end.code))
         return Result(status, *capsys.readouterr())
@@ -52,7 +60,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 def _start(*arguments: object, cwd: Path | None = None, environment: dict[str, str] | None = None) -> Result:
     """Starts the command line as a program of its own."""
     result = subprocess.run(
-        [sys.executable, "-m", "gradsmith_codegen", *map(str, arguments)],
+        [sys.executable, "-m", "gradsmith_codegen", *_with_kernels(arguments)],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(PACKAGE), **(environment or {})},
         capture_output=True,
@@ -146,7 +154,7 @@ def _on_a_terminal(*arguments: object, environment: dict[str, str]) -> str:
 
     reader, writer = pty.openpty()
     subprocess.run(
-        [sys.executable, "-m", "gradsmith_codegen", *map(str, arguments)],
+        [sys.executable, "-m", "gradsmith_codegen", *_with_kernels(arguments)],
         env={**os.environ, "PYTHONPATH": str(PACKAGE), "TERM": "xterm", **environment},
         stdout=writer,
         stderr=writer,
@@ -183,6 +191,21 @@ def test_a_module_that_is_missing_is_told_in_a_line(schema: Path, tmp_path: Path
         told = f"gradsmith-codegen: {verb[0]} needs the Python module {name}, which is not installed; '"
         assert result.stderr.startswith(told)
         assert "pip install PyYAML Jinja2" in result.stderr
+
+
+def test_kernels_are_those_of_the_runtime_and_of_folders_that_are_named(schema: Path, tmp_path: Path) -> None:
+    check = [sys.executable, "-m", "gradsmith_codegen", "check", "--schema", str(schema)]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
+    (tmp_path / "scale").mkdir()
+
+    def told(*folders: object) -> str:
+        options = [f"--kernels={folder}" for folder in folders]
+        result = subprocess.run([*check, *options], env=environment, capture_output=True, text=True, check=False)
+        return result.stdout + result.stderr
+
+    assert "error[G701]: there is no kernel scale::Scale, for there is no scale/kernels.h\n" in told()
+    assert "there is no scale/kernels.h" in told(tmp_path)
+    assert "no errors" in told(tmp_path, KERNELS)
 
 
 # -- list ---
@@ -293,7 +316,7 @@ def test_generate_as_json_has_nothing_but_faults_on_its_output(
     assert (result.returncode, json.loads(result.stdout)[0]["id"]) == (1, "G014")
 
 
-def test_the_depfile_lists_schema_modules_and_templates(run: Run, tmp_path: Path, repository: Path) -> None:
+def test_the_depfile_lists_schema_modules_templates_and_kernels(run: Run, tmp_path: Path, repository: Path) -> None:
     folder = tmp_path / "a folder #1 $2"
     folder.mkdir()
     schema = folder / "ops.yaml"
@@ -306,6 +329,7 @@ def test_the_depfile_lists_schema_modules_and_templates(run: Run, tmp_path: Path
     assert target == f"{stamp}:"
     package = repository / "codegen/gradsmith_codegen"
     expected = [schema.resolve(), *package.rglob("*.py"), *(repository / "templates").glob("*")]
+    expected += [*(repository / "runtime").glob("*/kernels.h"), *KERNELS.glob("*/kernels.h")]
     assert sorted(dependencies) == sorted(map(str, expected))
 
 
