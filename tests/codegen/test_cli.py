@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+import yaml
 from gradsmith_codegen.cli import main
 from schemas import KERNELS, SCALE, edited
 
@@ -99,7 +100,27 @@ def _tree(folder: Path) -> dict[str, str]:
 def test_check_of_a_schema_without_faults(run: Run, schema: Path) -> None:
     result = run("check", "--schema", schema)
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == f"{schema}: 1 operator, 1 row, no errors\n"
+    assert result.stdout == f"{schema}: 1 operator, 1 row (1 on cpu), no errors\n"
+
+
+def test_check_counts_rows_as_the_schema_has_them_and_on_each_backend(run: Run, ops_yaml: Path) -> None:
+    schema = yaml.safe_load(ops_yaml.read_text(encoding="utf-8"))
+    rows = sum(len(op["rows"]) for op in schema["ops"])
+    counts = f"{rows} rows ({rows} on cpu, {rows} on cuda)"
+    assert run("check", ops_yaml).stdout == f"{ops_yaml}: {len(schema['ops'])} operators, {counts}, no errors\n"
+
+
+@pytest.mark.parametrize("verb", ["check", "list", "generate"])
+def test_the_schema_is_named_by_position_or_as_an_option(run: Run, schema: Path, tmp_path: Path, verb: str) -> None:
+    out = ["--out", tmp_path / "out"] if verb == "generate" else []
+    given = run(verb, "--schema", schema, *out)
+    assert given.returncode == 0
+    assert run(verb, *out, schema).stdout == run(verb, schema, *out).stdout
+    assert verb == "generate" or run(verb, schema).stdout == given.stdout
+    for twice in ([schema, "--schema", schema], ["--schema", schema, schema], ["--schema", "a", "--schema", schema]):
+        result = run(verb, *twice, *out)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert f"{verb}: error: one schema at a time: " in result.stderr
 
 
 def test_the_default_schema_is_ops_yaml_here(run: Run, schema: Path) -> None:
@@ -233,7 +254,20 @@ def test_list_of_a_bad_schema(run: Run, bad: Path) -> None:
     assert "error[G014]" in result.stderr
     result = run("list", "--schema", bad, "--format", "json")
     assert (result.returncode, result.stdout) == (1, "")
-    assert [fault["id"] for fault in json.loads(result.stderr)] == ["G014"]
+    assert result.stderr.count("\n") == 1
+    told = json.loads(result.stderr)
+    assert told["error"] == f"{bad}: 1 error"
+    assert [(fault["id"], fault["line"]) for fault in told["faults"]] == [("G014", 18)]
+
+
+def test_a_warning_is_no_error_of_list(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "ops.yaml"
+    path.write_text(edited(SCALE, ("rows:", "rows: &unused")), encoding="utf-8")
+    result = run("list", "--schema", path, "--json")
+    assert (result.returncode, len(json.loads(result.stdout))) == (0, 1)
+    told = json.loads(result.stderr)
+    assert (told.keys(), told["warning"]) == ({"warning", "faults"}, f"{path}: 1 warning")
+    assert [fault["id"] for fault in told["faults"]] == ["G022"]
 
 
 def test_list_names_each_row_of_ops_yaml(run: Run, ops_yaml: Path) -> None:
