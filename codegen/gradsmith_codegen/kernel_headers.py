@@ -15,11 +15,14 @@ from pathlib import Path
 
 from .grammar import family
 
-RUNTIME = Path(__file__).resolve().parent / "runtime"
+_PACKAGE = Path(__file__).resolve().parent
+# In the package where that is installed, else beside it: an archive of the sources holds the headers once.
+_PLACES = (_PACKAGE / "runtime", _PACKAGE.parents[1] / "runtime")
+RUNTIME = next((place for place in _PLACES if place.exists()), _PLACES[0])
 HEADER = "kernels.h"
 
 # The types of attributes' fields, as the schema calls them; an enum is called by its name.
-_ATTRIBUTE_TYPES = {"std::int64_t": "int", "double": "float", "IntList": "ints"}
+_ATTRIBUTE_TYPES = {"std::int64_t": "int", "int64_t": "int", "double": "float", "IntList": "ints"}
 _REQUIRED = frozenset(("RequiredInput", "RequiredOutput"))  # core/kernel_arguments.h
 _OPTIONAL = frozenset(("const ConstTensorRef*", "const TensorRef*"))
 
@@ -142,7 +145,7 @@ def _fields(body: str | None) -> Fields | None:
     found = [_FIELD.fullmatch(declaration) for declaration in declarations]
     if rest.strip() or not all(found):
         return None
-    return {match[2]: " ".join(match[1].split()) for match in found if match}
+    return {match[2]: " ".join(match[1].split()).replace("gradsmith::", "") for match in found if match}
 
 
 def _arguments(fields: Fields | None) -> Mapping[str, bool] | None:

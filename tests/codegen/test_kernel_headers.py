@@ -14,14 +14,14 @@ struct Attributes {
   std::int64_t
       count = 1;
   double weight{0.5};
-  Mode mode = Mode::kNone;
+  gradsmith::Mode mode = gradsmith::Mode::kNone;
 };
 
 struct First {
   using Attributes = family::Attributes;
   struct Inputs {
     RequiredInput X = nullptr;
-    const ConstTensorRef* B = nullptr;
+    const gradsmith::ConstTensorRef* B = nullptr;
   };
   struct Outputs {
     RequiredOutput Y = nullptr;
@@ -106,7 +106,7 @@ def test_what_is_in_another_form_is_the_compilers(tmp_path: Path, old: str, new:
 
 
 def test_an_argument_of_another_type_is_the_compilers(tmp_path: Path) -> None:
-    text = HEADER.replace("const ConstTensorRef* B", "std::optional<ConstTensorRef> B")
+    text = HEADER.replace("const gradsmith::ConstTensorRef* B", "std::optional<ConstTensorRef> B")
     kernel = with_header(tmp_path, text).kernel("family::First")
     assert kernel
     assert kernel.inputs is None
