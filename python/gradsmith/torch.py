@@ -179,6 +179,8 @@ class _Registration:
         # What those rules are is in C++, which torch.compile cannot follow; usual forms are read without it.
         if outputs is None:
             return list(self.outputs)
+        if not isinstance(outputs, (str, list, tuple)) and not isinstance(outputs, Iterable):
+            return self.core.wanted(outputs)  # which says what is expected
         names = [outputs] if isinstance(outputs, str) else list(outputs)
         return names if set(names) <= set(self.outputs) and len(set(names)) == len(names) else self.core.wanted(names)
 
