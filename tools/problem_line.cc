@@ -160,22 +160,27 @@ std::vector<ConstTensorRef> InputRefs(const OpSchema& op, const ProblemLine& lin
   return refs;
 }
 
-bool IsAbsent(const ProblemLine& line, const TensorSpec& input) {
-  return !input.optional && !line.inputs.contains(std::string(input.name));
+bool IsLeftOut(const ProblemLine& line, const TensorSpec& input) {
+  return !line.inputs.contains(std::string(input.name));
+}
+
+/// Whether the dims of the input are to be those of an output of the forward.
+bool IsInferred(const ProblemLine& line, const TensorSpec& input) {
+  return !input.gradient_of.empty() && IsLeftOut(line, input);
 }
 
 /// Whether the line gives all that the forward needs to say what its outputs' dims are.
 Status CheckForwardInputs(const ProblemLine& line, const OpSchema& op, const OpSchema& forward) {
   for (const TensorSpec& input : op.inputs) {
-    if (input.gradient_of.empty() && IsAbsent(line, input)) {
+    if (input.gradient_of.empty() && !input.optional && IsLeftOut(line, input)) {
       return InvalidArgument("input " + std::string(input.name) + " is absent; it is required");
     }
   }
   for (const TensorSpec& input : op.inputs) {
     const auto missing = std::find_if(
         forward.inputs.begin(), forward.inputs.end(),
-        [&](const TensorSpec& needed) { return IsAbsent(line, needed); });
-    if (IsAbsent(line, input) && missing != forward.inputs.end()) {
+        [&](const TensorSpec& needed) { return !needed.optional && IsLeftOut(line, needed); });
+    if (IsInferred(line, input) && missing != forward.inputs.end()) {
       return InvalidArgument(
           "input " + std::string(input.name) +
           " is absent; expected its dims, which would follow from " + std::string(missing->name) +
@@ -211,7 +216,7 @@ Status InferGradients(const Registry& registry, const OpSchema& op, ProblemLine*
   const OpSchema* forward = FindOp(registry, op.gradient_of);
   const bool is_complete = std::none_of(
       op.inputs.begin(), op.inputs.end(),
-      [&](const TensorSpec& input) { return IsAbsent(*line, input); });
+      [&](const TensorSpec& input) { return IsInferred(*line, input); });
   if (forward == nullptr || is_complete) {
     return {};
   }
@@ -224,7 +229,7 @@ Status InferGradients(const Registry& registry, const OpSchema& op, ProblemLine*
   }
   for (const TensorSpec& input : op.inputs) {
     for (std::size_t i = 0; i < forward->outputs.size(); ++i) {
-      if (IsAbsent(*line, input) && forward->outputs[i].name == input.gradient_of) {
+      if (IsInferred(*line, input) && forward->outputs[i].name == input.gradient_of) {
         line->inputs[std::string(input.name)] = (*outputs)[i];
       }
     }
