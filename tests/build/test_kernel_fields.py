@@ -55,7 +55,8 @@ def test_the_compiler_agrees(name: str, tmp_path: Path) -> None:
         lines.append(f"template <typename T> concept HasMore{member} = requires {{ T{{{one_more}}}; }};")
         lines.append(f"static_assert(Has{member}<{struct}> && !HasMore{member}<{struct}>);")
     for rule in sorted(family.rules):
-        lines.append(f"static_assert(std::same_as<decltype({rule}({name}::Attributes{{}}, Dims{{}}, Dims{{}})), Result<Dims>>);")
+        made = f"{rule}({name}::Attributes{{}}, Dims{{}}, Dims{{}})"
+        lines.append(f"static_assert(std::same_as<decltype({made}), Result<Dims>>);")
     source = tmp_path / "fields.cc"
     source.write_text("\n".join(lines) + "\n")
     include = [f"-I{path}" for path in (REPOSITORY / "runtime", REPOSITORY / "runtime/include")]
