@@ -4,6 +4,9 @@ set(GRADSMITH_CODEGEN_DIR "${CMAKE_CURRENT_LIST_DIR}/../codegen")
 set(GRADSMITH_TEMPLATES_DIR "${CMAKE_CURRENT_LIST_DIR}/../templates")
 cmake_path(NORMAL_PATH GRADSMITH_CODEGEN_DIR)
 cmake_path(NORMAL_PATH GRADSMITH_TEMPLATES_DIR)
+# Where the generator reads what each kernel takes.
+cmake_path(SET GRADSMITH_RUNTIME_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../runtime")
+file(GLOB GRADSMITH_KERNEL_HEADERS CONFIGURE_DEPENDS "${GRADSMITH_RUNTIME_DIR}/*/kernels.h")
 
 # gradsmith_generate(TARGET <name> SCHEMA <file> FOLDER <folder> SHARDS <number>
 #                    LIBRARY_SOURCES <variable> TEST_SOURCES <variable>)
@@ -41,6 +44,7 @@ function(gradsmith_generate)
 
   file(GLOB_RECURSE generator_files CONFIGURE_DEPENDS "${GRADSMITH_CODEGEN_DIR}/gradsmith_codegen/*.py"
        "${GRADSMITH_TEMPLATES_DIR}/*.jinja")
+  list(APPEND generator_files ${GRADSMITH_KERNEL_HEADERS})
 
   set(manifest "${ARG_FOLDER}/manifest.txt")
   set(stamp "${ARG_FOLDER}/stamp")
@@ -104,6 +108,17 @@ function(gradsmith_use_snapshot)
   endif()
   set(${ARG_LIBRARY_SOURCES} "${library_sources}" PARENT_SCOPE)
   set(${ARG_TEST_SOURCES} "${test_sources}" PARENT_SCOPE)
+endfunction()
+
+# gradsmith_install_kernel_headers(<generator's folder> <option of install>...)
+#
+# Installs what an installed generator reads of the kernels.
+function(gradsmith_install_kernel_headers folder)
+  foreach(header IN LISTS GRADSMITH_KERNEL_HEADERS)
+    cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${GRADSMITH_RUNTIME_DIR}" OUTPUT_VARIABLE place)
+    cmake_path(GET place PARENT_PATH family)
+    install(FILES "${header}" DESTINATION "${folder}/runtime/${family}" ${ARGN})
+  endforeach()
 endfunction()
 
 # The paths of the manifest that match; none where there is no manifest yet.

@@ -31,10 +31,11 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${CMAKE_INSTALL_FU
 configure_file("${CMAKE_CURRENT_LIST_DIR}/gradsmith.pc.in" "${CMAKE_CURRENT_BINARY_DIR}/gradsmith.pc" @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gradsmith.pc" DESTINATION "${gradsmith_pkgconfig_dir}")
 
-# The generator, its templates and the operators that this library was built from.
+# The generator, its templates, the kernels that it knows and the operators that this library was built from.
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/codegen/gradsmith_codegen" DESTINATION "${gradsmith_data_dir}/codegen"
-        FILES_MATCHING PATTERN "*.py" PATTERN "*cache*" EXCLUDE PATTERN "templates" EXCLUDE)
+        FILES_MATCHING PATTERN "*.py" PATTERN "*cache*" EXCLUDE PATTERN "templates" EXCLUDE PATTERN "runtime" EXCLUDE)
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/templates/"
         DESTINATION "${gradsmith_data_dir}/codegen/gradsmith_codegen/templates" FILES_MATCHING PATTERN "*.jinja")
+gradsmith_install_kernel_headers("${gradsmith_data_dir}/codegen/gradsmith_codegen")
 install(FILES "${GRADSMITH_OPS_YAML}" DESTINATION "${gradsmith_data_dir}" RENAME ops.yaml)
 install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/LICENSE" DESTINATION "${gradsmith_data_dir}")

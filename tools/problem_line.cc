@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/text.h"
+
 namespace gradsmith::tools {
 
 namespace {
@@ -45,6 +47,36 @@ const OpSchema* FindOp(const Registry& registry, std::string_view name) {
 
 Status Wrong(const std::string& word, const std::string& expected) {
   return InvalidArgument("'" + word + "': expected " + expected);
+}
+
+/// The names, and the one of them that was most likely meant.
+std::string OneOf(std::string_view given, const std::vector<std::string_view>& names) {
+  // Every name is near to a single letter.
+  const std::string nearest = given.size() > 1 ? internal::DidYouMean(given, names) : "";
+  return internal::Join(names) + nearest;
+}
+
+Status UnknownOp(const Registry& registry, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Row* row : registry.rows()) {
+    if (names.empty() || names.back() != row->op->name) {
+      names.push_back(row->op->name);
+    }
+  }
+  return Wrong(name, "the name of an op: " + OneOf(name, names));
+}
+
+Status UnknownName(const OpSchema& op, const std::string& word, std::string_view name) {
+  std::vector<std::string_view> names = {"layout"};
+  for (const TensorSpec& input : op.inputs) {
+    names.push_back(input.name);
+  }
+  for (const AttributeSpec& attribute : op.attributes) {
+    names.push_back(attribute.name);
+  }
+  return Wrong(
+      word,
+      "layout, or an input or attribute of " + std::string(op.name) + ": " + OneOf(name, names));
 }
 
 Status AddAttribute(
@@ -113,7 +145,7 @@ Status AddWord(const OpSchema& op, const std::string& word, ProblemLine* line) {
       return AddAttribute(attribute, word, value, line);
     }
   }
-  return Wrong(word, "layout, or an input or attribute of " + std::string(op.name));
+  return UnknownName(op, word, name);
 }
 
 std::vector<ConstTensorRef> InputRefs(const OpSchema& op, const ProblemLine& line) {
@@ -128,29 +160,77 @@ std::vector<ConstTensorRef> InputRefs(const OpSchema& op, const ProblemLine& lin
   return refs;
 }
 
+bool IsLeftOut(const ProblemLine& line, const TensorSpec& input) {
+  return !line.inputs.contains(std::string(input.name));
+}
+
+/// Whether the dims of the input are to be those of an output of the forward.
+bool IsInferred(const ProblemLine& line, const TensorSpec& input) {
+  return !input.gradient_of.empty() && IsLeftOut(line, input);
+}
+
+/// Whether the line gives all that the forward needs to say what its outputs' dims are.
+Status CheckForwardInputs(const ProblemLine& line, const OpSchema& op, const OpSchema& forward) {
+  for (const TensorSpec& input : op.inputs) {
+    if (input.gradient_of.empty() && !input.optional && IsLeftOut(line, input)) {
+      return InvalidArgument("input " + std::string(input.name) + " is absent; it is required");
+    }
+  }
+  for (const TensorSpec& input : op.inputs) {
+    const auto missing = std::find_if(
+        forward.inputs.begin(), forward.inputs.end(),
+        [&](const TensorSpec& needed) { return !needed.optional && IsLeftOut(line, needed); });
+    if (IsInferred(line, input) && missing != forward.inputs.end()) {
+      return InvalidArgument(
+          "input " + std::string(input.name) +
+          " is absent; expected its dims, which would follow from " + std::string(missing->name) +
+          " of " + std::string(forward.name) + " alone");
+    }
+  }
+  return {};
+}
+
+/// The dims of the forward's outputs. A fault is told without the name of the forward's row: the op
+/// of the line has the tensor, or the attribute, as well.
+Result<std::vector<Dims>>
+ForwardOutputs(const Registry& registry, const ProblemLine& line, const OpSchema& forward) {
+  for (const Row* row : registry.rows()) {
+    if (row->op == &forward && row->name == line.row) {  // on any backend: shapes are the same
+      Result<Shapes> shapes = InferShapes(registry, line, *row);
+      if (shapes.ok()) {
+        return std::move(shapes->outputs);
+      }
+      const Status status = shapes.status();
+      const std::string prefix = ToString(*row) + ": ";
+      const bool is_prefixed = status.message().starts_with(prefix);
+      return Status(status.code(), status.message().substr(is_prefixed ? prefix.size() : 0));
+    }
+  }
+  return InvalidArgument(
+      "the dims of its gradients must be given: " + std::string(forward.name) + " has no row " +
+      line.row);
+}
+
 /// Dims of what is the gradient of the forward's outputs: those of the outputs.
 Status InferGradients(const Registry& registry, const OpSchema& op, ProblemLine* line) {
   const OpSchema* forward = FindOp(registry, op.gradient_of);
-  if (forward == nullptr) {
+  const bool is_complete = std::none_of(
+      op.inputs.begin(), op.inputs.end(),
+      [&](const TensorSpec& input) { return IsInferred(*line, input); });
+  if (forward == nullptr || is_complete) {
     return {};
   }
+  if (Status status = CheckForwardInputs(*line, op, *forward); !status.ok()) {
+    return status;
+  }
+  const Result<std::vector<Dims>> outputs = ForwardOutputs(registry, *line, *forward);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
   for (const TensorSpec& input : op.inputs) {
-    if (input.gradient_of.empty() || line->inputs.contains(std::string(input.name))) {
-      continue;
-    }
-    ProblemLine of_forward = *line;
-    of_forward.op = forward->name;
-    const Result<const Row*> row = FindRow(registry, of_forward, Backend::kCpu);
-    if (!row.ok()) {
-      return row.status();
-    }
-    const Result<Shapes> shapes = InferShapes(registry, of_forward, **row);
-    if (!shapes.ok()) {
-      return shapes.status();
-    }
     for (std::size_t i = 0; i < forward->outputs.size(); ++i) {
-      if (forward->outputs[i].name == input.gradient_of) {
-        line->inputs[std::string(input.name)] = shapes->outputs[i];
+      if (IsInferred(*line, input) && forward->outputs[i].name == input.gradient_of) {
+        line->inputs[std::string(input.name)] = (*outputs)[i];
       }
     }
   }
@@ -167,7 +247,7 @@ Result<ProblemLine> ParseProblemLine(const Registry& registry, const std::string
   }
   const OpSchema* op = FindOp(registry, line.op);
   if (op == nullptr) {
-    return Wrong(line.op, "the name of an op");
+    return UnknownOp(registry, line.op);
   }
   for (std::string word; words >> word;) {
     if (Status status = AddWord(*op, word, &line); !status.ok()) {
@@ -178,7 +258,7 @@ Result<ProblemLine> ParseProblemLine(const Registry& registry, const std::string
 }
 
 Result<const Row*> FindRow(const Registry& registry, const ProblemLine& line, Backend backend) {
-  std::string names;
+  std::vector<std::string_view> names;
   for (const Row* row : registry.rows()) {
     if (row->op->name != line.op || row->backend != backend) {
       continue;
@@ -186,27 +266,22 @@ Result<const Row*> FindRow(const Registry& registry, const ProblemLine& line, Ba
     if (row->name == line.row) {
       return row;
     }
-    names += (names.empty() ? "" : ", ") + std::string(row->name);
+    names.push_back(row->name);
   }
   return InvalidArgument(
       "'" + line.row + "': expected the name of a row of " + line.op + " on " +
-      std::string(ToString(backend)) + ": " + (names.empty() ? "there is none" : names));
+      std::string(ToString(backend)) + ": " +
+      (names.empty() ? "there is none" : OneOf(line.row, names)));
 }
 
 Result<Shapes> InferShapes(const Registry& registry, const ProblemLine& given, const Row& row) {
   ProblemLine line = given;
-  if (Status status = InferGradients(registry, *row.op, &line); !status.ok()) {
-    return status;
-  }
-  // Attributes that the op does not have belong to the forward alone.
-  std::erase_if(line.attributes, [&](const Attribute& attribute) {
-    return std::none_of(
-        row.op->attributes.begin(), row.op->attributes.end(),
-        [&](const AttributeSpec& spec) { return spec.name == attribute.name; });
-  });
   const Result<Kernel> kernel = Kernel::Create(row, line.attributes);
   if (!kernel.ok()) {
     return kernel.status();
+  }
+  if (Status status = InferGradients(registry, *row.op, &line); !status.ok()) {
+    return status.WithPrefix(ToString(row) + ": ");
   }
   const std::vector<ConstTensorRef> refs = InputRefs(*row.op, line);
   Result<std::vector<Dims>> outputs = kernel->InferShapes(refs);

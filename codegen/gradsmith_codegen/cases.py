@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from . import shape_rules
-from .faults import did_you_mean
 from .model import AttributeKind, AttributeValue, Case, Dim, DimKind, Op, Symbol, Tensor
 from .shape_rules import Dims, ImpossibleShape, SymbolValue
 
@@ -198,9 +197,8 @@ class _Evaluation:
     def _incomplete(self, tensor: Tensor, dim: Dim) -> Problem:
         rule = self._symbols[dim.symbol].rule
         if rule and not shape_rules.knows(rule.function):
-            hint = did_you_mean(rule.function, shape_rules.names())
             need = f"a case must give a shape that has {dim.symbol}"
-            message = f"the generator cannot work out {rule.text}, so {need}{hint}"
+            message = f"the generator cannot work out {rule.text}, so {need}"
             return Problem(Impossible.INCOMPLETE, message, symbol=dim.symbol)
         why = f"nothing that is given sets {dim.symbol}"
         return Problem(Impossible.INCOMPLETE, f"the shape of '{tensor.name}' cannot be worked out: {why}")

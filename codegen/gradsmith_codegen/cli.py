@@ -6,15 +6,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from . import __version__, tables
 from .depfile import depfile, modules
-from .diagnostics import Diagnostic, Source, counted, format_json, format_text
+from .diagnostics import Diagnostic, Source, counted, format_json, format_json_error, format_text
 from .files import Changes
-from .model import Schema
+from .kernel_headers import RUNTIME, KernelHeaders
+from .model import Backend, Schema
 
 OK, FAILED, USAGE = 0, 1, 2
 MAX_SHARDS = 999
@@ -94,7 +96,7 @@ def _generate(options: argparse.Namespace) -> int:
     changes = output.write(options.out, plan)
     if options.depfile:
         options.depfile.parent.mkdir(parents=True, exist_ok=True)
-        dependencies = [options.schema, *modules(), *templates()]
+        dependencies = [options.schema, *modules(), *templates(), *_kernels(options).headers.values()]
         options.depfile.write_text(depfile(options.stamp, dependencies), encoding="utf-8")
     if options.stamp:
         options.stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -113,9 +115,17 @@ def _told(changes: Changes) -> str:
 def _check(options: argparse.Namespace) -> int:
     schema = _load(options)
     if schema and options.format == "text":
-        rows = sum(len(op.rows) * len(op.backends) for op in schema.ops)
-        print(f"{options.schema}: {counted(len(schema.ops), 'operator')}, {counted(rows, 'row')}, no errors")
+        print(f"{options.schema}: {counted(len(schema.ops), 'operator')}, {_row_counts(schema)}, no errors")
     return OK if schema else FAILED
+
+
+def _row_counts(schema: Schema) -> str:
+    """`32 rows (32 on cpu, 32 on cuda)`: as the schema has them, and as the dispatch table does."""
+    rows = counted(sum(len(op.rows) for op in schema.ops), "row")
+    on = Counter(dict.fromkeys(Backend, 0))
+    for op in schema.ops:
+        on.update(dict.fromkeys(op.backends, len(op.rows)))
+    return f"{rows} ({', '.join(f'{count} on {backend.value}' for backend, count in on.items() if count)})"
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -155,20 +165,25 @@ def _load(options: argparse.Namespace) -> Schema | None:
     source, diagnostics = read_source(options.schema)
     schema = None
     if not diagnostics:
-        schema, diagnostics = load_source(source)
+        schema, diagnostics = load_source(source, headers=_kernels(options))
     _show(diagnostics, source, options)
     return schema
 
 
+def _kernels(options: argparse.Namespace) -> KernelHeaders:
+    return KernelHeaders([*options.kernels, RUNTIME])
+
+
 def _show(diagnostics: list[Diagnostic], source: Source, options: argparse.Namespace) -> None:
-    """Text goes to stderr. JSON is the command's output, unless the command itself has one."""
+    """Text goes to stderr. JSON is the command's output, unless the command itself has one: then it goes to
+    stderr as an object on a line, as other errors do."""
     if options.format != "json":
         if diagnostics:
             sys.stderr.write(format_text(diagnostics, source, tables.has_colours(sys.stderr)))
     elif options.work is not _list:
         sys.stdout.write(format_json(diagnostics, source))
     elif diagnostics:
-        sys.stderr.write(format_json(diagnostics, source))
+        sys.stderr.write(format_json_error(diagnostics, source))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -221,7 +236,23 @@ def _generate_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _schema_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...], help_text: str) -> None:
     parser.add_argument(
-        "--schema", type=Path, default=Path("ops.yaml"), metavar="FILE", help="default: ops.yaml"
+        "schema",
+        nargs="?",
+        action=_OneSchema,
+        default=argparse.SUPPRESS,
+        metavar="FILE",
+        help="the schema (default: ops.yaml)",
+    )
+    parser.add_argument(
+        "--schema", action=_OneSchema, default=Path("ops.yaml"), metavar="FILE", help="the same"
+    )
+    parser.add_argument(
+        "--kernels",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder of further kernel families, each with its kernels.h; may be repeated",
     )
     parser.add_argument(
         "--format", choices=formats, default=formats[0], help=f"{help_text} (default: {formats[0]})"
@@ -229,6 +260,21 @@ def _schema_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...],
     parser.add_argument(
         "--json", dest="format", action="store_const", const="json", help="the same as --format json"
     )
+
+
+class _OneSchema(argparse.Action):
+    """Takes the schema, by position or as an option, and not twice."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        if getattr(namespace, "has_schema", False):
+            parser.error(f"one schema at a time: {namespace.schema} and {values} were given")
+        namespace.has_schema, namespace.schema = True, Path(values)
 
 
 def _shards(text: str) -> int:

@@ -211,6 +211,13 @@ def format_json(diagnostics: Sequence[Diagnostic], source: Source) -> str:
     return json.dumps([_json(diagnostic, source.path) for diagnostic in diagnostics], indent=2) + "\n"
 
 
+def format_json_error(diagnostics: Sequence[Diagnostic], source: Source) -> str:
+    """All diagnostics as one error: an object on a line, with `error` (or `warning`) and `faults`."""
+    kind = Severity.ERROR if has_errors(diagnostics) else Severity.WARNING
+    faults = [_json(diagnostic, source.path) for diagnostic in diagnostics]
+    return json.dumps({kind.value: f"{source.path}: {summary(diagnostics)}", "faults": faults}) + "\n"
+
+
 def _json(diagnostic: Diagnostic, path: str) -> dict[str, object]:
     return {
         **_json_place(diagnostic.span, path),

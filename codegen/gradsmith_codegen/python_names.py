@@ -117,6 +117,11 @@ class PythonOp:
         names = ", ".join(f'"{tensor.name}"' for tensor in self.plan.op.outputs)
         return f"({names},)" if len(self.plan.op.outputs) == 1 else f"({names})"
 
+    @cached_property
+    def output_type(self) -> str:
+        """`Literal["dX", "dW", "dB"]`."""
+        return f"Literal[{', '.join(_literal(tensor.name) for tensor in self.plan.op.outputs)}]"
+
     def shape(self, tensor: model.Tensor) -> str:
         """As Python writes it: `(N, C, *D)`, `(C,)`."""
         dims = ", ".join(dim.text for dim in tensor.shape)

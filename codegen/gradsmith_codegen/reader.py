@@ -17,6 +17,7 @@ from . import faults, grammar, vocabulary
 from .checks import check
 from .diagnostics import Diagnostic, Source, has_errors, in_order
 from .draft import Document, Draft
+from .kernel_headers import KernelHeaders
 from .loader import PARSER, Node, Scalar, Sequence, compose, paused_collector, read_source
 from .model import (
     Attribute,
@@ -43,8 +44,10 @@ def load_schema(path: Path) -> tuple[Schema | None, list[Diagnostic]]:
     return (None, diagnostics) if diagnostics else load_source(source)
 
 
-def load_source(source: Source, parser: Any = PARSER) -> tuple[Schema | None, list[Diagnostic]]:
-    """Reads and checks a schema's text."""
+def load_source(
+    source: Source, parser: Any = PARSER, headers: KernelHeaders | None = None
+) -> tuple[Schema | None, list[Diagnostic]]:
+    """Reads and checks a schema's text. Its kernels are in the headers: the runtime's, unless given."""
     with paused_collector():
         root, diagnostics = compose(source, parser)
         if root is None and diagnostics:
@@ -54,7 +57,7 @@ def load_source(source: Source, parser: Any = PARSER) -> tuple[Schema | None, li
         diagnostics += reader.diagnostics
         schema = None
         if document:
-            schema, findings = check(document)
+            schema, findings = check(document, headers or KernelHeaders())
             diagnostics += findings
         diagnostics = in_order(diagnostics)
         return (None if has_errors(diagnostics) else schema), diagnostics

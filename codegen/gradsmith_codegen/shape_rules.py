@@ -130,10 +130,6 @@ def knows(function: str) -> bool:
     return function in _SHAPE_RULES
 
 
-def names() -> tuple[str, ...]:
-    return tuple(_SHAPE_RULES)
-
-
 def apply(function: str, attributes: Attributes, arguments: Sequence[SymbolValue]) -> Dims:
     """What the shape rule computes from these symbols."""
     dims = [argument for argument in arguments if isinstance(argument, tuple)]

@@ -119,6 +119,10 @@ class PyTorch(Library):
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         self._current_stream = torch.cuda.current_stream
         self._detach = torch.Tensor.detach
+        # What torch.func puts around tensors. These are not documented either.
+        transforms = getattr(torch._C, "_functorch", None)
+        self._is_mapped = getattr(transforms, "is_batchedtensor", None)
+        self._is_wrapped = getattr(transforms, "is_functorch_wrapped_tensor", None)
 
     @staticmethod
     def empty(dims: tuple[int, ...], dtype: Any, like: Any) -> Any:
@@ -132,6 +136,16 @@ class PyTorch(Library):
             return f"is a tensor of the layout {array.layout}; expected torch.strided (call to_dense())"
         if array.is_meta:
             return "is on the device meta, which has no memory; expected the CPU or CUDA"
+        if self._is_mapped is not None and self._is_mapped(array):
+            return (
+                "is a tensor within torch.vmap, which has no memory of its own; expected a call outside of vmap, "
+                "or of the function of this name in gradsmith.torch, which vmap can map"
+            )
+        if self._is_wrapped is not None and self._is_wrapped(array):
+            return (
+                "is a tensor within a transform of torch.func, which has no memory of its own; expected a call outside "
+                "of it (torch.autograd.grad and backward() work with gradsmith.torch)"
+            )
         return super().unreadable(array, error)
 
     def channels_second(self, array: Any) -> Any:

@@ -52,6 +52,8 @@ class _Registration:
             f"gradsmith::{op.function}", self._run, mutates_args=(), schema=TORCH_SCHEMAS[op.name]
         )
         self.torch_op.register_fake(self._fake)
+        if hasattr(self.torch_op, "register_vmap"):  # since PyTorch 2.5
+            self.torch_op.register_vmap(self._map)
         self._family = op.kernel.partition("::")[0]
         if gradient is not None:
             self.torch_op.register_autograd(self._backward, setup_context=self._remember)
@@ -80,6 +82,23 @@ class _Registration:
                 for name in (self.outputs if outputs is None else outputs)
             ]
         )
+
+    def _map(self, info: Any, in_dims: Sequence[int | None], *inputs: Any, **keywords: Any) -> Any:
+        """The rule of torch.vmap: a call for each slice."""
+        call = self._torch_function(self.op.name)
+        slices = [
+            (given,) * info.batch_size if dim is None else given.unbind(dim)
+            for given, dim in zip(inputs, in_dims, strict=True)
+        ]
+        made = [_listed(call(*one, **keywords)) for one in zip(*slices, strict=True)]
+        if not made:  # a call tells dims and dtypes
+            one = [
+                given if dim is None else given.new_zeros(given.shape[:dim] + given.shape[dim + 1 :])
+                for given, dim in zip(inputs, in_dims, strict=True)
+            ]
+            made = [_listed(call(*one, **keywords))]
+        mapped = [torch.stack(tensors)[: info.batch_size] for tensors in zip(*made, strict=True)]
+        return self._returned(mapped), self._returned([0] * len(mapped))
 
     def _returned(self, tensors: list[Any]) -> Any:
         """What has a gradient returns all its outputs; the others a list of those that were asked for."""
@@ -160,6 +179,8 @@ class _Registration:
         # What those rules are is in C++, which torch.compile cannot follow; usual forms are read without it.
         if outputs is None:
             return list(self.outputs)
+        if not isinstance(outputs, (str, list, tuple)) and not isinstance(outputs, Iterable):
+            return self.core.wanted(outputs)  # which says what is expected
         names = [outputs] if isinstance(outputs, str) else list(outputs)
         return names if set(names) <= set(self.outputs) and len(set(names)) == len(names) else self.core.wanted(names)
 
@@ -183,6 +204,11 @@ def _policies_of(keywords: dict[str, Any]) -> str | None:
     """The policies of a call, for its backward pass."""
     told: str | None = keywords["policies"]
     return current().text if told is None and not torch.compiler.is_compiling() else told
+
+
+def _listed(made: Any) -> Sequence[Any]:
+    """What an operator returned, as a sequence also where it is one tensor."""
+    return made if isinstance(made, (tuple, list)) else (made,)
 
 
 def _is_channels_last(tensor: Any) -> bool:
@@ -258,8 +284,7 @@ def _function(registration: _Registration) -> Callable[..., Any]:
             raise fault from None
 
     def forward(*inputs: Any, **attributes: Any) -> Any:
-        made = call(inputs, attributes)
-        return result(*made) if isinstance(made, (tuple, list)) else result(made)
+        return result(*_listed(call(inputs, attributes)))
 
     def some(*inputs: Any, outputs: str | Iterable[str] | None = None, **attributes: Any) -> Any:
         wanted = registration.wanted(outputs)

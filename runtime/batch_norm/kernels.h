@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "core/kernel_arguments.h"
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
@@ -30,14 +31,14 @@ constexpr bool CoversMix(std::span<const DataType> types) {
 struct BatchNormalization {
   using Attributes = batch_norm::Attributes;
   struct Inputs {
-    const ConstTensorRef* X = nullptr;
-    const ConstTensorRef* scale = nullptr;
-    const ConstTensorRef* B = nullptr;
-    const ConstTensorRef* running_mean = nullptr;
-    const ConstTensorRef* running_var = nullptr;
+    RequiredInput X = nullptr;
+    RequiredInput scale = nullptr;
+    RequiredInput B = nullptr;
+    RequiredInput running_mean = nullptr;
+    RequiredInput running_var = nullptr;
   };
   struct Outputs {
-    const TensorRef* Y = nullptr;
+    RequiredOutput Y = nullptr;
     const TensorRef* running_mean = nullptr;
     const TensorRef* running_var = nullptr;
     const TensorRef* saved_mean = nullptr;
@@ -62,11 +63,11 @@ struct BatchNormalization {
 struct BatchNormalizationGrad {
   using Attributes = batch_norm::Attributes;
   struct Inputs {
-    const ConstTensorRef* dY = nullptr;
-    const ConstTensorRef* X = nullptr;
-    const ConstTensorRef* scale = nullptr;
-    const ConstTensorRef* saved_mean = nullptr;
-    const ConstTensorRef* saved_inv_std = nullptr;
+    RequiredInput dY = nullptr;
+    RequiredInput X = nullptr;
+    RequiredInput scale = nullptr;
+    RequiredInput saved_mean = nullptr;
+    RequiredInput saved_inv_std = nullptr;
   };
   struct Outputs {
     const TensorRef* dX = nullptr;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/kernel_arguments.h"
 #include "gradsmith/attributes.h"
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
@@ -12,8 +13,10 @@
 /// The convolution family: four ops over three primitives (forward, backward-data,
 /// backward-filter). A kernel is a struct that the generated stubs bind by name: Attributes, Inputs
 /// and Outputs have the fields that an op may bind (a null pointer is an argument that the op does
-/// not have), Covers says which type combinations there are, and RunCpu and RunCuda do the work on
-/// arguments that have been validated against the op's schema.
+/// not have, or that is left out), Covers says which type combinations there are, and RunCpu and
+/// RunCuda do the work on arguments that have been validated against the op's schema. The generator
+/// reads this header, and refuses an op that does not fit: fields are written as they are here, one
+/// to a declaration.
 namespace gradsmith::conv {
 
 /// Attributes of every convolution op (ONNX Conv-22, ConvTranspose-22). Empty lists mean the
@@ -44,12 +47,12 @@ constexpr bool CoversOneType(std::span<const DataType> types) {
 struct Conv {
   using Attributes = conv::Attributes;
   struct Inputs {
-    const ConstTensorRef* X = nullptr;
-    const ConstTensorRef* W = nullptr;
+    RequiredInput X = nullptr;
+    RequiredInput W = nullptr;
     const ConstTensorRef* B = nullptr;
   };
   struct Outputs {
-    const TensorRef* Y = nullptr;
+    RequiredOutput Y = nullptr;
   };
   static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
     return CoversOneType(types);
@@ -70,9 +73,9 @@ struct Conv {
 struct ConvGrad {
   using Attributes = conv::Attributes;
   struct Inputs {
-    const ConstTensorRef* dY = nullptr;
-    const ConstTensorRef* X = nullptr;
-    const ConstTensorRef* W = nullptr;
+    RequiredInput dY = nullptr;
+    RequiredInput X = nullptr;
+    RequiredInput W = nullptr;
   };
   struct Outputs {
     const TensorRef* dX = nullptr;

@@ -105,6 +105,14 @@ def test_changed_generator_module_regenerates(tree: BuildTree) -> None:
     assert log.compiled == []
 
 
+def test_changed_kernel_header_checks_the_schema_anew(tree: BuildTree) -> None:
+    tree.edit("runtime/batch_norm/kernels.h", "  double momentum = 0.9;\n", "  double inertia = 0.9;\n")
+    log = tree.build()
+    assert not log.succeeded
+    assert "error[G408]: kernel batch_norm::BatchNormalization has no attribute 'momentum'" in log.output
+    assert log.compiled == []
+
+
 def test_generator_modules_come_and_go(tree: BuildTree) -> None:
     module = tree.source / "codegen/gradsmith_codegen/another.py"
     module.write_text('"""Nothing imports this."""\n')

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from gradsmith_codegen.diagnostics import Diagnostic
+from gradsmith_codegen.kernel_headers import RUNTIME, KernelHeaders
 from gradsmith_codegen.loader import source_of
 from gradsmith_codegen.model import Schema
 from gradsmith_codegen.reader import load_source
+
+KERNELS = Path(__file__).parent / "kernels"  # of Scale and its like
+HEADERS = KernelHeaders([KERNELS, RUNTIME])
 
 SCALE = """\
 schema_version: 1
@@ -71,4 +77,4 @@ def edited(text: str, *edits: tuple[str, str]) -> str:
 
 def load(text: str) -> tuple[Schema | None, list[Diagnostic]]:
     """Reads and checks a schema's text."""
-    return load_source(source_of("ops.yaml", text))
+    return load_source(source_of("ops.yaml", text), headers=HEADERS)

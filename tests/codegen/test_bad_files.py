@@ -12,6 +12,7 @@ from gradsmith_codegen import reader  # noqa: F401 - registers all rules
 from gradsmith_codegen.diagnostics import RULES, format_text
 from gradsmith_codegen.loader import read_source
 from gradsmith_codegen.reader import load_source
+from schemas import HEADERS
 
 BAD = Path(__file__).parent / "bad"
 MISSING = "G001_missing.yaml"  # there is no such file
@@ -24,7 +25,7 @@ def test_text(name: str, refresh: bool, monkeypatch: pytest.MonkeyPatch) -> None
     source, diagnostics = read_source(Path(name))
     schema = None
     if not diagnostics:
-        schema, diagnostics = load_source(source)
+        schema, diagnostics = load_source(source, headers=HEADERS)
     text = format_text(diagnostics, source)
     expected = Path(name).with_suffix(".txt")
     if refresh:

@@ -7,17 +7,20 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import pytest
+import yaml
 from gradsmith_codegen.cli import main
-from schemas import SCALE, edited
+from schemas import KERNELS, SCALE, edited
 
 BAD = edited(SCALE, ("{T: float}", "{T: flaot}"))
 
 
+VERBS = (["check"], ["list"], ["generate"])
 PACKAGE = Path(__file__).resolve().parents[2] / "codegen"
 
 
@@ -32,6 +35,12 @@ class Run(Protocol):
     def __call__(self, *arguments: object, cwd: Path | None = None) -> Result: ...
 
 
+def _with_kernels(arguments: Sequence[object]) -> list[str]:
+    """The arguments of a verb, and where the kernels of the small schemas are."""
+    given = [str(argument) for argument in arguments]
+    return [given[0], "--kernels", str(KERNELS), *given[1:]] if given[:1] in VERBS else given
+
+
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command line within this process."""
@@ -41,7 +50,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
             if cwd:
                 context.chdir(cwd)
             try:
-                status = main([str(argument) for argument in arguments])
+                status = main(_with_kernels(arguments))
             except SystemExit as end:  # argparse's way out
                 status = int(str(end.code))
         return Result(status, *capsys.readouterr())
@@ -52,7 +61,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 def _start(*arguments: object, cwd: Path | None = None, environment: dict[str, str] | None = None) -> Result:
     """Starts the command line as a program of its own."""
     result = subprocess.run(
-        [sys.executable, "-m", "gradsmith_codegen", *map(str, arguments)],
+        [sys.executable, "-m", "gradsmith_codegen", *_with_kernels(arguments)],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(PACKAGE), **(environment or {})},
         capture_output=True,
@@ -91,7 +100,27 @@ def _tree(folder: Path) -> dict[str, str]:
 def test_check_of_a_schema_without_faults(run: Run, schema: Path) -> None:
     result = run("check", "--schema", schema)
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == f"{schema}: 1 operator, 1 row, no errors\n"
+    assert result.stdout == f"{schema}: 1 operator, 1 row (1 on cpu), no errors\n"
+
+
+def test_check_counts_rows_as_the_schema_has_them_and_on_each_backend(run: Run, ops_yaml: Path) -> None:
+    schema = yaml.safe_load(ops_yaml.read_text(encoding="utf-8"))
+    rows = sum(len(op["rows"]) for op in schema["ops"])
+    counts = f"{rows} rows ({rows} on cpu, {rows} on cuda)"
+    assert run("check", ops_yaml).stdout == f"{ops_yaml}: {len(schema['ops'])} operators, {counts}, no errors\n"
+
+
+@pytest.mark.parametrize("verb", ["check", "list", "generate"])
+def test_the_schema_is_named_by_position_or_as_an_option(run: Run, schema: Path, tmp_path: Path, verb: str) -> None:
+    out = ["--out", tmp_path / "out"] if verb == "generate" else []
+    given = run(verb, "--schema", schema, *out)
+    assert given.returncode == 0
+    assert run(verb, *out, schema).stdout == run(verb, schema, *out).stdout
+    assert verb == "generate" or run(verb, schema).stdout == given.stdout
+    for twice in ([schema, "--schema", schema], ["--schema", schema, schema], ["--schema", "a", "--schema", schema]):
+        result = run(verb, *twice, *out)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert f"{verb}: error: one schema at a time: " in result.stderr
 
 
 def test_the_default_schema_is_ops_yaml_here(run: Run, schema: Path) -> None:
@@ -146,7 +175,7 @@ def _on_a_terminal(*arguments: object, environment: dict[str, str]) -> str:
 
     reader, writer = pty.openpty()
     subprocess.run(
-        [sys.executable, "-m", "gradsmith_codegen", *map(str, arguments)],
+        [sys.executable, "-m", "gradsmith_codegen", *_with_kernels(arguments)],
         env={**os.environ, "PYTHONPATH": str(PACKAGE), "TERM": "xterm", **environment},
         stdout=writer,
         stderr=writer,
@@ -185,6 +214,21 @@ def test_a_module_that_is_missing_is_told_in_a_line(schema: Path, tmp_path: Path
         assert "pip install PyYAML Jinja2" in result.stderr
 
 
+def test_kernels_are_those_of_the_runtime_and_of_folders_that_are_named(schema: Path, tmp_path: Path) -> None:
+    check = [sys.executable, "-m", "gradsmith_codegen", "check", "--schema", str(schema)]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
+    (tmp_path / "scale").mkdir()
+
+    def told(*folders: object) -> str:
+        options = [f"--kernels={folder}" for folder in folders]
+        result = subprocess.run([*check, *options], env=environment, capture_output=True, text=True, check=False)
+        return result.stdout + result.stderr
+
+    assert "error[G701]: there is no kernel scale::Scale, for there is no scale/kernels.h\n" in told()
+    assert "there is no scale/kernels.h" in told(tmp_path)
+    assert "no errors" in told(tmp_path, KERNELS)
+
+
 # -- list ---
 
 
@@ -210,7 +254,20 @@ def test_list_of_a_bad_schema(run: Run, bad: Path) -> None:
     assert "error[G014]" in result.stderr
     result = run("list", "--schema", bad, "--format", "json")
     assert (result.returncode, result.stdout) == (1, "")
-    assert [fault["id"] for fault in json.loads(result.stderr)] == ["G014"]
+    assert result.stderr.count("\n") == 1
+    told = json.loads(result.stderr)
+    assert told["error"] == f"{bad}: 1 error"
+    assert [(fault["id"], fault["line"]) for fault in told["faults"]] == [("G014", 18)]
+
+
+def test_a_warning_is_no_error_of_list(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "ops.yaml"
+    path.write_text(edited(SCALE, ("rows:", "rows: &unused")), encoding="utf-8")
+    result = run("list", "--schema", path, "--json")
+    assert (result.returncode, len(json.loads(result.stdout))) == (0, 1)
+    told = json.loads(result.stderr)
+    assert (told.keys(), told["warning"]) == ({"warning", "faults"}, f"{path}: 1 warning")
+    assert [fault["id"] for fault in told["faults"]] == ["G022"]
 
 
 def test_list_names_each_row_of_ops_yaml(run: Run, ops_yaml: Path) -> None:
@@ -293,7 +350,7 @@ def test_generate_as_json_has_nothing_but_faults_on_its_output(
     assert (result.returncode, json.loads(result.stdout)[0]["id"]) == (1, "G014")
 
 
-def test_the_depfile_lists_schema_modules_and_templates(run: Run, tmp_path: Path, repository: Path) -> None:
+def test_the_depfile_lists_schema_modules_templates_and_kernels(run: Run, tmp_path: Path, repository: Path) -> None:
     folder = tmp_path / "a folder #1 $2"
     folder.mkdir()
     schema = folder / "ops.yaml"
@@ -306,6 +363,7 @@ def test_the_depfile_lists_schema_modules_and_templates(run: Run, tmp_path: Path
     assert target == f"{stamp}:"
     package = repository / "codegen/gradsmith_codegen"
     expected = [schema.resolve(), *package.rglob("*.py"), *(repository / "templates").glob("*")]
+    expected += [*(repository / "runtime").glob("*/kernels.h"), *KERNELS.glob("*/kernels.h")]
     assert sorted(dependencies) == sorted(map(str, expected))
 
 

@@ -44,7 +44,7 @@ def test_limits(repository: Path) -> None:
 
 
 def test_names_that_the_runtime_takes(repository: Path) -> None:
-    headers = (repository / "runtime/include/gradsmith").glob("*.h")
+    headers = [*(repository / "runtime/include/gradsmith").glob("*.h"), repository / "runtime/core/kernel_arguments.h"]
     text = "\n".join(re.sub(r"//.*", "", path.read_text(encoding="utf-8")) for path in headers)
     attribute = r"(?:\[\[\w+\]\] )?"
     types = re.findall(rf"^(?:class|struct|enum class) {attribute}([A-Z]\w*)", text, re.MULTILINE)
@@ -52,7 +52,7 @@ def test_names_that_the_runtime_takes(repository: Path) -> None:
     functions = re.findall(
         r"^(?:inline |constexpr |\[\[nodiscard\]\] )*[\w:<>]+ ([A-Z]\w*)\(", text, re.MULTILINE
     )
-    assert {"Status", "Dims", "TensorView"} <= {*types, *aliases, *functions}
+    assert {"Status", "Dims", "TensorView", "RequiredInput"} <= {*types, *aliases, *functions}
     assert {*types, *aliases, *functions} <= RUNTIME_NAMES
 
 

@@ -75,9 +75,9 @@ def test_a_default_list_fits_every_length(length: str, expected: list[str]) -> N
 
 def test_no_rule_takes_what_it_computes() -> None:
     edits = [
-        ("      W: {type: T", '      V: {type: T, shape: ["*O"]}\n      W: {type: T'),
+        ("      W: {type: T", '      B: {type: T, shape: ["*O"]}\n      W: {type: T'),
         ("(D, K)", "(O, K)"),
-        ("X: [2, 4, 5, 6]", "X: [2, 4, 5, 6], V: [3, 5]"),
+        ("X: [2, 4, 5, 6]", "X: [2, 4, 5, 6], B: [3, 5]"),
     ]
     _, (fault,) = load(edited(CONVOLVE, *edits))
     assert (fault.id, fault.message) == ("G312", "the rule of 'O' uses 'O' itself")

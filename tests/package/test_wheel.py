@@ -54,7 +54,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     generator = {path.name for path in (REPOSITORY / "templates").iterdir()}
     inside = {name.rpartition("/")[2] for name in names if name.startswith("gradsmith/_codegen/templates/")}
     assert inside == generator
-    assert not [name for name in names if name.endswith((".yaml", ".a", ".h")) or "cache" in name.split("/")[:-1]]
+    headers = {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "runtime").glob("*/kernels.h")}
+    assert {name for name in names if name.endswith(".h")} == {f"gradsmith/_codegen/{header}" for header in headers}
+    assert not [name for name in names if name.endswith((".yaml", ".a")) or "cache" in name.split("/")[:-1]]
 
 
 def test_the_version_is_cmakes(wheel: Path) -> None:

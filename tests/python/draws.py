@@ -61,7 +61,8 @@ def _maybe(draw: Any, strategy: Any) -> Any:
 def conv_problems(draw: Any, transposed: bool = False) -> ConvProblem:
     rank = draw(st.integers(1, 3))
     group = draw(st.sampled_from([1, 1, 2, 3]))
-    n, c, m = (draw(st.integers(1, 3)) for _ in range(3))
+    n = draw(st.sampled_from([1, 1, 2, 2, 3, 3, 0]))
+    c, m = (draw(st.integers(1, 3)) for _ in range(2))
     kernel = draw(st.tuples(*[st.integers(1, 3)] * rank))
     strides = _maybe(draw, st.tuples(*[st.integers(1, 3)] * rank))
     dilations = _maybe(draw, st.tuples(*[st.integers(1, 2)] * rank))
@@ -131,7 +132,7 @@ _BATCH_NORM_TYPES = [
 @st.composite
 def batch_norm_problems(draw: Any) -> BatchNormProblem:
     spatial = draw(st.lists(st.integers(1, 5), max_size=3))
-    n = draw(st.integers(2, 5))
+    n = draw(st.sampled_from([2, 2, 3, 3, 4, 5, 0]))  # one value has no unbiased variance
     return BatchNormProblem(
         x=(n, draw(st.integers(1, 5)), *spatial),
         types=draw(st.sampled_from(_BATCH_NORM_TYPES)),

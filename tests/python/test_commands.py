@@ -110,9 +110,16 @@ def test_the_generators_verbs(repository: Path, tmp_path: Path) -> None:
 
 def test_faults_of_a_schema_are_json_where_it_is_asked_for(tmp_path: Path) -> None:
     arguments = ("--schema", str(tmp_path / "none.yaml"), "--json")
-    for result in (start("check", *arguments).stdout, start("list", *arguments).stderr):
-        (fault,) = json.loads(result)
+    told = json.loads(start("list", *arguments).stderr)  # as other errors are, for its result is another
+    assert told["error"] == f"{tmp_path / 'none.yaml'}: 1 error"
+    for (fault,) in (json.loads(start("check", *arguments).stdout), told["faults"]):
         assert fault["message"].startswith("cannot read the schema: No such file")
+
+
+def test_the_schema_of_the_generators_verbs_may_be_named_by_its_position(repository: Path) -> None:
+    assert run("check", str(repository / "ops.yaml")).endswith(", no errors\n")
+    told = run("check", "ops.yaml", "--schema", "ops.yaml", status=2)
+    assert "check: error: one schema at a time: ops.yaml and ops.yaml were given" in told
 
 
 def test_the_generators_verbs_name_the_program_that_was_started() -> None:

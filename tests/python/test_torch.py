@@ -553,3 +553,84 @@ def test_of_several_gradients_the_fullest_serves() -> None:
     again = replace(full, name="ConvGradAgain")
     for operators in ([full, partial, again], [partial, full, again]):
         assert ours._gradients(operators) == {"Conv": full}
+
+
+X, W, B = torch.randn(3, 2, 4, 7, 6), torch.randn(6, 2, 3, 3, 2), torch.randn(3, 6)
+DY = torch.randn(2, 6, 3, 3, 5)
+STATISTICS = torch.rand(3, 4)
+
+
+def convolved(*given: Any) -> Any:
+    return ours.conv(*given, group=2, strides=(2, 1))
+
+
+def gradients(*given: Any) -> Any:
+    return ours.conv_grad(*given, group=2, strides=(2, 1))
+
+
+def gradient_of_w(*given: Any) -> Any:
+    return [ours.conv_grad(*given, group=2, strides=(2, 1), outputs="dW").dW]
+
+
+# A function, its arguments, and which dim of each vmap maps.
+MAPPED = [
+    pytest.param(convolved, (X, W, B), (0, 2, 0), id="all"),
+    pytest.param(convolved, (X[0], W[:, :, 0], B), (None, None, 0), id="bias"),
+    pytest.param(convolved, (X, W[:, :, 0]), (0, None), id="no bias"),
+    pytest.param(gradients, (DY, X, W[:, :, 0]), (2, 0, None), id="gradients"),
+    pytest.param(gradient_of_w, (DY, X, W), (2, 0, 2), id="one gradient"),
+    pytest.param(ours.batch_normalization, (X, *[STATISTICS] * 4), (0, *[0] * 4), id="several outputs"),
+    pytest.param(ours.batch_normalization_grad, (X, X, *[STATISTICS] * 3), (0, 0, *[0] * 3), id="its gradients"),
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("function", "inputs", "dims"), MAPPED)
+def test_vmap_gives_what_a_call_for_each_slice_does(function: Any, inputs: Any, dims: Any) -> None:
+    mapped = torch.vmap(function, dims)(*inputs)
+    slices = [[one] * 3 if dim is None else one.unbind(dim) for one, dim in zip(inputs, dims, strict=True)]
+    for at, wanted in enumerate(map(function, *slices)):
+        for output, expected in zip(mapped, wanted, strict=True):
+            torch.testing.assert_close(output[at], expected, rtol=0, atol=0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("function", "inputs", "dims"), MAPPED)
+def test_vmap_of_no_slices(function: Any, inputs: Any, dims: Any) -> None:
+    none = [one if dim is None else one.narrow(dim, 0, 0) for one, dim in zip(inputs, dims, strict=True)]
+    slices = [one if dim is None else one.select(dim, 0) for one, dim in zip(inputs, dims, strict=True)]
+    for output, expected in zip(torch.vmap(function, dims)(*none), function(*slices), strict=True):
+        assert (output.shape, output.dtype) == ((0, *expected.shape), expected.dtype)
+
+
+def test_vmap_has_gradients_and_may_be_nested() -> None:
+    x, w = X.double().requires_grad_(), W.movedim(2, 0).double().requires_grad_()
+
+    def all_pairs(convolve: Any) -> Any:
+        return torch.vmap(lambda one: torch.vmap(lambda other: convolve(one, other))(w))(x)
+
+    made = all_pairs(lambda one, other: ours.conv(one, other, group=2).Y)
+    peer = all_pairs(lambda one, other: torch.nn.functional.conv2d(one, other, groups=2))
+    torch.testing.assert_close(made, peer)
+    weight = torch.randn_like(peer)
+    found, expected = (torch.autograd.grad((one * weight).sum(), (x, w)) for one in (made, peer))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_wrong_arguments_within_vmap_are_refused_in_the_librarys_words() -> None:
+    with pytest.raises(ValueError, match=r"^Conv\[float\] on cpu .*: W has shape \[6, 2, 3, 2\]"):
+        torch.vmap(lambda x: ours.conv(x, W[:, :, 0]))(X)
+
+
+def test_transforms_of_functions_without_autograd_are_refused_with_what_to_do() -> None:
+    w = W[:, :, 0]
+    told = "has no memory of its own; expected a call outside of"
+    sentence = f"X is a tensor within torch.vmap, which {told} vmap, or of the function of this name in gradsmith.torch"
+    with pytest.raises(TypeError, match=f"^Conv: {sentence}"):
+        torch.vmap(lambda x: gradsmith.conv(x, w, group=2).Y)(X)
+    with pytest.raises(TypeError, match=rf"^ConvGrad: output dW is a tensor within torch.vmap, which {told} vmap"):
+        x, y, out = X[0], gradsmith.conv(X[0], w, group=2).Y, W.movedim(2, 0)
+        torch.vmap(lambda dw: gradsmith.conv_grad(y, x, w, group=2, outputs="dW", out={"dW": dw}).dW)(out)
+    with pytest.raises(TypeError, match=rf"^Conv: X is a tensor within a transform of torch.func, which {told} it"):
+        torch.func.grad(lambda x: gradsmith.conv(x, w, group=2).Y.sum())(X[0])

@@ -11,18 +11,19 @@ from itertools import pairwise
 
 from ..diagnostics import Diagnostic
 from ..draft import Document
+from ..kernel_headers import KernelHeaders
 from ..model import Schema
-from . import attributes, cases, gradients, names, shapes, types
+from . import attributes, cases, gradients, kernels, names, shapes, types
 from .evaluation import CaseEvaluator
 from .registry import OP_RULES, SCHEMA_RULES, Scope
 
-MODULES = (names, types, shapes, attributes, gradients, cases)
+MODULES = (names, types, shapes, attributes, gradients, cases, kernels)
 
 
-def check(document: Document) -> tuple[Schema, list[Diagnostic]]:
+def check(document: Document, headers: KernelHeaders) -> tuple[Schema, list[Diagnostic]]:
     """Runs all checks. The schema's cases have the shapes of all tensors, where these could be worked out."""
     diagnostics = [finding for rule in SCHEMA_RULES for finding in rule.run(document)]
-    scopes = _scopes(document)
+    scopes = _scopes(document, headers)
     for rule in sorted(OP_RULES, key=lambda rule: rule.rule.id):
         diagnostics += rule.run(scopes)
     ops = tuple([scope.draft.op.with_cases(scope.evaluated_cases.cases) for scope in scopes])
@@ -30,12 +31,12 @@ def check(document: Document) -> tuple[Schema, list[Diagnostic]]:
     return schema, diagnostics
 
 
-def _scopes(document: Document) -> list[Scope]:
+def _scopes(document: Document, headers: KernelHeaders) -> list[Scope]:
     evaluator = CaseEvaluator()
     enums = {a.enum: a for draft in reversed(document.drafts) for a in reversed(draft.op.attributes)}
     drafts_by_name = {draft.op.name: draft for draft in reversed(document.drafts) if draft.op.name}
     return [
-        Scope(draft, document, drafts_by_name, last_line, enums, evaluator)
+        Scope(draft, document, drafts_by_name, last_line, enums, evaluator, headers)
         for draft, last_line in zip(document.drafts, _last_lines(document), strict=True)
     ]
 

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from ..diagnostics import Diagnostic, Note, Rule, Severity, register
 from ..draft import Document, Draft
+from ..kernel_headers import Kernel, KernelHeaders
 from ..model import Attribute, Dim, Op, Span, Spanned, Tensor
 from .evaluation import CaseEvaluator, EvaluatedCases
 
@@ -37,6 +38,12 @@ class Scope:
     last_line: float  # of the operator's entry
     enums: dict[str, Attribute]  # the first attribute of each C++ enum
     evaluator: CaseEvaluator
+    kernels: KernelHeaders
+
+    @cached_property
+    def kernel(self) -> Kernel | None:
+        """What the operator's kernel takes; None where there is no such kernel."""
+        return self.kernels.kernel(self.draft.op.kernel)
 
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..diagnostics import Note
-from ..faults import did_you_mean
+from ..faults import did_you_mean, instead
 from ..grammar import MAX_RANK, family
+from ..kernel_headers import HEADER
 from ..model import AttributeKind, Dim, Op, Spanned, Symbol
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
@@ -201,6 +202,18 @@ def rule_of_other_family(op: Op, scope: Scope) -> Iterator[Finding]:
             note = Note("the kernel", op.at("kernel"))
             message = f"rule {symbol.rule.function} is not of the kernel's family, {family(op.kernel)}"
             yield Finding(message, symbol.at("rule"), (note,))
+
+
+@op_rule("G321", needs=("dims", "kernel"), blames=("dims",))
+def unknown_rule(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A shape rule is no function of its family's `kernels.h`."""
+    for symbol in scope.draft.declared.values():
+        found = scope.kernels.family_of(symbol.rule.function) if symbol.rule else None
+        if symbol.rule and found and symbol.rule.function not in found.rules:
+            function = symbol.rule.function
+            header = f"{family(function)}/{HEADER}"
+            message = f"there is no shape rule {function} in {header}{instead(function, sorted(found.rules))}"
+            yield Finding(message, symbol.at("rule"))
 
 
 def _ruled(op: Op) -> set[str]:

@@ -1,0 +1,100 @@
+"""What the handwritten kernel takes, against what the operator gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..diagnostics import Note
+from ..faults import did_you_mean, instead
+from ..grammar import family
+from ..kernel_headers import HEADER, Kernel
+from ..model import Attribute, Op, Tensor
+from .registry import TENSORS, Finding, Scope, op_rule
+
+
+@op_rule("G408", needs=("kernel", "attributes"), blames=("attributes",))
+def attribute_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An attribute is none of the kernel's, or is of another type there."""
+    taken = scope.kernel.attributes if scope.kernel else None
+    if taken is None:
+        return
+    for attribute in op.attributes:
+        given, expected = attribute.enum or attribute.kind.value, taken.get(attribute.name)
+        if expected is None:
+            yield _unknown(op, "attribute", attribute, taken)
+        elif given != expected:
+            message = f"attribute '{attribute.name}' is of type {given}; kernel {op.kernel} takes {expected}"
+            place = attribute.at("enum" if attribute.enum else "type")
+            yield Finding(message, place, (_offer(op, "attribute", taken),))
+
+
+@op_rule("G701", needs=("kernel",), blames=("kernel",))
+def unknown_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A kernel is no struct of its family's `kernels.h`."""
+    if op.kernel and not scope.kernel:
+        known = scope.kernels.family_of(op.kernel)
+        message = (
+            f"there is no kernel {op.kernel} in {_header(op)}{instead(op.kernel, known.kernels)}"
+            if known
+            else f"there is no kernel {op.kernel}, for there is no {_header(op)}"
+            f"{did_you_mean(op.kernel, scope.kernels.kernel_names())}"
+        )
+        yield Finding(message, op.at("kernel"))
+
+
+@op_rule("G702", needs=("kernel", *TENSORS), blames=TENSORS)
+def tensor_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An input or an output is none of the kernel's."""
+    for role, tensors, taken in _arguments(op, scope.kernel):
+        for tensor in tensors:
+            if tensor.name not in taken:
+                yield _unknown(op, role, tensor, taken)
+
+
+@op_rule("G703", needs=("kernel", *TENSORS))
+def tensor_that_the_kernel_needs(op: Op, scope: Scope) -> Iterator[Finding]:
+    """The kernel needs an input or an output that the operator does not have, or that may be left out."""
+    for role, tensors, taken in _arguments(op, scope.kernel):
+        given = {tensor.name: tensor for tensor in tensors}
+        for name, is_required in taken.items():
+            if is_required and name not in given:
+                message = (
+                    f"kernel {op.kernel} needs an {role} '{name}', which operator '{op.name}' does not have"
+                )
+                yield Finding(message, op.at(f"{role}s"), (_offer(op, role, taken),))
+            elif is_required and given[name].optional:
+                message = f"{role} '{name}' must not be optional: kernel {op.kernel} needs it"
+                yield Finding(message, given[name].at("optional"), (_offer(op, role, taken),))
+
+
+@op_rule("G704", needs=("kernel", "backends"))
+def backend_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
+    """The kernel does not run on a backend of the operator."""
+    for backend in op.backends:
+        run = f"Run{backend.value.capitalize()}"
+        if scope.kernel and run not in scope.kernel.runs:
+            message = f"kernel {op.kernel} does not run on {backend.value}: it has no {run} in {_header(op)}"
+            yield Finding(message, op.at("backends"))
+
+
+def _arguments(op: Op, kernel: Kernel | None) -> Iterator[tuple[str, Sequence[Tensor], Mapping[str, bool]]]:
+    """The operator's tensors beside the kernel's, where these are known."""
+    if kernel and kernel.inputs is not None:
+        yield "input", op.inputs, kernel.inputs
+    if kernel and kernel.outputs is not None:
+        yield "output", op.outputs, kernel.outputs
+
+
+def _unknown(op: Op, role: str, noun: Attribute | Tensor, taken: Mapping[str, object]) -> Finding:
+    message = f"kernel {op.kernel} has no {role} '{noun.name}'{did_you_mean(noun.name, taken)}"
+    return Finding(message, noun.span, (_offer(op, role, taken),))
+
+
+def _offer(op: Op, role: str, taken: Mapping[str, object]) -> Note:
+    """What the kernel has of a kind, at the place where the operator names the kernel."""
+    offered = ", ".join(taken) or "none"
+    return Note(f"{role}s of {op.kernel} ({_header(op)}): {offered}", op.at("kernel"))
+
+
+def _header(op: Op) -> str:
+    return f"{family(op.kernel)}/{HEADER}"

@@ -1,0 +1,16 @@
+#ifndef GRADSMITH_CORE_KERNEL_ARGUMENTS_H_
+#define GRADSMITH_CORE_KERNEL_ARGUMENTS_H_
+
+#include "gradsmith/tensor.h"
+
+namespace gradsmith {
+
+/// Fields of a kernel's Inputs and Outputs whose arguments every op of the kernel has, and never
+/// leaves out: the generator refuses an op that does. A field of another pointer type is null where
+/// the op does not have the argument, or the caller has left it out.
+using RequiredInput = const ConstTensorRef*;
+using RequiredOutput = const TensorRef*;
+
+}  // namespace gradsmith
+
+#endif  // GRADSMITH_CORE_KERNEL_ARGUMENTS_H_

@@ -1,0 +1,66 @@
+"""What the generator reads of the kernels' headers is what the compiler does: the fields, their types, and no more."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from build_tree import REPOSITORY
+from gradsmith_codegen.kernel_headers import KernelHeaders
+
+HEADERS = KernelHeaders()
+
+ATTRIBUTE_TYPES = {"int": "std::int64_t", "float": "double", "ints": "IntList"}
+
+PRELUDE = """
+#include <concepts>
+#include <cstdint>
+using namespace gradsmith;
+struct Anything {
+  template <typename T>
+  operator T() const;
+};
+"""
+
+
+def test_every_family_is_read() -> None:
+    written = {f"{path.parent.name}" for path in (REPOSITORY / "runtime").glob("*/kernels.h")}
+    assert {name.split("::")[0] for name in HEADERS.kernel_names()} == written
+    assert len(HEADERS.kernel_names()) >= 6
+
+
+@pytest.mark.parametrize("name", HEADERS.kernel_names())
+def test_the_compiler_agrees(name: str, tmp_path: Path) -> None:
+    """A struct has all the fields where it can be made of as many values, and not of one more."""
+    kernel, family = HEADERS.kernel(name), HEADERS.family_of(name)
+    assert kernel is not None
+    assert family is not None
+    assert kernel.attributes
+    assert kernel.inputs
+    assert kernel.outputs
+    assert kernel.runs == {"RunCpu", "RunCuda"}
+    fields = {
+        "Attributes": {field: ATTRIBUTE_TYPES.get(kind, kind) for field, kind in kernel.attributes.items()},
+        "Inputs": dict.fromkeys(kernel.inputs, "const ConstTensorRef*"),
+        "Outputs": dict.fromkeys(kernel.outputs, "const TensorRef*"),
+    }
+    lines = [f'#include "{family.header}"', PRELUDE]
+    for member, types in fields.items():
+        struct = f"{name}::{member}"
+        lines += [f"static_assert(std::same_as<decltype({struct}::{field}), {kind}>);" for field, kind in types.items()]
+        values = ["Anything{}"] * len(types)
+        made, one_more = ", ".join(values), ", ".join([*values, "Anything{}"])
+        lines.append(f"template <typename T> concept Has{member} = requires {{ T{{{made}}}; }};")
+        lines.append(f"template <typename T> concept HasMore{member} = requires {{ T{{{one_more}}}; }};")
+        lines.append(f"static_assert(Has{member}<{struct}> && !HasMore{member}<{struct}>);")
+    for rule in sorted(family.rules):
+        made = f"{rule}({name}::Attributes{{}}, Dims{{}}, Dims{{}})"
+        lines.append(f"static_assert(std::same_as<decltype({made}), Result<Dims>>);")
+    source = tmp_path / "fields.cc"
+    source.write_text("\n".join(lines) + "\n")
+    include = [f"-I{path}" for path in (REPOSITORY / "runtime", REPOSITORY / "runtime/include")]
+    result = subprocess.run(
+        ["c++", "-std=c++20", "-fsyntax-only", *include, str(source)], check=False, text=True, capture_output=True
+    )
+    assert result.returncode == 0, result.stderr

@@ -1,0 +1,113 @@
+"""How the headers of kernels are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from gradsmith_codegen.kernel_headers import Kernel, KernelHeaders
+
+HEADER = """\
+/* struct NoKernel { */
+struct Attributes {
+  IntList sizes = {};   ///< struct Inputs { double nothing; };
+  std::int64_t
+      count = 1;
+  double weight{0.5};
+  gradsmith::Mode mode = gradsmith::Mode::kNone;
+};
+
+struct First {
+  using Attributes = family::Attributes;
+  struct Inputs {
+    RequiredInput X = nullptr;
+    const gradsmith::ConstTensorRef* B = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput Y = nullptr;
+    const TensorRef* Z = nullptr;
+  };
+  static constexpr bool Covers(Backend, std::span<const DataType> types) {
+    if (types.empty()) {
+      return false;
+    }
+    return true;
+  }
+  static Status RunCpu(const Context& context, const Attributes& attributes);
+};
+
+Result<Dims> Rule(const Attributes& attributes, const Dims& D);
+
+struct Second final {
+  struct Attributes {};
+  using Inputs = First::Inputs;
+  using Outputs = First::Outputs;
+};
+
+struct Helper {
+  struct Inputs {};
+};
+"""
+
+
+@pytest.fixture
+def headers(tmp_path: Path) -> KernelHeaders:
+    return with_header(tmp_path, HEADER)
+
+
+def with_header(folder: Path, text: str) -> KernelHeaders:
+    (folder / "family").mkdir()
+    (folder / "family/kernels.h").write_text(text, encoding="utf-8")
+    return KernelHeaders([folder])
+
+
+def test_fields_and_their_types(headers: KernelHeaders) -> None:
+    assert headers.kernel_names() == ["family::First", "family::Second"]
+    inputs, outputs = {"X": True, "B": False}, {"Y": True, "Z": False}
+    attributes = {"sizes": "ints", "count": "int", "weight": "float", "mode": "Mode"}
+    assert headers.kernel("family::First") == Kernel(attributes, inputs, outputs, frozenset({"RunCpu"}))
+    assert headers.kernel("family::Second") == Kernel({}, inputs, outputs, frozenset())
+    family = headers.family_of("family::Anything")
+    assert family
+    assert family.rules == {"family::Rule"}
+
+
+def test_what_is_not_there(headers: KernelHeaders, tmp_path: Path) -> None:
+    assert headers.kernel("family::Third") is None
+    assert headers.kernel("other::First") is None
+    assert headers.family_of("other::First") is None
+    assert KernelHeaders([tmp_path / "none"]).kernel_names() == []
+
+
+def test_the_first_folder_of_a_family_counts(headers: KernelHeaders, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = with_header(tmp_path / "other", HEADER.replace("First", "Else"))
+    assert other.kernel_names() == ["family::Else", "family::Second"]
+    both = KernelHeaders([tmp_path / "other", tmp_path])
+    assert both.kernel_names() == other.kernel_names()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("double weight{0.5};", "double weight{0.5}, other;"),
+        ("double weight{0.5};", "double Weight() const;"),
+        ("using Attributes = family::Attributes;", "struct Attributes : family::Attributes {};"),
+        ("using Attributes = family::Attributes;", "using Attributes = other::Attributes;"),
+        ("using Attributes = family::Attributes;", "using Attributes = First::Attributes;"),
+    ],
+)
+def test_what_is_in_another_form_is_the_compilers(tmp_path: Path, old: str, new: str) -> None:
+    assert old in HEADER
+    kernel = with_header(tmp_path, HEADER.replace(old, new)).kernel("family::First")
+    assert kernel
+    assert kernel.attributes is None
+    assert kernel.inputs == {"X": True, "B": False}
+
+
+def test_an_argument_of_another_type_is_the_compilers(tmp_path: Path) -> None:
+    text = HEADER.replace("const gradsmith::ConstTensorRef* B", "std::optional<ConstTensorRef> B")
+    kernel = with_header(tmp_path, text).kernel("family::First")
+    assert kernel
+    assert kernel.inputs is None
+    assert kernel.outputs == {"Y": True, "Z": False}
