@@ -39,9 +39,19 @@ macro(gradsmith_find_cuda result)
   endif()
 endmacro()
 
+# What was found is cached, and find_path would not look again.
+function(_gradsmith_forget_cudnn_of_another_root)
+  if(NOT "${GRADSMITH_CUDNN_ROOT}" STREQUAL "${GRADSMITH_CUDNN_SOUGHT_IN}")
+    unset(GRADSMITH_CUDNN_INCLUDE_DIR CACHE)
+    unset(GRADSMITH_CUDNN_LIBRARY CACHE)
+  endif()
+  set(GRADSMITH_CUDNN_SOUGHT_IN "${GRADSMITH_CUDNN_ROOT}" CACHE INTERNAL "The root that was last searched")
+endfunction()
+
 # Finds cuDNN 9: where GRADSMITH_CUDNN_ROOT says, beside the toolkit, in the system, or in pip's package. That comes
 # first for a wheel, which loads it first as well.
 function(_gradsmith_find_cudnn missing)
+  _gradsmith_forget_cudnn_of_another_root()
   if(GRADSMITH_CUDNN_ROOT)
     set(roots "${GRADSMITH_CUDNN_ROOT}")
     set(only NO_DEFAULT_PATH)

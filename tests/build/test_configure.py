@@ -88,3 +88,34 @@ def test_architectures_are_checked(tmp_path: Path) -> None:
         pytest.skip("there is no CUDA Toolkit, or no cuDNN")
     assert code != 0
     assert "GRADSMITH_CUDA_ARCHITECTURES has 'hopper'" in output
+
+
+def cudnn_of(root: Path, minor: int) -> Path:
+    """As much of a cuDNN 9 as configuring looks at."""
+    (root / "include").mkdir(parents=True)
+    (root / "lib").mkdir()
+    (root / "lib/libcudnn.so.9").touch()
+    (root / "include/cudnn_graph.h").touch()
+    version = f"#define CUDNN_MAJOR 9\n#define CUDNN_MINOR {minor}\n#define CUDNN_PATCHLEVEL 0\n"
+    (root / "include/cudnn_version.h").write_text(version)
+    return root
+
+
+def test_another_root_of_cudnn_counts_when_configuring_again(tmp_path: Path) -> None:
+    def configure(*options: str) -> str:
+        code, output = configure_output(tmp_path / "build", "-DGRADSMITH_USE_SNAPSHOT=ON", *options)
+        assert code == 0, output
+        return output
+
+    first, second = cudnn_of(tmp_path / "first", 1), cudnn_of(tmp_path / "second", 2)
+    output = configure(f"-DGRADSMITH_CUDNN_ROOT={first}")
+    if "no CUDA Toolkit" in output:
+        pytest.skip("there is no CUDA Toolkit")
+    assert f"cuDNN 9.1.0 in {first}/include" in output
+    assert f"cuDNN 9.1.0 in {first}/include" in configure()
+    assert f"cuDNN 9.2.0 in {second}/include" in configure(f"-DGRADSMITH_CUDNN_ROOT={second}")
+    cache = (tmp_path / "build/CMakeCache.txt").read_text()
+    assert f"GRADSMITH_CUDNN_LIBRARY:FILEPATH={second}/lib/libcudnn.so.9" in cache
+    assert "no CUDA backend: cuDNN's header" in configure("-DGRADSMITH_CUDNN_ROOT=/nonexistent")
+    assert f"cuDNN 9.1.0 in {first}/include" in configure(f"-DGRADSMITH_CUDNN_ROOT={first}")
+    assert str(first) not in configure("-DGRADSMITH_CUDNN_ROOT=")
