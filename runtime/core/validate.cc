@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/overlap.h"
 #include "core/shape_symbols.h"
+#include "core/tensor_memory.h"
 #include "core/text.h"
 
 namespace gradsmith::internal {
@@ -96,37 +97,6 @@ std::string TypeText(const Row& row, const TensorSpec& spec) {
   return text;
 }
 
-Status CheckMemory(const TensorSpec& spec, const ConstTensorRef& tensor) {
-  const std::string name(spec.name);
-  if (tensor.strides.size() != tensor.dims.size() || tensor.strides.too_long()) {
-    return InvalidArgument(
-        name + " has " + Counted(tensor.strides.size(), "stride") + " " + ToString(tensor.strides) +
-        " for " + Counted(tensor.rank(), "dim") + " " + ToString(tensor.dims) +
-        "; expected one for each");
-  }
-  for (int i = 0; i < tensor.rank(); ++i) {
-    if (tensor.dims[i] < 0 || tensor.strides[i] < 0) {
-      const bool dim = tensor.dims[i] < 0;
-      return InvalidArgument(
-          name + " has " + (dim ? "dims " : "strides ") +
-          ToString(dim ? tensor.dims : tensor.strides) + ", negative at dimension " +
-          std::to_string(i) + "; expected 0 or more");
-    }
-  }
-  const std::int64_t count = NumElements(tensor.dims);
-  if (count < 0 || (count > 0 && LastOffset(tensor) < 0)) {
-    return InvalidArgument(
-        name + " has dims " + ToString(tensor.dims) + " and strides " + ToString(tensor.strides) +
-        ", which reach past 2^59 elements; expected fewer");
-  }
-  if (count > 0 && tensor.data == nullptr) {
-    return InvalidArgument(
-        name + " has null data; expected " + Counted(count, "element") + ", dims " +
-        ToString(tensor.dims));
-  }
-  return {};
-}
-
 Status CheckTensor(
     const Row& row,
     const Context& context,
@@ -151,7 +121,7 @@ Status CheckTensor(
   if (tensor.accumulate && spec.gradient_of.empty()) {
     return InvalidArgument(name + " is to be added to; only the outputs of a gradient can be");
   }
-  return CheckMemory(spec, tensor);
+  return CheckMemory(spec.name, tensor);
 }
 
 template <typename Ref>
@@ -231,12 +201,6 @@ bool SameMemory(const ConstTensorRef& a, const ConstTensorRef& b) {
   return a.data == b.data && a.type == b.type && a.dims == b.dims && a.strides == b.strides;
 }
 
-Status OverlapError(std::string_view output, std::string_view other) {
-  return InvalidArgument(
-      "output " + std::string(output) + " overlaps " + std::string(other) +
-      " in memory; expected memory of its own");
-}
-
 Status CheckOverlapsOf(
     const OpSchema& op,
     std::size_t i,
@@ -244,21 +208,24 @@ Status CheckOverlapsOf(
     std::span<const TensorRef> outputs) {
   const TensorSpec& spec = op.outputs[i];
   const ConstTensorRef output = outputs[i];
-  if (OverlapsItself(output)) {
-    return InvalidArgument(
-        "output " + std::string(spec.name) + " has dims " + ToString(output.dims) +
-        " and strides " + ToString(output.strides) +
-        ", in which elements share memory; expected strides that do not overlap");
+  if (Status status = CheckNotShared(spec.name, output); !status.ok()) {
+    return status;
   }
   for (std::size_t j = 0; j < inputs.size(); ++j) {
     const bool in_place = spec.in_place_of == static_cast<int>(j) && SameMemory(output, inputs[j]);
-    if (!in_place && Overlap(output, inputs[j])) {
-      return OverlapError(spec.name, "input " + std::string(op.inputs[j].name));
+    if (in_place) {
+      continue;
+    }
+    if (Status status = CheckDisjoint(spec.name, output, {"input", op.inputs[j].name}, inputs[j]);
+        !status.ok()) {
+      return status;
     }
   }
   for (std::size_t j = 0; j < i; ++j) {
-    if (Overlap(output, outputs[j])) {
-      return OverlapError(spec.name, "output " + std::string(op.outputs[j].name));
+    if (Status status =
+            CheckDisjoint(spec.name, output, {"output", op.outputs[j].name}, outputs[j]);
+        !status.ok()) {
+      return status;
     }
   }
   return {};
@@ -277,6 +244,25 @@ Status CheckOverlaps(
 }
 
 }  // namespace
+
+Status CheckWorkspace(const Context& context) {
+  constexpr std::size_t kAlignment = 256;
+  const ContextOptions& options = context.options();
+  if (context.backend() != Backend::kCuda) {
+    return {};
+  }
+  if (options.workspace == nullptr && options.workspace_size > 0) {
+    return InvalidArgument(
+        "the context's workspace is null; expected " + std::to_string(options.workspace_size) +
+        " bytes, which workspace_size promises");
+  }
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(options.workspace) % kAlignment;
+  return past == 0 ? Status()
+                   : InvalidArgument(
+                         "the context's workspace is " +
+                         Counted(static_cast<std::int64_t>(past), "byte") +
+                         " past a multiple of 256; expected it aligned to 256 bytes");
+}
 
 Status ValidateAttributes(const OpSchema& op, const void* attributes) {
   for (const AttributeSpec& spec : op.attributes) {
@@ -298,6 +284,9 @@ Status ValidateCall(
     return InvalidArgument(
         "the context is on " + std::string(ToString(context.backend())) + "; expected " +
         std::string(ToString(row.backend)));
+  }
+  if (Status status = CheckWorkspace(context); !status.ok()) {
+    return status;
   }
   if (Status status = ValidateAttributes(op, attributes); !status.ok()) {
     return status;

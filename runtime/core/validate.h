@@ -20,6 +20,9 @@ Status ValidateCall(
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs);
 
+/// CheckWorkspace checks the workspace that the caller has given a CUDA context.
+Status CheckWorkspace(const Context& context);
+
 /// ValidateAttributes checks ranges, and lengths of lists as far as they do not depend on shapes.
 Status ValidateAttributes(const OpSchema& op, const void* attributes);
 

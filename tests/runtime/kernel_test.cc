@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <vector>
@@ -144,6 +145,61 @@ TEST_F(ConvGradKernel, NamesWhatIsWrongWithMemory) {
   dx_.strides = {75, 25, 5};
   EXPECT_EQ(
       RunError(), "dX has 3 strides [75, 25, 5] for 4 dims [2, 3, 5, 5]; expected one for each");
+}
+
+TEST_F(ConvGradKernel, NeedsAlignedElements) {
+  const auto at = [](auto* data, std::size_t offset) {
+    return reinterpret_cast<std::byte*>(data) + offset;
+  };
+  dx_.data = at(dx_data_.data(), 1);
+  EXPECT_EQ(
+      RunError(),
+      "dX has data 1 byte past a multiple of 4; expected it aligned to its elements of "
+      "4 bytes (float)");
+  dx_.data = dx_data_.data();
+  x_.data = at(x_data_.data(), 2);
+  EXPECT_EQ(
+      RunError(),
+      "X has data 2 bytes past a multiple of 4; expected it aligned to its elements of "
+      "4 bytes (float)");
+  EXPECT_EQ(dx_data_, std::vector<float>(dx_data_.size()));
+}
+
+/// Where nothing is read or written, the address is nobody's business.
+TEST_F(ConvGradKernel, EmptyTensorsNeedNoAlignment) {
+  dy_ = {DataType::kFloat, reinterpret_cast<std::byte*>(dy_data_.data()) + 1, {0, 4, 3, 4}};
+  x_ = {DataType::kFloat, reinterpret_cast<std::byte*>(x_data_.data()) + 3, {0, 3, 5, 5}};
+  dx_ = {DataType::kFloat, reinterpret_cast<std::byte*>(dx_data_.data()) + 2, {0, 3, 5, 5}};
+  const Result<Kernel> kernel = Create({});
+  ASSERT_TRUE(kernel.ok());
+  const Status status = kernel->Run(context_, {dy_, x_, w_}, {dx_});
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+/// Needs no GPU: the call is refused before one is asked for.
+TEST_F(ConvGradKernel, WorkspaceOfTheCallersMustBeAligned) {
+  alignas(256) static std::byte block[1024];
+  const Row* row = registry_.Find("ConvGrad", {DataType::kFloat}, Backend::kCuda);
+  if (row == nullptr) {
+    GTEST_SKIP() << "there is no CUDA backend";
+  }
+  const auto error = [&](void* workspace, std::size_t size) {
+    const Context context(
+        {.device = {Backend::kCuda, 0}, .workspace = workspace, .workspace_size = size});
+    const Status status = Kernel::Create(*row)->Run(context, {dy_, x_, w_}, {dx_});
+    const std::size_t end = status.message().find("): ");
+    return end == std::string::npos ? status.message() : status.message().substr(end + 3);
+  };
+  EXPECT_EQ(
+      error(block + 16, 512),
+      "the context's workspace is 16 bytes past a multiple of 256; expected it aligned to 256 "
+      "bytes");
+  EXPECT_EQ(
+      error(nullptr, 512),
+      "the context's workspace is null; expected 512 bytes, which workspace_size promises");
+  for (std::byte* aligned : {block, block + 256}) {
+    EXPECT_EQ(error(aligned, 512).find("the context's workspace"), std::string::npos);
+  }
 }
 
 TEST_F(ConvGradKernel, NamesTheDevice) {

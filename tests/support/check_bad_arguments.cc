@@ -45,6 +45,12 @@ std::size_t BytesBeforeLast(const ConstTensorRef& tensor) {
   return static_cast<std::size_t>(last) * SizeOf(tensor.type);
 }
 
+/// The last place, in bytes from `other`'s first element, where a tensor is aligned and shares a
+/// byte with `other`'s last.
+std::size_t LastPlaceFor(const ConstTensorRef& tensor, const ConstTensorRef& other) {
+  return BytesBeforeLast(other) / SizeOf(tensor.type) * SizeOf(tensor.type);
+}
+
 std::size_t BytesOf(const ConstTensorRef& tensor) {
   return BytesBeforeLast(tensor) + SizeOf(tensor.type);
 }
@@ -173,6 +179,15 @@ class Refusals {
       Expect(
           name + " with null data", With(role, i, [](Ref& tensor) { tensor.data = nullptr; }),
           {name, "null", "expected"});
+      Expect(
+          name + " at an odd address",
+          With(
+              role, i,
+              [](Ref& tensor) {
+                tensor.data =
+                    const_cast<std::byte*>(static_cast<const std::byte*>(tensor.data)) + 1;
+              }),
+          {name, "1 byte past", "expected", std::to_string(SizeOf(good.type)) + " bytes"});
     }
     CallArguments fewer = With(role, i, [](Ref& tensor) {
       tensor.strides = Strides(std::span(tensor.strides.begin(), tensor.strides.end() - 1));
@@ -337,8 +352,8 @@ class Refusals {
       Expect("output " + name + " and " + other_name + how, call, {name, other_name, "overlaps"});
     };
     expect(0, 0, " at one address");
-    expect(BytesBeforeLast(other), 0, ", the one beginning where the other ends");
-    expect(0, BytesBeforeLast(output), ", the other beginning where the one ends");
+    expect(LastPlaceFor(output, other), 0, ", the one beginning where the other ends");
+    expect(0, LastPlaceFor(other, output), ", the other beginning where the one ends");
   }
 
   void CheckCounts() {

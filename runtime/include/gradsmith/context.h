@@ -90,8 +90,8 @@ struct ContextOptions {
   std::function<void(const SearchProgress&)> on_search_progress = {};
   /// Most bytes of workspace that a call may take.
   std::size_t workspace_limit = kNoLimit;
-  /// The caller's own workspace, aligned to 256 bytes, instead of memory that the context takes;
-  /// calls through such a context must not overlap on several streams.
+  /// The caller's own workspace instead of memory that the context takes, at a multiple of 256 (at
+  /// others calls are refused); calls through such a context must not overlap on several streams.
   void* workspace = nullptr;
   std::size_t workspace_size = 0;
   /// Where workspace comes from unless `workspace` is given; unset: the driver's memory pool.

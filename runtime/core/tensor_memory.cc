@@ -1,0 +1,87 @@
+#include "core/tensor_memory.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/overlap.h"
+#include "core/text.h"
+
+namespace gradsmith::internal {
+
+namespace {
+
+/// A GPU that loads or stores across an element's boundary faults, and all that comes after fails.
+Status CheckAlignment(const std::string& name, const ConstTensorRef& tensor) {
+  const std::size_t size = SizeOf(tensor.type);
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(tensor.data) % size;
+  if (past == 0) {
+    return {};
+  }
+  return InvalidArgument(
+      name + " has data " + Counted(static_cast<std::int64_t>(past), "byte") +
+      " past a multiple of " + std::to_string(size) + "; expected it aligned to its elements of " +
+      std::to_string(size) + " bytes (" + std::string(ToString(tensor.type)) + ")");
+}
+
+}  // namespace
+
+Status CheckMemory(std::string_view tensor_name, const ConstTensorRef& tensor) {
+  const std::string name(tensor_name);
+  if (tensor.strides.size() != tensor.dims.size() || tensor.strides.too_long()) {
+    return InvalidArgument(
+        name + " has " + Counted(tensor.strides.size(), "stride") + " " + ToString(tensor.strides) +
+        " for " + Counted(tensor.rank(), "dim") + " " + ToString(tensor.dims) +
+        "; expected one for each");
+  }
+  for (int i = 0; i < tensor.rank(); ++i) {
+    if (tensor.dims[i] < 0 || tensor.strides[i] < 0) {
+      const bool dim = tensor.dims[i] < 0;
+      return InvalidArgument(
+          name + " has " + (dim ? "dims " : "strides ") +
+          ToString(dim ? tensor.dims : tensor.strides) + ", negative at dimension " +
+          std::to_string(i) + "; expected 0 or more");
+    }
+  }
+  const std::int64_t count = NumElements(tensor.dims);
+  if (count < 0 || (count > 0 && LastOffset(tensor) < 0)) {
+    return InvalidArgument(
+        name + " has dims " + ToString(tensor.dims) + " and strides " + ToString(tensor.strides) +
+        ", which reach past 2^59 elements; expected fewer");
+  }
+  if (count == 0) {
+    return {};
+  }
+  if (tensor.data == nullptr) {
+    return InvalidArgument(
+        name + " has null data; expected " + Counted(count, "element") + ", dims " +
+        ToString(tensor.dims));
+  }
+  return CheckAlignment(name, tensor);
+}
+
+Status CheckNotShared(std::string_view name, const ConstTensorRef& output) {
+  if (!OverlapsItself(output)) {
+    return {};
+  }
+  return InvalidArgument(
+      "output " + std::string(name) + " has dims " + ToString(output.dims) + " and strides " +
+      ToString(output.strides) +
+      ", in which elements share memory; expected strides that do not overlap");
+}
+
+Status CheckDisjoint(
+    std::string_view name,
+    const ConstTensorRef& output,
+    const RoleAndName& other_name,
+    const ConstTensorRef& other) {
+  if (!Overlap(output, other)) {
+    return {};
+  }
+  return InvalidArgument(
+      "output " + std::string(name) + " overlaps " + std::string(other_name.role) + " " +
+      std::string(other_name.name) + " in memory; expected memory of its own");
+}
+
+}  // namespace gradsmith::internal

@@ -1,0 +1,35 @@
+#ifndef GRADSMITH_CORE_TENSOR_MEMORY_H_
+#define GRADSMITH_CORE_TENSOR_MEMORY_H_
+
+#include <string_view>
+
+#include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
+
+/// What a call checks of the memory that its tensors lie in, whoever calls. The names are the
+/// tensors', for the sentences.
+namespace gradsmith::internal {
+
+/// CheckMemory checks strides, how far they reach, and data: that there is some, aligned to the
+/// elements.
+Status CheckMemory(std::string_view name, const ConstTensorRef& tensor);
+
+/// CheckNotShared refuses an output of which two elements share memory.
+Status CheckNotShared(std::string_view name, const ConstTensorRef& output);
+
+/// RoleAndName is, for example, "input" and "X".
+struct RoleAndName {
+  std::string_view role;
+  std::string_view name;
+};
+
+/// CheckDisjoint refuses an output that shares memory with another tensor.
+Status CheckDisjoint(
+    std::string_view name,
+    const ConstTensorRef& output,
+    const RoleAndName& other_name,
+    const ConstTensorRef& other);
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_CORE_TENSOR_MEMORY_H_
