@@ -9,12 +9,14 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -60,17 +62,38 @@ class File {
   int descriptor_;
 };
 
-/// A lock on the file beside the decisions, held while they are written. Where it cannot be had, as
-/// on some network's file systems, writers take their chance.
+/// A lock on the file beside the decisions, held while they are written. Where there can be none,
+/// as on some network's file systems, writers take their chance.
 class FileLock {
  public:
-  explicit FileLock(const std::string& path) : file_(path + ".lock", O_RDWR | O_CREAT) {
-    if (file_.is_open()) {
-      Uninterrupted([&] { return flock(file_.descriptor(), LOCK_EX); });
+  explicit FileLock(const std::string& path)
+      : path_(path), file_(path + ".lock", O_RDWR | O_CREAT) {}
+
+  /// Whoever writes is done in milliseconds, unless it was stopped: then the lock is not to be had.
+  Status Take() {
+    constexpr std::chrono::milliseconds kPause(1);
+    const auto give_up = std::chrono::steady_clock::now() + kMostSeconds;
+    while (file_.is_open() && flock(file_.descriptor(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      if (errno != EWOULDBLOCK) {
+        return {};
+      }
+      if (std::chrono::steady_clock::now() >= give_up) {
+        return Internal(
+            "cannot write " + path_ + ": another process has held its lock, " + path_ +
+            ".lock, for " + std::to_string(kMostSeconds.count()) + " seconds");
+      }
+      std::this_thread::sleep_for(kPause);
     }
+    return {};
   }
 
  private:
+  static constexpr std::chrono::seconds kMostSeconds{2};
+
+  std::string path_;
   File file_;
 };
 
@@ -288,7 +311,10 @@ Status DecisionFile::Append(const StoredDecision& stored) const {
   if (Status status = MakeFolder(path_); !status.ok()) {
     return status;
   }
-  const FileLock lock(path_);
+  FileLock lock(path_);
+  if (Status status = lock.Take(); !status.ok()) {
+    return status;
+  }
   const Result<std::string> text = ReadText(path_);
   if (!text.ok()) {
     return text.status();
@@ -314,7 +340,10 @@ Status DecisionFile::Replace(const std::vector<StoredDecision>& decisions) const
   if (Status status = MakeFolder(path_); !status.ok()) {
     return status;
   }
-  const FileLock lock(path_);
+  FileLock lock(path_);
+  if (Status status = lock.Take(); !status.ok()) {
+    return status;
+  }
   const Result<std::string> text = ReadText(path_);
   Status status = text.ok() ? CheckIsOurs(path_, *text) : text.status();
   return status.ok() ? ReplaceLocked(path_, decisions) : status;

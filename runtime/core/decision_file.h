@@ -39,11 +39,12 @@ class DecisionFile {
   std::vector<StoredDecision> Read(std::vector<std::string>* warnings) const;
 
   /// Append adds a line, making the file and its folder where they are not there. A file of another
-  /// version is replaced; one that is no decision file is left alone, which is an error.
+  /// version is replaced; one that is no decision file is left alone, which is an error. So is that
+  /// another process has written for two seconds: it may have been stopped.
   [[nodiscard]] Status Append(const StoredDecision& stored) const;
 
   /// Replace writes the whole file anew: who reads meanwhile sees the old one or the new one. It
-  /// waits for writers as Append does.
+  /// waits for writers as long as Append does.
   [[nodiscard]] Status Replace(const std::vector<StoredDecision>& decisions) const;
 
  private:

@@ -354,5 +354,29 @@ TEST_F(DecisionFileTest, WritersWaitForTheLock) {
   }
 }
 
+/// A process that was stopped while it wrote must not stop all others.
+TEST_F(DecisionFileTest, WritersDoNotWaitForEver) {
+  Append(Stored(1, "a"));
+  const int lock = open((path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  const DecisionFile file(path_);
+  const std::function<Status()> writers[] = {
+      [&] { return file.Append(Stored(2, "b")); }, [&] { return file.Replace({}); }};
+  for (const auto& write : writers) {
+    std::future<Status> written = std::async(std::launch::async, write);
+    const bool is_done = written.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    EXPECT_TRUE(is_done);
+    if (!is_done) {
+      flock(lock, LOCK_UN);
+    }
+    EXPECT_EQ(
+        written.get().message(), "cannot write " + path_ + ": another process has held its lock, " +
+                                     path_ + ".lock, for 2 seconds");
+    flock(lock, LOCK_EX);
+  }
+  close(lock);
+  ExpectHolds({Stored(1, "a")});
+}
+
 }  // namespace
 }  // namespace gradsmith::internal
