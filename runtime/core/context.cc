@@ -4,12 +4,15 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <string_view>
 #include <thread>
 
 #include "core/decision_cache.h"
 #include "core/device_backend.h"
 #include "core/thread_pool.h"
+#include "core/warning.h"
 
 namespace gradsmith {
 namespace {
@@ -28,16 +31,30 @@ int ResolveThreads(const ContextOptions& options) {
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 0U + kMaxThreads));
 }
 
+/// Said once: a program may make many contexts.
+void WarnOfMode(const std::string& given) {
+  static std::once_flag said;
+  std::call_once(said, [&] {
+    internal::Warn(
+        "GRADSMITH_SEARCH_MODE is '" + given +
+        "'; expected default, heuristic or benchmark; heuristic is taken");
+  });
+}
+
 SearchMode ResolveSearchMode(const ContextOptions& options) {
   if (options.search_mode) {
     return *options.search_mode;
   }
-  const char* text = std::getenv("GRADSMITH_SEARCH_MODE");  // NOLINT(concurrency-mt-unsafe)
+  const char* given = std::getenv("GRADSMITH_SEARCH_MODE");  // NOLINT(concurrency-mt-unsafe)
+  const std::string text = given == nullptr ? "" : given;
   for (const SearchMode mode :
        {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
-    if (text != nullptr && text == ToString(mode)) {
+    if (text == ToString(mode)) {
       return mode;
     }
+  }
+  if (!text.empty()) {
+    WarnOfMode(text);
   }
   return SearchMode::kHeuristic;
 }

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <iostream>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -219,26 +217,6 @@ TEST_F(CudaPolicies, NoMemoryIsSaidAndNothingWritten) {
   // Once there is memory again the same context works.
   empty.is_empty = false;
   RunAndCompare(call, context, "with memory again");
-}
-
-TEST_F(CudaPolicies, SearchModeComesFromTheEnvironment) {
-  const char* given = std::getenv("GRADSMITH_SEARCH_MODE");
-  const std::optional<std::string> before = given == nullptr ? std::nullopt : std::optional(given);
-  ContextOptions options = OnGpu();
-  options.search_mode = std::nullopt;
-  for (const SearchMode mode : kAllModes) {
-    setenv("GRADSMITH_SEARCH_MODE", std::string(ToString(mode)).c_str(), 1);
-    EXPECT_EQ(Context(options).search_mode(), mode);
-    ContextOptions explicit_options = OnGpu(SearchMode::kDefault);
-    EXPECT_EQ(Context(explicit_options).search_mode(), SearchMode::kDefault);
-  }
-  setenv("GRADSMITH_SEARCH_MODE", "no such mode", 1);
-  EXPECT_EQ(Context(options).search_mode(), SearchMode::kHeuristic);
-  unsetenv("GRADSMITH_SEARCH_MODE");
-  EXPECT_EQ(Context(options).search_mode(), SearchMode::kHeuristic);
-  if (before) {
-    setenv("GRADSMITH_SEARCH_MODE", before->c_str(), 1);
-  }
 }
 
 }  // namespace
