@@ -145,6 +145,10 @@ Status MakeConvolution(const Problem& problem, ConvolutionDescriptor* descriptor
 
 }  // namespace
 
+bool IsTf32(DataType type, cudnnMathType_t math) {
+  return type == DataType::kFloat && math != CUDNN_FMA_MATH;
+}
+
 class LegacyConvolution {
  public:
   static Result<std::unique_ptr<LegacyConvolution>> Make(const Task& task) {
@@ -190,11 +194,6 @@ struct Choice {
     return choice;
   }
 };
-
-/// FMA math keeps float from TF32; half and bf16 need tensor-core math for tensor cores.
-bool IsTf32(DataType type, cudnnMathType_t math) {
-  return type == DataType::kFloat && math != CUDNN_FMA_MATH;
-}
 
 bool Transforms(cudnnConvolutionFwdAlgo_t algorithm) {
   return algorithm >= CUDNN_CONVOLUTION_FWD_ALGO_FFT;

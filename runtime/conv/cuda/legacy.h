@@ -9,6 +9,7 @@
 #include "conv/cuda/task.h"
 #include "core/candidate.h"
 #include "core/plan.h"
+#include "cuda/cudnn.h"
 #include "cuda/thread_state.h"
 #include "gradsmith/status.h"
 
@@ -18,6 +19,10 @@ namespace gradsmith::conv {
 
 /// LegacyConvolution holds a task's descriptors, made once.
 class LegacyConvolution;
+
+/// IsTf32 is whether float may be multiplied in TF32 under a math type: FMA math alone keeps it
+/// from that.
+bool IsTf32(DataType type, cudnnMathType_t math);
 
 /// ListLegacy returns what cuDNN's legacy heuristics offer, best first, each id with `prefix`
 /// before it.
