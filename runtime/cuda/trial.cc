@@ -87,6 +87,8 @@ Trial::~Trial() {
     for (Buffer* buffer : {&workspace_, &difference_, &flush_}) {
       *buffer = Buffer();
     }
+    // The driver's pool gives memory back to the device when it is waited for.
+    Driver().cuStreamSynchronize(stream_);
     for (CUevent event : {begin_, end_}) {
       if (event != nullptr) {
         Driver().cuEventDestroy(event);

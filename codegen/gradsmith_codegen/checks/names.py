@@ -39,8 +39,8 @@ TAKEN_FIELD_NAMES = frozenset(
 RUNTIME_NAMES = frozenset(
     """Allocator Attribute AttributeKind AttributeSpec AttributeValue AutoPad BFloat16 Backend
     BasicTensorRef BuiltinTable CacheFile CachedChoice CachedChoices Call ChannelsLastStrides
-    CheckDevice ClearCache ConstTensorRef Context ContextOptions ContiguousStrides ConvAlgorithm
-    ConvAlgorithms ConvAttempt ConvGeometry ConvPrimitive DataType DecisionCache Device
+    CheckDevice ClearCache ConstTensorRef Context ContextOptions ContiguousStrides ConvAddresses
+    ConvAlgorithm ConvAlgorithms ConvAttempt ConvGeometry ConvPrimitive DataType DecisionCache Device
     DeviceBuffer DimSpec Dims DispatchTable ExportCache ImportCache InferShapes IntList Internal
     InvalidArgument Kernel LargestWorkspace MLFloat16 NumElements OpSchema OutOfMemory RegisterAll
     Registry RequiredInput RequiredOutput Result Row RunFunction SearchMode SearchProgress

@@ -45,4 +45,11 @@ Result<std::string> ConvAlgorithms::Run(
   return internal::NoCuda();
 }
 
+Result<std::string> ConvAlgorithms::Run(
+    std::span<const std::string> /*names*/,
+    const ConvAddresses& /*addresses*/,
+    std::vector<ConvAttempt>* /*attempts*/) {
+  return internal::NoCuda();
+}
+
 }  // namespace gradsmith

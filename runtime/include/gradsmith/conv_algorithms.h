@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -61,20 +62,30 @@ struct ConvAttempt {
   Status status;
 };
 
+/// ConvAddresses are where the tensors of a run lie, whose shapes and strides are the prepared
+/// ones.
+struct ConvAddresses {
+  void* x = nullptr;
+  void* w = nullptr;
+  void* y = nullptr;
+};
+
 /// ConvAlgorithms holds what cuDNN needs to know of one primitive of one shape. It is prepared once
-/// and used while the shape, the strides and the alignment of the tensors stay. Use it from one
-/// thread at a time; it belongs to the thread that prepared it.
+/// and used while the shape and the strides of the tensors stay, also for tensors elsewhere. Use it
+/// from one thread at a time; it belongs to the thread that prepared it.
 ///
 ///     Result<ConvAlgorithms> algorithms = ConvAlgorithms::Prepare(
 ///         context, ConvPrimitive::kBackwardFilter, x, dw, dy, {.pads = {1, 1, 1, 1}});
 ///     Result<ConvAlgorithm> best = algorithms->Best(
 ///         SearchMode::kBenchmark, WorkspaceLimit::AtMost(64 << 20));
-///     Status status = algorithms->Run({best->name});
+///     Result<std::string> ran = algorithms->Run({best->name});
 class ConvAlgorithms {
  public:
   /// Prepare makes the descriptors. x (N, C, D...), w (M, C / group, K...) and y (N, M, O...) are
-  /// of one type on the context's CUDA device; the one that is computed is written. The context and
-  /// the memory must outlive the result. Errors: shapes that do not fit; no CUDA.
+  /// of one type on the context's CUDA device; the one that is computed is written, or added to
+  /// where it is `Accumulating()`. Best, and Run without addresses, use the memory as long as they
+  /// are called. Errors: shapes that do not fit; strides, overlaps and addresses that ops would
+  /// refuse as well; no CUDA.
   static Result<ConvAlgorithms> Prepare(
       const Context& context,
       ConvPrimitive primitive,
@@ -89,20 +100,26 @@ class ConvAlgorithms {
   ConvAlgorithms& operator=(const ConvAlgorithms&) = delete;
   ~ConvAlgorithms();
 
-  /// List returns all algorithms, whatever the policies, by source, each source's best first by
-  /// cuDNN's heuristics.
+  /// List returns the algorithms by source, each source's best first by cuDNN's heuristics: those
+  /// that the context's policies would not take as well, for which see ConvAlgorithm's fields. But
+  /// of detours (another layout, padded channels) the first eight that the policies take, and with
+  /// allow_tf32 none of our own kernels for float on tensor cores. It may take seconds: cuDNN's
+  /// legacy list takes up to 7 for groups of half.
   Result<std::vector<ConvAlgorithm>> List();
 
   /// WorkspaceOf returns the bytes that an algorithm needs, by cuDNN's own answer.
   Result<std::size_t> WorkspaceOf(const std::string& name);
 
-  /// Best returns the algorithm to take under the context's policies: for kBenchmark the fastest by
-  /// timing, for kHeuristic the first by heuristics, for kDefault the first deterministic one. Its
-  /// output has been compared with another computation of the same.
+  /// Best returns the algorithm to take under the context's policies, but in this search mode: for
+  /// kBenchmark the fastest by timing, for kHeuristic the first by heuristics, for kDefault the
+  /// first deterministic one. Its output has been compared with another computation of the same, as
+  /// exactly as the mode asks (docs/cuda.md). It waits for the context's stream, and is refused
+  /// while that is captured into a CUDA graph.
   Result<ConvAlgorithm> Best(SearchMode mode, const WorkspaceLimit& limit);
 
   /// Run tries the algorithms in order until one runs, and returns its name. Where one fails, also
-  /// for lack of memory, the next is tried; `attempts` receives why each of those failed.
+  /// for lack of memory, the next is tried; `attempts` receives why each of those failed. An
+  /// algorithm that runs for the first time, and is not the best, is built then.
   Result<std::string> Run(
       std::span<const std::string> names,
       std::vector<ConvAttempt>* attempts = nullptr);
@@ -110,6 +127,19 @@ class ConvAlgorithms {
       std::initializer_list<std::string> names,
       std::vector<ConvAttempt>* attempts = nullptr) {
     return Run(std::span(names.begin(), names.size()), attempts);
+  }
+
+  /// The same on tensors elsewhere, as they come with each batch; nothing is prepared anew. An
+  /// address that was prepared as a multiple of 16 must be one here; elements must be aligned.
+  Result<std::string> Run(
+      std::span<const std::string> names,
+      const ConvAddresses& addresses,
+      std::vector<ConvAttempt>* attempts = nullptr);
+  Result<std::string> Run(
+      std::initializer_list<std::string> names,
+      const ConvAddresses& addresses,
+      std::vector<ConvAttempt>* attempts = nullptr) {
+    return Run(std::span(names.begin(), names.size()), addresses, attempts);
   }
 
  private:

@@ -3,16 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <iostream>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/graph_capture.h"
 #include "runtime/cuda/primitive_call.h"
 
 namespace gradsmith::cuda {
 namespace {
+
+using support::DeviceStream;
 
 std::string SourceOf(const ConvAlgorithm& algorithm) {
   return algorithm.name.substr(0, algorithm.name.find('/'));
@@ -172,6 +176,228 @@ TEST_F(CudaConvAlgorithms, ResultsAreTheOps) {
       }
     }
   }
+}
+
+/// Runs on what the result holds already; all of these add in float or wider.
+TEST_F(CudaConvAlgorithms, AddsToWhatIsThere) {
+  Random random("cuda algorithms accumulate");
+  const Context context(OnGpu());
+  for (const ConvPrimitive primitive : kPrimitives) {
+    for (const DataType type : {DataType::kFloat, DataType::kDouble}) {
+      const PrimitiveCall call = MakeCall(primitive, Conv3x3(), type, Layout::kContiguous, random);
+      Result<ConvAlgorithms> replacing = call.Prepare(context);
+      ASSERT_TRUE(replacing.ok()) << replacing.status().message();
+      Result<ConvAlgorithms> adding = call.Prepare(context, true);
+      ASSERT_TRUE(adding.ok()) << adding.status().message();
+      const Result<ConvAlgorithm> best =
+          adding->Best(SearchMode::kHeuristic, WorkspaceLimit::None());
+      ASSERT_TRUE(best.ok()) << best.status().message();
+      for (const std::string& name : {best->name, std::string("own/direct")}) {
+        const std::string doing = call.op.Describe() + ", " + name;
+        ASSERT_TRUE(replacing->Run({"own/direct"}).ok()) << doing;
+        ASSERT_TRUE(Synchronize(context).ok());
+        std::vector<double> twice = call.Result()->GpuValues();
+        std::ranges::for_each(twice, [](double& value) { value *= 2; });
+        ASSERT_TRUE(adding->Run({name}).ok()) << doing;
+        ASSERT_TRUE(Synchronize(context).ok());
+        EXPECT_LE(RelativeError(call.Result()->GpuValues(), twice), Tolerance(type)) << doing;
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvAlgorithms, RunsOnTensorsElsewhere) {
+  Random random("cuda algorithms addresses");
+  const Context context(OnGpu());
+  for (const ConvPrimitive primitive : kPrimitives) {
+    for (const DataType type : kAllTypes) {
+      const auto make = [&] {
+        return MakeCall(primitive, Conv3x3(), type, Layout::kChannelsLast, random);
+      };
+      const PrimitiveCall prepared = make();
+      Result<ConvAlgorithms> algorithms = prepared.Prepare(context);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      const Result<ConvAlgorithm> best =
+          algorithms->Best(SearchMode::kHeuristic, WorkspaceLimit::None());
+      ASSERT_TRUE(best.ok()) << best.status().message();
+      const std::vector<std::byte> before = prepared.Result()->GpuBytes();
+      for (int batch = 0; batch < 3; ++batch) {
+        const PrimitiveCall call = make();
+        const std::string doing = call.op.Describe() + ", " + best->name;
+        const Result<std::string> ran = algorithms->Run({best->name}, call.Addresses());
+        ASSERT_TRUE(ran.ok()) << doing << ": " << ran.status().message();
+        ASSERT_TRUE(Synchronize(context).ok());
+        call.op.ExpectResults(doing);
+      }
+      EXPECT_TRUE(prepared.Result()->GpuBytes() == before) << "the prepared tensors were written";
+    }
+  }
+}
+
+TEST_F(CudaConvAlgorithms, RefusesAddressesThatDoNotServe) {
+  Random random("cuda algorithms bad addresses");
+  const Context context(OnGpu());
+  const PrimitiveCall call = MakeCall(
+      ConvPrimitive::kBackwardFilter, Conv3x3(), DataType::kFloat, Layout::kContiguous, random);
+  Result<ConvAlgorithms> algorithms = call.Prepare(context);
+  ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+  const auto error = [&](ConvAddresses addresses) {
+    const Status status = algorithms->Run({"own/direct"}, addresses).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    return status.message();
+  };
+  const auto moved = [](void* address, std::size_t bytes) {
+    return static_cast<void*>(static_cast<std::byte*>(address) + bytes);
+  };
+  ConvAddresses addresses = call.Addresses();
+  addresses.x = moved(addresses.x, 4);
+  EXPECT_EQ(
+      error(addresses),
+      "x is aligned to 4 bytes; expected 16, as when the algorithms were prepared");
+  addresses.x = moved(addresses.x, 1);
+  EXPECT_NE(error(addresses).find("x has data 1 byte past a multiple of 4"), std::string::npos);
+  addresses = call.Addresses();
+  addresses.w = addresses.y;
+  EXPECT_NE(error(addresses).find("output w overlaps input y in memory"), std::string::npos);
+  addresses = call.Addresses();
+  addresses.y = nullptr;
+  EXPECT_NE(error(addresses).find("y has null data"), std::string::npos);
+}
+
+TEST_F(CudaConvAlgorithms, SeeksNothingWhileTheStreamIsCaptured) {
+  Random random("cuda algorithms capture");
+  const DeviceStream stream(device());
+  ContextOptions options = OnGpu();
+  options.stream = stream.get();
+  const Context context(options);
+  const PrimitiveCall call =
+      MakeCall(ConvPrimitive::kForward, Conv3x3(), DataType::kFloat, Layout::kContiguous, random);
+  Result<ConvAlgorithms> algorithms = call.Prepare(context);
+  ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+  CudaGraph graph(stream.get());
+  graph.Begin();
+  const Status refused =
+      algorithms->Best(SearchMode::kHeuristic, WorkspaceLimit::OfFreeMemory()).status();
+  const CUstreamCaptureStatus state = CaptureStatus(stream.get());
+  const Result<std::string> ran = algorithms->Run({"own/direct"});
+  const Status ended = graph.End();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused.message();
+  EXPECT_NE(refused.message().find("is captured into a CUDA graph"), std::string::npos)
+      << refused.message();
+  EXPECT_EQ(state, CU_STREAM_CAPTURE_STATUS_ACTIVE) << "the refusal has spoilt the capture";
+  EXPECT_TRUE(ran.ok()) << ran.status().message();
+  ASSERT_TRUE(ended.ok()) << ended.message();
+  call.op.ResetOutputs();
+  ASSERT_TRUE(graph.Launch().ok());
+  ASSERT_TRUE(Synchronize(context).ok());
+  call.op.ExpectResults("replayed");
+}
+
+TEST_F(CudaConvAlgorithms, LeavesTheCaptureOfAnotherStreamAlone) {
+  Random random("cuda algorithms other capture");
+  const DeviceStream own(device());
+  ContextOptions options = OnGpu();
+  options.stream = own.get();
+  const Context searching(options);
+  const PrimitiveCall call =
+      MakeCall(ConvPrimitive::kForward, Conv3x3(), DataType::kFloat, Layout::kContiguous, random);
+  const DeviceStream other(device());
+  CudaGraph graph(other.get());
+  graph.Begin();
+  Result<ConvAlgorithms> algorithms = call.Prepare(searching);
+  const Status best =
+      algorithms.ok()
+          ? algorithms->Best(SearchMode::kHeuristic, WorkspaceLimit::OfFreeMemory()).status()
+          : algorithms.status();
+  const CUstreamCaptureStatus state = CaptureStatus(other.get());
+  const Status ended = graph.End();
+  EXPECT_TRUE(best.ok()) << best.message();
+  EXPECT_EQ(state, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  EXPECT_TRUE(ended.ok()) << ended.message();
+}
+
+/// cuDNN's legacy list takes seconds for groups of half, and is not needed for a choice that the
+/// heuristics made first.
+TEST_F(CudaConvAlgorithms, TheQuickBestDoesNotListAll) {
+  Random random("cuda algorithms quick best");
+  const Context context(OnGpu());
+  const ConvShape shape = {
+      .name = "groups",
+      .x = {8, 256, 28, 28},
+      .w = {256, 8, 3, 3},
+      .pads = {1, 1, 1, 1},
+      .group = 32};
+  const PrimitiveCall call = MakeCall(
+      ConvPrimitive::kBackwardFilter, shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
+  Result<ConvAlgorithms> algorithms = call.Prepare(context);
+  ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+  const auto seconds = [](const auto& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  Result<ConvAlgorithm> best = ConvAlgorithm();
+  const auto choose = [&] {
+    best = algorithms->Best(SearchMode::kHeuristic, WorkspaceLimit::None());
+  };
+  choose();  // loads libraries and code
+  ASSERT_TRUE(best.ok()) << best.status().message();
+  if (SourceOf(*best) == "legacy") {
+    GTEST_SKIP() << "the legacy list was needed: " << best->name;
+  }
+  const double choosing = seconds(choose);
+  const double listing = seconds([&] { EXPECT_TRUE(algorithms->List().ok()); });
+  std::cout << "[ note     ] choosing took " << choosing << " s, listing " << listing << " s\n";
+  EXPECT_LT(choosing, 1);
+}
+
+/// Winograd in strict float is not exact enough for a quick choice, whatever the context's mode.
+TEST_F(CudaConvAlgorithms, ExactnessGoesByTheModeThatIsAsked) {
+  Random random("cuda algorithms exactness");
+  const ConvShape shape = {
+      .name = "winograd", .x = {16, 64, 56, 56}, .w = {64, 64, 3, 3}, .pads = {1, 1, 1, 1}};
+  std::map<SearchMode, std::string> chosen;
+  for (const SearchMode of_context : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    const PrimitiveCall call =
+        MakeCall(ConvPrimitive::kForward, shape, DataType::kFloat, Layout::kContiguous, random);
+    const Context context(OnGpu(of_context));
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+    const Result<ConvAlgorithm> best =
+        algorithms->Best(SearchMode::kDefault, WorkspaceLimit::None());
+    ASSERT_TRUE(best.ok()) << best.status().message();
+    chosen[of_context] = best->name;
+    RunAndCompare(*algorithms, call, context, best->name);
+  }
+  EXPECT_EQ(chosen[SearchMode::kHeuristic], chosen[SearchMode::kBenchmark]);
+}
+
+TEST_F(CudaConvAlgorithms, TheBestLeavesNoMemoryTaken) {
+  Random random("cuda algorithms memory");
+  const ConvShape shape = {
+      .name = "large", .x = {64, 64, 112, 112}, .w = {64, 64, 3, 3}, .pads = {1, 1, 1, 1}};
+  const PrimitiveCall call =
+      MakeCall(ConvPrimitive::kForward, shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
+  const Context context(OnGpu());
+  Result<ConvAlgorithms> algorithms = call.Prepare(context);
+  ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+  const auto choose = [&] {
+    return algorithms->Best(SearchMode::kHeuristic, WorkspaceLimit::AtMost(64U << 20U)).status();
+  };
+  ASSERT_TRUE(choose().ok());  // loads code, which stays
+  const auto free_bytes = [] {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    EXPECT_EQ(Driver().cuMemGetInfo(&free, &total), CUDA_SUCCESS);
+    return static_cast<double>(free);
+  };
+  const double before = free_bytes();
+  ASSERT_TRUE(choose().ok());
+  // The copies of x and y take 205 MB.
+  EXPECT_NEAR(free_bytes(), before, 32e6);
+  const Result<std::size_t> largest =
+      gradsmith::LargestWorkspace(context, WorkspaceLimit::OfFreeMemory());
+  EXPECT_NEAR(static_cast<double>(*largest), 0.9 * before, 0.9 * 32e6);
 }
 
 TEST_F(CudaConvAlgorithms, RefusesWhatDoesNotFit) {

@@ -36,9 +36,17 @@ struct PrimitiveCall {
     }
     return w;
   }
-  [[nodiscard]] gradsmith::Result<ConvAlgorithms> Prepare(const Context& context) const {
-    return ConvAlgorithms::Prepare(
-        context, primitive, x->GpuRef(), w->GpuRef(), y->GpuRef(), geometry);
+  [[nodiscard]] gradsmith::Result<ConvAlgorithms> Prepare(
+      const Context& context,
+      bool accumulate = false) const {
+    const auto ref = [&](const TensorPointer& tensor) {
+      const TensorRef made = tensor->GpuRef();
+      return accumulate && tensor == Result() ? made.Accumulating() : made;
+    };
+    return ConvAlgorithms::Prepare(context, primitive, ref(x), ref(w), ref(y), geometry);
+  }
+  [[nodiscard]] ConvAddresses Addresses() const {
+    return {x->GpuRef().data, w->GpuRef().data, y->GpuRef().data};
   }
 };
 
