@@ -18,6 +18,7 @@
 #include "core/selection.h"
 #include "cuda/cudnn.h"
 #include "cuda/descriptor.h"
+#include "cuda/dynamic_library.h"
 #include "cuda/graph.h"
 
 namespace gradsmith::tools {
@@ -29,12 +30,14 @@ constexpr const char* kUsage =
 
     gradsmith-support DEVICE.json           write a table to standard output: for each primitive, type, layout,
                                             number of axes and feature which source serves it, and with how many
-                                            engines (deterministic, strict: no TF32, sums in float or wider).
+                                            engines (deterministic, strict: no TF32, sums in float or wider): those
+                                            whose code cuDNN brings, and those that it compiles at run time.
                                             A first line, after #, is the version of cuDNN
     gradsmith-support --describe-device     write the description of GPU 0 of this machine
 
 Engines that cuDNN compiles at run time, all of batch normalization's, are listed only where libcuda.so.1 is found:
-a link of that name to the CUDA Toolkit's lib64/stubs/libcuda.so is enough.
+a link of that name to the CUDA Toolkit's lib64/stubs/libcuda.so is enough. Elsewhere the table has - for their number,
+and no batch normalization.
 
 The description of an H200 is tests/data/h200_deviceprop.json.
 )";
@@ -107,17 +110,23 @@ conv::Task MakeTask(
   return task;
 }
 
-/// What serves a cell: the source and how many of its engines the strictest policy allows.
-struct Served {
-  std::string source = "own";
-  int engines = 0;
+/// Engines that the strictest policy allows: those whose code cuDNN brings, which are the same with
+/// and without a driver, and those that are compiled at run time.
+struct Engines {
+  int brought = 0;
+  int compiled = 0;
 };
 
-/// How many engines of a graph the strictest policy allows.
-Result<int>
+/// What serves a cell: the source and its engines.
+struct Served {
+  std::string source = "own";
+  Engines engines;
+};
+
+Result<Engines>
 CountEngines(const cuda::GraphTarget& target, const cuda::OperationGraph& graph, DataType type) {
   const internal::SearchPolicy strictest{.deterministic = true};
-  int count = 0;
+  Engines count;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     const Result<std::vector<internal::Candidate>> candidates =
         cuda::ListEngines(target, graph, mode, type, "");
@@ -125,27 +134,34 @@ CountEngines(const cuda::GraphTarget& target, const cuda::OperationGraph& graph,
       return candidates.status();
     }
     for (const internal::Candidate& candidate : *candidates) {
-      count += internal::WhyFiltered(candidate, strictest).empty() ? 1 : 0;
+      if (internal::WhyFiltered(candidate, strictest).empty()) {
+        ++(candidate.notes.runtime_compiled ? count.compiled : count.brought);
+      }
     }
   }
   return count;
 }
 
+/// The first form that has engines without a driver; failing that, the first that has any.
 Result<Served> Ask(const cuda::GraphTarget& target, const conv::Task& task) {
+  Served served;
   for (const conv::Form& form : conv::FormsOf(task)) {
     const Result<cuda::OperationGraph> graph = conv::MakeGraph(target, form.inner);
     if (!graph.ok()) {
       return graph.status();
     }
-    const Result<int> engines = CountEngines(target, *graph, task.problem.type);
+    const Result<Engines> engines = CountEngines(target, *graph, task.problem.type);
     if (!engines.ok()) {
       return engines.status();
     }
-    if (*engines > 0) {
+    if (engines->brought > 0) {
       return Served{form.name + "graph", *engines};
     }
+    if (engines->compiled > 0 && served.engines.compiled == 0) {
+      served = {form.name + "graph", *engines};
+    }
   }
-  return Served();
+  return served;
 }
 
 Result<Served> Ask(const cuda::GraphTarget& target, const batch_norm::Task& task) {
@@ -157,11 +173,17 @@ Result<Served> Ask(const cuda::GraphTarget& target, const batch_norm::Task& task
   if (!graph.ok()) {
     return graph.status();
   }
-  const Result<int> engines = CountEngines(target, *graph, batch_norm::XOf(task).type);
+  const Result<Engines> engines = CountEngines(target, *graph, batch_norm::XOf(task).type);
   if (!engines.ok()) {
     return engines.status();
   }
-  return *engines > 0 ? Served{"graph", *engines} : Served();
+  return engines->brought + engines->compiled > 0 ? Served{"graph", *engines} : Served();
+}
+
+/// Whether cuDNN lists engines that it compiles at run time.
+bool HasDriver() {
+  static const bool has = cuda::DynamicLibrary::Open({"libcuda.so.1"}).ok();
+  return has;
 }
 
 /// BatchNormFeature is what is special about a cell's batch normalization.
@@ -225,9 +247,11 @@ void PrintRow(
     int axes,
     const char* feature,
     const Served& served) {
+  const std::string compiled = HasDriver() ? std::to_string(served.engines.compiled) : "-";
   std::printf(
-      "%s\t%s\t%s\t%d\t%s\t%s\t%d\n", primitive.c_str(), type.c_str(),
-      channels_last ? "NHWC" : "NCHW", axes, feature, served.source.c_str(), served.engines);
+      "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\n", primitive.c_str(), type.c_str(),
+      channels_last ? "NHWC" : "NCHW", axes, feature, served.source.c_str(), served.engines.brought,
+      compiled.c_str());
 }
 
 Status WriteConvolutions(const cuda::GraphTarget& target, conv::Primitive primitive) {
@@ -289,7 +313,7 @@ int WriteTable(const std::string& path) {
     return Fail(path + ": " + target.status().message());
   }
   std::cout << "# cuDNN " << cuda::LoadCudnn()->version << "\n"
-            << "primitive\ttype\tlayout\taxes\tfeature\tsource\tengines\n";
+            << "primitive\ttype\tlayout\taxes\tfeature\tsource\tengines\tcompiled\n";
   for (const auto primitive :
        {conv::Primitive::kForward, conv::Primitive::kBackwardData,
         conv::Primitive::kBackwardFilter}) {
@@ -297,10 +321,11 @@ int WriteTable(const std::string& path) {
       return Fail(status.message());
     }
   }
-  if (Status status = WriteBatchNormalizations(*target); !status.ok()) {
-    return Fail(status.message());
+  if (!HasDriver()) {
+    return 0;
   }
-  return 0;
+  const Status status = WriteBatchNormalizations(*target);
+  return status.ok() ? 0 : Fail(status.message());
 }
 
 int DescribeDevice() {

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/support"
@@ -36,41 +37,85 @@ of `gradsmith-support`, which a test compares with the installed cuDNN. A cell n
 convolutions (plain, pointwise, strided, dilated, asymmetric pads, grouped, depthwise, odd channels, accumulating,
 unaligned) and how many engines the one with the fewest has. *graph*: engines of the graph API. *packed*: the same on
 aligned copies, for tensors whose addresses or strides no engine takes. *own*: our kernels. The legacy algorithms, our
-depthwise kernels and, as the last resort, our direct kernel are candidates beside them.
+depthwise kernels and, as the last resort, our direct kernel are candidates beside them, and so are the engines that
+cuDNN compiles at run time, which are not counted here.
 
 | operator | row | output |{columns}
 |---|---|---|{rules}
 """
 
-TAIL = """
-Batch normalization, forward and backward, is served in every cell by our own kernels; cuDNN's graph engines (half and
-bf16, compiled at run time) and its legacy kernels are candidates beside them.
+BATCH_NORM = """
+## Batch normalization
+
+Forward and backward are served in every cell by our own kernels, and cuDNN's legacy kernels are candidates beside them.
+So are graph engines backward, all of which cuDNN compiles at run time, where a cell names the problems that it has them
+for (of plain, odd channels and accumulating) and how many.
+
+| operator | row |{columns}
+|---|---|{rules}
 """
+BATCH_NORM_OP = "BatchNormalizationGrad"
+BATCH_NORM_ROWS = {
+    "float": "float/float/float",
+    "double": "double/double/double",
+    "half": "MLFloat16/MLFloat16/MLFloat16",
+    "half_float_stats": "MLFloat16/MLFloat16/float",
+    "half_float_params": "MLFloat16/float/float",
+    "bf16": "BFloat16/BFloat16/BFloat16",
+    "bf16_float_stats": "BFloat16/BFloat16/float",
+    "bf16_float_params": "BFloat16/float/float",
+}
+BATCH_NORM_COLUMNS = [("NCHW", "0"), *COLUMNS]
 
 Cell = tuple[str, str, str, str]  # primitive, type, layout, axes
 
 
-def read(table: str) -> tuple[str, dict[Cell, list[tuple[str, int]]]]:
-    """cuDNN's version, and source and engines of each feature of each cell."""
+@dataclass(frozen=True)
+class Offer:
+    """What serves one feature of a cell."""
+
+    feature: str
+    source: str
+    engines: int
+    compiled: int
+
+
+def read(table: str) -> tuple[str, dict[Cell, list[Offer]]]:
+    """cuDNN's version, and what serves the features of each cell."""
     first, _, *lines = table.splitlines()
-    cells: dict[Cell, list[tuple[str, int]]] = defaultdict(list)
+    cells: dict[Cell, list[Offer]] = defaultdict(list)
     for line in lines:
-        primitive, data_type, layout, axes, _, source, engines = line.split("\t")
-        cells[primitive, data_type, layout, axes].append((source, int(engines)))
+        primitive, data_type, layout, axes, feature, source, engines, compiled = line.split("\t")
+        cells[primitive, data_type, layout, axes].append(Offer(feature, source, int(engines), int(compiled)))
     number = int(first.removeprefix("# cuDNN "))
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}", cells
 
 
-def cell_text(features: list[tuple[str, int]]) -> str:
-    sources = {"packed" if source == "packed graph" else source for source, _ in features}
-    fewest = min(engines for _, engines in features)
+def cell_text(offers: list[Offer]) -> str:
+    sources = {"packed" if offer.source == "packed graph" else offer.source for offer in offers}
+    fewest = min(offer.engines for offer in offers)
     return f"{', '.join(sorted(sources))} ({fewest})"
+
+
+def batch_norm_text(offers: list[Offer]) -> str:
+    served = [offer for offer in offers if offer.source == "graph"]
+    if not served:
+        return "own"
+    fewest = min(offer.engines + offer.compiled for offer in served)
+    return f"own; graph: {', '.join(offer.feature for offer in served)} ({fewest})"
+
+
+def column_name(layout: str, axes: str) -> str:
+    return f"{layout} {axes}-D" if axes != "0" else "N, C alone"
+
+
+def names_of(columns: list[tuple[str, str]]) -> str:
+    return "".join(f" {column_name(*column)} |" for column in columns)
 
 
 def page(table: str) -> str:
     version, cells = read(table)
-    names = "".join(f" {layout} {axes}-D |" for layout, axes in COLUMNS)
-    text = HEAD.format(table=TABLE.name, version=version, columns=names, rules="---|" * len(COLUMNS))
+    text = HEAD.format(table=TABLE.name, version=version, columns=names_of(COLUMNS), rules="---|" * len(COLUMNS))
     for op, outputs in OUTPUTS.items():
         for row, data_type in ROWS.items():
             for output, primitive in outputs.items():
@@ -78,7 +123,13 @@ def page(table: str) -> str:
                     cell_text(cells[primitive, data_type, *column]) if primitive else "own" for column in COLUMNS
                 )
                 text += f"| {op} | `{row}` | {output} | {' | '.join(found)} |\n"
-    return text + TAIL
+    text += BATCH_NORM.format(columns=names_of(BATCH_NORM_COLUMNS), rules="---|" * len(BATCH_NORM_COLUMNS))
+    for row, mix in BATCH_NORM_ROWS.items():
+        found = (
+            batch_norm_text(cells["batch-normalization-backward", mix, *column]) for column in BATCH_NORM_COLUMNS
+        )
+        text += f"| {BATCH_NORM_OP} | `{row}` | {' | '.join(found)} |\n"
+    return text
 
 
 def main() -> int:

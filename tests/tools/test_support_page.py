@@ -27,6 +27,22 @@ def test_every_convolution_row_and_output_has_its_line() -> None:
         for row in op["rows"]
         for output in op["outputs"]
     }
-    lines = re.findall(r"^\| (\w+) \| `(\w+)` \| (\w+) \|(.*)", PAGE.read_text(), re.MULTILINE)
+    lines = re.findall(r"^\| (Conv\w*) \| `(\w+)` \| (\w+) \|(.*)", PAGE.read_text(), re.MULTILINE)
     assert {line[:3] for line in lines} == wanted
     assert all(cell.strip() for *_, cells in lines for cell in cells.strip("|").split("|"))
+
+
+def test_every_row_of_batch_normalization_has_its_line() -> None:
+    schema = yaml.safe_load((REPOSITORY / "ops.yaml").read_text())
+    (op,) = (op for op in schema["ops"] if op["name"] == "BatchNormalizationGrad")
+    lines = re.findall(r"^\| BatchNormalizationGrad \| `(\w+)` \|(.*)", PAGE.read_text(), re.MULTILINE)
+    assert [row for row, _ in lines] == list(op["rows"])
+    assert all(cell.strip() for _, cells in lines for cell in cells.strip("|").split("|"))
+
+
+def test_strict_float_has_its_graph_engines_on_the_page() -> None:
+    """They need channels last; NCHW has none."""
+    (line,) = re.findall(r"^\| BatchNormalizationGrad \| `float` \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
+    cells = [cell.strip() for cell in line.split("|")]
+    assert cells[1:4] == ["own", "own", "own"]
+    assert all(cell.startswith("own; graph: plain, accumulating (") for cell in (cells[0], *cells[4:]))
