@@ -82,25 +82,6 @@ Result<EngineChoice> ReadChoice(const Descriptor& config, const Descriptor& engi
   return choice;
 }
 
-bool Has(const Result<std::vector<std::int64_t>>& notes, std::int64_t note) {
-  return notes.ok() && std::find(notes->begin(), notes->end(), note) != notes->end();
-}
-
-CandidateNotes ReadNotes(const Descriptor& engine, DataType type) {
-  const auto numerical =
-      engine.Integers(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE);
-  const auto behavior = engine.Integers(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
-  CandidateNotes notes;
-  notes.deterministic = !Has(numerical, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
-  notes.tf32 = type == DataType::kFloat && Has(numerical, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-  notes.down_converts = Has(numerical, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
-  notes.reduced_precision = Has(numerical, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
-  notes.transforms =
-      Has(numerical, CUDNN_NUMERICAL_NOTE_FFT) || Has(numerical, CUDNN_NUMERICAL_NOTE_WINOGRAD);
-  notes.runtime_compiled = Has(behavior, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
-  return notes;
-}
-
 Result<Candidate>
 ReadCandidate(const Descriptor& config, DataType type, const std::string& prefix) {
   const Result<Descriptor> engine =
@@ -115,7 +96,9 @@ ReadCandidate(const Descriptor& config, DataType type, const std::string& prefix
   Candidate candidate;
   candidate.id = prefix + choice->Text();
   candidate.engine = prefix + std::to_string(choice->engine);
-  candidate.notes = ReadNotes(*engine, type);
+  candidate.notes = ToNotes(
+      engine->Integers(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE),
+      engine->Integers(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE), type);
   // Older versions tell it of a built plan only.
   const Result<std::int64_t> workspace = config.Integer(CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE);
   candidate.workspace = workspace.ok() ? static_cast<std::size_t>(*workspace) : 0;
@@ -192,7 +175,27 @@ class GraphPlan final : public internal::Plan {
   Descriptor pack_;
 };
 
+bool Has(const EngineNotes& notes, std::int64_t note) {
+  return notes.ok() && std::ranges::find(*notes, note) != notes->end();
+}
+
 }  // namespace
+
+internal::CandidateNotes
+ToNotes(const EngineNotes& numerical, const EngineNotes& behavior, DataType type) {
+  // Of an engine that does not tell, the worse is taken.
+  const bool is_unknown = !numerical.ok();
+  CandidateNotes notes;
+  notes.deterministic = !is_unknown && !Has(numerical, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  notes.tf32 =
+      type == DataType::kFloat && (is_unknown || Has(numerical, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+  notes.down_converts = Has(numerical, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+  notes.reduced_precision = Has(numerical, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  notes.transforms =
+      Has(numerical, CUDNN_NUMERICAL_NOTE_FFT) || Has(numerical, CUDNN_NUMERICAL_NOTE_WINOGRAD);
+  notes.runtime_compiled = Has(behavior, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
+  return notes;
+}
 
 Result<GraphTarget> GraphTarget::Described(const std::string& json) {
   Result<Descriptor> properties =

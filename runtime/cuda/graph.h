@@ -74,6 +74,14 @@ struct EngineChoice {
   static Result<EngineChoice> Parse(const std::string& text);
 };
 
+/// What cuDNN notes of an engine, or why that cannot be read.
+using EngineNotes = Result<std::vector<std::int64_t>>;
+
+/// ToNotes reads an engine's numerical and behavior notes. One whose numerical notes cannot be read
+/// counts as not deterministic, and in float as TF32.
+internal::CandidateNotes
+ToNotes(const EngineNotes& numerical, const EngineNotes& behavior, DataType type);
+
 /// ListEngines returns what a heuristic of cuDNN offers, best first, each id with `prefix` before
 /// it. An empty list is an answer. TF32 is noted where `type` is float.
 Result<std::vector<internal::Candidate>> ListEngines(

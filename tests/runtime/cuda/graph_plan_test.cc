@@ -21,6 +21,43 @@ namespace {
 
 using internal::Candidate;
 
+EngineNotes Notes(std::vector<std::int64_t> notes) {
+  return notes;
+}
+
+TEST(EngineNotes, AreTakenOver) {
+  const internal::CandidateNotes none = ToNotes(Notes({}), Notes({}), DataType::kFloat);
+  EXPECT_TRUE(none.deterministic);
+  EXPECT_FALSE(none.tf32 || none.down_converts || none.reduced_precision || none.transforms);
+  EXPECT_FALSE(none.runtime_compiled);
+  const auto with = [](std::int64_t numerical, DataType type = DataType::kFloat) {
+    return ToNotes(Notes({CUDNN_NUMERICAL_NOTE_TYPE_COUNT, numerical}), Notes({}), type);
+  };
+  EXPECT_FALSE(with(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC).deterministic);
+  EXPECT_TRUE(with(CUDNN_NUMERICAL_NOTE_TENSOR_CORE).tf32);
+  EXPECT_FALSE(with(CUDNN_NUMERICAL_NOTE_TENSOR_CORE, DataType::kMLFloat16).tf32);
+  EXPECT_TRUE(with(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS).down_converts);
+  EXPECT_TRUE(with(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION).reduced_precision);
+  EXPECT_TRUE(with(CUDNN_NUMERICAL_NOTE_FFT).transforms);
+  EXPECT_TRUE(with(CUDNN_NUMERICAL_NOTE_WINOGRAD).transforms);
+  EXPECT_TRUE(ToNotes(Notes({}), Notes({CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION}), DataType::kFloat)
+                  .runtime_compiled);
+}
+
+TEST(EngineNotes, WhatCannotBeReadIsTheWorse) {
+  const EngineNotes unreadable = Internal("no notes");
+  for (const DataType type :
+       {DataType::kFloat, DataType::kDouble, DataType::kMLFloat16, DataType::kBFloat16}) {
+    const internal::CandidateNotes notes = ToNotes(unreadable, unreadable, type);
+    EXPECT_FALSE(notes.deterministic);
+    EXPECT_EQ(notes.tf32, type == DataType::kFloat);
+    Candidate candidate;
+    candidate.notes = notes;
+    EXPECT_NE(internal::WhyFiltered(candidate, {.deterministic = true}), "");
+    EXPECT_EQ(internal::WhyFiltered(candidate, {.allow_tf32 = true}), "");
+  }
+}
+
 TEST(EngineChoice, IsRestoredFromItsText) {
   const EngineChoice choice{67, {{2, 1}, {5, 0}, {13, -1}}};
   EXPECT_EQ(choice.Text(), "engine 67/2=1,5=0,13=-1");
