@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -67,7 +69,7 @@ Status UnknownOp(const Registry& registry, const std::string& name) {
 }
 
 Status UnknownName(const OpSchema& op, const std::string& word, std::string_view name) {
-  std::vector<std::string_view> names = {"layout"};
+  std::vector<std::string_view> names = {"layout", "accumulate"};
   for (const TensorSpec& input : op.inputs) {
     names.push_back(input.name);
   }
@@ -75,8 +77,8 @@ Status UnknownName(const OpSchema& op, const std::string& word, std::string_view
     names.push_back(attribute.name);
   }
   return Wrong(
-      word,
-      "layout, or an input or attribute of " + std::string(op.name) + ": " + OneOf(name, names));
+      word, "layout, accumulate, or an input or attribute of " + std::string(op.name) + ": " +
+                OneOf(name, names));
 }
 
 Status AddAttribute(
@@ -116,6 +118,40 @@ Status AddAttribute(
   return {};
 }
 
+/// The outputs that can be added to.
+std::vector<std::string_view> GradientsOf(const OpSchema& op) {
+  std::vector<std::string_view> names;
+  for (const TensorSpec& output : op.outputs) {
+    if (!output.gradient_of.empty()) {
+      names.push_back(output.name);
+    }
+  }
+  return names;
+}
+
+/// "dW,dB".
+Status AddAccumulated(
+    const OpSchema& op,
+    const std::string& word,
+    std::string_view value,
+    ProblemLine* line) {
+  const std::vector<std::string_view> gradients = GradientsOf(op);
+  while (true) {
+    const std::size_t end = std::min(value.find(','), value.size());
+    const std::string_view name = value.substr(0, end);
+    if (std::ranges::find(gradients, name) == gradients.end()) {
+      return Wrong(
+          word, "gradients of " + std::string(op.name) + ", with commas between: " +
+                    (gradients.empty() ? "there is none" : OneOf(name, gradients)));
+    }
+    line->accumulated.emplace(name);
+    if (end == value.size()) {
+      return {};
+    }
+    value.remove_prefix(end + 1);
+  }
+}
+
 Status AddWord(const OpSchema& op, const std::string& word, ProblemLine* line) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos) {
@@ -129,6 +165,9 @@ Status AddWord(const OpSchema& op, const std::string& word, ProblemLine* line) {
     }
     line->channels_last = value == "NHWC";
     return {};
+  }
+  if (name == "accumulate") {
+    return AddAccumulated(op, word, value, line);
   }
   for (const TensorSpec& input : op.inputs) {
     if (input.name == name) {
@@ -294,6 +333,12 @@ Result<Shapes> InferShapes(const Registry& registry, const ProblemLine& given, c
   }
   shapes.outputs = std::move(*outputs);
   return shapes;
+}
+
+void MarkAccumulated(const OpSchema& op, const ProblemLine& line, std::span<TensorRef> outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i].accumulate = line.accumulated.contains(std::string(op.outputs[i].name));
+  }
 }
 
 }  // namespace gradsmith::tools

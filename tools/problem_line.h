@@ -2,6 +2,8 @@
 #define GRADSMITH_TOOLS_PROBLEM_LINE_H_
 
 #include <map>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,12 +21,15 @@ namespace gradsmith::tools {
 ///
 /// an op, the name of one of its rows, the dims of its inputs, and attributes. An input that is the
 /// gradient of the forward's output may be left out. The layout is NCHW unless it is said.
+/// "accumulate=dW,dB" names the gradients that are added to what is there: such calls are problems
+/// of their own.
 struct ProblemLine {
   std::string op;
   std::string row;
   std::map<std::string, Dims> inputs;
   std::vector<Attribute> attributes;
   bool channels_last = false;
+  std::set<std::string> accumulated;
 };
 
 /// ParseProblemLine reads a line; the error names the word that is wrong.
@@ -41,6 +46,9 @@ Result<const Row*> FindRow(const Registry& registry, const ProblemLine& line, Ba
 
 /// InferShapes works out what the line leaves out.
 Result<Shapes> InferShapes(const Registry& registry, const ProblemLine& given, const Row& row);
+
+/// MarkAccumulated marks the outputs that the line says are added to.
+void MarkAccumulated(const OpSchema& op, const ProblemLine& line, std::span<TensorRef> outputs);
 
 }  // namespace gradsmith::tools
 

@@ -34,7 +34,10 @@ constexpr const char* kUsage =
 
 Each line of FILE is an op, the name of one of its rows, the dims of its inputs, and attributes; # begins a comment:
 
-    ConvGrad half X=128x64x56x56 W=64x64x3x3 pads=1,1,1,1 layout=NHWC
+    ConvGrad half X=128x64x56x56 W=64x64x3x3 pads=1,1,1,1 layout=NHWC accumulate=dW,dB
+
+accumulate names the gradients that are added to what is there, as calls with Accumulating() do: their kernels are
+chosen apart.
 
 Options
     --device N           the CUDA device, 0 unless given
@@ -268,9 +271,10 @@ Status Tune(const Problem& problem, const Context& context) {
     return status.ok() ? kernel.status() : status;
   }
   const std::vector<ConstTensorRef> const_inputs(inputs.refs().begin(), inputs.refs().end());
+  std::vector<TensorRef> written = outputs.refs();
+  MarkAccumulated(op, problem.line, written);
   return kernel->Prepare(
-      context, std::span<const ConstTensorRef>(const_inputs),
-      std::span<const TensorRef>(outputs.refs()));
+      context, std::span<const ConstTensorRef>(const_inputs), std::span<const TensorRef>(written));
 }
 
 /// Reads the problems; what is wrong with a line is printed and counted in `*failed`.

@@ -75,7 +75,8 @@ void TuneProblem(const nb::str& text, Policies& policies, int index, bool is_cud
   const OpSchema& op = *(*row)->op;
   Arguments arguments(**row, line->channels_last, device);
   const std::vector<TensorRef> inputs = arguments.Make(op.inputs, shapes->inputs);
-  const std::vector<TensorRef> outputs = arguments.Make(op.outputs, shapes->outputs);
+  std::vector<TensorRef> outputs = arguments.Make(op.outputs, shapes->outputs);
+  tools::MarkAccumulated(op, *line, outputs);
   const std::vector<ConstTensorRef> read(inputs.begin(), inputs.end());
   const Context context = policies.On(device, nullptr);
   Status status;
@@ -107,6 +108,9 @@ nb::dict ParseProblem(const nb::str& text) {
   const Registry& registry = BuiltinRegistry();
   const Result<tools::ProblemLine> line = tools::ParseProblemLine(registry, TextOf(text));
   Check(line.status());
+  if (!line->accumulated.empty()) {
+    Check(InvalidArgument("'accumulate': only tuning takes it"));
+  }
   const Result<const Row*> row = tools::FindRow(registry, *line, Backend::kCpu);
   Check(row.status());
   const Result<tools::Shapes> shapes = tools::InferShapes(registry, *line, **row);

@@ -171,6 +171,15 @@ def test_tune(tmp_path: Path) -> None:
     assert "device is 'gpu'; expected" in run("tune", str(file), "--device", "gpu", status=1)
 
 
+def test_tuning_alone_takes_gradients_that_are_added_to() -> None:
+    problem = f"{PROBLEM} accumulate=dX,dB"
+    (row,) = json.loads(run("tune", problem, "--device", "cpu", "--json"))
+    assert row["problem"] == problem
+    assert "expected gradients of ConvGrad" in run("tune", f"{PROBLEM} accumulate=X", "--device", "cpu", status=1)
+    told = run("bench", problem, "--device", "cpu", "--seconds", "0", status=1)
+    assert "'accumulate': only tuning takes it" in told
+
+
 @pytest.mark.parametrize("verb", ["bench", "tune"])
 def test_problems_are_lines_or_files_of_lines(verb: str, tmp_path: Path) -> None:
     file, empty = tmp_path / "problems of mine.txt", tmp_path / "empty.txt"

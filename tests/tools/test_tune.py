@@ -109,12 +109,19 @@ def test_a_file_that_is_not_there_is_named(tune: Tune, tmp_path: Path) -> None:
         ("ConvGrad half X", "'X': expected <name>=<value>"),
         ("ConvGrad half X=1xx3", "'X=1xx3': expected dims such as 128x64x56x56"),
         ("ConvGrad half X=1x1x1x1x1x1x1x1x1", "'X=1x1x1x1x1x1x1x1x1': expected dims such as 128x64x56x56"),
-        ("ConvGrad half Z=1x3", "'Z=1x3': expected layout, or an input or attribute of ConvGrad"),
+        ("ConvGrad half Z=1x3", "'Z=1x3': expected layout, accumulate, or an input or attribute of ConvGrad"),
         ("ConvGrad half pads=1,x", "'pads=1,x': expected up to eight whole numbers with commas between"),
         ("ConvGrad half group=1.5", "'group=1.5': expected a whole number"),
+        (
+            "ConvGrad half accumulate=dW,dZ",
+            "'accumulate=dW,dZ': expected gradients of ConvGrad, with commas between: dX, dW, dB",
+        ),
+        ("ConvGrad half accumulate=", "'accumulate=': expected gradients of ConvGrad"),
+        ("ConvGrad half accumulate=dW,", "'accumulate=dW,': expected gradients of ConvGrad"),
+        ("Conv half accumulate=Y", "'accumulate=Y': expected gradients of Conv, with commas between: there is none"),
         ("ConvGrad half layout=NCWH", "'layout=NCWH': expected NCHW or NHWC"),
         ("BatchNormalization half epsilon=tiny", "'epsilon=tiny': expected a number"),
-        ("ConvGrad half stride=2,2", "of ConvGrad: layout, dY, X, W, kernel_shape, strides, pads, dilations, group, "),
+        ("ConvGrad half stride=2,2", "of ConvGrad: layout, accumulate, dY, X, W, kernel_shape, strides, pads, "),
         ("ConvGrad half stride=2,2", "; did you mean 'strides'?"),
         ("ConvGrad half X=1x3x8x8", "ConvGrad[half] on cuda (ops.yaml:"),
         ("ConvGrad half X=1x3x8x8", "): input W is absent; it is required"),
@@ -130,10 +137,13 @@ def test_a_bad_line_is_named_before_a_gpu_is_needed(tune: Tune, text: str, messa
 
 
 def test_good_lines_are_tuned_or_it_is_said_what_is_missing(tune: Tune) -> None:
-    text = "ConvGrad half X=2x8x16x16 W=8x8x3x3 pads=1,1,1,1 layout=NHWC\nConv float X=1x3x8 W=4x3x3\n"
+    conv_grad = "ConvGrad half X=2x8x16x16 W=8x8x3x3 pads=1,1,1,1 layout=NHWC"
+    text = f"{conv_grad}\n{conv_grad} accumulate=dW,dB\nConv float X=1x3x8 W=4x3x3\n"
     result = tune("--mode", "heuristic", "-", text=text)
     if result.returncode == 0:
-        assert "forward" in tune.succeeds("--show")
+        choices = tune.succeeds("--show").splitlines()
+        assert any("forward" in choice for choice in choices)
+        assert ["backward-filter" in choice for choice in choices if "accumulating" in choice] == [True]
     else:
         (error,) = result.stderr.splitlines()
         assert "driver" in error or "device" in error or "cuDNN" in error
