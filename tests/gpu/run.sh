@@ -30,8 +30,17 @@ run() {  # name, command...
   printf '%-34s exit %d, %d s: %s\n' "$name" $code $((SECONDS - start)) \
     "$(grep -E '^\[  (PASSED|FAILED|SKIPPED)|ERROR SUMMARY|RACECHECK SUMMARY|[0-9]+ (passed|failed|skipped)' "$results/$name.log" | head -4 | tr '\n' ' ')" |
     tee -a "$results/tally.txt"
+  return $code
 }
-run runtime $build/tests/gradsmith_runtime_tests --gtest_brief=1
+# Three at a time: most of them wait for the host.
+shards=()
+for shard in 0 1 2; do
+  run runtime.$shard env GTEST_TOTAL_SHARDS=3 GTEST_SHARD_INDEX=$shard $build/tests/gradsmith_runtime_tests --gtest_brief=1 &
+  shards+=($!)
+done
+for shard in "${shards[@]}"; do
+  wait "$shard" || failed=1
+done
 run generated.cuda $build/tests/gradsmith_generated_tests --backend=cuda --gtest_brief=1
 # The Python package, where there is nanobind; what a test needs and is not there makes it skip.
 if [ -d $build/python ]; then

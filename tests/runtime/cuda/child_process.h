@@ -35,7 +35,9 @@ struct ChildResult {
 inline ChildResult RunChild(
     const std::string& test,
     const std::map<std::string, std::string>& environment) {
-  std::string command = std::string("env ") + kChildVariable + "=1";
+  // This process may run but some of the tests.
+  std::string command =
+      std::string("env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX ") + kChildVariable + "=1";
   for (const auto& [name, value] : environment) {
     command += " " + name + "='" + value + "'";
   }
