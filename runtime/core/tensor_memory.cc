@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/overlap.h"
 #include "core/text.h"
@@ -35,13 +36,15 @@ Status CheckMemory(std::string_view tensor_name, const ConstTensorRef& tensor) {
         " for " + Counted(tensor.rank(), "dim") + " " + ToString(tensor.dims) +
         "; expected one for each");
   }
-  for (int i = 0; i < tensor.rank(); ++i) {
-    if (tensor.dims[i] < 0 || tensor.strides[i] < 0) {
-      const bool dim = tensor.dims[i] < 0;
-      return InvalidArgument(
-          name + " has " + (dim ? "dims " : "strides ") +
-          ToString(dim ? tensor.dims : tensor.strides) + ", negative at dimension " +
-          std::to_string(i) + "; expected 0 or more");
+  // Dims first: strides that were derived from a negative one are negative as well.
+  for (const auto& [what, list] :
+       {std::pair("dims ", &tensor.dims), std::pair("strides ", &tensor.strides)}) {
+    for (int i = 0; i < list->size(); ++i) {
+      if ((*list)[i] < 0) {
+        return InvalidArgument(
+            name + " has " + what + ToString(*list) + ", negative at dimension " +
+            std::to_string(i) + "; expected 0 or more");
+      }
     }
   }
   const std::int64_t count = NumElements(tensor.dims);

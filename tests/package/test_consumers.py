@@ -5,6 +5,7 @@ No linker flag but --gc-sections is used.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -81,6 +82,17 @@ def test_subproject_brings_neither_tests_nor_install_rules(with_add_subdirectory
     for option in ("GRADSMITH_BUILD_TESTS", "GRADSMITH_BUILD_BENCHMARKS", "GRADSMITH_INSTALL"):
         assert f"{option}:BOOL=OFF" in cache
     assert "gradsmith" not in (with_add_subdirectory / "gradsmith/cmake_install.cmake").read_text().split("\n", 1)[1]
+
+
+def test_a_subproject_without_a_build_type_is_optimised(tmp_path: Path) -> None:
+    options = [f"-DGRADSMITH_SOURCE_DIR={REPOSITORY}", f"-DPython3_EXECUTABLE={sys.executable}", "-DGRADSMITH_CUDA=OFF"]
+    command = ["cmake", "-S", str(HERE / "add_subdirectory"), "-B", str(tmp_path), "-G", "Ninja", *options]
+    told = subprocess.run([*command, "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"], check=True, text=True, capture_output=True)
+    assert "no CMAKE_BUILD_TYPE is set" in told.stdout
+    commands = json.loads((tmp_path / "compile_commands.json").read_text())
+    library = [command["command"] for command in commands if "/runtime/core/" in command["file"]]
+    assert library
+    assert all(" -O2 " in command and "-DNDEBUG" in command for command in library)
 
 
 def test_other_versions_are_refused(prefix: Path, tmp_path: Path) -> None:

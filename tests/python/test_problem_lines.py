@@ -7,7 +7,7 @@ import pytest
 
 CONV = "ConvGrad float X=8x3x9x9 W=4x3x3x3"
 OPS = "Conv, ConvGrad, ConvTranspose, ConvTransposeGrad, BatchNormalization, BatchNormalizationGrad"
-NAMES = "layout, dY, X, W, kernel_shape, strides, pads, dilations, group, auto_pad"
+NAMES = "layout, accumulate, dY, X, W, kernel_shape, strides, pads, dilations, group, auto_pad"
 
 
 def fault_of(line: str) -> str:
