@@ -43,14 +43,14 @@ def test_the_operator_of_the_line_is_named_not_its_forward(line: str, op: str, f
 @pytest.mark.parametrize(
     ("line", "expected", "nearest"),
     [
-        (f"{CONV} stride=2,2", f"layout, or an input or attribute of ConvGrad: {NAMES}", "strides"),
-        (f"{CONV} layuot=NHWC", f"layout, or an input or attribute of ConvGrad: {NAMES}", "layout"),
+        (f"{CONV} stride=2,2", f"layout, accumulate, or an input or attribute of ConvGrad: {NAMES}", "strides"),
+        (f"{CONV} layuot=NHWC", f"layout, accumulate, or an input or attribute of ConvGrad: {NAMES}", "layout"),
         ("X=1x1x3 float ConvGard", f"the name of an op: {OPS}", ""),
         ("ConvGard float X=1x1x3", f"the name of an op: {OPS}", "ConvGrad"),
         ("conv_grad float X=1x1x3", f"the name of an op: {OPS}", "ConvGrad"),
         ("Conv flaot", "the name of a row of Conv on cpu: float, double, half, bf16", "float"),
-        (f"{CONV} B=4", f"layout, or an input or attribute of ConvGrad: {NAMES}", ""),
-        (f"{CONV} momentum=2", f"layout, or an input or attribute of ConvGrad: {NAMES}", ""),
+        (f"{CONV} B=4", f"layout, accumulate, or an input or attribute of ConvGrad: {NAMES}", ""),
+        (f"{CONV} momentum=2", f"layout, accumulate, or an input or attribute of ConvGrad: {NAMES}", ""),
     ],
 )
 def test_the_nearest_name_is_suggested(line: str, expected: str, nearest: str) -> None:
