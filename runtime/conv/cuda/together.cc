@@ -160,7 +160,8 @@ class TogetherSpace final : public internal::SearchSpace {
     const auto add = [&](const std::string& first, const std::string& second) {
       const Order other = likely_ == Order::kInTurn ? Order::kSideBySide : Order::kInTurn;
       for (const Order order : {likely_, other}) {
-        const std::string id = NameOf(order) + first + kAnd + second;
+        std::string id = NameOf(order);
+        id.append(first).append(kAnd).append(second);
         candidates.push_back({.id = id, .engine = id});
       }
     };
