@@ -3,7 +3,6 @@
 
 #include <cuda.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/stopwatch.h"
 #include "cuda/device.h"
 #include "gradsmith/gradsmith.h"
 
@@ -33,15 +33,7 @@ T Take(Result<T> result) {
   return std::move(*result);
 }
 
-class Stopwatch {
- public:
-  [[nodiscard]] double Seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
+using internal::Stopwatch;
 
 /// JsonObject is written field by field, in order.
 class JsonObject {

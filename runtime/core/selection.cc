@@ -1,7 +1,6 @@
 #include "core/selection.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <limits>
 #include <map>
@@ -11,6 +10,8 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "core/stopwatch.h"
 
 namespace gradsmith::internal {
 
@@ -104,16 +105,6 @@ int Postponement(const Candidate& candidate) {
   return candidate.notes.transforms ? 1 : 0;
 }
 
-class Stopwatch {
- public:
-  [[nodiscard]] double Seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
 /// Tells who asked for it of each candidate that was tried.
 class Reporter {
  public:
@@ -156,17 +147,15 @@ Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy) {
   int tried = 0;
   int listed = 0;
   const auto take = [&](const Candidate& candidate) {
-    const std::size_t rejected = selected.rejections.size();
     std::unique_ptr<Plan> plan = Build(space, candidate, policy, &selected.rejections);
     if (plan != nullptr && IsRight(space, candidate, *plan, &selected.rejections)) {
       selected.decision = {candidate.id, plan->workspace(), policy.mode};
       selected.plan = std::move(plan);
     }
-    const bool is_rejected = selected.rejections.size() > rejected;
+    const bool is_taken = selected.plan != nullptr;
     reporter.Report(
-        candidate, 0, is_rejected ? selected.rejections.back().reason : "", ++tried, listed,
-        selected);
-    return selected.plan != nullptr;
+        candidate, 0, is_taken ? "" : selected.rejections.back().reason, ++tried, listed, selected);
+    return is_taken;
   };
   for (int batch = 0; batch < space.batches(); ++batch) {
     std::vector<Candidate> allowed = Allowed(space, batch, policy, &selected.rejections);

@@ -5,16 +5,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "conv/cuda/form.h"
+
 namespace gradsmith::conv {
-
-namespace {
-
-std::size_t RoundedUp(std::size_t bytes) {
-  constexpr std::size_t kAlignment = 256;
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-}  // namespace
 
 CallPlan::CallPlan(std::vector<Part> parts, const BiasSums* sums, Operand shared, Order order)
     : parts_(std::move(parts)),
@@ -48,11 +41,11 @@ int CallPlan::SummingPart() const {
 /// Partial sums and a shared copy first, for as long as the call lasts. Then what each part needs:
 /// one behind the other where they may go side by side, at the same place where not.
 void CallPlan::Place() {
-  std::size_t for_sums = has_sums_ ? RoundedUp(sums_.plan.workspace) : 0;
+  std::size_t for_sums = has_sums_ ? AlignedWorkspace(sums_.plan.workspace) : 0;
   if (summing_part_ >= 0) {
     partial_rows_ = parts_.at(summing_part_).plan->PartialSumRows(shared_);
-    for_sums =
-        RoundedUp(static_cast<std::size_t>(partial_rows_ * sums_.to.dims[0]) * sizeof(float));
+    for_sums = AlignedWorkspace(
+        static_cast<std::size_t>(partial_rows_ * sums_.to.dims[0]) * sizeof(float));
   }
   const bool is_aside = order_ == Order::kSideBySide;
   std::size_t begin = summing_part_ >= 0 || is_aside ? for_sums : 0;
@@ -65,7 +58,7 @@ void CallPlan::Place() {
     const internal::OperandCopy* copy = parts_[i].plan->CopyOf(shared_);
     const std::size_t of_copy = copy == nullptr ? 0 : copy->bytes;
     const std::size_t own_copy = shares_copy_ ? 0 : of_copy;
-    const std::size_t rest = RoundedUp(parts_[i].plan->workspace() - of_copy);
+    const std::size_t rest = AlignedWorkspace(parts_[i].plan->workspace() - of_copy);
     places_.at(i) = {shares_copy_ ? shared_copy : begin, begin + own_copy};
     workspace_ = std::max(workspace_, begin + own_copy + rest);
     largest_ = std::max(largest_, of_copy + rest);

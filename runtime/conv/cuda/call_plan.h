@@ -25,6 +25,12 @@ inline constexpr int kCallTensors = kSums + 1;
 
 using CallAddresses = std::array<void*, kCallTensors>;
 
+/// PlaceOf returns where among the tensors of a call an operand is, for the primitive with this
+/// result.
+constexpr int PlaceOf(Operand result, int operand) {
+  return (operand == result ? kResults : kInputs) + operand;
+}
+
 /// OperandsOf returns a primitive's tensors among those of its call.
 template <typename T>
 std::array<T, kOperands> OperandsOf(
@@ -32,7 +38,7 @@ std::array<T, kOperands> OperandsOf(
     const std::array<T, kCallTensors>& of_call) {
   std::array<T, kOperands> operands{};
   for (int i = 0; i < kOperands; ++i) {
-    operands.at(i) = of_call.at((i == ResultOf(primitive) ? kResults : kInputs) + i);
+    operands.at(i) = of_call.at(PlaceOf(ResultOf(primitive), i));
   }
   return operands;
 }
@@ -73,14 +79,13 @@ class CallPlan final : public internal::Plan {
   /// The workspace beyond that of its largest output.
   [[nodiscard]] std::size_t extra_workspace() const { return workspace_ - largest_; }
   [[nodiscard]] Order order() const { return order_; }
-  /// Whether the second part finds the copy of the shared operand that the first one leaves.
-  [[nodiscard]] bool shares_copy() const { return shares_copy_; }
 
   /// Run enqueues the outputs one after the other. `operands` are CallAddresses.
   Status Run(const internal::Launch& launch) override;
   Status Enqueue(cuda::Branches& branches, const CallAddresses& addresses, void* workspace) const;
 
  private:
+  /// Whether both parts make the same copy of the shared operand.
   [[nodiscard]] bool SharesCopy() const;
   /// The part whose copy leaves partial sums; -1 for none.
   [[nodiscard]] int SummingPart() const;

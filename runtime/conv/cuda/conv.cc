@@ -107,7 +107,7 @@ class CallOutputs {
         return RunEmpty(call_, Writable(tensors.at(result)));
       }
       operands.at(operand) = const_cast<void*>(tensors.at(operand).data);
-      addresses_.at((operand == result ? kResults : kInputs) + operand) = operands.at(operand);
+      addresses_.at(PlaceOf(result, operand)) = operands.at(operand);
     }
     ready.key = {};
     AddTo(task, &ready.key);

@@ -14,12 +14,7 @@ namespace gradsmith::conv {
 
 namespace {
 
-constexpr std::size_t kAlignment = 256;
 constexpr int kVector = 16;
-
-std::size_t Rounded(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 bool HasZeroStride(const Dims& dims, const Strides& strides) {
   for (int i = 0; i < dims.size(); ++i) {
@@ -259,7 +254,7 @@ class WrappedPlan final : public internal::Plan {
       const TensorRef copy = InnerRef(form_, operand, nullptr);
       copies_.at(operand) = {
           copy.dims, copy.strides,
-          form_.copied.at(operand) ? Rounded(BytesOf(form_.inner.problem, operand)) : 0};
+          form_.copied.at(operand) ? AlignedWorkspace(BytesOf(form_.inner.problem, operand)) : 0};
     }
   }
 
@@ -407,7 +402,7 @@ std::string FormNameOf(const std::string& id) {
 std::size_t CopiesBytes(const Form& form) {
   std::size_t bytes = 0;
   for (const Operand operand : {kX, kW, kY}) {
-    bytes += form.copied.at(operand) ? Rounded(BytesOf(form.inner.problem, operand)) : 0;
+    bytes += form.copied.at(operand) ? AlignedWorkspace(BytesOf(form.inner.problem, operand)) : 0;
   }
   return bytes;
 }

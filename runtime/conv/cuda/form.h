@@ -38,6 +38,12 @@ struct Form {
 /// but half and bf16 that tensor cores could not take otherwise are padded before all else.
 std::vector<Form> FormsOf(const Task& task);
 
+/// AlignedWorkspace rounds bytes up to where the next piece of a workspace may begin.
+constexpr std::size_t AlignedWorkspace(std::size_t bytes) {
+  constexpr std::size_t kAlignment = 256;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 /// FormNameOf returns the name of the form that a candidate's id begins with.
 std::string FormNameOf(const std::string& id);
 

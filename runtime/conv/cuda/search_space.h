@@ -50,7 +50,6 @@ class ConvSearchSpace final : public internal::SearchSpace {
       internal::SearchPolicy policy);
 
   [[nodiscard]] std::string Describe() const override { return conv::Describe(task_); }
-  [[nodiscard]] DataType type() const { return task_.problem.type; }
   [[nodiscard]] int batches() const override;
   std::vector<internal::Candidate> List(int batch, std::vector<internal::Rejection>* rejections)
       override;

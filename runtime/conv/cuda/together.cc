@@ -277,7 +277,7 @@ class TogetherSpace final : public internal::SearchSpace {
     for (const ReadyTask& ready : call_.tasks) {
       const Operand result = ResultOf(ready.task.primitive);
       for (const Operand operand : {kX, kW, kY}) {
-        const int place = (operand == result ? kResults : kInputs) + operand;
+        const int place = PlaceOf(result, operand);
         ConstTensorRef tensor(
             ready.task.problem.type, call_.addresses.at(place), DimsOf(ready.task.problem, operand),
             StridesOf(ready.task.problem, operand));
