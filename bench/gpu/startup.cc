@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "conv/cuda/call_plan.h"
 #include "conv/cuda/search_space.h"
 #include "conv/cuda/task.h"
 #include "cuda/tensor_ops.h"
@@ -78,9 +79,11 @@ class SmallConv {
     return task;
   }
 
-  /// Of X, W and dY.
-  [[nodiscard]] std::array<void*, 3> Addresses() const {
-    return {x_.memory.data(), w_.memory.data(), y_.memory.data()};
+  /// As plans of a whole call take them: those of a primitive need the first three alone, and
+  /// write to one of them.
+  [[nodiscard]] conv::CallAddresses Addresses() const {
+    return {x_.memory.data(), w_.memory.data(), y_.memory.data(), dx_.memory.data(),
+            dw_.memory.data(), y_.memory.data(), db_.memory.data()};
   }
 
  private:
@@ -127,13 +130,13 @@ double HostMicroseconds(const Gpu& gpu, const std::function<Status()>& call) {
 }
 
 /// What the same work costs the host without this library's part: the plans alone, that were
-/// chosen for dX and dW, and one launch of a small kernel.
+/// chosen for dX, dW and all outputs together, and one launch of a small kernel.
 JsonObject MeasureBare(const Gpu& gpu, const SmallConv& conv) {
   cuda::ThreadState& state = cuda::ThreadState::OfThisThread(gpu.info());
   auto* stream = static_cast<CUstream>(gpu.Options().stream);
   JsonObject bare;
   for (const auto& [key, ready] : state.plans().entries()) {
-    const std::array<void*, 3> operands = conv.Addresses();
+    const conv::CallAddresses operands = conv.Addresses();
     internal::Plan& plan = *ready.plan;
     const DeviceBuffer workspace =
         Take(DeviceBuffer::Allocate({Backend::kCuda, 0}, plan.workspace() + 1));
@@ -159,7 +162,8 @@ bool IsCompiledAtRunTime(
   if (choice == choices.end()) {
     throw std::runtime_error("no choice is remembered for " + Describe(task));
   }
-  conv::ConvSearchSpace space(gpu.info(), gpu.stream(), task, conv.Addresses(), policy);
+  conv::ConvSearchSpace space(
+      gpu.info(), gpu.stream(), task, conv::OperandsOf(primitive, conv.Addresses()), policy);
   std::vector<internal::Rejection> rejections;
   for (int batch = 0; batch < space.batches(); ++batch) {
     for (const internal::Candidate& candidate : space.List(batch, &rejections)) {
