@@ -39,9 +39,19 @@ extern const std::int32_t kBatchNormalizationGradEntryLine;
 constinit const std::int32_t kBatchNormalizationGradEntryLine = 186;
 extern const std::array<Row, 16> kBatchNormalizationGradRows;
 
+// ops.yaml:208
+extern const std::int32_t kBatchNormalizationReluEntryLine;
+constinit const std::int32_t kBatchNormalizationReluEntryLine = 208;
+extern const std::array<Row, 16> kBatchNormalizationReluRows;
+
+// ops.yaml:222
+extern const std::int32_t kBatchNormalizationReluGradEntryLine;
+constinit const std::int32_t kBatchNormalizationReluGradEntryLine = 222;
+extern const std::array<Row, 16> kBatchNormalizationReluGradRows;
+
 namespace {
 
-constinit const std::array<std::span<const Row>, 6> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 8> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(kConvRows),
     // ops.yaml:55
@@ -54,6 +64,10 @@ constinit const std::array<std::span<const Row>, 6> kDispatchTable = {
     std::span<const Row>(kBatchNormalizationRows),
     // ops.yaml:186
     std::span<const Row>(kBatchNormalizationGradRows),
+    // ops.yaml:208
+    std::span<const Row>(kBatchNormalizationReluRows),
+    // ops.yaml:222
+    std::span<const Row>(kBatchNormalizationReluGradRows),
 };
 
 }  // namespace

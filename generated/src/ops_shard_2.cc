@@ -16,6 +16,7 @@
 #include "core/validate.h"
 #include "gradsmith/ops/batch_normalization.h"
 #include "gradsmith/ops/batch_normalization_grad.h"
+#include "gradsmith/ops/batch_normalization_relu_grad.h"
 #include "gradsmith/schema.h"
 
 namespace gradsmith {
@@ -1300,6 +1301,644 @@ Result<BatchNormalizationGradOutputDims> InferShapes(
     return dims.status().WithPrefix("BatchNormalizationGrad: ");
   }
   BatchNormalizationGradOutputDims out;
+  out.dX = (*dims)[0];
+  out.dScale = (*dims)[1];
+  out.dBias = (*dims)[2];
+  return out;
+}
+
+// ops.yaml: BatchNormalizationReluGrad, line 1 of the entry
+extern const std::array<Row, 16> kBatchNormalizationReluGradRows;
+
+namespace batch_norm {
+struct BatchNormalizationReluGrad;  // an unknown kernel is an incomplete type
+}  // namespace batch_norm
+
+namespace batch_normalization_relu_grad_stub {
+namespace {
+
+using Given = BatchNormalizationReluGradAttributes;
+using Kernel = batch_norm::BatchNormalizationReluGrad;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: BatchNormalizationReluGrad, line 4 of the entry: there is no kernel batch_norm::BatchNormalizationReluGrad; expected struct BatchNormalizationReluGrad in batch_norm/kernels.h");
+
+constexpr std::array<std::string_view, 3> kTypeParameters = {
+    // 0
+    "T",
+    // 1
+    "T1",
+    // 2
+    "T2",
+};
+
+Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
+  const Given& from = *static_cast<const Given*>(attributes);
+  Kernel::Attributes to;
+  to.epsilon = from.epsilon;
+  return to;
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: BatchNormalizationReluGrad, line 7 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: BatchNormalizationReluGrad, line 7 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+    // ops.yaml: BatchNormalizationReluGrad, line 18 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 3,
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [C]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+constexpr std::array<TensorSpec, 6> kInputs = {
+    // ops.yaml: BatchNormalizationReluGrad, line 7 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: BatchNormalizationReluGrad, line 8 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: BatchNormalizationReluGrad, line 9 of the entry
+    TensorSpec{
+        .name = "scale",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+    // ops.yaml: BatchNormalizationReluGrad, line 10 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+    // ops.yaml: BatchNormalizationReluGrad, line 11 of the entry
+    TensorSpec{
+        .name = "saved_mean",
+        .type_parameter = 2,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+    // ops.yaml: BatchNormalizationReluGrad, line 12 of the entry
+    TensorSpec{
+        .name = "saved_inv_std",
+        .type_parameter = 2,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kOutputs = {
+    // ops.yaml: BatchNormalizationReluGrad, line 14 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+        .gradient_of = "X",
+    },
+    // ops.yaml: BatchNormalizationReluGrad, line 15 of the entry
+    TensorSpec{
+        .name = "dScale",
+        .type_parameter = 1,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[C]",
+        .gradient_of = "scale",
+    },
+    // ops.yaml: BatchNormalizationReluGrad, line 16 of the entry
+    TensorSpec{
+        .name = "dBias",
+        .type_parameter = 1,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[C]",
+        .gradient_of = "B",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: BatchNormalizationReluGrad, line 20 of the entry
+    AttributeSpec{
+        .name = "epsilon",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, epsilon),
+        .minimum = 0.0,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "BatchNormalizationReluGrad",
+    .since_version = 1,
+    .gradient_of = "BatchNormalizationRelu",
+    .kernel = "batch_norm::BatchNormalizationReluGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.X = internal::ArgumentAt(inputs, 1);
+  in.scale = internal::ArgumentAt(inputs, 2);
+  in.B = internal::ArgumentAt(inputs, 3);
+  in.saved_mean = internal::ArgumentAt(inputs, 4);
+  in.saved_inv_std = internal::ArgumentAt(inputs, 5);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  out.dScale = internal::ArgumentAt(outputs, 1);
+  out.dBias = internal::ArgumentAt(outputs, 2);
+  return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.X = internal::ArgumentAt(inputs, 1);
+  in.scale = internal::ArgumentAt(inputs, 2);
+  in.B = internal::ArgumentAt(inputs, 3);
+  in.saved_mean = internal::ArgumentAt(inputs, 4);
+  in.saved_inv_std = internal::ArgumentAt(inputs, 5);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  out.dScale = internal::ArgumentAt(outputs, 1);
+  out.dBias = internal::ArgumentAt(outputs, 2);
+  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+}
+
+template <typename T, typename T1, typename T2>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const BatchNormalizationReluGradAttributes& attributes,
+    const BatchNormalizationReluGradInputs<T, T1, T2>& inputs,
+    const BatchNormalizationReluGradOutputs<T, T1, T2>& outputs) {
+  std::array<ConstTensorRef, 6> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.X.ref();
+  in[2] = inputs.scale.ref();
+  in[3] = inputs.B.ref();
+  in[4] = inputs.saved_mean.ref();
+  in[5] = inputs.saved_inv_std.ref();
+  std::array<TensorRef, 3> out;
+  out[0] = outputs.dX.ref();
+  out[1] = outputs.dScale.ref();
+  out[2] = outputs.dBias.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kBatchNormalizationReluGradRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: BatchNormalization, line 23 of the entry
+constexpr std::array<DataType, 3> kTypes0 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes0),
+    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes0),
+    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cuda");
+
+// ops.yaml: BatchNormalization, line 24 of the entry
+constexpr std::array<DataType, 3> kTypes1 = {
+    // T
+    DataType::kDouble,
+    // T1
+    DataType::kDouble,
+    // T2
+    DataType::kDouble,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes1),
+    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes1),
+    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cuda");
+
+// ops.yaml: BatchNormalization, line 25 of the entry
+constexpr std::array<DataType, 3> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kMLFloat16,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes2),
+    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes2),
+    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cuda");
+
+// ops.yaml: BatchNormalization, line 26 of the entry
+constexpr std::array<DataType, 3> kTypes3 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes3),
+    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes3),
+    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cuda");
+
+// ops.yaml: BatchNormalization, line 27 of the entry
+constexpr std::array<DataType, 3> kTypes4 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes4),
+    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes4),
+    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cuda");
+
+// ops.yaml: BatchNormalization, line 28 of the entry
+constexpr std::array<DataType, 3> kTypes5 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kBFloat16,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes5),
+    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes5),
+    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cuda");
+
+// ops.yaml: BatchNormalization, line 29 of the entry
+constexpr std::array<DataType, 3> kTypes6 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kFloat,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes6),
+    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes6),
+    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cuda");
+
+// ops.yaml: BatchNormalization, line 30 of the entry
+constexpr std::array<DataType, 3> kTypes7 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes7),
+    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes7),
+    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cuda");
+
+}  // namespace
+}  // namespace batch_normalization_relu_grad_stub
+
+constinit const std::array<Row, 16> kBatchNormalizationReluGradRows = {
+    // ops.yaml: BatchNormalization, line 23 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "float",
+        .types = batch_normalization_relu_grad_stub::kTypes0,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_grad_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: BatchNormalization, line 23 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "float",
+        .types = batch_normalization_relu_grad_stub::kTypes0,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_grad_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: BatchNormalization, line 24 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "double",
+        .types = batch_normalization_relu_grad_stub::kTypes1,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_grad_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: BatchNormalization, line 24 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "double",
+        .types = batch_normalization_relu_grad_stub::kTypes1,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_grad_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: BatchNormalization, line 25 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "half",
+        .types = batch_normalization_relu_grad_stub::kTypes2,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_grad_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: BatchNormalization, line 25 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "half",
+        .types = batch_normalization_relu_grad_stub::kTypes2,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_grad_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: BatchNormalization, line 26 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "half_float_stats",
+        .types = batch_normalization_relu_grad_stub::kTypes3,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_grad_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: BatchNormalization, line 26 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "half_float_stats",
+        .types = batch_normalization_relu_grad_stub::kTypes3,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_grad_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: BatchNormalization, line 27 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "half_float_params",
+        .types = batch_normalization_relu_grad_stub::kTypes4,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_grad_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: BatchNormalization, line 27 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "half_float_params",
+        .types = batch_normalization_relu_grad_stub::kTypes4,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_grad_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: BatchNormalization, line 28 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "bf16",
+        .types = batch_normalization_relu_grad_stub::kTypes5,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_grad_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: BatchNormalization, line 28 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "bf16",
+        .types = batch_normalization_relu_grad_stub::kTypes5,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_grad_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: BatchNormalization, line 29 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "bf16_float_stats",
+        .types = batch_normalization_relu_grad_stub::kTypes6,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_grad_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: BatchNormalization, line 29 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "bf16_float_stats",
+        .types = batch_normalization_relu_grad_stub::kTypes6,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_grad_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: BatchNormalization, line 30 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "bf16_float_params",
+        .types = batch_normalization_relu_grad_stub::kTypes7,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_grad_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: BatchNormalization, line 30 of the entry
+    Row{
+        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .name = "bf16_float_params",
+        .types = batch_normalization_relu_grad_stub::kTypes7,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_grad_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 29,
+    },
+};
+
+// ops.yaml: BatchNormalization, line 23 of the entry
+template <>
+Status BatchNormalizationReluGrad<float, float, float>(
+    const Context& context,
+    const BatchNormalizationReluGradAttributes& attributes,
+    const BatchNormalizationReluGradInputs<float, float, float>& inputs,
+    const BatchNormalizationReluGradOutputs<float, float, float>& outputs) {
+  return batch_normalization_relu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 24 of the entry
+template <>
+Status BatchNormalizationReluGrad<double, double, double>(
+    const Context& context,
+    const BatchNormalizationReluGradAttributes& attributes,
+    const BatchNormalizationReluGradInputs<double, double, double>& inputs,
+    const BatchNormalizationReluGradOutputs<double, double, double>& outputs) {
+  return batch_normalization_relu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 25 of the entry
+template <>
+Status BatchNormalizationReluGrad<MLFloat16, MLFloat16, MLFloat16>(
+    const Context& context,
+    const BatchNormalizationReluGradAttributes& attributes,
+    const BatchNormalizationReluGradInputs<MLFloat16, MLFloat16, MLFloat16>& inputs,
+    const BatchNormalizationReluGradOutputs<MLFloat16, MLFloat16, MLFloat16>& outputs) {
+  return batch_normalization_relu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 26 of the entry
+template <>
+Status BatchNormalizationReluGrad<MLFloat16, MLFloat16, float>(
+    const Context& context,
+    const BatchNormalizationReluGradAttributes& attributes,
+    const BatchNormalizationReluGradInputs<MLFloat16, MLFloat16, float>& inputs,
+    const BatchNormalizationReluGradOutputs<MLFloat16, MLFloat16, float>& outputs) {
+  return batch_normalization_relu_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 27 of the entry
+template <>
+Status BatchNormalizationReluGrad<MLFloat16, float, float>(
+    const Context& context,
+    const BatchNormalizationReluGradAttributes& attributes,
+    const BatchNormalizationReluGradInputs<MLFloat16, float, float>& inputs,
+    const BatchNormalizationReluGradOutputs<MLFloat16, float, float>& outputs) {
+  return batch_normalization_relu_grad_stub::CallTyped(4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 28 of the entry
+template <>
+Status BatchNormalizationReluGrad<BFloat16, BFloat16, BFloat16>(
+    const Context& context,
+    const BatchNormalizationReluGradAttributes& attributes,
+    const BatchNormalizationReluGradInputs<BFloat16, BFloat16, BFloat16>& inputs,
+    const BatchNormalizationReluGradOutputs<BFloat16, BFloat16, BFloat16>& outputs) {
+  return batch_normalization_relu_grad_stub::CallTyped(5, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 29 of the entry
+template <>
+Status BatchNormalizationReluGrad<BFloat16, BFloat16, float>(
+    const Context& context,
+    const BatchNormalizationReluGradAttributes& attributes,
+    const BatchNormalizationReluGradInputs<BFloat16, BFloat16, float>& inputs,
+    const BatchNormalizationReluGradOutputs<BFloat16, BFloat16, float>& outputs) {
+  return batch_normalization_relu_grad_stub::CallTyped(6, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 30 of the entry
+template <>
+Status BatchNormalizationReluGrad<BFloat16, float, float>(
+    const Context& context,
+    const BatchNormalizationReluGradAttributes& attributes,
+    const BatchNormalizationReluGradInputs<BFloat16, float, float>& inputs,
+    const BatchNormalizationReluGradOutputs<BFloat16, float, float>& outputs) {
+  return batch_normalization_relu_grad_stub::CallTyped(7, context, attributes, inputs, outputs);
+}
+
+Result<BatchNormalizationReluGradOutputDims> InferShapes(
+    const BatchNormalizationReluGradAttributes& attributes,
+    const BatchNormalizationReluGradInputDims& inputs) {
+  std::array<ConstTensorRef, 6> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.X};
+  in[2] = {DataType::kFloat, nullptr, inputs.scale};
+  in[3] = {DataType::kFloat, nullptr, inputs.B};
+  in[4] = {DataType::kFloat, nullptr, inputs.saved_mean};
+  in[5] = {DataType::kFloat, nullptr, inputs.saved_inv_std};
+  const OpSchema& schema = batch_normalization_relu_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("BatchNormalizationReluGrad: ");
+  }
+  BatchNormalizationReluGradOutputDims out;
   out.dX = (*dims)[0];
   out.dScale = (*dims)[1];
   out.dBias = (*dims)[2];

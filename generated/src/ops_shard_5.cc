@@ -9,16 +9,21 @@
 #include <string_view>
 #include <vector>
 
+#if __has_include("batch_norm/kernels.h")
+#include "batch_norm/kernels.h"
+#endif
 #if __has_include("conv/kernels.h")
 #include "conv/kernels.h"
 #endif
 #include "core/stub.h"
 #include "core/validate.h"
+#include "gradsmith/ops/batch_normalization_relu.h"
 #include "gradsmith/ops/conv_transpose_grad.h"
 #include "gradsmith/schema.h"
 
 namespace gradsmith {
 
+extern const std::int32_t kBatchNormalizationEntryLine;
 extern const std::int32_t kConvEntryLine;
 
 // ops.yaml: ConvTransposeGrad, line 1 of the entry
@@ -571,6 +576,663 @@ Result<ConvTransposeGradOutputDims> InferShapes(
   out.dX = (*dims)[0];
   out.dW = (*dims)[1];
   out.dB = (*dims)[2];
+  return out;
+}
+
+// ops.yaml: BatchNormalizationRelu, line 1 of the entry
+extern const std::array<Row, 16> kBatchNormalizationReluRows;
+
+namespace batch_norm {
+struct BatchNormalizationRelu;  // an unknown kernel is an incomplete type
+}  // namespace batch_norm
+
+namespace batch_normalization_relu_stub {
+namespace {
+
+using Given = BatchNormalizationReluAttributes;
+using Kernel = batch_norm::BatchNormalizationRelu;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: BatchNormalizationRelu, line 3 of the entry: there is no kernel batch_norm::BatchNormalizationRelu; expected struct BatchNormalizationRelu in batch_norm/kernels.h");
+
+constexpr std::array<std::string_view, 3> kTypeParameters = {
+    // 0
+    "T",
+    // 1
+    "T1",
+    // 2
+    "T2",
+};
+
+Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
+  const Given& from = *static_cast<const Given*>(attributes);
+  Kernel::Attributes to;
+  to.epsilon = from.epsilon;
+  to.momentum = from.momentum;
+  return to;
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: BatchNormalization, line 6 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: BatchNormalization, line 6 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+    // ops.yaml: BatchNormalizationRelu, line 10 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 3,
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [C]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+constexpr std::array<TensorSpec, 5> kInputs = {
+    // ops.yaml: BatchNormalization, line 6 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: BatchNormalization, line 7 of the entry
+    TensorSpec{
+        .name = "scale",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+    // ops.yaml: BatchNormalization, line 8 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+    // ops.yaml: BatchNormalization, line 9 of the entry
+    TensorSpec{
+        .name = "running_mean",
+        .type_parameter = 2,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+    // ops.yaml: BatchNormalization, line 10 of the entry
+    TensorSpec{
+        .name = "running_var",
+        .type_parameter = 2,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+};
+
+constexpr std::array<TensorSpec, 5> kOutputs = {
+    // ops.yaml: BatchNormalizationRelu, line 8 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: BatchNormalization, line 13 of the entry
+    TensorSpec{
+        .name = "running_mean",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[C]",
+        .in_place_of = 3,
+    },
+    // ops.yaml: BatchNormalization, line 14 of the entry
+    TensorSpec{
+        .name = "running_var",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[C]",
+        .in_place_of = 4,
+    },
+    // ops.yaml: BatchNormalization, line 15 of the entry
+    TensorSpec{
+        .name = "saved_mean",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+    // ops.yaml: BatchNormalization, line 16 of the entry
+    TensorSpec{
+        .name = "saved_inv_std",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 2> kAttributes = {
+    // ops.yaml: BatchNormalization, line 20 of the entry
+    AttributeSpec{
+        .name = "epsilon",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, epsilon),
+        .minimum = 0.0,
+        .maximum = internal::kUnbounded,
+    },
+    // ops.yaml: BatchNormalization, line 21 of the entry
+    AttributeSpec{
+        .name = "momentum",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, momentum),
+        .minimum = 0.0,
+        .maximum = 1.0,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "BatchNormalizationRelu",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "batch_norm::BatchNormalizationRelu",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  in.scale = internal::ArgumentAt(inputs, 1);
+  in.B = internal::ArgumentAt(inputs, 2);
+  in.running_mean = internal::ArgumentAt(inputs, 3);
+  in.running_var = internal::ArgumentAt(inputs, 4);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  out.running_mean = internal::ArgumentAt(outputs, 1);
+  out.running_var = internal::ArgumentAt(outputs, 2);
+  out.saved_mean = internal::ArgumentAt(outputs, 3);
+  out.saved_inv_std = internal::ArgumentAt(outputs, 4);
+  return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  in.scale = internal::ArgumentAt(inputs, 1);
+  in.B = internal::ArgumentAt(inputs, 2);
+  in.running_mean = internal::ArgumentAt(inputs, 3);
+  in.running_var = internal::ArgumentAt(inputs, 4);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  out.running_mean = internal::ArgumentAt(outputs, 1);
+  out.running_var = internal::ArgumentAt(outputs, 2);
+  out.saved_mean = internal::ArgumentAt(outputs, 3);
+  out.saved_inv_std = internal::ArgumentAt(outputs, 4);
+  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+}
+
+template <typename T, typename T1, typename T2>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const BatchNormalizationReluAttributes& attributes,
+    const BatchNormalizationReluInputs<T, T1, T2>& inputs,
+    const BatchNormalizationReluOutputs<T, T1, T2>& outputs) {
+  std::array<ConstTensorRef, 5> in;
+  in[0] = inputs.X.ref();
+  in[1] = inputs.scale.ref();
+  in[2] = inputs.B.ref();
+  in[3] = inputs.running_mean.ref();
+  in[4] = inputs.running_var.ref();
+  std::array<TensorRef, 5> out;
+  out[0] = outputs.Y.ref();
+  out[1] = outputs.running_mean.ref();
+  out[2] = outputs.running_var.ref();
+  out[3] = outputs.saved_mean.ref();
+  out[4] = outputs.saved_inv_std.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kBatchNormalizationReluRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: BatchNormalization, line 23 of the entry
+constexpr std::array<DataType, 3> kTypes0 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes0),
+    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes0),
+    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cuda");
+
+// ops.yaml: BatchNormalization, line 24 of the entry
+constexpr std::array<DataType, 3> kTypes1 = {
+    // T
+    DataType::kDouble,
+    // T1
+    DataType::kDouble,
+    // T2
+    DataType::kDouble,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes1),
+    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes1),
+    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cuda");
+
+// ops.yaml: BatchNormalization, line 25 of the entry
+constexpr std::array<DataType, 3> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kMLFloat16,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes2),
+    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes2),
+    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cuda");
+
+// ops.yaml: BatchNormalization, line 26 of the entry
+constexpr std::array<DataType, 3> kTypes3 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes3),
+    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes3),
+    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cuda");
+
+// ops.yaml: BatchNormalization, line 27 of the entry
+constexpr std::array<DataType, 3> kTypes4 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes4),
+    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes4),
+    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cuda");
+
+// ops.yaml: BatchNormalization, line 28 of the entry
+constexpr std::array<DataType, 3> kTypes5 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kBFloat16,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes5),
+    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes5),
+    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cuda");
+
+// ops.yaml: BatchNormalization, line 29 of the entry
+constexpr std::array<DataType, 3> kTypes6 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kFloat,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes6),
+    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes6),
+    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cuda");
+
+// ops.yaml: BatchNormalization, line 30 of the entry
+constexpr std::array<DataType, 3> kTypes7 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+static_assert(
+    Kernel::Covers(Backend::kCpu, kTypes7),
+    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cpu");
+static_assert(
+    Kernel::Covers(Backend::kCuda, kTypes7),
+    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cuda");
+
+}  // namespace
+}  // namespace batch_normalization_relu_stub
+
+constinit const std::array<Row, 16> kBatchNormalizationReluRows = {
+    // ops.yaml: BatchNormalization, line 23 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "float",
+        .types = batch_normalization_relu_stub::kTypes0,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: BatchNormalization, line 23 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "float",
+        .types = batch_normalization_relu_stub::kTypes0,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: BatchNormalization, line 24 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "double",
+        .types = batch_normalization_relu_stub::kTypes1,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: BatchNormalization, line 24 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "double",
+        .types = batch_normalization_relu_stub::kTypes1,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: BatchNormalization, line 25 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "half",
+        .types = batch_normalization_relu_stub::kTypes2,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: BatchNormalization, line 25 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "half",
+        .types = batch_normalization_relu_stub::kTypes2,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: BatchNormalization, line 26 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "half_float_stats",
+        .types = batch_normalization_relu_stub::kTypes3,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: BatchNormalization, line 26 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "half_float_stats",
+        .types = batch_normalization_relu_stub::kTypes3,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: BatchNormalization, line 27 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "half_float_params",
+        .types = batch_normalization_relu_stub::kTypes4,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: BatchNormalization, line 27 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "half_float_params",
+        .types = batch_normalization_relu_stub::kTypes4,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: BatchNormalization, line 28 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "bf16",
+        .types = batch_normalization_relu_stub::kTypes5,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: BatchNormalization, line 28 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "bf16",
+        .types = batch_normalization_relu_stub::kTypes5,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: BatchNormalization, line 29 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "bf16_float_stats",
+        .types = batch_normalization_relu_stub::kTypes6,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: BatchNormalization, line 29 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "bf16_float_stats",
+        .types = batch_normalization_relu_stub::kTypes6,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: BatchNormalization, line 30 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "bf16_float_params",
+        .types = batch_normalization_relu_stub::kTypes7,
+        .backend = Backend::kCpu,
+        .run = &batch_normalization_relu_stub::RunCpu,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: BatchNormalization, line 30 of the entry
+    Row{
+        .op = &batch_normalization_relu_stub::kSchema,
+        .name = "bf16_float_params",
+        .types = batch_normalization_relu_stub::kTypes7,
+        .backend = Backend::kCuda,
+        .run = &batch_normalization_relu_stub::RunCuda,
+        .entry_line = &kBatchNormalizationEntryLine,
+        .line_offset = 29,
+    },
+};
+
+// ops.yaml: BatchNormalization, line 23 of the entry
+template <>
+Status BatchNormalizationRelu<float, float, float>(
+    const Context& context,
+    const BatchNormalizationReluAttributes& attributes,
+    const BatchNormalizationReluInputs<float, float, float>& inputs,
+    const BatchNormalizationReluOutputs<float, float, float>& outputs) {
+  return batch_normalization_relu_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 24 of the entry
+template <>
+Status BatchNormalizationRelu<double, double, double>(
+    const Context& context,
+    const BatchNormalizationReluAttributes& attributes,
+    const BatchNormalizationReluInputs<double, double, double>& inputs,
+    const BatchNormalizationReluOutputs<double, double, double>& outputs) {
+  return batch_normalization_relu_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 25 of the entry
+template <>
+Status BatchNormalizationRelu<MLFloat16, MLFloat16, MLFloat16>(
+    const Context& context,
+    const BatchNormalizationReluAttributes& attributes,
+    const BatchNormalizationReluInputs<MLFloat16, MLFloat16, MLFloat16>& inputs,
+    const BatchNormalizationReluOutputs<MLFloat16, MLFloat16, MLFloat16>& outputs) {
+  return batch_normalization_relu_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 26 of the entry
+template <>
+Status BatchNormalizationRelu<MLFloat16, MLFloat16, float>(
+    const Context& context,
+    const BatchNormalizationReluAttributes& attributes,
+    const BatchNormalizationReluInputs<MLFloat16, MLFloat16, float>& inputs,
+    const BatchNormalizationReluOutputs<MLFloat16, MLFloat16, float>& outputs) {
+  return batch_normalization_relu_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 27 of the entry
+template <>
+Status BatchNormalizationRelu<MLFloat16, float, float>(
+    const Context& context,
+    const BatchNormalizationReluAttributes& attributes,
+    const BatchNormalizationReluInputs<MLFloat16, float, float>& inputs,
+    const BatchNormalizationReluOutputs<MLFloat16, float, float>& outputs) {
+  return batch_normalization_relu_stub::CallTyped(4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 28 of the entry
+template <>
+Status BatchNormalizationRelu<BFloat16, BFloat16, BFloat16>(
+    const Context& context,
+    const BatchNormalizationReluAttributes& attributes,
+    const BatchNormalizationReluInputs<BFloat16, BFloat16, BFloat16>& inputs,
+    const BatchNormalizationReluOutputs<BFloat16, BFloat16, BFloat16>& outputs) {
+  return batch_normalization_relu_stub::CallTyped(5, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 29 of the entry
+template <>
+Status BatchNormalizationRelu<BFloat16, BFloat16, float>(
+    const Context& context,
+    const BatchNormalizationReluAttributes& attributes,
+    const BatchNormalizationReluInputs<BFloat16, BFloat16, float>& inputs,
+    const BatchNormalizationReluOutputs<BFloat16, BFloat16, float>& outputs) {
+  return batch_normalization_relu_stub::CallTyped(6, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: BatchNormalization, line 30 of the entry
+template <>
+Status BatchNormalizationRelu<BFloat16, float, float>(
+    const Context& context,
+    const BatchNormalizationReluAttributes& attributes,
+    const BatchNormalizationReluInputs<BFloat16, float, float>& inputs,
+    const BatchNormalizationReluOutputs<BFloat16, float, float>& outputs) {
+  return batch_normalization_relu_stub::CallTyped(7, context, attributes, inputs, outputs);
+}
+
+Result<BatchNormalizationReluOutputDims> InferShapes(
+    const BatchNormalizationReluAttributes& attributes,
+    const BatchNormalizationReluInputDims& inputs) {
+  std::array<ConstTensorRef, 5> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  in[1] = {DataType::kFloat, nullptr, inputs.scale};
+  in[2] = {DataType::kFloat, nullptr, inputs.B};
+  in[3] = {DataType::kFloat, nullptr, inputs.running_mean};
+  in[4] = {DataType::kFloat, nullptr, inputs.running_var};
+  const OpSchema& schema = batch_normalization_relu_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("BatchNormalizationRelu: ");
+  }
+  BatchNormalizationReluOutputDims out;
+  out.Y = (*dims)[0];
+  out.running_mean = (*dims)[1];
+  out.running_var = (*dims)[2];
+  out.saved_mean = (*dims)[3];
+  out.saved_inv_std = (*dims)[4];
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include "gradsmith/ops/batch_normalization.h"
 #include "gradsmith/ops/batch_normalization_grad.h"
+#include "gradsmith/ops/batch_normalization_relu_grad.h"
 #include "reference/batch_norm.h"
 #include "support/op_tests.h"
 
@@ -865,5 +866,432 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace batch_normalization_grad_tests
+
+// ops.yaml: BatchNormalizationReluGrad, line 1 of the entry
+namespace batch_normalization_relu_grad_tests {
+namespace {
+
+template <typename T, typename T1, typename T2>
+Status Run(const TypedCall& call) {
+  BatchNormalizationReluGradInputs<T, T1, T2> inputs;
+  inputs.dY = call.Input<T>(0);
+  inputs.X = call.Input<T>(1);
+  inputs.scale = call.Input<T1>(2);
+  inputs.B = call.Input<T1>(3);
+  inputs.saved_mean = call.Input<T2>(4);
+  inputs.saved_inv_std = call.Input<T2>(5);
+  BatchNormalizationReluGradOutputs<T, T1, T2> outputs;
+  outputs.dX = call.Output<T>(0);
+  outputs.dScale = call.Output<T1>(1);
+  outputs.dBias = call.Output<T1>(2);
+  const auto& attributes = call.Attributes<BatchNormalizationReluGradAttributes>();
+  return BatchNormalizationReluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  BatchNormalizationReluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  inputs.scale = call.required[2];
+  inputs.B = call.required[3];
+  inputs.saved_mean = call.required[4];
+  inputs.saved_inv_std = call.required[5];
+  const auto& attributes = call.Attributes<BatchNormalizationReluGradAttributes>();
+  const auto outputs = InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  dims.push_back(outputs->dScale);
+  dims.push_back(outputs->dBias);
+  return dims;
+}
+
+// ops.yaml: BatchNormalization, line 32 of the entry
+const BatchNormalizationReluGradAttributes kAttributes0 = {
+    .epsilon = 0.25,
+};
+const Case kCase0 = {
+    .name = "two_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 3, 4, 2}},
+            {"X", {4, 3, 4, 2}},
+            {"scale", {3}},
+            {"B", {3}},
+            {"saved_mean", {3}},
+            {"saved_inv_std", {3}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 3, 4, 2}},
+            {"dScale", {3}},
+            {"dBias", {3}},
+        },
+    .attributes =
+        {
+            {"epsilon", 0.25},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: BatchNormalization, line 33 of the entry
+const BatchNormalizationReluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "no_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {8, 5}},
+            {"X", {8, 5}},
+            {"scale", {5}},
+            {"B", {5}},
+            {"saved_mean", {5}},
+            {"saved_inv_std", {5}},
+        },
+    .outputs =
+        {
+            {"dX", {8, 5}},
+            {"dScale", {5}},
+            {"dBias", {5}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: BatchNormalization, line 34 of the entry
+const BatchNormalizationReluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "one_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 8}},
+            {"X", {2, 3, 8}},
+            {"scale", {3}},
+            {"B", {3}},
+            {"saved_mean", {3}},
+            {"saved_inv_std", {3}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 8}},
+            {"dScale", {3}},
+            {"dBias", {3}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: BatchNormalization, line 35 of the entry
+const BatchNormalizationReluGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "three_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 2, 2, 4, 2}},
+            {"X", {2, 2, 2, 4, 2}},
+            {"scale", {2}},
+            {"B", {2}},
+            {"saved_mean", {2}},
+            {"saved_inv_std", {2}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 2, 2, 4, 2}},
+            {"dScale", {2}},
+            {"dBias", {2}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: BatchNormalization, line 36 of the entry
+const BatchNormalizationReluGradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "uneven_count",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 4, 5, 7}},
+            {"X", {3, 4, 5, 7}},
+            {"scale", {4}},
+            {"B", {4}},
+            {"saved_mean", {4}},
+            {"saved_inv_std", {4}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 4, 5, 7}},
+            {"dScale", {4}},
+            {"dBias", {4}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: BatchNormalization, line 37 of the entry
+const BatchNormalizationReluGradAttributes kAttributes5 = {
+    .epsilon = 0.001,
+};
+const Case kCase5 = {
+    .name = "one_channel",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5, 1, 3, 3}},
+            {"X", {5, 1, 3, 3}},
+            {"scale", {1}},
+            {"B", {1}},
+            {"saved_mean", {1}},
+            {"saved_inv_std", {1}},
+        },
+    .outputs =
+        {
+            {"dX", {5, 1, 3, 3}},
+            {"dScale", {1}},
+            {"dBias", {1}},
+        },
+    .attributes =
+        {
+            {"epsilon", 0.001},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: BatchNormalization, line 38 of the entry
+const BatchNormalizationReluGradAttributes kAttributes6 = {};
+const Case kCase6 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"dY", {2, 6, 4, 4}},
+            {"X", {2, 6, 4, 4}},
+            {"scale", {6}},
+            {"B", {6}},
+            {"saved_mean", {6}},
+            {"saved_inv_std", {6}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 6, 4, 4}},
+            {"dScale", {6}},
+            {"dBias", {6}},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+// ops.yaml: BatchNormalization, line 39 of the entry
+const BatchNormalizationReluGradAttributes kAttributes7 = {};
+const Case kCase7 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 2, 4}},
+            {"X", {2, 3, 2, 4}},
+            {"scale", {3}},
+            {"B", {3}},
+            {"saved_mean", {3}},
+            {"saved_inv_std", {3}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 2, 4}},
+            {"dScale", {3}},
+            {"dBias", {3}},
+        },
+    .typed_attributes = &kAttributes7,
+};
+
+// ops.yaml: BatchNormalization, line 40 of the entry
+const BatchNormalizationReluGradAttributes kAttributes8 = {};
+const Case kCase8 = {
+    .name = "broadcast_gradient",
+    .layout = Layout::kBroadcast,
+    .inputs =
+        {
+            {"dY", {4, 2, 2, 2}},
+            {"X", {4, 2, 2, 2}},
+            {"scale", {2}},
+            {"B", {2}},
+            {"saved_mean", {2}},
+            {"saved_inv_std", {2}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 2, 2, 2}},
+            {"dScale", {2}},
+            {"dBias", {2}},
+        },
+    .typed_attributes = &kAttributes8,
+};
+
+// ops.yaml: BatchNormalization, line 41 of the entry
+const BatchNormalizationReluGradAttributes kAttributes9 = {};
+const Case kCase9 = {
+    .name = "long_sum",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {16, 2, 16, 16}},
+            {"X", {16, 2, 16, 16}},
+            {"scale", {2}},
+            {"B", {2}},
+            {"saved_mean", {2}},
+            {"saved_inv_std", {2}},
+        },
+    .outputs =
+        {
+            {"dX", {16, 2, 16, 16}},
+            {"dScale", {2}},
+            {"dBias", {2}},
+        },
+    .typed_attributes = &kAttributes9,
+};
+
+// ops.yaml: BatchNormalization, line 42 of the entry
+const BatchNormalizationReluGradAttributes kAttributes10 = {};
+const Case kCase10 = {
+    .name = "single_value",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {1, 3}},
+            {"X", {1, 3}},
+            {"scale", {3}},
+            {"B", {3}},
+            {"saved_mean", {3}},
+            {"saved_inv_std", {3}},
+        },
+    .outputs =
+        {
+            {"dX", {1, 3}},
+            {"dScale", {3}},
+            {"dBias", {3}},
+        },
+    .typed_attributes = &kAttributes10,
+};
+
+// ops.yaml: BatchNormalization, line 43 of the entry
+const BatchNormalizationReluGradAttributes kAttributes11 = {};
+const Case kCase11 = {
+    .name = "empty_batch",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3, 4, 4}},
+            {"X", {0, 3, 4, 4}},
+            {"scale", {3}},
+            {"B", {3}},
+            {"saved_mean", {3}},
+            {"saved_inv_std", {3}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 3, 4, 4}},
+            {"dScale", {3}},
+            {"dBias", {3}},
+        },
+    .typed_attributes = &kAttributes11,
+};
+
+// ops.yaml: BatchNormalization, line 44 of the entry
+const BatchNormalizationReluGradAttributes kAttributes12 = {};
+const Case kCase12 = {
+    .name = "empty_channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 0, 4, 4}},
+            {"X", {2, 0, 4, 4}},
+            {"scale", {0}},
+            {"B", {0}},
+            {"saved_mean", {0}},
+            {"saved_inv_std", {0}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 0, 4, 4}},
+            {"dScale", {0}},
+            {"dBias", {0}},
+        },
+    .typed_attributes = &kAttributes12,
+};
+
+const Case* const kCases[] = {
+    // two_axes
+    &kCase0,
+    // no_axis
+    &kCase1,
+    // one_axis
+    &kCase2,
+    // three_axes
+    &kCase3,
+    // uneven_count
+    &kCase4,
+    // one_channel
+    &kCase5,
+    // channels_last
+    &kCase6,
+    // strided_memory
+    &kCase7,
+    // broadcast_gradient
+    &kCase8,
+    // long_sum
+    &kCase9,
+    // single_value
+    &kCase10,
+    // empty_batch
+    &kCase11,
+    // empty_channels
+    &kCase12,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: BatchNormalization, line 23 of the entry
+    {"float", &Run<float, float, float>},
+    // ops.yaml: BatchNormalization, line 24 of the entry
+    {"double", &Run<double, double, double>},
+    // ops.yaml: BatchNormalization, line 25 of the entry
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    // ops.yaml: BatchNormalization, line 26 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: BatchNormalization, line 27 of the entry
+    {"half_float_params", &Run<MLFloat16, float, float>},
+    // ops.yaml: BatchNormalization, line 28 of the entry
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    // ops.yaml: BatchNormalization, line 29 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: BatchNormalization, line 30 of the entry
+    {"bf16_float_params", &Run<BFloat16, float, float>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: BatchNormalizationReluGrad, line 20 of the entry
+    {"epsilon", 1e-05},
+};
+
+const OpTests kTests = {
+    .op = "BatchNormalizationReluGrad",
+    .oracle = &reference::batch_norm::BatchNormalizationReluGrad(),
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace batch_normalization_relu_grad_tests
 
 }  // namespace gradsmith::support

@@ -3,7 +3,9 @@
 // done with them is in tests/support/checks.h.
 #include <vector>
 
+#include "gradsmith/ops/batch_normalization_relu.h"
 #include "gradsmith/ops/conv_transpose_grad.h"
+#include "reference/batch_norm.h"
 #include "reference/conv.h"
 #include "support/op_tests.h"
 
@@ -668,5 +670,449 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace conv_transpose_grad_tests
+
+// ops.yaml: BatchNormalizationRelu, line 1 of the entry
+namespace batch_normalization_relu_tests {
+namespace {
+
+template <typename T, typename T1, typename T2>
+Status Run(const TypedCall& call) {
+  BatchNormalizationReluInputs<T, T1, T2> inputs;
+  inputs.X = call.Input<T>(0);
+  inputs.scale = call.Input<T1>(1);
+  inputs.B = call.Input<T1>(2);
+  inputs.running_mean = call.Input<T2>(3);
+  inputs.running_var = call.Input<T2>(4);
+  BatchNormalizationReluOutputs<T, T1, T2> outputs;
+  outputs.Y = call.Output<T>(0);
+  outputs.running_mean = call.Output<T2>(1);
+  outputs.running_var = call.Output<T2>(2);
+  outputs.saved_mean = call.Output<T2>(3);
+  outputs.saved_inv_std = call.Output<T2>(4);
+  const auto& attributes = call.Attributes<BatchNormalizationReluAttributes>();
+  return BatchNormalizationRelu(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  BatchNormalizationReluInputDims inputs;
+  inputs.X = call.required[0];
+  inputs.scale = call.required[1];
+  inputs.B = call.required[2];
+  inputs.running_mean = call.required[3];
+  inputs.running_var = call.required[4];
+  const auto& attributes = call.Attributes<BatchNormalizationReluAttributes>();
+  const auto outputs = InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  dims.push_back(outputs->running_mean);
+  dims.push_back(outputs->running_var);
+  dims.push_back(outputs->saved_mean);
+  dims.push_back(outputs->saved_inv_std);
+  return dims;
+}
+
+// ops.yaml: BatchNormalization, line 32 of the entry
+const BatchNormalizationReluAttributes kAttributes0 = {
+    .epsilon = 0.25,
+};
+const Case kCase0 = {
+    .name = "two_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 3, 4, 2}},
+            {"scale", {3}},
+            {"B", {3}},
+            {"running_mean", {3}},
+            {"running_var", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 3, 4, 2}},
+            {"running_mean", {3}},
+            {"running_var", {3}},
+            {"saved_mean", {3}},
+            {"saved_inv_std", {3}},
+        },
+    .attributes =
+        {
+            {"epsilon", 0.25},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: BatchNormalization, line 33 of the entry
+const BatchNormalizationReluAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "no_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {8, 5}},
+            {"scale", {5}},
+            {"B", {5}},
+            {"running_mean", {5}},
+            {"running_var", {5}},
+        },
+    .outputs =
+        {
+            {"Y", {8, 5}},
+            {"running_mean", {5}},
+            {"running_var", {5}},
+            {"saved_mean", {5}},
+            {"saved_inv_std", {5}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: BatchNormalization, line 34 of the entry
+const BatchNormalizationReluAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "one_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 3, 8}},
+            {"scale", {3}},
+            {"B", {3}},
+            {"running_mean", {3}},
+            {"running_var", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 8}},
+            {"running_mean", {3}},
+            {"running_var", {3}},
+            {"saved_mean", {3}},
+            {"saved_inv_std", {3}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: BatchNormalization, line 35 of the entry
+const BatchNormalizationReluAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "three_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 2, 2, 4, 2}},
+            {"scale", {2}},
+            {"B", {2}},
+            {"running_mean", {2}},
+            {"running_var", {2}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 2, 2, 4, 2}},
+            {"running_mean", {2}},
+            {"running_var", {2}},
+            {"saved_mean", {2}},
+            {"saved_inv_std", {2}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: BatchNormalization, line 36 of the entry
+const BatchNormalizationReluAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "uneven_count",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 4, 5, 7}},
+            {"scale", {4}},
+            {"B", {4}},
+            {"running_mean", {4}},
+            {"running_var", {4}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 4, 5, 7}},
+            {"running_mean", {4}},
+            {"running_var", {4}},
+            {"saved_mean", {4}},
+            {"saved_inv_std", {4}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: BatchNormalization, line 37 of the entry
+const BatchNormalizationReluAttributes kAttributes5 = {
+    .epsilon = 0.001,
+};
+const Case kCase5 = {
+    .name = "one_channel",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {5, 1, 3, 3}},
+            {"scale", {1}},
+            {"B", {1}},
+            {"running_mean", {1}},
+            {"running_var", {1}},
+        },
+    .outputs =
+        {
+            {"Y", {5, 1, 3, 3}},
+            {"running_mean", {1}},
+            {"running_var", {1}},
+            {"saved_mean", {1}},
+            {"saved_inv_std", {1}},
+        },
+    .attributes =
+        {
+            {"epsilon", 0.001},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: BatchNormalization, line 38 of the entry
+const BatchNormalizationReluAttributes kAttributes6 = {};
+const Case kCase6 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"X", {2, 6, 4, 4}},
+            {"scale", {6}},
+            {"B", {6}},
+            {"running_mean", {6}},
+            {"running_var", {6}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 6, 4, 4}},
+            {"running_mean", {6}},
+            {"running_var", {6}},
+            {"saved_mean", {6}},
+            {"saved_inv_std", {6}},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+// ops.yaml: BatchNormalization, line 39 of the entry
+const BatchNormalizationReluAttributes kAttributes7 = {};
+const Case kCase7 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 2, 4}},
+            {"scale", {3}},
+            {"B", {3}},
+            {"running_mean", {3}},
+            {"running_var", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 2, 4}},
+            {"running_mean", {3}},
+            {"running_var", {3}},
+            {"saved_mean", {3}},
+            {"saved_inv_std", {3}},
+        },
+    .typed_attributes = &kAttributes7,
+};
+
+// ops.yaml: BatchNormalization, line 40 of the entry
+const BatchNormalizationReluAttributes kAttributes8 = {};
+const Case kCase8 = {
+    .name = "broadcast_gradient",
+    .layout = Layout::kBroadcast,
+    .inputs =
+        {
+            {"X", {4, 2, 2, 2}},
+            {"scale", {2}},
+            {"B", {2}},
+            {"running_mean", {2}},
+            {"running_var", {2}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 2, 2, 2}},
+            {"running_mean", {2}},
+            {"running_var", {2}},
+            {"saved_mean", {2}},
+            {"saved_inv_std", {2}},
+        },
+    .typed_attributes = &kAttributes8,
+};
+
+// ops.yaml: BatchNormalization, line 41 of the entry
+const BatchNormalizationReluAttributes kAttributes9 = {};
+const Case kCase9 = {
+    .name = "long_sum",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {16, 2, 16, 16}},
+            {"scale", {2}},
+            {"B", {2}},
+            {"running_mean", {2}},
+            {"running_var", {2}},
+        },
+    .outputs =
+        {
+            {"Y", {16, 2, 16, 16}},
+            {"running_mean", {2}},
+            {"running_var", {2}},
+            {"saved_mean", {2}},
+            {"saved_inv_std", {2}},
+        },
+    .typed_attributes = &kAttributes9,
+};
+
+// ops.yaml: BatchNormalization, line 42 of the entry
+const BatchNormalizationReluAttributes kAttributes10 = {};
+const Case kCase10 = {
+    .name = "single_value",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {1, 3}},
+            {"scale", {3}},
+            {"B", {3}},
+            {"running_mean", {3}},
+            {"running_var", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 3}},
+            {"running_mean", {3}},
+            {"running_var", {3}},
+            {"saved_mean", {3}},
+            {"saved_inv_std", {3}},
+        },
+    .typed_attributes = &kAttributes10,
+};
+
+// ops.yaml: BatchNormalization, line 43 of the entry
+const BatchNormalizationReluAttributes kAttributes11 = {};
+const Case kCase11 = {
+    .name = "empty_batch",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3, 4, 4}},
+            {"scale", {3}},
+            {"B", {3}},
+            {"running_mean", {3}},
+            {"running_var", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3, 4, 4}},
+            {"running_mean", {3}},
+            {"running_var", {3}},
+            {"saved_mean", {3}},
+            {"saved_inv_std", {3}},
+        },
+    .typed_attributes = &kAttributes11,
+};
+
+// ops.yaml: BatchNormalization, line 44 of the entry
+const BatchNormalizationReluAttributes kAttributes12 = {};
+const Case kCase12 = {
+    .name = "empty_channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 0, 4, 4}},
+            {"scale", {0}},
+            {"B", {0}},
+            {"running_mean", {0}},
+            {"running_var", {0}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 0, 4, 4}},
+            {"running_mean", {0}},
+            {"running_var", {0}},
+            {"saved_mean", {0}},
+            {"saved_inv_std", {0}},
+        },
+    .typed_attributes = &kAttributes12,
+};
+
+const Case* const kCases[] = {
+    // two_axes
+    &kCase0,
+    // no_axis
+    &kCase1,
+    // one_axis
+    &kCase2,
+    // three_axes
+    &kCase3,
+    // uneven_count
+    &kCase4,
+    // one_channel
+    &kCase5,
+    // channels_last
+    &kCase6,
+    // strided_memory
+    &kCase7,
+    // broadcast_gradient
+    &kCase8,
+    // long_sum
+    &kCase9,
+    // single_value
+    &kCase10,
+    // empty_batch
+    &kCase11,
+    // empty_channels
+    &kCase12,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: BatchNormalization, line 23 of the entry
+    {"float", &Run<float, float, float>},
+    // ops.yaml: BatchNormalization, line 24 of the entry
+    {"double", &Run<double, double, double>},
+    // ops.yaml: BatchNormalization, line 25 of the entry
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    // ops.yaml: BatchNormalization, line 26 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: BatchNormalization, line 27 of the entry
+    {"half_float_params", &Run<MLFloat16, float, float>},
+    // ops.yaml: BatchNormalization, line 28 of the entry
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    // ops.yaml: BatchNormalization, line 29 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: BatchNormalization, line 30 of the entry
+    {"bf16_float_params", &Run<BFloat16, float, float>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: BatchNormalization, line 20 of the entry
+    {"epsilon", 1e-05},
+    // ops.yaml: BatchNormalization, line 21 of the entry
+    {"momentum", 0.9},
+};
+
+const OpTests kTests = {
+    .op = "BatchNormalizationRelu",
+    .oracle = &reference::batch_norm::BatchNormalizationRelu(),
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace batch_normalization_relu_tests
 
 }  // namespace gradsmith::support

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -56,6 +56,30 @@ def of_convolution(call: Call) -> dict[str, Any]:
 
 
 def of_batch_normalization(call: Call) -> dict[str, Any]:
+    """With ReLU, which has B, what ReLU passes on of dY stands for dY, and dX and the others change with that alone."""
+    if "B" not in call.inputs:
+        return _of_batch_normalization_alone(call)
+    inputs = dict(call.inputs)
+    x, scale, bias = inputs["X"], inputs["scale"], inputs.pop("B")
+    wide = torch.promote_types(inputs["saved_mean"].dtype, torch.float32)
+    shape = _per_channel(x)
+    mean, inv_std, factor, shift = (
+        one.detach().to(wide).reshape(shape) for one in (inputs["saved_mean"], inputs["saved_inv_std"], scale, bias)
+    )
+    stopped = (x.detach().to(wide) - mean) * (inv_std * factor) + shift <= 0
+
+    def gradient_alone(dy: Any, x: Any, factor: Any, *rest: Any, **others: Any) -> Any:
+        """The operator without ReLU, which may have no row: an infinite B passes all."""
+        return call.gradient(dy, x, factor, torch.full_like(bias, math.inf), *rest, **others)
+
+    inputs["dY"] = inputs["dY"].masked_fill(stopped, 0)
+    gradients = _of_batch_normalization_alone(replace(call, gradient=gradient_alone, inputs=inputs))
+    if "dY" in gradients:
+        gradients["dY"] = gradients["dY"].masked_fill(stopped, 0)
+    return gradients
+
+
+def _of_batch_normalization_alone(call: Call) -> dict[str, Any]:
     """The saved statistics are taken to be those of X, and change with it.
 
     dX = scale * saved_inv_std * P(dY), where P(v) = v - mean(v) - xhat * mean(v * xhat) is its own transpose.

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "batch_norm/activation.h"
 #include "batch_norm/kernels.h"
 #include "core/channels.h"
 #include "core/element.h"
@@ -121,9 +122,15 @@ PerChannel InverseStd(const PerChannel& variance, double epsilon) {
   return inv_std;
 }
 
+/// What ReLU makes of a value; NaN stays NaN.
+double Relu(double value) {
+  return value <= 0 ? 0 : value;
+}
+
 template <typename T>
 void Train(
     const Context& context,
+    Activation activation,
     const Attributes& attributes,
     const BatchNormalization::Inputs& inputs,
     const BatchNormalization::Outputs& outputs) {
@@ -137,7 +144,8 @@ void Train(
     const PerChannel scale = Load(*inputs.scale);
     const PerChannel bias = Load(*inputs.B);
     const auto normalize = [&](std::int64_t c, const Values<1>& x) {
-      return (scale[c] * ((x[0] - batch.mean[c]) * inv_std[c])) + bias[c];
+      const double y = (scale[c] * ((x[0] - batch.mean[c]) * inv_std[c])) + bias[c];
+      return activation == Activation::kRelu ? Relu(y) : y;
     };
     MapChannels<T, 1>(context, {*inputs.X}, *outputs.Y, normalize);
   }
@@ -169,55 +177,99 @@ PerChannel SumOfGradient(const Context& context, const ConstTensorRef& dY) {
   return dBias;
 }
 
+/// What a call is given for each channel.
+struct Channels {
+  PerChannel scale;
+  PerChannel bias;  ///< empty without an activation
+  PerChannel mean;
+  PerChannel inv_std;
+
+  explicit Channels(const BatchNormalizationReluGrad::Inputs& inputs)
+      : scale(Load(*inputs.scale)),
+        bias(inputs.B == nullptr ? PerChannel() : Load(*inputs.B)),
+        mean(Load(*inputs.saved_mean)),
+        inv_std(Load(*inputs.saved_inv_std)) {}
+
+  [[nodiscard]] double Normalized(std::int64_t c, double x) const {
+    return (x - mean[c]) * inv_std[c];
+  }
+  /// The gradient of what the activation was given.
+  [[nodiscard]] double Passed(std::int64_t c, double dy, double x) const {
+    return !bias.empty() && (scale[c] * Normalized(c, x)) + bias[c] <= 0 ? 0 : dy;
+  }
+};
+
 template <typename T>
 GradientSums SumGradients(
     const Context& context,
     const ConstTensorRef& dY,
     const ConstTensorRef& X,
-    const PerChannel& mean,
-    const PerChannel& inv_std) {
+    const Channels& channels) {
   const auto products = [&](std::int64_t c, const Values<2>& values) {
     const auto [dy, x] = values;
-    return Sums{dy, dy * (x - mean[c])};
+    const double passed = channels.Passed(c, dy, x);
+    return Sums{passed, passed * (x - channels.mean[c])};
   };
   const bool empty = NumElements(X.dims) == 0;
   GradientSums result;
   for (const Sums& sum : SumChannels<T, 2>(context, {dY, X}, products)) {
     result.dBias.push_back(sum[0]);
     // The sum of nothing is zero, also where saved_inv_std is the infinite 1 / sqrt(0 + 0).
-    const double factor = empty ? 0 : inv_std[result.dScale.size()];
+    const double factor = empty ? 0 : channels.inv_std[result.dScale.size()];
     result.dScale.push_back(sum[1] * factor);
   }
   return result;
 }
 
+/// B is given where there was an activation.
 template <typename T>
 void Backward(
     const Context& context,
-    const BatchNormalizationGrad::Inputs& inputs,
+    const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs) {
-  if (!IsPresent(outputs.dX) && !IsPresent(outputs.dScale)) {
+  if (inputs.B == nullptr && !IsPresent(outputs.dX) && !IsPresent(outputs.dScale)) {
     if (IsPresent(outputs.dBias)) {
       StoreIfPresent(SumOfGradient<T>(context, *inputs.dY), outputs.dBias);
     }
     return;
   }
-  const PerChannel mean = Load(*inputs.saved_mean);
-  const PerChannel inv_std = Load(*inputs.saved_inv_std);
-  const GradientSums sums = SumGradients<T>(context, *inputs.dY, *inputs.X, mean, inv_std);
+  const Channels channels(inputs);
+  const GradientSums sums = SumGradients<T>(context, *inputs.dY, *inputs.X, channels);
   if (IsPresent(outputs.dX)) {
-    const PerChannel scale = Load(*inputs.scale);
     const double m = SamplesPerChannel(inputs.X->dims);
     // Divided by m last: its reciprocal would not be exact.
     const auto input_gradient = [&](std::int64_t c, const Values<2>& values) {
       const auto [dy, x] = values;
-      const double xhat = (x - mean[c]) * inv_std[c];
-      return scale[c] * inv_std[c] * ((m * dy) - sums.dBias[c] - (xhat * sums.dScale[c])) / m;
+      const double part = (m * channels.Passed(c, dy, x)) - sums.dBias[c] -
+                          (channels.Normalized(c, x) * sums.dScale[c]);
+      return channels.scale[c] * channels.inv_std[c] * part / m;
     };
     MapChannels<T, 2>(context, {*inputs.dY, *inputs.X}, *outputs.dX, input_gradient);
   }
   StoreIfPresent(sums.dScale, outputs.dScale);
   StoreIfPresent(sums.dBias, outputs.dBias);
+}
+
+Status TrainOf(
+    const Context& context,
+    Activation activation,
+    const Attributes& attributes,
+    const BatchNormalization::Inputs& inputs,
+    const BatchNormalization::Outputs& outputs) {
+  VisitDataType(inputs.X->type, [&]<typename T>(std::type_identity<T>) {
+    Train<T>(context, activation, attributes, inputs, outputs);
+  });
+  return {};
+}
+
+Status BackwardOf(
+    const Context& context,
+    const BatchNormalizationReluGrad::Inputs& inputs,
+    const BatchNormalizationGrad::Outputs& outputs) {
+  VisitDataType(inputs.dY->type, [&]<typename T>(std::type_identity<T>) {
+    Backward<T>(context, inputs, outputs);
+  });
+  return {};
 }
 
 }  // namespace
@@ -227,10 +279,15 @@ Status BatchNormalization::RunCpu(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  VisitDataType(inputs.X->type, [&]<typename T>(std::type_identity<T>) {
-    Train<T>(context, attributes, inputs, outputs);
-  });
-  return {};
+  return TrainOf(context, Activation::kNone, attributes, inputs, outputs);
+}
+
+Status BatchNormalizationRelu::RunCpu(
+    const Context& context,
+    const Attributes& attributes,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  return TrainOf(context, Activation::kRelu, attributes, inputs, outputs);
 }
 
 Status BatchNormalizationGrad::RunCpu(
@@ -238,10 +295,15 @@ Status BatchNormalizationGrad::RunCpu(
     const Attributes& /*attributes*/,
     const Inputs& inputs,
     const Outputs& outputs) {
-  VisitDataType(inputs.dY->type, [&]<typename T>(std::type_identity<T>) {
-    Backward<T>(context, inputs, outputs);
-  });
-  return {};
+  return BackwardOf(context, WithoutActivation(inputs), outputs);
+}
+
+Status BatchNormalizationReluGrad::RunCpu(
+    const Context& context,
+    const Attributes& /*attributes*/,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  return BackwardOf(context, inputs, outputs);
 }
 
 }  // namespace gradsmith::batch_norm

@@ -89,6 +89,54 @@ struct BatchNormalizationGrad {
       const Outputs& outputs);
 };
 
+/// BatchNormalization, then ReLU: negative Y become 0.
+struct BatchNormalizationRelu {
+  using Attributes = batch_norm::Attributes;
+  using Inputs = BatchNormalization::Inputs;
+  using Outputs = BatchNormalization::Outputs;
+  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
+    return CoversMix(types);
+  }
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+  static Status RunCuda(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+/// Gradients of BatchNormalizationRelu, from X alone: where what ReLU was given, computed anew, is
+/// not positive, dY counts as 0. dY, X, dX (N, C, D...); all others (C).
+struct BatchNormalizationReluGrad {
+  using Attributes = batch_norm::Attributes;
+  struct Inputs {
+    RequiredInput dY = nullptr;
+    RequiredInput X = nullptr;
+    RequiredInput scale = nullptr;
+    RequiredInput B = nullptr;
+    RequiredInput saved_mean = nullptr;
+    RequiredInput saved_inv_std = nullptr;
+  };
+  using Outputs = BatchNormalizationGrad::Outputs;
+  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
+    return CoversMix(types);
+  }
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+  static Status RunCuda(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
 }  // namespace gradsmith::batch_norm
 
 #endif  // GRADSMITH_BATCH_NORM_KERNELS_H_

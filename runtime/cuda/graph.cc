@@ -219,6 +219,7 @@ Result<Descriptor> MakeTensor(const GraphTensor& tensor) {
       .Set(CUDNN_ATTR_TENSOR_DIMENSIONS, tensor.dims)
       .Set(CUDNN_ATTR_TENSOR_STRIDES, tensor.strides)
       .Set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, tensor.alignment)
+      .Set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, tensor.is_virtual)
       .Finalize();
 }
 

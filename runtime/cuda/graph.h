@@ -44,6 +44,8 @@ struct GraphTensor {
   Strides strides;
   /// What the address is a multiple of, in bytes: 16, or an element's size.
   std::int64_t alignment = 16;
+  /// Between two operations of the graph, and never in memory.
+  bool is_virtual = false;
 };
 
 Result<Descriptor> MakeTensor(const GraphTensor& tensor);

@@ -13,6 +13,7 @@ struct KernelImage {
 /// program keeps those of the operators that it calls.
 extern const KernelImage kImage_batch_norm;           // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_batch_norm_check;     // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_batch_norm_relu;      // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_channel_copies;       // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_compare;              // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_depthwise;       // NOLINT(readability-identifier-naming)

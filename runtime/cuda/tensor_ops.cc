@@ -789,7 +789,7 @@ Status FillRandom(
   }
   return LaunchFound(
       FindOfType(&kernels, "fill_random_", type), ElementShape(device, count), stream, data, count,
-      seed, range.center, range.radius);
+      seed, range.center, range.radius, range.levels);
 }
 
 Status CompareTensors(

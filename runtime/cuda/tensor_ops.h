@@ -87,6 +87,8 @@ Status SumPartials(CUstream stream, std::int64_t rows, const void* partial, cons
 struct UniformRange {
   double center = 0;
   double radius = 1;
+  /// How many values there are on either side of the center; 0 for all.
+  double levels = 0;
 };
 
 /// FillRandom writes `count` elements of a type, dense: values in the range, hashed from index and

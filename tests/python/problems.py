@@ -39,3 +39,22 @@ def as_numpy(array: Any) -> Any:
     elif type(array).__module__.startswith("cupy"):
         array = array.get()
     return np.asarray(array).astype(np.float64)
+
+def biases_far_from_relus_bend(x: Any, scale: Any, epsilon: float) -> Any:
+    """Biases that put zero into the widest gap between a channel's outputs: nobody's rounding crosses it.
+
+    Arrays are of float64.
+    """
+    channels = np.moveaxis(x, 1, 0).reshape(x.shape[1], -1)
+    biases = np.full(x.shape[1], 0.5)
+    for channel, values in enumerate(channels):
+        if not values.size:
+            continue
+        ordered = np.sort(values)
+        gaps = np.diff(ordered)
+        at = int(gaps.argmax()) if gaps.size else 0
+        wide = gaps.size > 0 and gaps[at] > 0.25
+        bend = (ordered[at] + ordered[at + 1]) / 2 if wide else ordered[0] - 0.5
+        normalized = (bend - values.mean()) / np.sqrt(values.var() + epsilon)
+        biases[channel] = -float(scale[channel]) * normalized
+    return biases

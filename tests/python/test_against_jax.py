@@ -137,7 +137,7 @@ def test_conv_transpose(problem: draws.ConvProblem) -> None:
     check_convolution(problem, names, conv_transpose, problem.w[1] * problem.group)
 
 
-def batch_norm(x: Any, scale: Any, b: Any, epsilon: float) -> tuple[Any, tuple[Any, Any, Any]]:
+def batch_norm(x: Any, scale: Any, b: Any, epsilon: float, relu: bool) -> tuple[Any, tuple[Any, Any, Any]]:
     """Of an empty batch, mean and variance are 0, which is for us to say: JAX makes NaN of it."""
     axes = (0, *range(2, x.ndim))
     shape = (1, -1, *[1] * (x.ndim - 2))
@@ -145,7 +145,7 @@ def batch_norm(x: Any, scale: Any, b: Any, epsilon: float) -> tuple[Any, tuple[A
     inv_std = 1 / jnp.sqrt(variance + epsilon)
     y = (x - mean.reshape(shape)) * (inv_std * scale).reshape(shape) + b.reshape(shape)
     count = x.size // x.shape[1]
-    return y, (mean, inv_std, variance * count / (count - 1))
+    return jax.nn.relu(y) if relu else y, (mean, inv_std, variance * count / (count - 1))
 
 
 # The relative error that rounding to a type may bring, times what sums and saved statistics add to it.
@@ -162,6 +162,16 @@ def near(got: Any, expected: Any, tolerance: float) -> None:
 @thorough
 @given(draws.batch_norm_problems())
 def test_batch_normalization(problem: draws.BatchNormProblem) -> None:
+    check_batch_normalization(problem, relu=False)
+
+
+@thorough
+@given(draws.batch_norm_problems())
+def test_batch_normalization_relu(problem: draws.BatchNormProblem) -> None:
+    check_batch_normalization(problem, relu=True)
+
+
+def check_batch_normalization(problem: draws.BatchNormProblem, relu: bool) -> None:
     event(f"empty batch {problem.x[0] == 0}")
     event(f"{len(problem.x)} dims, {' '.join(one.name for one in problem.types)}")
     random = np.random.default_rng(problem.seed)
@@ -169,13 +179,18 @@ def test_batch_normalization(problem: draws.BatchNormProblem) -> None:
     types = problem.types
     x, dy = (draws.laid_out(random.normal(size=problem.x).astype(types[0]), problem.layout) for _ in range(2))
     scale, b = (random.normal(size=channels).astype(types[1]) for _ in range(2))
+    if relu:
+        scale = (np.sign(scale.astype("float64") + 1e-3) * random.uniform(0.5, 1.5, channels)).astype(types[1])
+        wide = [one.astype("float64") for one in (x, scale)]
+        b = problems.biases_far_from_relus_bend(*wide, problem.epsilon).astype(types[1])
     running = [random.uniform(0.5, 2, channels).astype(types[2]) for _ in range(2)]
     (y, mean, inv_std, unbiased), gradients = differentiated(
-        lambda x, scale, b: batch_norm(x, scale, b, problem.epsilon), [x, scale, b], dy
+        lambda x, scale, b: batch_norm(x, scale, b, problem.epsilon, relu), [x, scale, b], dy
     )
 
     tolerance = max(TOLERANCES[one.name] for one in types)
-    got = gradsmith.batch_normalization(x, scale, b, *running, epsilon=problem.epsilon, momentum=problem.momentum)
+    forward = gradsmith.batch_normalization_relu if relu else gradsmith.batch_normalization
+    got = forward(x, scale, b, *running, epsilon=problem.epsilon, momentum=problem.momentum)
     near(got.Y, y, tolerance)
     near(got.saved_mean, mean, tolerance)
     near(got.saved_inv_std, inv_std, tolerance)
@@ -185,7 +200,10 @@ def test_batch_normalization(problem: draws.BatchNormProblem) -> None:
     statistics = [np.asarray(one).astype(types[2]) for one in (mean, inv_std)]
     # The gradient divides by a deviation; where that is small, errors of the inputs grow with it.
     growth = max(float(inv_std.max()), 1.0) ** 2
-    result = gradsmith.batch_normalization_grad(dy, x, scale, *statistics, epsilon=problem.epsilon)
+    if relu:
+        result: Any = gradsmith.batch_normalization_relu_grad(dy, x, scale, b, *statistics, epsilon=problem.epsilon)
+    else:
+        result = gradsmith.batch_normalization_grad(dy, x, scale, *statistics, epsilon=problem.epsilon)
     for one, expected in zip(result, gradients, strict=True):
         near(one, expected, tolerance * growth)
 
@@ -201,4 +219,5 @@ def test_every_operator_is_compared() -> None:
     """An operator that is added to ops.yaml needs a peer here."""
     compared = {"Conv", "ConvGrad", "ConvTranspose", "ConvTransposeGrad"}
     compared |= {"BatchNormalization", "BatchNormalizationGrad"}
+    compared |= {"BatchNormalizationRelu", "BatchNormalizationReluGrad"}
     assert {op.name for op in gradsmith.ops()} == compared

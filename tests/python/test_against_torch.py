@@ -141,6 +141,7 @@ def test_conv_transpose(device: str, dtype: Any) -> None:
 TOLERANCES = {DOUBLE: 1e-10, FLOAT: 1e-4, HALF: 2e-2, BF16: 1e-1}
 
 
+@pytest.mark.parametrize("relu", [False, True], ids=["alone", "relu"])
 @pytest.mark.parametrize(
     "types",
     [
@@ -152,7 +153,7 @@ TOLERANCES = {DOUBLE: 1e-10, FLOAT: 1e-4, HALF: 2e-2, BF16: 1e-1}
     ],
     ids=lambda types: " ".join(str(one).removeprefix("torch.") for one in types),
 )
-def test_batch_normalization(device: str, types: tuple[Any, Any, Any]) -> None:
+def test_batch_normalization(device: str, types: tuple[Any, Any, Any], relu: bool) -> None:
     choose = random.Random(f"batch_normalization {types}")
     tolerance = max(TOLERANCES[one] for one in types)
     epsilon = 0.01 if tolerance < 1e-3 else 0.25
@@ -160,14 +161,25 @@ def test_batch_normalization(device: str, types: tuple[Any, Any, Any]) -> None:
         n, c = choose.randint(2, 6), choose.randint(1, 6)
         x = torch.randn(n, c, *each(choose, choose.randint(0, 3), 1, 6), device=device).to(types[0])
         scale, b = (torch.randn(c, device=device).to(types[1]) for _ in range(2))
+        if relu:
+            scale = (torch.rand(c, device=device) + 0.5).copysign(scale.float()).to(types[1])
+            wide = [one.double().cpu().numpy() for one in (x, scale)]
+            b = torch.from_numpy(problems.biases_far_from_relus_bend(*wide, epsilon)).to(device, types[1])
         running = [(torch.rand(c, device=device) + 0.5).to(types[2]) for _ in range(2)]
         kept = [one.clone().double() for one in running]
         leaves = [one.clone().double().requires_grad_() for one in (x, scale, b)]
         y = torch.nn.functional.batch_norm(leaves[0], *kept, *leaves[1:], training=True, momentum=0.1, eps=epsilon)
+        y = y.relu() if relu else y
         dy = torch.randn_like(x)
         gradients = torch.autograd.grad(y, leaves, dy.double())
-        got = gradsmith.batch_normalization(x, scale, b, *running, momentum=0.9, epsilon=epsilon)
-        results = gradsmith.batch_normalization_grad(dy, x, scale, got.saved_mean, got.saved_inv_std, epsilon=epsilon)
+        forward = gradsmith.batch_normalization_relu if relu else gradsmith.batch_normalization
+        got = forward(x, scale, b, *running, momentum=0.9, epsilon=epsilon)
+        saved = (got.saved_mean, got.saved_inv_std)
+        results: Any = (
+            gradsmith.batch_normalization_relu_grad(dy, x, scale, b, *saved, epsilon=epsilon)
+            if relu
+            else gradsmith.batch_normalization_grad(dy, x, scale, *saved, epsilon=epsilon)
+        )
         expected = [y.detach(), *kept, *gradients]
         for one, wanted in zip([got.Y, got.running_mean, got.running_var, *results], expected, strict=True):
             error = (one.double() - wanted).abs().max()

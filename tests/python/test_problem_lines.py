@@ -6,7 +6,10 @@ import gradsmith
 import pytest
 
 CONV = "ConvGrad float X=8x3x9x9 W=4x3x3x3"
-OPS = "Conv, ConvGrad, ConvTranspose, ConvTransposeGrad, BatchNormalization, BatchNormalizationGrad"
+OPS = (
+    "Conv, ConvGrad, ConvTranspose, ConvTransposeGrad, BatchNormalization, BatchNormalizationGrad, "
+    "BatchNormalizationRelu, BatchNormalizationReluGrad"
+)
 NAMES = "layout, accumulate, dY, X, W, kernel_shape, strides, pads, dilations, group, auto_pad"
 
 

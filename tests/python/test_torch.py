@@ -62,18 +62,22 @@ def test_gradcheck_of_conv_transpose(attributes: dict[str, Any], device: str) ->
     assert torch.autograd.gradcheck(lambda *given: ours.conv_transpose(*given, **attributes).Y, inputs)
 
 
+BATCH_NORMALIZATIONS = ["batch_normalization", "batch_normalization_relu"]
+
+
+@pytest.mark.parametrize("name", BATCH_NORMALIZATIONS)
 @pytest.mark.parametrize("device", DEVICES)
-def test_gradcheck_of_batch_normalization(device: str) -> None:
-    assert torch.autograd.gradcheck(
-        lambda *given: ours.batch_normalization(*given, epsilon=0.25).Y, batch_norm_inputs(device)
-    )
+def test_gradcheck_of_batch_normalization(device: str, name: str) -> None:
+    torch.manual_seed(0)  # ReLU's bend is far enough from all numbers
+    function = getattr(ours, name)
+    assert torch.autograd.gradcheck(lambda *given: function(*given, epsilon=0.25).Y, batch_norm_inputs(device))
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["conv", "conv_transpose", "batch_normalization"])
+@pytest.mark.parametrize("name", ["conv", "conv_transpose", *BATCH_NORMALIZATIONS])
 def test_opcheck_of_forwards(name: str, device: str) -> None:
     inputs: Any = batch_norm_inputs(device)
-    if name != "batch_normalization":
+    if name not in BATCH_NORMALIZATIONS:
         inputs = conv_inputs({}, device, transposed=name == "conv_transpose")
     torch.library.opcheck(getattr(OPS, name).default, inputs)
 
@@ -396,11 +400,25 @@ def test_gradgradcheck_of_conv_transpose(attributes: dict[str, Any], device: str
     assert torch.autograd.gradgradcheck(lambda *given: ours.conv_transpose(*given, **attributes).Y, inputs)
 
 
+@pytest.mark.parametrize("name", BATCH_NORMALIZATIONS)
 @pytest.mark.parametrize("device", DEVICES)
-def test_gradgradcheck_of_batch_normalization(device: str) -> None:
-    assert torch.autograd.gradgradcheck(
-        lambda *given: ours.batch_normalization(*given, epsilon=0.25).Y, batch_norm_inputs(device)
-    )
+def test_gradgradcheck_of_batch_normalization(device: str, name: str) -> None:
+    torch.manual_seed(0)
+    function = getattr(ours, name)
+    assert torch.autograd.gradgradcheck(lambda *given: function(*given, epsilon=0.25).Y, batch_norm_inputs(device))
+
+
+def test_a_bias_has_no_second_gradient_through_relu() -> None:
+    """What ReLU stops does not change with it but in jumps."""
+    torch.manual_seed(0)
+    x, scale, b, *running = batch_norm_inputs("cpu")
+    y = ours.batch_normalization_relu(x, scale, b, *running, epsilon=0.25).Y
+    assert 0 < (y == 0).sum() < y.numel()
+    upstream = torch.randn_like(y).requires_grad_()
+    of_upstream, of_x, of_scale, of_b = second_gradients(y, upstream, [x, scale, b])
+    assert of_b is None or not of_b.any()
+    assert all(one.any() for one in (of_upstream, of_x, of_scale))
+    assert not of_upstream[y == 0].any()
 
 
 @pytest.mark.parametrize("outputs", [["dX"], ["dScale"], ["dBias"], ["dBias", "dX"], ["dScale", "dBias"]], ids=str)
@@ -417,7 +435,7 @@ def test_gradients_of_batch_normalizations_gradients(outputs: list[str]) -> None
     assert torch.autograd.gradcheck(gradients, (dy, x, scale))
 
 
-@pytest.mark.parametrize("name", ["conv", "batch_normalization"])
+@pytest.mark.parametrize("name", ["conv", *BATCH_NORMALIZATIONS])
 def test_third_derivatives(name: str) -> None:
     """Second derivatives are made of operators that have gradients, and so forth."""
     if name == "conv":

@@ -158,8 +158,15 @@ Tensor MakeRandomX(const Shape& dims, Random& random) {
   return X;
 }
 
+/// Where ReLU was given this, it passes gradients on.
+bool IsPassed(double value) {
+  return value > 0;
+}
+
 class Forward final : public Oracle {
  public:
+  explicit Forward(bool relu) : relu_(relu) {}
+
   [[nodiscard]] std::optional<Shapes> OutputShapes(
       const Shapes& inputs,
       const Attributes& /*attributes*/) const override {
@@ -190,10 +197,12 @@ class Forward final : public Oracle {
       SetStatistics(statistics, c, outputs);
       SetRunning(inputs, statistics, Momentum(attributes), c, outputs);
       for (const std::int64_t offset : channels.Offsets(c)) {
-        Set(outputs["Y"], offset,
-            Normalize(
-                X.values[offset], statistics, inputs.at("scale").values[c],
-                inputs.at("B").values[c]));
+        Element element = Normalize(
+            X.values[offset], statistics, inputs.at("scale").values[c], inputs.at("B").values[c]);
+        if (relu_ && !IsPassed(element.value)) {
+          element.value = 0;
+        }
+        Set(outputs["Y"], offset, element);
       }
     }
     return outputs;
@@ -372,15 +381,20 @@ class Forward final : public Oracle {
 
   /// All that MakeExactData leads to are multiples of 1/4, and the sum of squares is the largest.
   static double Bound(const Statistics& statistics) { return 4 * (statistics.square_sum + 16); }
+
+  bool relu_;
 };
 
 class Gradient final : public Oracle {
  public:
+  /// With ReLU there is an input B.
+  explicit Gradient(bool relu) : relu_(relu) {}
+
   [[nodiscard]] std::optional<Shapes> OutputShapes(
       const Shapes& inputs,
       const Attributes& /*attributes*/) const override {
     const Shape& X = inputs.at("X");
-    if (!Fits(inputs, {"scale", "saved_mean", "saved_inv_std"}) || inputs.at("dY") != X) {
+    if (!Fits(inputs, {"scale", "B", "saved_mean", "saved_inv_std"}) || inputs.at("dY") != X) {
       return std::nullopt;
     }
     return Shapes{{"dX", X}, {"dScale", {X[1]}}, {"dBias", {X[1]}}};
@@ -394,13 +408,15 @@ class Gradient final : public Oracle {
         {"dX", MakeExpected(X.dims)},
         {"dScale", MakeExpected({channels.Count()})},
         {"dBias", MakeExpected({channels.Count()})}};
+    const std::vector<double> dY = PassedGradients(inputs);
     for (std::int64_t c = 0; c < channels.Count(); ++c) {
-      RunChannel(inputs, channels.Offsets(c), c, outputs);
+      RunChannel(inputs, dY, channels.Offsets(c), c, outputs);
     }
     return outputs;
   }
 
-  /// The saved statistics are X's own, as the forward leaves them.
+  /// The saved statistics are X's own, as the forward leaves them. With ReLU no element is near
+  /// where it bends: the gradient jumps there.
   [[nodiscard]] Tensors MakeRandomData(
       const Shapes& inputs,
       const Attributes& attributes,
@@ -410,13 +426,17 @@ class Gradient final : public Oracle {
       data[name] = MakeTensor(dims, [&] { return Sign(random) * random.Real(0.1, 1.5); });
     }
     Tensor& X = data["X"];
-    X = MakeRandomX(X.dims, random);
+    X = relu_ ? MakeXInTwoHalves(X.dims, random) : MakeRandomX(X.dims, random);
     const Channels channels(X.dims);
     for (std::int64_t c = 0; c < channels.Count(); ++c) {
-      const Statistics statistics =
-          StatisticsOf(Gather(X, channels.Offsets(c)), Epsilon(attributes));
+      const std::vector<double> values = Gather(X, channels.Offsets(c));
+      const Statistics statistics = StatisticsOf(values, Epsilon(attributes));
       data["saved_mean"].values[c] = statistics.mean;
       data["saved_inv_std"].values[c] = statistics.inverse_std;
+      if (relu_) {
+        const double gap = (MiddleOfGap(values) - statistics.mean) * statistics.inverse_std;
+        data["B"].values[c] = -data["scale"].values[c] * gap;
+      }
     }
     return data;
   }
@@ -470,12 +490,57 @@ class Gradient final : public Oracle {
     }
   }
 
+  /// As MakeRandomX, but nothing is near a channel's middle.
+  static Tensor MakeXInTwoHalves(const Shape& dims, Random& random) {
+    Tensor X{dims, std::vector<double>(static_cast<std::size_t>(Count(dims)))};
+    const Channels channels(dims);
+    for (std::int64_t c = 0; c < channels.Count(); ++c) {
+      const double middle = random.Real(-2, 2);
+      const double spread = random.Real(0.5, 2);
+      for (const std::int64_t offset : channels.Offsets(c)) {
+        X.values[offset] = middle + Sign(random) * spread * random.Real(0.5, 1.7);
+      }
+    }
+    return X;
+  }
+
+  /// The middle of the widest gap between values, or below all where none is wide.
+  static double MiddleOfGap(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    double widest = 0.4;
+    double middle = values.empty() ? 0 : values[0] - 0.5;
+    for (std::size_t i = 1; i < values.size(); ++i) {
+      if (values[i] - values[i - 1] > widest) {
+        widest = values[i] - values[i - 1];
+        middle = (values[i] + values[i - 1]) / 2;
+      }
+    }
+    return middle;
+  }
+
+  /// The gradient of what batch normalization left: dY, but where ReLU passed nothing on 0.
+  [[nodiscard]] std::vector<double> PassedGradients(const Tensors& inputs) const {
+    std::vector<double> passed = inputs.at("dY").values;
+    const Tensor& X = inputs.at("X");
+    const Channels channels(X.dims);
+    for (std::int64_t c = 0; relu_ && c < channels.Count(); ++c) {
+      const double slope = inputs.at("scale").values[c] * inputs.at("saved_inv_std").values[c];
+      for (const std::int64_t i : channels.Offsets(c)) {
+        const double normalized = slope * (X.values[i] - inputs.at("saved_mean").values[c]);
+        if (!IsPassed(normalized + inputs.at("B").values[c])) {
+          passed[i] = 0;
+        }
+      }
+    }
+    return passed;
+  }
+
   static void RunChannel(
       const Tensors& inputs,
+      const std::vector<double>& dY,
       const std::vector<std::int64_t>& offsets,
       std::int64_t c,
       ExpectedOutputs& outputs) {
-    const Tensor& dY = inputs.at("dY");
     const Tensor& X = inputs.at("X");
     const double scale = inputs.at("scale").values[c];
     const double mean = inputs.at("saved_mean").values[c];
@@ -486,11 +551,11 @@ class Gradient final : public Oracle {
     double d_scale_magnitude = 0;
     double d_bias_magnitude = 0;
     for (const std::int64_t i : offsets) {
-      const double product = dY.values[i] * (X.values[i] - mean) * inverse_std;
+      const double product = dY[i] * (X.values[i] - mean) * inverse_std;
       d_scale += product;
-      d_bias += dY.values[i];
+      d_bias += dY[i];
       d_scale_magnitude += std::abs(product);
-      d_bias_magnitude += std::abs(dY.values[i]);
+      d_bias_magnitude += std::abs(dY[i]);
     }
     // With MakeExactData, dY are multiples of 1, X - mean too, inverse_std of 1/2.
     Set(outputs["dScale"], c,
@@ -506,26 +571,38 @@ class Gradient final : public Oracle {
     for (const std::int64_t i : offsets) {
       const double xhat = (X.values[i] - mean) * inverse_std;
       const double magnitude =
-          count * std::abs(dY.values[i]) + d_bias_magnitude + std::abs(xhat) * d_scale_magnitude;
+          count * std::abs(dY[i]) + d_bias_magnitude + std::abs(xhat) * d_scale_magnitude;
       const double factor = std::abs(scale) * inverse_std / count;
       Set(outputs["dX"], i,
-          {.value = scale * inverse_std / count * (count * dY.values[i] - d_bias - xhat * d_scale),
+          {.value = scale * inverse_std / count * (count * dY[i] - d_bias - xhat * d_scale),
            .terms = count,
            .bound = 4 * magnitude,
            .error = factor * (count + kAFew) * magnitude});
     }
   }
+
+  bool relu_;
 };
 
 }  // namespace
 
 const Oracle& BatchNormalization() {
-  static const Forward kOracle;
+  static const Forward kOracle(/*relu=*/false);
   return kOracle;
 }
 
 const Oracle& BatchNormalizationGrad() {
-  static const Gradient kOracle;
+  static const Gradient kOracle(/*relu=*/false);
+  return kOracle;
+}
+
+const Oracle& BatchNormalizationRelu() {
+  static const Forward kOracle(/*relu=*/true);
+  return kOracle;
+}
+
+const Oracle& BatchNormalizationReluGrad() {
+  static const Gradient kOracle(/*relu=*/true);
   return kOracle;
 }
 

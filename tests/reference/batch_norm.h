@@ -8,6 +8,8 @@ namespace gradsmith::reference::batch_norm {
 
 const Oracle& BatchNormalization();
 const Oracle& BatchNormalizationGrad();
+const Oracle& BatchNormalizationRelu();
+const Oracle& BatchNormalizationReluGrad();
 
 }  // namespace gradsmith::reference::batch_norm
 

@@ -4,6 +4,8 @@
 
 #include "gradsmith/ops/batch_normalization.h"
 #include "gradsmith/ops/batch_normalization_grad.h"
+#include "gradsmith/ops/batch_normalization_relu.h"
+#include "gradsmith/ops/batch_normalization_relu_grad.h"
 #include "gradsmith/ops/conv.h"
 #include "gradsmith/ops/conv_grad.h"
 #include "gradsmith/ops/conv_transpose.h"

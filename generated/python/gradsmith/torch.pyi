@@ -7,6 +7,8 @@ from torch import Tensor
 from gradsmith import (
     BatchNormalizationResult,
     BatchNormalizationGradResult,
+    BatchNormalizationReluResult,
+    BatchNormalizationReluGradResult,
     ConvResult,
     ConvGradResult,
     ConvTransposeResult,
@@ -20,11 +22,14 @@ __all__ = [
     "conv_transpose_grad",
     "batch_normalization",
     "batch_normalization_grad",
+    "batch_normalization_relu",
+    "batch_normalization_relu_grad",
 ]
 
 _ConvGradOutput: TypeAlias = Literal["dX", "dW", "dB"]
 _ConvTransposeGradOutput: TypeAlias = Literal["dX", "dW", "dB"]
 _BatchNormalizationGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
+_BatchNormalizationReluGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
 
 def conv(
     X: Tensor,
@@ -100,3 +105,24 @@ def batch_normalization_grad(
     epsilon: float = 1e-05,
     outputs: _BatchNormalizationGradOutput | Iterable[_BatchNormalizationGradOutput] | None = ("dX", "dScale", "dBias"),
 ) -> BatchNormalizationGradResult[Tensor]: ...
+def batch_normalization_relu(
+    X: Tensor,
+    scale: Tensor,
+    B: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    *,
+    epsilon: float = 1e-05,
+    momentum: float = 0.9,
+) -> BatchNormalizationReluResult[Tensor]: ...
+def batch_normalization_relu_grad(
+    dY: Tensor,
+    X: Tensor,
+    scale: Tensor,
+    B: Tensor,
+    saved_mean: Tensor,
+    saved_inv_std: Tensor,
+    *,
+    epsilon: float = 1e-05,
+    outputs: _BatchNormalizationReluGradOutput | Iterable[_BatchNormalizationReluGradOutput] | None = ("dX", "dScale", "dBias"),
+) -> BatchNormalizationReluGradResult[Tensor]: ...

@@ -85,6 +85,14 @@ struct Parameter {
   bool accumulate;
 };
 
+/// What X is normalized with: sums of gradients are of X - mean, and ReLU's take all of it.
+struct Normalization {
+  Parameter mean;
+  Parameter inv_std;
+  Parameter scale;
+  Parameter bias;
+};
+
 /// As DataType.
 constexpr int kFloat = 0;
 constexpr int kDouble = 1;
@@ -110,11 +118,9 @@ struct ForwardFinish {
 
 struct BackwardFinish {
   Walk walk;
-  int type;       ///< of X
-  bool products;  ///< the sums of dY * (X - mean) were made
-  Parameter scale;
-  Parameter saved_mean;
-  Parameter saved_inv_std;
+  int type;                     ///< of X
+  bool products;                ///< the sums of dY * (X - mean) were made
+  Normalization normalization;  ///< its bias is absent without ReLU
   Parameter dScale;
   Parameter dBias;
 };

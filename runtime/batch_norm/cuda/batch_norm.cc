@@ -8,7 +8,7 @@
 #include "cuda/selected_run.h"
 #include "cuda/workspace_arena.h"
 
-/// The two ops on CUDA.
+/// The ops on CUDA.
 namespace gradsmith::batch_norm {
 
 namespace {
@@ -35,7 +35,7 @@ class BatchNormSpaceMaker final : public cuda::SpaceMaker {
 };
 
 bool WantsNothing(const Task& task) {
-  for (int i = kInputs; i < OperandsOf(task.direction); ++i) {
+  for (int i = InputsOf(task.direction); i < OperandsOf(task.direction); ++i) {
     if (task.tensors.at(i).present) {
       return false;
     }
@@ -82,6 +82,18 @@ Status Run(const Context& context, const Task& task, std::span<const double> sca
   return cuda::RunSelected(context, **device, type, key, operands, maker, scalars);
 }
 
+Status RunForward(
+    const Context& context,
+    Activation activation,
+    const Attributes& attributes,
+    const BatchNormalization::Inputs& inputs,
+    const BatchNormalization::Outputs& outputs) {
+  std::array<double, 2> scalars{};
+  scalars[forward::kEpsilon] = attributes.epsilon;
+  scalars[forward::kMomentum] = attributes.momentum;
+  return Run(context, MakeTask(activation, inputs, outputs), scalars);
+}
+
 }  // namespace
 
 Status BatchNormalization::RunCuda(
@@ -89,13 +101,26 @@ Status BatchNormalization::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  std::array<double, 2> scalars{};
-  scalars[forward::kEpsilon] = attributes.epsilon;
-  scalars[forward::kMomentum] = attributes.momentum;
-  return Run(context, MakeTask(inputs, outputs), scalars);
+  return RunForward(context, Activation::kNone, attributes, inputs, outputs);
+}
+
+Status BatchNormalizationRelu::RunCuda(
+    const Context& context,
+    const Attributes& attributes,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  return RunForward(context, Activation::kRelu, attributes, inputs, outputs);
 }
 
 Status BatchNormalizationGrad::RunCuda(
+    const Context& context,
+    const Attributes& /*attributes*/,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  return Run(context, MakeTask(WithoutActivation(inputs), outputs), {});
+}
+
+Status BatchNormalizationReluGrad::RunCuda(
     const Context& context,
     const Attributes& /*attributes*/,
     const Inputs& inputs,

@@ -81,7 +81,8 @@ Status CheckChannels(
   if (Status status = cuda::ToStatus(
           cuda::Driver().cuMemsetD8Async(
               reinterpret_cast<CUdeviceptr>(differences), 0,
-              static_cast<std::size_t>(operands - kInputs) * sizeof(*differences), stream),
+              static_cast<std::size_t>(operands - InputsOf(task.direction)) * sizeof(*differences),
+              stream),
           "clearing differences");
       !status.ok()) {
     return status;
@@ -92,6 +93,7 @@ Status CheckChannels(
         .samples = SamplesOf(task),
         .epsilon = scalars[forward::kEpsilon],
         .momentum = scalars[forward::kMomentum],
+        .relu = task.activation == Activation::kRelu,
         .X = tensor(forward::kX),
         .scale = tensor(forward::kScale),
         .bias = tensor(forward::kB),
@@ -109,6 +111,7 @@ Status CheckChannels(
       .dY = tensor(backward::kDY),
       .X = tensor(backward::kX),
       .scale = tensor(backward::kScale),
+      .bias = tensor(backward::kB),
       .saved_mean = tensor(backward::kSavedMean),
       .saved_inv_std = tensor(backward::kSavedInvStd),
       .dX = tensor(backward::kDX),

@@ -34,6 +34,7 @@ struct Forward {
   Samples samples;
   double epsilon;
   double momentum;
+  bool relu;
   Tensor X;
   Tensor scale;
   Tensor bias;
@@ -51,6 +52,7 @@ struct Backward {
   Tensor dY;
   Tensor X;
   Tensor scale;
+  Tensor bias;  ///< absent without ReLU
   Tensor saved_mean;
   Tensor saved_inv_std;
   Tensor dX;

@@ -89,6 +89,7 @@ Result<Form> EmptyForm(const Task& task, bool channels_last_first) {
   }
   Form form;
   form.inner.direction = task.direction;
+  form.inner.activation = task.activation;
   form.channels_last = *channels_last;
   return form;
 }
@@ -197,7 +198,7 @@ class StagedPlan final : public internal::Plan {
   }
 
   Status CopyIn(CUstream stream) {
-    for (int i = 0; i < kInputs; ++i) {
+    for (int i = 0; i < InputsOf(task_.direction); ++i) {
       if (!form_.staged.at(i)) {
         continue;
       }
@@ -211,7 +212,7 @@ class StagedPlan final : public internal::Plan {
   }
 
   Status CopyOut(CUstream stream) {
-    for (int i = kInputs; i < OperandsOf(task_.direction); ++i) {
+    for (int i = InputsOf(task_.direction); i < OperandsOf(task_.direction); ++i) {
       const TensorRef& to = task_.tensors.at(i);
       if (!form_.staged.at(i) || !to.present) {
         continue;
@@ -270,6 +271,9 @@ Result<Form> GraphForm(const Task& task) {
   for (const Operand operand : {kScale, kSavedMean, kSavedInvStd}) {
     PlaceParameter(task, operand, task.tensors.at(operand).type, false, &*form);
   }
+  if (task.activation != Activation::kNone) {
+    PlaceParameter(task, kB, task.tensors[kB].type, false, &*form);
+  }
   for (const Operand operand : {kDScale, kDBias}) {
     const TensorRef& outer = task.tensors.at(operand);
     const bool own_type = outer.present && !outer.accumulate;
@@ -279,6 +283,9 @@ Result<Form> GraphForm(const Task& task) {
 }
 
 Result<Form> LegacyForm(const Task& task) {
+  if (task.activation != Activation::kNone) {
+    return Unsupported("the legacy API takes gradients of ReLU from what its own forward has kept");
+  }
   const bool is_forward = task.direction == Direction::kForward;
   if (!is_forward && !task.tensors[backward::kDX].present) {
     return Unsupported("dX is not wanted, which the legacy API always writes");

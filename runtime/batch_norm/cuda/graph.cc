@@ -14,14 +14,57 @@ namespace {
 using cuda::Descriptor;
 using cuda::DescriptorBuilder;
 
-Result<Descriptor> MakeOperation(const std::vector<Descriptor>& tensors) {
+/// Virtual tensors, behind the operands: what ReLU was given, and the gradient of that.
+constexpr int kNormalized = backward::kOperands;
+constexpr int kPassed = kNormalized + 1;
+constexpr int kTensors = kPassed + 1;
+
+/// In the order of operands; absent ones are empty.
+using Tensors = std::vector<Descriptor>;
+
+/// Batch normalization by the saved statistics.
+Result<Descriptor> Normalize(const Tensors& tensors) {
+  const cudnnBackendNormMode_t mode = CUDNN_BATCH_NORM;
+  const cudnnBackendNormFwdPhase_t phase = CUDNN_NORM_FWD_INFERENCE;
+  return DescriptorBuilder(CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR, "norm-forward")
+      .SetRaw(CUDNN_ATTR_OPERATION_NORM_FWD_MODE, CUDNN_TYPE_NORM_MODE, 1, &mode)
+      .SetRaw(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE, CUDNN_TYPE_NORM_FWD_PHASE, 1, &phase)
+      .Set(CUDNN_ATTR_OPERATION_NORM_FWD_XDESC, tensors[backward::kX])
+      .Set(CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC, tensors[backward::kSavedMean])
+      .Set(CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC, tensors[backward::kSavedInvStd])
+      .Set(CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC, tensors[backward::kScale])
+      .Set(CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC, tensors[backward::kB])
+      .Set(CUDNN_ATTR_OPERATION_NORM_FWD_YDESC, tensors[kNormalized])
+      .Finalize();
+}
+
+Result<Descriptor> ReluBackward(const Tensors& tensors) {
+  const cudnnPointwiseMode_t mode = CUDNN_POINTWISE_RELU_BWD;
+  Result<Descriptor> relu =
+      DescriptorBuilder(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "ReLU")
+          .SetRaw(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
+          .Set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT)
+          .Finalize();
+  if (!relu.ok()) {
+    return relu;
+  }
+  return DescriptorBuilder(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "ReLU-backward")
+      .Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, *relu)
+      .Set(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, tensors[backward::kDY])
+      .Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensors[kNormalized])
+      .Set(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, tensors[kPassed])
+      .Finalize();
+}
+
+/// The gradients of batch normalization from that of what it gave.
+Result<Descriptor> NormBackward(const Tensors& tensors, int dY) {
   const cudnnBackendNormMode_t mode = CUDNN_BATCH_NORM;
   return DescriptorBuilder(CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR, "norm-backward")
       .SetRaw(CUDNN_ATTR_OPERATION_NORM_BWD_MODE, CUDNN_TYPE_NORM_MODE, 1, &mode)
       .Set(CUDNN_ATTR_OPERATION_NORM_BWD_XDESC, tensors[backward::kX])
       .Set(CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC, tensors[backward::kSavedMean])
       .Set(CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC, tensors[backward::kSavedInvStd])
-      .Set(CUDNN_ATTR_OPERATION_NORM_BWD_DYDESC, tensors[backward::kDY])
+      .Set(CUDNN_ATTR_OPERATION_NORM_BWD_DYDESC, tensors[dY])
       .Set(CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC, tensors[backward::kScale])
       .Set(CUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC, tensors[backward::kDScale])
       .Set(CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC, tensors[backward::kDBias])
@@ -29,35 +72,87 @@ Result<Descriptor> MakeOperation(const std::vector<Descriptor>& tensors) {
       .Finalize();
 }
 
-}  // namespace
+Result<std::vector<Descriptor>> MakeOperations(const Tensors& tensors, bool has_relu) {
+  std::vector<Result<Descriptor>> made;
+  if (has_relu) {
+    made.push_back(Normalize(tensors));
+    made.push_back(ReluBackward(tensors));
+  }
+  made.push_back(NormBackward(tensors, has_relu ? kPassed : backward::kDY));
+  std::vector<Descriptor> operations;
+  for (Result<Descriptor>& operation : made) {
+    if (!operation.ok()) {
+      return operation.status();
+    }
+    operations.push_back(std::move(*operation));
+  }
+  return operations;
+}
 
-Result<cuda::OperationGraph> MakeGraph(const cuda::GraphTarget& target, const Form& form) {
-  const Dims large = Expanded(XOf(form.inner).dims);
-  Dims small = Dims::Filled(large.size(), 1);
-  small[1] = large[1];
-  std::vector<Descriptor> tensors;
+/// MadeTensors are the tensors of a graph, and the numbers of those in memory.
+struct MadeTensors {
+  Tensors tensors = Tensors(kTensors);
   std::vector<std::int64_t> uids;
-  for (int i = 0; i < backward::kOperands; ++i) {
-    const TensorRef& operand = form.inner.tensors.at(i);
-    const Dims& dims = IsLarge(operand) ? large : small;
+
+  Status Add(const Form& form, int uid, DataType type, const Dims& dims) {
+    const bool is_virtual = uid >= kNormalized;
     Result<Descriptor> tensor = cuda::MakeTensor(
-        {.uid = i,
-         .type = operand.type,
+        {.uid = uid,
+         .type = type,
          .dims = dims,
-         .strides = DenseStrides(dims, form.channels_last)});
+         .strides = DenseStrides(dims, form.channels_last),
+         .is_virtual = is_virtual});
     if (!tensor.ok()) {
       return tensor.status();
     }
-    tensors.push_back(std::move(*tensor));
-    uids.push_back(i);
+    tensors.at(uid) = std::move(*tensor);
+    if (!is_virtual) {
+      uids.push_back(uid);
+    }
+    return {};
   }
-  Result<Descriptor> operation = MakeOperation(tensors);
-  if (!operation.ok()) {
-    return operation.status();
+};
+
+Result<MadeTensors> MakeTensors(const Form& form) {
+  const Dims large = Expanded(XOf(form.inner).dims);
+  Dims small = Dims::Filled(large.size(), 1);
+  small[1] = large[1];
+  MadeTensors made;
+  for (int i = 0; i < backward::kOperands; ++i) {
+    const TensorRef& operand = form.inner.tensors.at(i);
+    if (!operand.present) {
+      continue;
+    }
+    if (Status status = made.Add(form, i, operand.type, IsLarge(operand) ? large : small);
+        !status.ok()) {
+      return status;
+    }
   }
-  std::vector<Descriptor> operations;
-  operations.push_back(std::move(*operation));
-  return cuda::FinalizeGraph(target, std::move(tensors), std::move(operations), std::move(uids));
+  if (form.inner.activation == Activation::kNone) {
+    return made;
+  }
+  for (const int uid : {kNormalized, kPassed}) {
+    if (Status status = made.Add(form, uid, DataType::kFloat, large); !status.ok()) {
+      return status;
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+Result<cuda::OperationGraph> MakeGraph(const cuda::GraphTarget& target, const Form& form) {
+  Result<MadeTensors> made = MakeTensors(form);
+  if (!made.ok()) {
+    return made.status();
+  }
+  const bool has_relu = form.inner.activation == Activation::kRelu;
+  Result<std::vector<Descriptor>> operations = MakeOperations(made->tensors, has_relu);
+  if (!operations.ok()) {
+    return operations.status();
+  }
+  return cuda::FinalizeGraph(
+      target, std::move(made->tensors), std::move(*operations), std::move(made->uids));
 }
 
 }  // namespace gradsmith::batch_norm

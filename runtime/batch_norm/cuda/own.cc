@@ -413,8 +413,8 @@ Walk EmptyWalk(const Dims& dims) {
 // Workspace
 // ---------------------------------------------------------------------------------------------
 
-/// pivot, factor, shift, slope
-constexpr std::int64_t kCoefficients = 4;
+/// pivot, factor, shift, slope, gate
+constexpr std::int64_t kCoefficients = 5;
 /// Two sums of each slice.
 constexpr std::int64_t kPartials = 2;
 
@@ -465,30 +465,59 @@ struct Workspace {
 /// Steps that have a kernel for each path and element type.
 enum class Step : unsigned char {
   kMoments,
-  kGradientSums,
   kBiasSums,
+  kGradientSums,
   kNormalize,
   kInputGradient,
+  kReluGradientSums,
+  kNormalizeRelu,
+  kReluInputGradient,
 };
+/// Those before are in the image of batch normalization alone.
+constexpr int kFirstOfRelu = static_cast<int>(Step::kReluGradientSums);
 
-constexpr std::array<std::array<std::string_view, kPaths>, 5> kNames = {{
+constexpr std::array<std::array<std::string_view, kPaths>, 8> kNames = {{
     {"gradsmith_bn_moments_rows", "gradsmith_bn_moments_columns", "gradsmith_bn_moments_vectors"},
-    {"gradsmith_bn_gradient_sums_rows", "gradsmith_bn_gradient_sums_columns",
-     "gradsmith_bn_gradient_sums_vectors"},
     {"gradsmith_bn_bias_sums_rows", "gradsmith_bn_bias_sums_columns",
      "gradsmith_bn_bias_sums_vectors"},
+    {"gradsmith_bn_gradient_sums_rows", "gradsmith_bn_gradient_sums_columns",
+     "gradsmith_bn_gradient_sums_vectors"},
     {"gradsmith_bn_normalize_rows", "gradsmith_bn_normalize_columns",
      "gradsmith_bn_normalize_vectors"},
     {"gradsmith_bn_input_gradient_rows", "gradsmith_bn_input_gradient_columns",
      "gradsmith_bn_input_gradient_vectors"},
+    {"gradsmith_bn_relu_gradient_sums_rows", "gradsmith_bn_relu_gradient_sums_columns",
+     "gradsmith_bn_relu_gradient_sums_vectors"},
+    {"gradsmith_bn_relu_normalize_rows", "gradsmith_bn_relu_normalize_columns",
+     "gradsmith_bn_relu_normalize_vectors"},
+    {"gradsmith_bn_relu_input_gradient_rows", "gradsmith_bn_relu_input_gradient_columns",
+     "gradsmith_bn_relu_input_gradient_vectors"},
 }};
 
 Result<CUkernel> FindKernel(Step step, Path path, DataType type) {
-  static auto& table = *new cuda::KernelTable<kNames.size() * kPaths>(cuda::kImage_batch_norm);
+  using Table = cuda::KernelTable<kNames.size() * kPaths>;
+  static auto& plain = *new Table(cuda::kImage_batch_norm);
+  static auto& relu = *new Table(cuda::kImage_batch_norm_relu);
   const int i = static_cast<int>(step);
   const int j = static_cast<int>(path);
-  return table.Find((i * kPaths) + j, kNames[i][j], type);
+  return (i < kFirstOfRelu ? plain : relu).Find((i * kPaths) + j, kNames[i][j], type);
 }
+
+/// The kernels that do all of a call, one for each activation and element type.
+class WholeKernels {
+ public:
+  WholeKernels(std::string_view plain, std::string_view relu) : names_({plain, relu}) {}
+
+  Result<CUkernel> Find(Activation activation, DataType type) {
+    auto& table = activation == Activation::kNone ? plain_ : relu_;
+    return table.Find(0, names_.at(static_cast<int>(activation)), type);
+  }
+
+ private:
+  cuda::KernelTable<1> plain_{cuda::kImage_batch_norm};
+  cuda::KernelTable<1> relu_{cuda::kImage_batch_norm_relu};
+  std::array<std::string_view, 2> names_;
+};
 
 template <typename... Arguments>
 Status RunStep(
@@ -537,14 +566,16 @@ Status RunFinish(
 template <typename Finish>
 Status RunWhole(
     CUstream stream,
+    Activation activation,
     DataType type,
     const Plan& plan,
     Finish finish,
     const Workspace& workspace) {
   constexpr bool kForward = std::is_same_v<Finish, own::ForwardFinish>;
-  static auto& table = *new cuda::KernelTable<1>(cuda::kImage_batch_norm);
-  const Result<CUkernel> kernel =
-      table.Find(0, kForward ? "gradsmith_bn_forward" : "gradsmith_bn_backward", type);
+  static auto& kernels =
+      kForward ? *new WholeKernels("gradsmith_bn_forward", "gradsmith_bn_relu_forward")
+               : *new WholeKernels("gradsmith_bn_backward", "gradsmith_bn_relu_backward");
+  const Result<CUkernel> kernel = kernels.Find(activation, type);
   if (!kernel.ok()) {
     return kernel.status();
   }
@@ -557,11 +588,18 @@ Status RunWhole(
 
 /// The whole of a call, a thread for each channel.
 template <typename Finish>
-Status RunShort(CUstream stream, DataType type, const Plan& plan, const Finish& finish) {
+Status RunShort(
+    CUstream stream,
+    Activation activation,
+    DataType type,
+    const Plan& plan,
+    const Finish& finish) {
   constexpr bool kForward = std::is_same_v<Finish, own::ForwardFinish>;
-  static auto& table = *new cuda::KernelTable<1>(cuda::kImage_batch_norm);
-  const Result<CUkernel> kernel =
-      table.Find(0, kForward ? "gradsmith_bn_short_forward" : "gradsmith_bn_short_backward", type);
+  static auto& kernels =
+      kForward
+          ? *new WholeKernels("gradsmith_bn_short_forward", "gradsmith_bn_relu_short_forward")
+          : *new WholeKernels("gradsmith_bn_short_backward", "gradsmith_bn_relu_short_backward");
+  const Result<CUkernel> kernel = kernels.Find(activation, type);
   if (!kernel.ok()) {
     return kernel.status();
   }
@@ -619,16 +657,23 @@ FinishBackward(CUstream stream, const own::BackwardFinish& finish, const Workspa
 /// Y from the coefficients.
 Status Normalize(
     CUstream stream,
+    Activation activation,
     const ConstTensorRef& X,
     const TensorRef& Y,
     const Workspace& workspace) {
   const ConstTensorRef output = Y;
   const Plan plan = MakePlan({nullptr, &X, &output});
   const double* coefficients = workspace.coefficients;
-  return RunStep(stream, Step::kNormalize, X.type, plan, coefficients);
+  const Step step = activation == Activation::kNone ? Step::kNormalize : Step::kNormalizeRelu;
+  return RunStep(stream, step, X.type, plan, coefficients);
 }
 
-Plan InputGradientPlan(const BatchNormalizationGrad::Inputs& inputs, const TensorRef& dX) {
+/// What the gradient is taken through.
+Activation ActivationOf(const BatchNormalizationReluGrad::Inputs& inputs) {
+  return inputs.B == nullptr ? Activation::kNone : Activation::kRelu;
+}
+
+Plan InputGradientPlan(const BatchNormalizationReluGrad::Inputs& inputs, const TensorRef& dX) {
   const ConstTensorRef output = dX;
   Plan plan = MakePlan({inputs.dY, inputs.X, &output});
   plan.operands.accumulate = dX.accumulate;
@@ -638,16 +683,18 @@ Plan InputGradientPlan(const BatchNormalizationGrad::Inputs& inputs, const Tenso
 /// dX from the coefficients.
 Status InputGradient(
     CUstream stream,
-    const BatchNormalizationGrad::Inputs& inputs,
+    const BatchNormalizationReluGrad::Inputs& inputs,
     const TensorRef& dX,
     const Workspace& workspace) {
   const Plan plan = InputGradientPlan(inputs, dX);
   const double* coefficients = workspace.coefficients;
-  return RunStep(stream, Step::kInputGradient, dX.type, plan, coefficients);
+  const Step step =
+      ActivationOf(inputs) == Activation::kNone ? Step::kInputGradient : Step::kReluInputGradient;
+  return RunStep(stream, step, dX.type, plan, coefficients);
 }
 
 own::BackwardFinish MakeBackwardFinish(
-    const BatchNormalizationGrad::Inputs& inputs,
+    const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs,
     const Plan& plan,
     bool products) {
@@ -655,15 +702,15 @@ own::BackwardFinish MakeBackwardFinish(
       .walk = plan.walk,
       .type = static_cast<int>(inputs.dY->type),
       .products = products,
-      .scale = {},
-      .saved_mean = {},
-      .saved_inv_std = {},
+      .normalization = {},
       .dScale = ToParameter(outputs.dScale),
       .dBias = ToParameter(outputs.dBias)};
   if (products) {
-    finish.scale = ToParameter(inputs.scale);
-    finish.saved_mean = ToParameter(inputs.saved_mean);
-    finish.saved_inv_std = ToParameter(inputs.saved_inv_std);
+    finish.normalization = {
+        .mean = ToParameter(inputs.saved_mean),
+        .inv_std = ToParameter(inputs.saved_inv_std),
+        .scale = ToParameter(inputs.scale),
+        .bias = ToParameter(inputs.B)};
   }
   return finish;
 }
@@ -671,14 +718,15 @@ own::BackwardFinish MakeBackwardFinish(
 /// A thread for each channel.
 Status ShortBackward(
     CUstream stream,
-    const BatchNormalizationGrad::Inputs& inputs,
+    const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs,
     bool products) {
   const ConstTensorRef dX = IsPresent(outputs.dX) ? ConstTensorRef(*outputs.dX) : ConstTensorRef();
   Plan plan = ShortPlan({inputs.dY, products ? inputs.X : nullptr, dX.present ? &dX : nullptr});
   plan.operands.accumulate = dX.accumulate;
   return RunShort(
-      stream, inputs.dY->type, plan, MakeBackwardFinish(inputs, outputs, plan, products));
+      stream, ActivationOf(inputs), inputs.dY->type, plan,
+      MakeBackwardFinish(inputs, outputs, plan, products));
 }
 
 }  // namespace
@@ -694,6 +742,7 @@ std::size_t BackwardWorkspace(const cuda::DeviceInfo& /*device*/, const ConstTen
 Status Forward(
     const cuda::DeviceInfo& /*device*/,
     CUstream stream,
+    Activation activation,
     const Attributes& attributes,
     const BatchNormalization::Inputs& inputs,
     const BatchNormalization::Outputs& outputs,
@@ -705,7 +754,8 @@ Status Forward(
   if (IsShort(X)) {
     const ConstTensorRef Y = IsPresent(outputs.Y) ? ConstTensorRef(*outputs.Y) : ConstTensorRef();
     const Plan plan = ShortPlan({nullptr, &X, Y.present ? &Y : nullptr});
-    return RunShort(stream, X.type, plan, MakeForwardFinish(attributes, inputs, outputs, plan));
+    return RunShort(
+        stream, activation, X.type, plan, MakeForwardFinish(attributes, inputs, outputs, plan));
   }
   const Workspace parts(workspace, X.dims[1]);
   Plan plan;
@@ -718,11 +768,12 @@ Status Forward(
   if (plan.whole && IsPresent(outputs.Y)) {
     const ConstTensorRef Y = *outputs.Y;
     if (const Plan all = MakePlan({nullptr, &X, &Y}); SumAlike(plan, all)) {
-      return RunWhole(stream, X.type, all, finish, parts);
+      return RunWhole(stream, activation, X.type, all, finish, parts);
     }
   }
   if (!empty) {
-    if (Status status = RunStep(stream, Step::kMoments, X.type, plan, Parameter{}, parts.partials);
+    if (Status status =
+            RunStep(stream, Step::kMoments, X.type, plan, own::Normalization{}, parts.partials);
         !status.ok()) {
       return status;
     }
@@ -730,17 +781,20 @@ Status Forward(
   if (Status status = FinishForward(stream, finish, parts); !status.ok()) {
     return status;
   }
-  return empty || !IsPresent(outputs.Y) ? Status() : Normalize(stream, X, *outputs.Y, parts);
+  return empty || !IsPresent(outputs.Y) ? Status()
+                                        : Normalize(stream, activation, X, *outputs.Y, parts);
 }
 
 Status Backward(
     const cuda::DeviceInfo& /*device*/,
     CUstream stream,
-    const BatchNormalizationGrad::Inputs& inputs,
+    const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs,
     void* workspace) {
   const Dims& dims = inputs.dY->dims;
-  const bool products = IsPresent(outputs.dX) || IsPresent(outputs.dScale);
+  const Activation activation = ActivationOf(inputs);
+  const bool has_activation = activation != Activation::kNone;
+  const bool products = has_activation || IsPresent(outputs.dX) || IsPresent(outputs.dScale);
   if (dims[1] == 0 || (!products && !IsPresent(outputs.dBias))) {
     return {};
   }
@@ -758,13 +812,15 @@ Status Backward(
   if (plan.whole && IsPresent(outputs.dX)) {
     const Plan all = InputGradientPlan(inputs, *outputs.dX);
     if (SumAlike(plan, all)) {
-      return RunWhole(stream, inputs.dY->type, all, finish, parts);
+      return RunWhole(stream, activation, inputs.dY->type, all, finish, parts);
     }
   }
   if (!empty) {
-    if (Status status = RunStep(
-            stream, products ? Step::kGradientSums : Step::kBiasSums, inputs.dY->type, plan,
-            finish.saved_mean, parts.partials);
+    const Step step = has_activation ? Step::kReluGradientSums
+                      : products     ? Step::kGradientSums
+                                     : Step::kBiasSums;
+    if (Status status =
+            RunStep(stream, step, inputs.dY->type, plan, finish.normalization, parts.partials);
         !status.ok()) {
       return status;
     }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "batch_norm/activation.h"
 #include "batch_norm/kernels.h"
 #include "cuda/device.h"
 #include "gradsmith/status.h"
@@ -16,10 +17,11 @@ namespace gradsmith::batch_norm {
 /// ForwardWorkspace returns the bytes that Forward needs for partial statistics.
 std::size_t ForwardWorkspace(const cuda::DeviceInfo& device, const ConstTensorRef& X);
 
-/// Forward is BatchNormalization on the current device.
+/// Forward is BatchNormalization, and what follows it, on the current device.
 Status Forward(
     const cuda::DeviceInfo& device,
     CUstream stream,
+    Activation activation,
     const Attributes& attributes,
     const BatchNormalization::Inputs& inputs,
     const BatchNormalization::Outputs& outputs,
@@ -28,12 +30,12 @@ Status Forward(
 /// BackwardWorkspace returns the bytes that Backward needs for partial sums.
 std::size_t BackwardWorkspace(const cuda::DeviceInfo& device, const ConstTensorRef& X);
 
-/// Backward is BatchNormalizationGrad on the current device. Outputs with `accumulate` are added
-/// to.
+/// Backward is BatchNormalizationGrad on the current device, or where B is given
+/// BatchNormalizationReluGrad. Outputs with `accumulate` are added to.
 Status Backward(
     const cuda::DeviceInfo& device,
     CUstream stream,
-    const BatchNormalizationGrad::Inputs& inputs,
+    const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs,
     void* workspace);
 

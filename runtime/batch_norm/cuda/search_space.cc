@@ -44,14 +44,15 @@ class OwnPlan final : public Plan {
   OwnPlan(const cuda::DeviceInfo& device, const Task& task)
       : device_(device),
         direction_(task.direction),
+        activation_(task.activation),
         workspace_(
             task.direction == Direction::kForward ? ForwardWorkspace(device, XOf(task))
                                                   : BackwardWorkspace(device, XOf(task))) {
     for (int i = 0; i < OperandsOf(direction_); ++i) {
-      if (i < kInputs) {
+      if (i < InputsOf(direction_)) {
         inputs_.at(i) = task.tensors.at(i);
       } else {
-        outputs_.at(i - kInputs) = task.tensors.at(i);
+        outputs_.at(i - InputsOf(direction_)) = task.tensors.at(i);
       }
     }
   }
@@ -60,10 +61,10 @@ class OwnPlan final : public Plan {
 
   Status Run(const internal::Launch& launch) override {
     for (int i = 0; i < OperandsOf(direction_); ++i) {
-      if (i < kInputs) {
+      if (i < InputsOf(direction_)) {
         inputs_.at(i).data = launch.operands[i];
       } else {
-        outputs_.at(i - kInputs).data = launch.operands[i];
+        outputs_.at(i - InputsOf(direction_)).data = launch.operands[i];
       }
     }
     auto* stream = static_cast<CUstream>(launch.stream);
@@ -73,6 +74,7 @@ class OwnPlan final : public Plan {
           {.dY = &inputs_[backward::kDY],
            .X = &inputs_[backward::kX],
            .scale = &inputs_[backward::kScale],
+           .B = activation_ == Activation::kNone ? nullptr : &inputs_[backward::kB],
            .saved_mean = &inputs_[backward::kSavedMean],
            .saved_inv_std = &inputs_[backward::kSavedInvStd]},
           {.dX = Output(backward::kDX),
@@ -81,7 +83,7 @@ class OwnPlan final : public Plan {
           launch.workspace);
     }
     return Forward(
-        device_, stream,
+        device_, stream, activation_,
         {.epsilon = launch.scalars[forward::kEpsilon],
          .momentum = launch.scalars[forward::kMomentum]},
         {.X = &inputs_[forward::kX],
@@ -99,21 +101,36 @@ class OwnPlan final : public Plan {
 
  private:
   [[nodiscard]] const TensorRef* Output(int operand) const {
-    return &outputs_.at(operand - kInputs);
+    return &outputs_.at(operand - InputsOf(direction_));
   }
 
   const cuda::DeviceInfo& device_;
   Direction direction_;
+  Activation activation_;
   std::size_t workspace_;
-  std::array<ConstTensorRef, kInputs> inputs_;
-  std::array<TensorRef, kMaxOperands - kInputs> outputs_;
+  std::array<ConstTensorRef, backward::kInputs> inputs_;
+  std::array<TensorRef, forward::kOperands - forward::kInputs> outputs_;
 };
+
+/// For the gradient with ReLU: multiples of 1/8, so that what ReLU was given is exact in float and
+/// nobody's rounding decides whether it was positive.
+cuda::UniformRange ExactValuesOf(int operand) {
+  switch (operand) {
+    case backward::kDY:
+      return {.center = 0, .radius = 0.5};
+    case backward::kScale:
+    case backward::kSavedInvStd:
+      return {.center = 1, .radius = 0.5, .levels = 4};
+    default:
+      return {.center = 0, .radius = 1, .levels = 8};
+  }
+}
 
 /// What an operand holds in a trial. Sums of many dY stay within half's range, variances and
 /// factors are positive, and the mean of X is not lost beside its deviation.
-cuda::UniformRange ValuesOf(Direction direction, int operand) {
+cuda::UniformRange ValuesOf(const Task& task, int operand) {
   constexpr cuda::UniformRange kPositive = {.center = 1, .radius = 0.5};
-  if (direction == Direction::kForward) {
+  if (task.direction == Direction::kForward) {
     switch (operand) {
       case forward::kX:
         return {.center = 0.5, .radius = 1};
@@ -123,6 +140,9 @@ cuda::UniformRange ValuesOf(Direction direction, int operand) {
       default:
         return {};
     }
+  }
+  if (task.activation == Activation::kRelu) {
+    return ExactValuesOf(operand);
   }
   switch (operand) {
     case backward::kDY:
@@ -142,8 +162,9 @@ DataType ComparedAs(const Task& task, const TensorRef& output) {
 
 /// As lists of bad engines have it.
 std::string OperationOf(const Task& task) {
-  return task.direction == Direction::kForward ? "batch-normalization"
-                                               : "batch-normalization-backward";
+  return std::string("batch-normalization") +
+         (task.activation == Activation::kRelu ? "-relu" : "") +
+         (task.direction == Direction::kForward ? "" : "-backward");
 }
 
 Candidate LegacyCandidate(const std::string& id, std::size_t workspace, bool may_overflow) {
@@ -305,8 +326,8 @@ Status BatchNormSearchSpace::OpenTrial() {
   for (int i = 0; i < OperandsOf(task_.direction); ++i) {
     operands.push_back(
         {.tensor = task_.tensors.at(i),
-         .is_output = i >= kInputs,
-         .values = ValuesOf(task_.direction, i)});
+         .is_output = i >= InputsOf(task_.direction),
+         .values = ValuesOf(task_, i)});
   }
   Result<std::unique_ptr<cuda::Trial>> trial = cuda::Trial::Create(device_, stream_, operands);
   if (!trial.ok()) {
@@ -333,13 +354,13 @@ Status BatchNormSearchSpace::CheckOutputs() {
     return differences.status();
   }
   const auto terms = static_cast<double>(SamplesPerChannel(task));
-  for (int i = kInputs; i < OperandsOf(task.direction); ++i) {
+  for (int i = InputsOf(task.direction); i < OperandsOf(task.direction); ++i) {
     const TensorRef& output = task.tensors.at(i);
     if (!output.present) {
       continue;
     }
     if (Status status = cuda::CheckDifference(
-            differences->at(i - kInputs), ComparedAs(task, output), terms,
+            differences->at(i - InputsOf(task.direction)), ComparedAs(task, output), terms,
             cuda::Exactness::kStrict);
         !status.ok()) {
       return status.WithPrefix(std::string(NameOf(task.direction, i)) + " ");

@@ -70,23 +70,26 @@ std::string LayoutText(const TensorRef& tensor) {
 }  // namespace
 
 Task MakeTask(
+    Activation activation,
     const BatchNormalization::Inputs& inputs,
     const BatchNormalization::Outputs& outputs) {
   return {
       Direction::kForward,
+      activation,
       {ToRef(inputs.X), ToRef(inputs.scale), ToRef(inputs.B), ToRef(inputs.running_mean),
        ToRef(inputs.running_var), ToRef(outputs.Y), ToRef(outputs.running_mean),
        ToRef(outputs.running_var), ToRef(outputs.saved_mean), ToRef(outputs.saved_inv_std)}};
 }
 
 Task MakeTask(
-    const BatchNormalizationGrad::Inputs& inputs,
+    const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs) {
   return {
       Direction::kBackward,
-      {ToRef(inputs.dY), ToRef(inputs.X), ToRef(inputs.scale), ToRef(inputs.saved_mean),
-       ToRef(inputs.saved_inv_std), ToRef(outputs.dX), ToRef(outputs.dScale),
-       ToRef(outputs.dBias)}};
+      inputs.B == nullptr ? Activation::kNone : Activation::kRelu,
+      {ToRef(inputs.dY), ToRef(inputs.X), ToRef(inputs.scale), ToRef(inputs.B),
+       ToRef(inputs.saved_mean), ToRef(inputs.saved_inv_std), ToRef(outputs.dX),
+       ToRef(outputs.dScale), ToRef(outputs.dBias)}};
 }
 
 std::string_view NameOf(Direction direction, int operand) {
@@ -102,7 +105,7 @@ std::string_view NameOf(Direction direction, int operand) {
       "saved_mean",
       "saved_inv_std"};
   constexpr std::array<std::string_view, backward::kOperands> kBackward = {
-      "dY", "X", "scale", "saved_mean", "saved_inv_std", "dX", "dScale", "dBias"};
+      "dY", "X", "scale", "B", "saved_mean", "saved_inv_std", "dX", "dScale", "dBias"};
   return direction == Direction::kForward ? kForward.at(operand) : kBackward.at(operand);
 }
 
@@ -138,7 +141,9 @@ void AddTo(const Task& task, internal::ProblemKey* key) {
   for (int i = 0; i < operands; ++i) {
     traits = (traits << kTraitBits) + TraitsOf(task.tensors.at(i));
   }
-  key->Add((kFamily << 8U) + static_cast<std::int64_t>(task.direction));
+  key->Add(
+      (kFamily << 8U) + (static_cast<std::int64_t>(task.activation) << 1U) +
+      static_cast<std::int64_t>(task.direction));
   key->Add(traits);
   key->Add(XOf(task).dims);
   for (int i = 0; i < operands; ++i) {
@@ -148,9 +153,13 @@ void AddTo(const Task& task, internal::ProblemKey* key) {
   }
 }
 
+std::string OpOf(const Task& task) {
+  return std::string("BatchNormalization") + (task.activation == Activation::kRelu ? "Relu" : "") +
+         (task.direction == Direction::kBackward ? "Grad" : "");
+}
+
 std::string Describe(const Task& task) {
-  std::string text =
-      task.direction == Direction::kForward ? "BatchNormalization" : "BatchNormalizationGrad";
+  std::string text = OpOf(task);
   for (int i = 0; i < OperandsOf(task.direction); ++i) {
     const TensorRef& tensor = task.tensors.at(i);
     if (!tensor.present) {

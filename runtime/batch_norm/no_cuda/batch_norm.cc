@@ -20,4 +20,20 @@ Status BatchNormalizationGrad::RunCuda(
   return internal::NoCuda();
 }
 
+Status BatchNormalizationRelu::RunCuda(
+    const Context& /*context*/,
+    const Attributes& /*attributes*/,
+    const Inputs& /*inputs*/,
+    const Outputs& /*outputs*/) {
+  return internal::NoCuda();
+}
+
+Status BatchNormalizationReluGrad::RunCuda(
+    const Context& /*context*/,
+    const Attributes& /*attributes*/,
+    const Inputs& /*inputs*/,
+    const Outputs& /*outputs*/) {
+  return internal::NoCuda();
+}
+
 }  // namespace gradsmith::batch_norm

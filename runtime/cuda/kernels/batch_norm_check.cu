@@ -126,6 +126,11 @@ __device__ double Square(double value) {
   return value * value;
 }
 
+/// NaN stays NaN.
+__device__ double Relu(double value) {
+  return value <= 0 ? 0 : value;
+}
+
 __device__ void Check(const Forward& p, Difference* sums) {
   const Samples& samples = p.samples;
   const std::int64_t channel = ChannelOf(samples, blockIdx.x);
@@ -140,7 +145,8 @@ __device__ void Check(const Forward& p, Difference* sums) {
     Difference found = {};
     ForEachSample(samples, channel, [&](const Place& place) {
       const double product = factor * (At(p.X, place) - mean);
-      Compare(p.Y, OffsetOf(p.Y, place), product + bias, Square(product) + Square(bias), &found);
+      const double y = p.relu ? Relu(product + bias) : product + bias;
+      Compare(p.Y, OffsetOf(p.Y, place), y, Square(product) + Square(bias), &found);
     });
     cuda::MergeAtomically(found, &sums[0]);
   }
@@ -162,8 +168,13 @@ __device__ void Check(const Backward& p, Difference* sums) {
   const auto m = static_cast<double>(samples.count);
   const double mean = Of(p.saved_mean, channel);
   const double inv_std = Of(p.saved_inv_std, channel);
-  const auto dy_at = [&](const Place& place) { return At(p.dY, place); };
+  const double scale = Of(p.scale, channel);
+  const bool relu = p.bias.data != nullptr;
+  const double bias = relu ? Of(p.bias, channel) : 0;
   const auto xhat_at = [&](const Place& place) { return (At(p.X, place) - mean) * inv_std; };
+  const auto dy_at = [&](const Place& place) {
+    return relu && scale * xhat_at(place) + bias <= 0 ? 0 : At(p.dY, place);
+  };
   const auto product_at = [&](const Place& place) { return dy_at(place) * xhat_at(place); };
   const double dbias = Sum(samples, channel, dy_at);
   const double dscale = Sum(samples, channel, product_at);
@@ -172,7 +183,7 @@ __device__ void Check(const Backward& p, Difference* sums) {
   const double dscale_terms =
       Sum(samples, channel, [&](const Place& place) { return Square(product_at(place)); });
   if (p.dX.data != nullptr) {
-    const double factor = Of(p.scale, channel) * inv_std;
+    const double factor = scale * inv_std;
     Difference found = {};
     ForEachSample(samples, channel, [&](const Place& place) {
       const double dy = dy_at(place);

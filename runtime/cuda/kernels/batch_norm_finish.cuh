@@ -10,7 +10,9 @@ namespace {
 /// What a map needs of a channel: rows of the coefficients, one for each channel.
 ///   Y  = (X - pivot) * factor + shift
 ///   dX = dY * factor + (X - pivot) * slope + shift
-enum Coefficient { kPivot, kFactor, kShift, kSlope };
+/// With ReLU dY counts where (X - pivot) * factor + gate is positive.
+enum Coefficient { kPivot, kFactor, kShift, kSlope, kGate };
+constexpr int kAllCoefficients = 5;
 
 /// Where a channel's coefficients go: `apart` from one to the next.
 struct CoefficientPlace {
@@ -23,12 +25,8 @@ struct CoefficientPlace {
     first[kShift * apart] = shift;
     first[kSlope * apart] = slope;
   }
+  __device__ void StoreGate(double gate) const { first[kGate * apart] = gate; }
 };
-
-/// The number that X - mean is taken from: what is left of the mean goes into the shift.
-__device__ double RoundPivot(double mean, int type) {
-  return type == kDouble ? mean : static_cast<double>(static_cast<float>(mean));
-}
 
 /// Calls finish(channel, first, second) with the sums over all of a channel's partial sums.
 template <typename Finish>
@@ -114,7 +112,7 @@ __device__ void FinishMoments(
   const double inv_std = 1 / sqrt(moments.deviation / m + p.epsilon);
   const double factor = LoadParameter(p.scale, channel) * inv_std;
   const double pivot = RoundPivot(moments.mean, p.type);
-  const double shift = LoadParameter(p.bias, channel) - (moments.mean - pivot) * factor;
+  const double shift = ShiftOf(LoadParameter(p.bias, channel), moments.mean, pivot, factor);
   place.Store(pivot, factor, shift, 0);
   UpdateRunning(p, channel, moments);
   StoreParameter(p.saved_mean, channel, moments.mean);
@@ -131,7 +129,8 @@ __device__ void FinishForward(
       p, channel, MomentsOf(p, channel, first, second), {coefficients + channel, p.walk.channels});
 }
 
-/// `products` are of dY and X - mean, the mean rounded as pivots are.
+/// `products` are of dY and X - mean, the mean rounded as pivots are; with ReLU of what it passes
+/// on of dY.
 __device__ void FinishGradientSums(
     const BackwardFinish& p,
     std::int64_t channel,
@@ -147,16 +146,20 @@ __device__ void FinishGradientSums(
     StoreParameter(p.dScale, channel, 0);
     return;
   }
-  const double mean = LoadParameter(p.saved_mean, channel);
-  const double inv_std = LoadParameter(p.saved_inv_std, channel);
+  const Normalization& given = p.normalization;
+  const double mean = LoadParameter(given.mean, channel);
+  const double inv_std = LoadParameter(given.inv_std, channel);
   const double pivot = RoundPivot(mean, p.type);
   const double dscale = (products - (mean - pivot) * dbias) * inv_std;
   StoreParameter(p.dScale, channel, dscale);
   const auto m = static_cast<double>(p.walk.samples);
-  const double factor = LoadParameter(p.scale, channel) * inv_std;
+  const double factor = LoadParameter(given.scale, channel) * inv_std;
   const double slope = -factor * inv_std * dscale / m;
   const double shift = -factor * dbias / m - (mean - pivot) * slope;
   place.Store(pivot, factor, shift, slope);
+  if (given.bias.present) {
+    place.StoreGate(ShiftOf(LoadParameter(given.bias, channel), mean, pivot, factor));
+  }
 }
 
 __device__ void FinishBackward(

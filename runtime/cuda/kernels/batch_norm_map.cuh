@@ -7,20 +7,37 @@
 namespace gradsmith::batch_norm::own {
 namespace {
 
-enum class Map { kNormalize, kInputGradient };
-
-template <Map kMap, int V>
-constexpr int kMapBatch = V == 1 ? 4 : (kMap == Map::kNormalize ? 4 : 2) / (V == 8 ? 2 : 1);
+enum class Map {
+  kNormalize,
+  kNormalizeRelu,
+  kInputGradient,
+  kReluInputGradient  ///< of what ReLU passes on
+};
 
 template <Map kMap>
-constexpr int kCoefficients = kMap == Map::kNormalize ? 3 : 4;
+constexpr bool kReadsGradient = kMap == Map::kInputGradient || kMap == Map::kReluInputGradient;
+
+template <Map kMap, int V>
+constexpr int kMapBatch = V == 1 ? 4 : (kReadsGradient<kMap> ? 2 : 4) / (V == 8 ? 2 : 1);
+
+template <Map kMap>
+constexpr int kCoefficients = kMap == Map::kReluInputGradient ? 5
+                              : kReadsGradient<kMap>          ? 4
+                                                              : 3;
 
 template <Map kMap, typename A>
-__device__ __forceinline__ A Apply(const A (&c)[4], A dy, A x) {
+__device__ __forceinline__ A Apply(const A (&c)[kAllCoefficients], A dy, A x) {
+  const A deviation = x - c[kPivot];
   if constexpr (kMap == Map::kNormalize) {
-    return (x - c[kPivot]) * c[kFactor] + c[kShift];
+    return deviation * c[kFactor] + c[kShift];
+  } else if constexpr (kMap == Map::kNormalizeRelu) {
+    const A value = deviation * c[kFactor] + c[kShift];
+    return value <= 0 ? A(0) : value;  // NaN stays NaN
+  } else if constexpr (kMap == Map::kInputGradient) {
+    return dy * c[kFactor] + (deviation * c[kSlope] + c[kShift]);
   } else {
-    return dy * c[kFactor] + ((x - c[kPivot]) * c[kSlope] + c[kShift]);
+    const A passed = Gate<A>{c[kFactor], c[kGate]}.Pass(dy, deviation);
+    return passed * c[kFactor] + (deviation * c[kSlope] + c[kShift]);
   }
 }
 
@@ -40,7 +57,7 @@ struct MapElements {
       std::int64_t x_stride,
       std::int64_t stride) {
     place = at;
-    if constexpr (kMap == Map::kInputGradient) {
+    if constexpr (kReadsGradient<kMap>) {
       own::Load<kColumns>(At<const T>(operands.dY, at.dY), dy_stride, at.count, &dy);
     }
     own::Load<kColumns>(At<const T>(operands.X, at.X), x_stride, at.count, &x);
@@ -50,9 +67,9 @@ struct MapElements {
   }
 
   __device__ __forceinline__ void
-  Apply(const Operands& operands, int i, const A (&coefficients)[4]) {
+  Apply(const Operands& operands, int i, const A (&coefficients)[kAllCoefficients]) {
     A dy_value = 0;
-    if constexpr (kMap == Map::kInputGradient) {
+    if constexpr (kReadsGradient<kMap>) {
       dy_value = Convert<A>(dy.values[i]);
     }
     A value = own::Apply<kMap>(coefficients, dy_value, Convert<A>(x.values[i]));
@@ -68,7 +85,7 @@ struct MapElements {
 
  private:
   static __device__ bool Accumulates(const Operands& operands) {
-    return kMap == Map::kInputGradient && operands.accumulate;
+    return kReadsGradient<kMap> && operands.accumulate;
   }
 };
 
@@ -79,7 +96,7 @@ __device__ void MapRows(const Walk& walk, const Operands& operands, const double
   constexpr int kBatch = kMapBatch<kMap, V>;
   const std::int64_t stride = operands.output.strides[kInner];
   for (std::int64_t channel = blockIdx.x; channel < walk.channels; channel += gridDim.x) {
-    A of_channel[4];
+    A of_channel[kAllCoefficients];
 #pragma unroll
     for (int k = 0; k < kCoefficients<kMap>; ++k) {
       of_channel[k] = static_cast<A>(coefficients[k * walk.channels + channel]);
@@ -105,15 +122,15 @@ __device__ void MapRows(const Walk& walk, const Operands& operands, const double
 }
 
 /// The coefficients of a tile's columns, in shared memory: registers are for what is loaded.
-template <typename T, int V>
-using TileCoefficients = Accumulator<T>[4][kMaxWidth * V];
+template <Map kMap, typename T, int V>
+using TileCoefficients = Accumulator<T>[kCoefficients<kMap>][kMaxWidth * V];
 
 /// V columns of a thread's steps.
 template <Map kMap, typename T, int V>
 struct ColumnMap {
   using A = Accumulator<T>;
   Columns<V> columns;
-  const TileCoefficients<T, V>& coefficients;
+  const TileCoefficients<kMap, T, V>& coefficients;
 
   template <int kBatch>
   __device__ __forceinline__ void Visit(StepPlaces<V, true>* places, int count) {
@@ -133,7 +150,7 @@ struct ColumnMap {
         // Keeps the compiler from holding the coefficients of all columns at once.
         asm volatile("" ::: "memory");
       }
-      A of_column[4];
+      A of_column[kAllCoefficients];
 #pragma unroll
       for (int k = 0; k < kCoefficients<kMap>; ++k) {
         of_column[k] = coefficients[k][column + i];
@@ -154,7 +171,7 @@ template <Map kMap, typename T, int V>
 __device__ __forceinline__ void
 MapColumns(const Walk& walk, const Operands& operands, const double* coefficients) {
   using A = Accumulator<T>;
-  __shared__ TileCoefficients<T, V> of_tile;
+  __shared__ TileCoefficients<kMap, T, V> of_tile;
   const int tile = walk.width * V;
   for (int i = static_cast<int>(threadIdx.x); i < tile; i += kThreads) {
     const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile + i;

@@ -60,23 +60,23 @@ ForEachSample(int samples, const Samples<T>& a, const Samples<T>& b, const Visit
 /// A channel's coefficients as a map takes them.
 template <typename T>
 struct OwnCoefficients {
-  double wide[4] = {};
+  double wide[kAllCoefficients] = {};
 
   __device__ CoefficientPlace place() { return {wide, 1}; }
 
   template <Map kMap>
   __device__ Accumulator<T> Apply(T dy, T x) const {
     using A = Accumulator<T>;
-    A narrow[4];
+    A narrow[kAllCoefficients];
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
+    for (int k = 0; k < kAllCoefficients; ++k) {
       narrow[k] = static_cast<A>(wide[k]);
     }
     return own::Apply<kMap>(narrow, Convert<A>(dy), Convert<A>(x));
   }
 };
 
-template <typename T>
+template <Map kMap, typename T>
 __device__ void ShortForward(const ForwardFinish& p, const Operands& operands) {
   const std::int64_t channel = std::int64_t{blockIdx.x} * kShortThreads + threadIdx.x;
   if (channel >= p.walk.channels) {
@@ -98,11 +98,11 @@ __device__ void ShortForward(const ForwardFinish& p, const Operands& operands) {
   }
   ForEachSample<kCachedBatch>(count, x, x, [&](T value, T, int sample) {
     *At<T>(operands.output, OutputOffset(p.walk, operands.output, channel, sample)) =
-        Convert<T>(coefficients.template Apply<Map::kNormalize>(value, value));
+        Convert<T>(coefficients.template Apply<kMap>(value, value));
   });
 }
 
-template <typename T>
+template <Sums kSums, Map kMap, typename T>
 __device__ void ShortBackward(const BackwardFinish& p, const Operands& operands) {
   using A = Accumulator<T>;
   const std::int64_t channel = std::int64_t{blockIdx.x} * kShortThreads + threadIdx.x;
@@ -113,12 +113,18 @@ __device__ void ShortBackward(const BackwardFinish& p, const Operands& operands)
   const Samples<T> dy(operands.dY, channel);
   // X counts for dX and dScale alone.
   const Samples<T> x(p.products ? operands.X : operands.dY, channel);
-  const double pivot = p.products ? RoundPivot(LoadParameter(p.saved_mean, channel), p.type) : 0;
+  const double pivot =
+      p.products ? RoundPivot(LoadParameter(p.normalization.mean, channel), p.type) : 0;
+  const Gate<A> gate = GateOf<kSums, T>(p.normalization, channel);
   double dbias = 0;
   double products = 0;
   ForEachSample<kShortBatch>(count, dy, x, [&](T dy_value, T x_value, int) {
-    dbias += Convert<double>(dy_value);
-    products += Convert<double>(dy_value) * (Convert<double>(x_value) - pivot);
+    double passed = Convert<double>(dy_value);
+    if constexpr (kSums == Sums::kReluGradient) {
+      passed = gate.Pass(Convert<A>(dy_value), Convert<A>(x_value) - static_cast<A>(pivot));
+    }
+    dbias += passed;
+    products += passed * (Convert<double>(x_value) - pivot);
   });
   OwnCoefficients<T> coefficients;
   FinishGradientSums(p, channel, dbias, products, coefficients.place());
@@ -127,7 +133,7 @@ __device__ void ShortBackward(const BackwardFinish& p, const Operands& operands)
   }
   ForEachSample<kCachedBatch>(count, dy, x, [&](T dy_value, T x_value, int sample) {
     T* place = At<T>(operands.output, OutputOffset(p.walk, operands.output, channel, sample));
-    const A value = coefficients.template Apply<Map::kInputGradient>(dy_value, x_value);
+    const A value = coefficients.template Apply<kMap>(dy_value, x_value);
     *place = Convert<T>(operands.accumulate ? value + Convert<A>(*place) : value);
   });
 }

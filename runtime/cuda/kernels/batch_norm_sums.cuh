@@ -9,10 +9,14 @@ namespace {
 
 /// What is summed.
 enum class Sums {
-  kMoments,   ///< X - pivot and its square
-  kGradient,  ///< dY and dY * (X - pivot)
-  kBias       ///< dY
+  kMoments,       ///< X - pivot and its square
+  kGradient,      ///< dY and dY * (X - pivot)
+  kReluGradient,  ///< the same of what ReLU passes on of dY
+  kBias           ///< dY
 };
+
+template <Sums kSums>
+constexpr bool kIsOfProducts = kSums == Sums::kGradient || kSums == Sums::kReluGradient;
 
 __device__ double MedianOf(double a, double b, double c) {
   const double low = a < b ? a : b;
@@ -23,7 +27,7 @@ __device__ double MedianOf(double a, double b, double c) {
 /// What a thread loads of a tensor before it uses the first of it: as much as there are registers
 /// for.
 template <Sums kSums, int V>
-constexpr int kSumBatch = kSums == Sums::kGradient && V > 1 ? 2 : 4;
+constexpr int kSumBatch = kIsOfProducts<kSums> && V > 1 ? 2 : 4;
 
 /// A sample of a channel's that is not far out: by Chebyshev one in t lies further from the mean
 /// than sqrt(t) deviations, and of three from within the channel two would have to.
@@ -44,24 +48,70 @@ constexpr int kTypeOf<__half> = kHalf;
 template <>
 constexpr int kTypeOf<__nv_bfloat16> = kBFloat16;
 
+/// The number that X - mean is taken from: what is left of the mean goes into the shift.
+__device__ double RoundPivot(double mean, int type) {
+  return type == kDouble ? mean : static_cast<double>(static_cast<float>(mean));
+}
+
+/// Normalization is (X - pivot) * factor + shift. An infinite factor leaves an exact pivot's alone.
+__device__ double ShiftOf(double bias, double mean, double pivot, double factor) {
+  return mean == pivot ? bias : bias - (mean - pivot) * factor;
+}
+
+/// Where ReLU passes gradients on: where what it was given is positive, or NaN. Sums and maps must
+/// not differ in it, which is why nothing is left to the compiler.
+template <typename A>
+struct Gate {
+  A factor = 0;
+  A shift = 0;
+
+  __device__ __forceinline__ A Pass(A dy, A deviation) const {
+    return fma(deviation, factor, shift) <= 0 ? A(0) : dy;
+  }
+};
+
 template <Sums kSums, typename T>
-__device__ Accumulator<T>
-Pivot(const Walk& walk, const Operands& operands, const Parameter& mean, std::int64_t channel) {
+__device__ Gate<Accumulator<T>> GateOf(const Normalization& normalization, std::int64_t channel) {
+  using A = Accumulator<T>;
+  if constexpr (kSums != Sums::kReluGradient) {
+    return {};
+  } else {
+    const double mean = LoadParameter(normalization.mean, channel);
+    const double factor =
+        LoadParameter(normalization.scale, channel) * LoadParameter(normalization.inv_std, channel);
+    const double shift = ShiftOf(
+        LoadParameter(normalization.bias, channel), mean, RoundPivot(mean, kTypeOf<T>), factor);
+    return {static_cast<A>(factor), static_cast<A>(shift)};
+  }
+}
+
+template <Sums kSums, typename T>
+__device__ Accumulator<T> Pivot(
+    const Walk& walk,
+    const Operands& operands,
+    const Normalization& normalization,
+    std::int64_t channel) {
   if constexpr (kSums == Sums::kMoments) {
     return static_cast<Accumulator<T>>(MedianSample(walk, operands.X, kTypeOf<T>, channel));
-  } else if constexpr (kSums == Sums::kGradient) {
-    return static_cast<Accumulator<T>>(LoadParameter(mean, channel));
+  } else if constexpr (kIsOfProducts<kSums>) {
+    return static_cast<Accumulator<T>>(LoadParameter(normalization.mean, channel));
   } else {
     return 0;
   }
 }
 
 template <Sums kSums, typename A>
-__device__ __forceinline__ void AddTerm(A dy, A x, A pivot, A* first, A* second) {
+__device__ __forceinline__ void
+AddTerm(A dy, A x, A pivot, const Gate<A>& gate, A* first, A* second) {
   if constexpr (kSums == Sums::kMoments) {
     const A deviation = x - pivot;
     *first += deviation;
     *second += deviation * deviation;
+  } else if constexpr (kSums == Sums::kReluGradient) {
+    const A deviation = x - pivot;
+    const A passed = gate.Pass(dy, deviation);
+    *first += passed;
+    *second += passed * deviation;
   } else {
     *first += dy;
     if constexpr (kSums == Sums::kGradient) {
@@ -90,14 +140,17 @@ struct Terms {
     }
   }
 
-  __device__ __forceinline__ void Add(int i, A pivot, A* first, A* second) const {
-    if constexpr (kSums == Sums::kMoments) {
-      AddTerm<kSums>(A(0), Convert<A>(x.values[i]), pivot, first, second);
-    } else if constexpr (kSums == Sums::kGradient) {
-      AddTerm<kSums>(Convert<A>(dy.values[i]), Convert<A>(x.values[i]), pivot, first, second);
-    } else {
-      AddTerm<kSums>(Convert<A>(dy.values[i]), A(0), pivot, first, second);
+  __device__ __forceinline__ void Add(int i, A pivot, const Gate<A>& gate, A* first, A* second)
+      const {
+    A dy_value = 0;
+    A x_value = 0;
+    if constexpr (kSums != Sums::kMoments) {
+      dy_value = Convert<A>(dy.values[i]);
     }
+    if constexpr (kSums != Sums::kBias) {
+      x_value = Convert<A>(x.values[i]);
+    }
+    AddTerm<kSums>(dy_value, x_value, pivot, gate, first, second);
   }
 };
 
@@ -135,14 +188,18 @@ StorePartial(const Walk& walk, std::int64_t place, double first, double second, 
 
 /// A block for each channel and slice; its threads along rows.
 template <Sums kSums, typename T>
-__device__ void
-SumRows(const Walk& walk, const Operands& operands, const Parameter& mean, double* partials) {
+__device__ void SumRows(
+    const Walk& walk,
+    const Operands& operands,
+    const Normalization& normalization,
+    double* partials) {
   using A = Accumulator<T>;
   constexpr int V = kVector<T>;
   constexpr int kBatch = kSumBatch<kSums, V>;
   const Operand& leader = kSums == Sums::kBias ? operands.dY : operands.X;
   for (std::int64_t channel = blockIdx.x; channel < walk.channels; channel += gridDim.x) {
-    const A pivot = Pivot<kSums, T>(walk, operands, mean, channel);
+    const A pivot = Pivot<kSums, T>(walk, operands, normalization, channel);
+    const Gate<A> gate = GateOf<kSums, T>(normalization, channel);
     A first = 0;
     A second = 0;
     for (RowPlaces<V> places(walk, operands, leader, channel); places.more();) {
@@ -161,7 +218,7 @@ SumRows(const Walk& walk, const Operands& operands, const Parameter& mean, doubl
 #pragma unroll
         for (int i = 0; i < V; ++i) {
           if (i < counts[j]) {
-            batch[j].Add(i, pivot, &chunk_first, &chunk_second);
+            batch[j].Add(i, pivot, gate, &chunk_first, &chunk_second);
           }
         }
         first += chunk_first;
@@ -177,11 +234,35 @@ SumRows(const Walk& walk, const Operands& operands, const Parameter& mean, doubl
   }
 }
 
+/// The pivots and gates of a tile's columns, in shared memory: registers are for sums.
+template <Sums kSums, typename T, int V>
+struct Tile {
+  static constexpr int kColumns = kSums == Sums::kReluGradient ? kMaxWidth * V : 1;
+  Accumulator<T> pivots[kMaxWidth * V];
+  Accumulator<T> factors[kColumns];
+  Accumulator<T> shifts[kColumns];
+
+  __device__ void SetGate(int column, const Gate<Accumulator<T>>& gate) {
+    if constexpr (kSums == Sums::kReluGradient) {
+      factors[column] = gate.factor;
+      shifts[column] = gate.shift;
+    }
+  }
+  __device__ __forceinline__ Gate<Accumulator<T>> GateAt(int column) const {
+    if constexpr (kSums == Sums::kReluGradient) {
+      return {factors[column], shifts[column]};
+    } else {
+      return {};
+    }
+  }
+};
+
 /// V columns' sums over a thread's steps.
 template <Sums kSums, typename T, int V>
 struct ColumnSums {
   using A = Accumulator<T>;
   Columns<V> columns;
+  const Tile<kSums, T, V>& tile;
   A pivot[V];
   A first[V];
   A second[V];
@@ -196,11 +277,19 @@ struct ColumnSums {
           operands, places->Next(count), ColumnStride<V>(operands.dY), ColumnStride<V>(operands.X));
     }
 #pragma unroll
-    for (int j = 0; j < kBatch; ++j) {
+    for (int i = 0; i < V; ++i) {
+      if (kSums == Sums::kReluGradient && i % 4 == 0) {
+        // Keeps the compiler from holding the gates of all columns at once.
+        asm volatile("" ::: "memory");
+      }
+      const int column = LaneX(columns.walk) * V + i;
+      const Gate<A> gate = tile.GateAt(column);
+      // There are registers for it where there are no gates.
+      const A the_pivot = kSums == Sums::kReluGradient ? tile.pivots[column] : pivot[i];
 #pragma unroll
-      for (int i = 0; i < V; ++i) {
+      for (int j = 0; j < kBatch; ++j) {
         if (i < count) {
-          batch[j].Add(i, pivot[i], &first[i], &second[i]);
+          batch[j].Add(i, the_pivot, gate, &first[i], &second[i]);
         }
       }
     }
@@ -252,23 +341,28 @@ SumTile(const Walk& walk, const A (&first)[V], const A (&second)[V], const Done&
 
 /// A block for each tile of columns and slice.
 template <Sums kSums, typename T, int V, typename Done>
-__device__ __forceinline__ void
-SumColumns(const Walk& walk, const Operands& operands, const Parameter& mean, const Done& done) {
+__device__ __forceinline__ void SumColumns(
+    const Walk& walk,
+    const Operands& operands,
+    const Normalization& normalization,
+    const Done& done) {
   // Side by side: one after the other, each thread's own would be most of a small problem's time.
-  __shared__ Accumulator<T> pivots[kMaxWidth * V];
-  const int tile = walk.width * V;
-  for (int i = static_cast<int>(threadIdx.x); i < tile; i += kThreads) {
-    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile + i;
+  __shared__ Tile<kSums, T, V> tile;
+  const int width = walk.width * V;
+  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
+    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * width + i;
     if (column < walk.columns) {
-      pivots[i] = Pivot<kSums, T>(walk, operands, mean, ChannelOf(walk, column));
+      const std::int64_t channel = ChannelOf(walk, column);
+      tile.pivots[i] = Pivot<kSums, T>(walk, operands, normalization, channel);
+      tile.SetGate(i, GateOf<kSums, T>(normalization, channel));
     }
   }
   __syncthreads();
-  ColumnSums<kSums, T, V> sums = {Columns<V>(walk, operands), {}, {}, {}};
+  ColumnSums<kSums, T, V> sums = {Columns<V>(walk, operands), tile, {}, {}, {}};
   if (sums.columns.present()) {
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      sums.pivot[i] = pivots[LaneX(walk) * V + i];
+      sums.pivot[i] = tile.pivots[LaneX(walk) * V + i];
     }
     ForEachPlace<kSumBatch<kSums, V>, false>(sums.columns, sums);
   }
@@ -279,10 +373,10 @@ template <Sums kSums, typename T, int V>
 __device__ void SumColumnSlices(
     const Walk& walk,
     const Operands& operands,
-    const Parameter& mean,
+    const Normalization& normalization,
     double* partials) {
   SumColumns<kSums, T, V>(
-      walk, operands, mean, [&](std::int64_t place, double first, double second) {
+      walk, operands, normalization, [&](std::int64_t place, double first, double second) {
         StorePartial(walk, place, first, second, partials);
       });
 }

@@ -59,15 +59,24 @@ __device__ __forceinline__ Accumulator<T> Uniform(std::uint64_t hash) {
 
 template <typename T>
 __device__ __forceinline__ void
-FillRandom(T* to, std::int64_t count, std::uint64_t seed, double center, double radius) {
+FillRandom(
+    T* to,
+    std::int64_t count,
+    std::uint64_t seed,
+    double center,
+    double radius,
+    double levels) {
   const auto middle = static_cast<Accumulator<T>>(center);
   const auto factor = static_cast<Accumulator<T>>(radius);
+  const auto steps = static_cast<Accumulator<T>>(levels);
   ForEachBatch(count, [&](const auto& indices, const auto& valid) {
 #pragma unroll
     for (int i = 0; i < kElementBatch; ++i) {
       if (valid[i]) {
         const std::uint64_t hash = Hash(seed, static_cast<std::uint64_t>(indices[i]));
-        to[indices[i]] = Convert<T>(middle + factor * Uniform<T>(hash));
+        const Accumulator<T> part = Uniform<T>(hash);
+        to[indices[i]] =
+            Convert<T>(middle + factor * (steps == 0 ? part : floor(part * steps) / steps));
       }
     }
   });
@@ -96,8 +105,8 @@ GRADSMITH_FILL(16, uint4)
   }                                                                                      \
   GRADSMITH_KERNEL(fill_random_##name)                                                   \
   (T * to, const std::int64_t count, const std::uint64_t seed, const double center,      \
-   const double radius) {                                                                \
-    gradsmith::cuda::FillRandom(to, count, seed, center, radius);                        \
+   const double radius, const double levels) {                                           \
+    gradsmith::cuda::FillRandom(to, count, seed, center, radius, levels);                \
   }
 
 GRADSMITH_FOR_ELEMENT_TYPES(GRADSMITH_ELEMENTWISE)

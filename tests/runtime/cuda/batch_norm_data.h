@@ -10,6 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "batch_norm/activation.h"
+#include "batch_norm/kernels.h"
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 #include "reference/random.h"
 #include "runtime/cuda/gpu_tensor.h"
@@ -112,6 +116,16 @@ struct Data {
 
   void FillX(double mean, Random& random) { X.FillRandom(random, mean - 1.5, mean + 1.5); }
 
+  /// Rounds what ReLU's input is made of to multiples of 1/8: that is exact then, and whether it is
+  /// positive does not depend on who computes it.
+  void Coarsen() {
+    for (GpuTensor* tensor : {&X, &scale, &B, &saved_mean, &saved_inv_std}) {
+      const std::vector<double> values = tensor->HostValues();
+      std::size_t next = 0;
+      tensor->Fill([&] { return std::round(values[next++] * 8) / 8; });
+    }
+  }
+
   Types types;
   GpuTensor X;
   GpuTensor dY;
@@ -128,6 +142,48 @@ struct Data {
   GpuTensor dScale;
   GpuTensor dBias;
 };
+
+/// The forward op of an activation, where its tensors are.
+inline Status RunOp(
+    const Context& context,
+    Activation activation,
+    const Attributes& attributes,
+    const BatchNormalization::Inputs& inputs,
+    const BatchNormalization::Outputs& outputs) {
+  const auto run = [&](auto op) {
+    using Op = decltype(op);
+    return (inputs.X->device.backend == Backend::kCuda ? &Op::RunCuda : &Op::RunCpu)(
+        context, attributes, inputs, outputs);
+  };
+  return activation == Activation::kNone ? run(BatchNormalization())
+                                         : run(BatchNormalizationRelu());
+}
+
+/// The gradient of what has an activation where B is given.
+inline Status RunOp(
+    const Context& context,
+    const BatchNormalizationReluGrad::Inputs& inputs,
+    const BatchNormalizationGrad::Outputs& outputs) {
+  const bool on_gpu = inputs.X->device.backend == Backend::kCuda;
+  if (inputs.B != nullptr) {
+    using Op = BatchNormalizationReluGrad;
+    return (on_gpu ? &Op::RunCuda : &Op::RunCpu)(context, {}, inputs, outputs);
+  }
+  using Op = BatchNormalizationGrad;
+  return (on_gpu ? &Op::RunCuda : &Op::RunCpu)(
+      context, {},
+      {.dY = inputs.dY,
+       .X = inputs.X,
+       .scale = inputs.scale,
+       .saved_mean = inputs.saved_mean,
+       .saved_inv_std = inputs.saved_inv_std},
+      outputs);
+}
+
+/// The name of a test's parameter.
+inline std::string NameOfActivation(const testing::TestParamInfo<Activation>& info) {
+  return info.param == Activation::kNone ? "Alone" : "Relu";
+}
 
 inline double Largest(const std::vector<double>& values) {
   double largest = 0;

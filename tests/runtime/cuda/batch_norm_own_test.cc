@@ -47,7 +47,7 @@ struct Wanted {
   bool dBias = true;
 };
 
-class BatchNormOwnTest : public cuda::GpuTest {
+class BatchNormOwnTest : public cuda::GpuTest, public testing::WithParamInterface<Activation> {
  protected:
   /// The references that a call takes point at these.
   struct ForwardRefs {
@@ -98,12 +98,12 @@ class BatchNormOwnTest : public cuda::GpuTest {
     const Block workspace(ForwardWorkspace(device(), *inputs.X));
     workspace.Fill(0xFF);
     const Status status =
-        Forward(device(), kStream, attributes_, inputs, outputs, workspace.data());
+        Forward(device(), kStream, GetParam(), attributes_, inputs, outputs, workspace.data());
     ASSERT_TRUE(status.ok()) << status.message();
   }
 
   void RunBackward(
-      const BatchNormalizationGrad::Inputs& inputs,
+      const BatchNormalizationReluGrad::Inputs& inputs,
       const BatchNormalizationGrad::Outputs& outputs) {
     const Block workspace(BackwardWorkspace(device(), *inputs.X));
     workspace.Fill(0xFF);
@@ -113,8 +113,7 @@ class BatchNormOwnTest : public cuda::GpuTest {
 
   void CompareForward(Data& data, bool in_place = false, double roundoffs = 64) {
     const ForwardRefs cpu(data, false, in_place);
-    ASSERT_TRUE(
-        BatchNormalization::RunCpu(context_, attributes_, cpu.Inputs(), cpu.Outputs()).ok());
+    ASSERT_TRUE(RunOp(context_, GetParam(), attributes_, cpu.Inputs(), cpu.Outputs()).ok());
     const ForwardRefs gpu(data, true, in_place);
     RunForward(gpu.Inputs(), gpu.Outputs());
     const DataType T = data.types.T;
@@ -127,6 +126,9 @@ class BatchNormOwnTest : public cuda::GpuTest {
 
   /// Runs on the host or on the GPU; what is not wanted is absent.
   void Gradients(Data& data, bool on_gpu, const Wanted& wanted, bool accumulate, GpuTensor& dX) {
+    if (GetParam() != Activation::kNone && !on_gpu) {
+      data.Coarsen();
+    }
     const auto output = [&](GpuTensor& tensor, bool is_wanted) {
       TensorRef ref = is_wanted ? Ref(tensor, on_gpu) : TensorRef();
       ref.accumulate = accumulate && on_gpu;
@@ -135,19 +137,25 @@ class BatchNormOwnTest : public cuda::GpuTest {
     const ConstTensorRef dY = Ref(data.dY, on_gpu);
     const ConstTensorRef X = Ref(data.X, on_gpu);
     const ConstTensorRef scale = Ref(data.scale, on_gpu);
+    const ConstTensorRef bias = Ref(data.B, on_gpu);
     const ConstTensorRef mean = Ref(data.saved_mean, on_gpu);
     const ConstTensorRef inv_std = Ref(data.saved_inv_std, on_gpu);
     const TensorRef dX_ref = output(dX, wanted.dX);
     const TensorRef dScale = output(data.dScale, wanted.dScale);
     const TensorRef dBias = output(data.dBias, wanted.dBias);
-    const BatchNormalizationGrad::Inputs inputs = {
-        .dY = &dY, .X = &X, .scale = &scale, .saved_mean = &mean, .saved_inv_std = &inv_std};
+    const BatchNormalizationReluGrad::Inputs inputs = {
+        .dY = &dY,
+        .X = &X,
+        .scale = &scale,
+        .B = GetParam() == Activation::kNone ? nullptr : &bias,
+        .saved_mean = &mean,
+        .saved_inv_std = &inv_std};
     const BatchNormalizationGrad::Outputs outputs = {
         .dX = &dX_ref, .dScale = &dScale, .dBias = wanted.dBias ? &dBias : nullptr};
     if (on_gpu) {
       RunBackward(inputs, outputs);
     } else {
-      ASSERT_TRUE(BatchNormalizationGrad::RunCpu(context_, {}, inputs, outputs).ok());
+      ASSERT_TRUE(RunOp(context_, inputs, outputs).ok());
     }
   }
 
@@ -186,7 +194,7 @@ class BatchNormOwnTest : public cuda::GpuTest {
 
 constexpr Layout kWritten[] = {Layout::kContiguous, Layout::kChannelsLast, Layout::kStrided};
 
-TEST_F(BatchNormOwnTest, AgreesWithCpu) {
+TEST_P(BatchNormOwnTest, AgreesWithCpu) {
   Random random("own batch norm");
   for (int round = 0; round < 40; ++round) {
     Sizes dims = {random.Integer(1, 9), random.Integer(1, 40)};
@@ -208,7 +216,7 @@ TEST_F(BatchNormOwnTest, AgreesWithCpu) {
 }
 
 /// The dims in any order in memory, and zero strides in dY.
-TEST_F(BatchNormOwnTest, AnyStrides) {
+TEST_P(BatchNormOwnTest, AnyStrides) {
   Random random("own batch norm strides");
   for (int round = 0; round < 150; ++round) {
     Sizes dims = {random.Integer(1, 6), random.Integer(1, 20)};
@@ -239,7 +247,7 @@ TEST_F(BatchNormOwnTest, AnyStrides) {
 
 /// One layout for all tensors: the paths that are meant to be fast, with whole vectors and with
 /// what is left of them.
-TEST_F(BatchNormOwnTest, DenseLayouts) {
+TEST_P(BatchNormOwnTest, DenseLayouts) {
   Random random("own batch norm dense");
   const Sizes shapes[] = {{4, 16, 8, 8},    {3, 24, 7, 7},  {2, 17, 5, 9}, {64, 48}, {70, 3},
                           {2, 64, 3, 4, 5}, {1, 136, 1, 1}, {5, 1, 6, 6},  {1, 300}, {7, 520, 2}};
@@ -261,7 +269,7 @@ TEST_F(BatchNormOwnTest, DenseLayouts) {
 
 /// Columns: samples together that are whole vectors, rows of some channels together, parts of rows;
 /// each in one launch where a block has all samples of its channels, and in slices where not.
-TEST_F(BatchNormOwnTest, Columns) {
+TEST_P(BatchNormOwnTest, Columns) {
   Random random("own batch norm columns");
   const Sizes shapes[] = {{5, 33, 5, 7},  {1, 5, 33},      {35, 9, 1},     {40, 264},
                           {40, 24, 7, 7}, {3, 8, 14, 14},  {7, 16, 2, 3},  {2, 3, 28, 28},
@@ -283,7 +291,7 @@ TEST_F(BatchNormOwnTest, Columns) {
 }
 
 /// A thread for each channel, where its samples are few and lie at one distance.
-TEST_F(BatchNormOwnTest, FewSamples) {
+TEST_P(BatchNormOwnTest, FewSamples) {
   Random random("own batch norm few samples");
   const Sizes shapes[] = {{8, 2048, 1, 1}, {32, 65}, {1, 64}, {9, 7, 1}, {2, 70, 4, 4}, {1, 3, 31}};
   for (const Sizes& dims : shapes) {
@@ -314,7 +322,7 @@ TEST_F(BatchNormOwnTest, FewSamples) {
 }
 
 /// An output whose rows lie apart, where those of X and dY are one: the same sums, other steps.
-TEST_F(BatchNormOwnTest, OutputInRows) {
+TEST_P(BatchNormOwnTest, OutputInRows) {
   Random random("own batch norm rows of the output");
   const Sizes dims = {4, 8, 3, 5};
   const LargeStrides last({120, 1, 40, 8}, {120, 1, 40, 8}, {160, 1, 48, 8});
@@ -330,7 +338,7 @@ TEST_F(BatchNormOwnTest, OutputInRows) {
 }
 
 /// Channels of many slices, rows of several pieces, and blocks of several tiles.
-TEST_F(BatchNormOwnTest, ManyBlocks) {
+TEST_P(BatchNormOwnTest, ManyBlocks) {
   Random random("own batch norm large");
   const Sizes shapes[] = {{3, 2, 101, 97},  {1, 3, 20011},  {16, 67, 15, 16}, {300, 160, 2, 2},
                           {64, 33, 15, 17}, {128, 8, 7, 7}, {9, 5, 56, 56}};
@@ -347,7 +355,7 @@ TEST_F(BatchNormOwnTest, ManyBlocks) {
 }
 
 /// A mean that is large beside the deviation does not take the digits of the variance, or of Y.
-TEST_F(BatchNormOwnTest, LargeMean) {
+TEST_P(BatchNormOwnTest, LargeMean) {
   Random random("own batch norm mean");
   for (const Layout layout : kWritten) {
     for (const DataType T : {kF, kD}) {
@@ -370,7 +378,7 @@ TEST_F(BatchNormOwnTest, LargeMean) {
 }
 
 /// Nor does a border that lies far from all else.
-TEST_F(BatchNormOwnTest, LargeMeanBesideZeros) {
+TEST_P(BatchNormOwnTest, LargeMeanBesideZeros) {
   Random random("own batch norm border");
   const std::int64_t row = 60;
   Data data({kF, kD, kD}, {4, 3, row, row}, {}, random);
@@ -383,7 +391,7 @@ TEST_F(BatchNormOwnTest, LargeMeanBesideZeros) {
   CompareForward(data, false, 2000);
 }
 
-TEST_F(BatchNormOwnTest, EmptyAndSingle) {
+TEST_P(BatchNormOwnTest, EmptyAndSingle) {
   Random random("own batch norm empty");
   const Sizes shapes[] = {{0, 3, 4, 4}, {2, 0, 4, 4}, {2, 3, 0}, {0, 0}, {1, 3}, {1, 1, 1, 1}};
   for (const Sizes& dims : shapes) {
@@ -394,7 +402,7 @@ TEST_F(BatchNormOwnTest, EmptyAndSingle) {
 }
 
 /// 1 / sqrt(0 + 0) is infinite: where there is nothing, the sums are zero nevertheless.
-TEST_F(BatchNormOwnTest, InfiniteStatistics) {
+TEST_P(BatchNormOwnTest, InfiniteStatistics) {
   Random random("own batch norm infinite");
   for (const Sizes& dims : {Sizes{0, 3, 4}, Sizes{1, 3}, Sizes{4, 3, 2}}) {
     Data data({kF, kF, kF}, dims, {}, random);
@@ -410,7 +418,7 @@ TEST_F(BatchNormOwnTest, InfiniteStatistics) {
   CompareForward(data);
 }
 
-TEST_F(BatchNormOwnTest, RunsInPlace) {
+TEST_P(BatchNormOwnTest, RunsInPlace) {
   Random random("own batch norm in place");
   for (const Layout layout : kWritten) {
     Data data({kH, kH, kF}, {6, 20, 5, 5}, {.X = layout, .dY = layout, .output = layout}, random);
@@ -427,7 +435,7 @@ TEST_F(BatchNormOwnTest, RunsInPlace) {
 }
 
 /// What is not asked for changes nothing in the rest.
-TEST_F(BatchNormOwnTest, AbsentOutputs) {
+TEST_P(BatchNormOwnTest, AbsentOutputs) {
   Random random("own batch norm subsets");
   for (const auto& [layout, size] :
        {std::pair(Layout::kContiguous, 5), std::pair(Layout::kChannelsLast, 5),
@@ -459,7 +467,7 @@ TEST_F(BatchNormOwnTest, AbsentOutputs) {
 }
 
 /// Nor do its last bits depend on it.
-TEST_F(BatchNormOwnTest, AbsentOutputsKeepTheBits) {
+TEST_P(BatchNormOwnTest, AbsentOutputsKeepTheBits) {
   Random random("own batch norm subset bits");
   for (const Sizes& dims : {Sizes{6, 24, 4, 4}, Sizes{50, 16, 9, 9}, Sizes{8, 40, 1, 1}}) {
     for (const Layout layout : kWritten) {
@@ -477,7 +485,7 @@ TEST_F(BatchNormOwnTest, AbsentOutputsKeepTheBits) {
   }
 }
 
-TEST_F(BatchNormOwnTest, Accumulates) {
+TEST_P(BatchNormOwnTest, Accumulates) {
   Random random("own batch norm accumulate");
   for (const Sizes& dims :
        {Sizes{6, 21, 5, 5}, Sizes{6, 24, 4, 4}, Sizes{40, 16, 9, 8}, Sizes{8, 40, 1, 1}}) {
@@ -499,7 +507,7 @@ TEST_F(BatchNormOwnTest, Accumulates) {
 }
 
 /// The same bits again, and from data that are not aligned.
-TEST_F(BatchNormOwnTest, RepeatsBitForBit) {
+TEST_P(BatchNormOwnTest, RepeatsBitForBit) {
   for (const Sizes& dims : {Sizes{11, 40, 9, 10}, Sizes{7, 33, 9, 9}, Sizes{8, 32, 7, 7}}) {
     for (const Layout layout : kWritten) {
       for (const DataType T : {kF, kD, kH, kB}) {
@@ -526,6 +534,12 @@ TEST_F(BatchNormOwnTest, RepeatsBitForBit) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Activations,
+    BatchNormOwnTest,
+    testing::Values(Activation::kNone, Activation::kRelu),
+    NameOfActivation);
 
 }  // namespace
 }  // namespace gradsmith::batch_norm

@@ -116,8 +116,14 @@ std::vector<Problem> Problems() {
 /// The operands of both ops on one set of data, on the host or on the GPU.
 class Operands {
  public:
-  Operands(Data& data, bool on_gpu, const Wanted& wanted = {}, bool in_place = false)
-      : on_gpu_(on_gpu),
+  Operands(
+      Data& data,
+      Activation activation,
+      bool on_gpu,
+      const Wanted& wanted = {},
+      bool in_place = false)
+      : activation_(activation),
+        on_gpu_(on_gpu),
         X_(Ref(data.X)),
         dY_(Ref(data.dY)),
         scale_(Ref(data.scale)),
@@ -147,18 +153,21 @@ class Operands {
         .saved_mean = &saved_mean_,
         .saved_inv_std = &saved_inv_std_};
   }
-  [[nodiscard]] BatchNormalizationGrad::Inputs BackwardInputs() const {
+  [[nodiscard]] BatchNormalizationReluGrad::Inputs BackwardInputs() const {
     return {
         .dY = &dY_,
         .X = &X_,
         .scale = &scale_,
+        .B = activation_ == Activation::kNone ? nullptr : &B_,
         .saved_mean = &in_mean_,
         .saved_inv_std = &in_inv_std_};
   }
   [[nodiscard]] BatchNormalizationGrad::Outputs BackwardOutputs() const {
     return {.dX = &dX_, .dScale = &dScale_, .dBias = &dBias_};
   }
-  [[nodiscard]] Task ForwardTask() const { return MakeTask(ForwardInputs(), ForwardOutputs()); }
+  [[nodiscard]] Task ForwardTask() const {
+    return MakeTask(activation_, ForwardInputs(), ForwardOutputs());
+  }
   [[nodiscard]] Task BackwardTask() const { return MakeTask(BackwardInputs(), BackwardOutputs()); }
 
  private:
@@ -172,6 +181,7 @@ class Operands {
     return ref;
   }
 
+  Activation activation_;
   bool on_gpu_;
   ConstTensorRef X_;
   ConstTensorRef dY_;
@@ -220,7 +230,18 @@ class SpoilingPlan final : public Plan {
   std::unique_ptr<Plan> inner_;
 };
 
-class BatchNormSelectionTest : public cuda::GpuTest {
+/// Data of a problem on which nobody's rounding decides what an activation passes on.
+struct ProblemData : Data {
+  ProblemData(const Problem& problem, Activation activation, Random& random)
+      : Data(problem.types, problem.dims, problem.layouts, random) {
+    if (activation != Activation::kNone) {
+      Coarsen();
+    }
+  }
+};
+
+class BatchNormSelectionTest : public cuda::GpuTest,
+                               public testing::WithParamInterface<Activation> {
  protected:
   static Context MakeContext(SearchMode mode) {
     ContextOptions options;
@@ -247,9 +268,8 @@ class BatchNormSelectionTest : public cuda::GpuTest {
   }
 
   void RunGradientOnCpu(Data& data, const Wanted& wanted) const {
-    const Operands cpu(data, false, wanted);
-    ASSERT_TRUE(
-        BatchNormalizationGrad::RunCpu(cpu_, {}, cpu.BackwardInputs(), cpu.BackwardOutputs()).ok());
+    const Operands cpu(data, GetParam(), false, wanted);
+    ASSERT_TRUE(RunOp(cpu_, cpu.BackwardInputs(), cpu.BackwardOutputs()).ok());
   }
   static void ExpectGradient(const Data& data, const Wanted& wanted) {
     const DataType T = data.types.T;
@@ -260,10 +280,9 @@ class BatchNormSelectionTest : public cuda::GpuTest {
   }
 
   void RunForwardOnCpu(Data& data, bool in_place, const Attributes& attributes) const {
-    const Operands cpu(data, false, {}, in_place);
+    const Operands cpu(data, GetParam(), false, {}, in_place);
     ASSERT_TRUE(
-        BatchNormalization::RunCpu(cpu_, attributes, cpu.ForwardInputs(), cpu.ForwardOutputs())
-            .ok());
+        RunOp(cpu_, GetParam(), attributes, cpu.ForwardInputs(), cpu.ForwardOutputs()).ok());
   }
   static void ExpectForward(const Data& data, bool in_place, double roundoffs) {
     const DataType T = data.types.T;
@@ -305,8 +324,8 @@ class BatchNormSelectionTest : public cuda::GpuTest {
 
   void ExpectOwnPasses(const Problem& problem, const Wanted& wanted, Random& random) {
     SCOPED_TRACE(Text(problem));
-    Data data(problem.types, problem.dims, problem.layouts, random);
-    const Operands operands(data, true, wanted);
+    ProblemData data(problem, GetParam(), random);
+    const Operands operands(data, GetParam(), true, wanted);
     for (const Task& task : {operands.ForwardTask(), operands.BackwardTask()}) {
       BatchNormSearchSpace space(device(), kStream, task);
       const std::unique_ptr<Plan> own = MakeOwnPlan(device(), task);
@@ -320,15 +339,15 @@ class BatchNormSelectionTest : public cuda::GpuTest {
   Context cpu_;
 };
 
-TEST_F(BatchNormSelectionTest, EveryCandidateOfTheGradientAgreesWithCpu) {
+TEST_P(BatchNormSelectionTest, EveryCandidateOfTheGradientAgreesWithCpu) {
   Random random("batch norm candidates");
   std::size_t round = 0;
   for (const Problem& problem : Problems()) {
     const Wanted& wanted = kWantedSets[round++ % std::size(kWantedSets)];
     for (const Wanted& set : {Wanted(), wanted}) {
       SCOPED_TRACE(Text(problem) + " set " + std::to_string(round));
-      Data data(problem.types, problem.dims, problem.layouts, random);
-      const Task task = Operands(data, true, set).BackwardTask();
+      ProblemData data(problem, GetParam(), random);
+      const Task task = Operands(data, GetParam(), true, set).BackwardTask();
       ForEachPlan(task, [&](Plan& plan) {
         Reset(data);
         RunGradientOnCpu(data, set);
@@ -342,17 +361,17 @@ TEST_F(BatchNormSelectionTest, EveryCandidateOfTheGradientAgreesWithCpu) {
   }
   if (cuda::ThreadState::OfThisThread(device()).handle().ok()) {
     EXPECT_TRUE(tried_.contains("graph"));
-    EXPECT_TRUE(tried_.contains("legacy/spatial"));
+    EXPECT_EQ(tried_.contains("legacy/spatial"), GetParam() == Activation::kNone);
   }
 }
 
-TEST_F(BatchNormSelectionTest, EveryCandidateOfTheForwardAgreesWithCpu) {
+TEST_P(BatchNormSelectionTest, EveryCandidateOfTheForwardAgreesWithCpu) {
   Random random("batch norm forward candidates");
   for (const Problem& problem : Problems()) {
     for (const bool in_place : {false, true}) {
       SCOPED_TRACE(Text(problem) + (in_place ? " in place" : ""));
-      Data data(problem.types, problem.dims, problem.layouts, random);
-      const Task task = Operands(data, true, {}, in_place).ForwardTask();
+      ProblemData data(problem, GetParam(), random);
+      const Task task = Operands(data, GetParam(), true, {}, in_place).ForwardTask();
       ForEachPlan(task, [&](Plan& plan) {
         Reset(data);
         for (GpuTensor* tensor : {&data.old_mean, &data.old_var}) {
@@ -368,18 +387,18 @@ TEST_F(BatchNormSelectionTest, EveryCandidateOfTheForwardAgreesWithCpu) {
     }
   }
   if (cuda::ThreadState::OfThisThread(device()).handle().ok()) {
-    EXPECT_TRUE(tried_.contains("legacy/spatial"));
+    EXPECT_EQ(tried_.contains("legacy/spatial"), GetParam() == Activation::kNone);
   }
 }
 
 /// What cuDNN would be given, given to our own kernels: the copies in and out are right.
-TEST_F(BatchNormSelectionTest, StagedOperandsArriveAndReturn) {
+TEST_P(BatchNormSelectionTest, StagedOperandsArriveAndReturn) {
   Random random("batch norm staging");
   for (const Problem& problem : Problems()) {
     for (const Wanted& wanted : kWantedSets) {
       SCOPED_TRACE(Text(problem));
-      Data data(problem.types, problem.dims, problem.layouts, random);
-      const Task task = Operands(data, true, wanted).BackwardTask();
+      ProblemData data(problem, GetParam(), random);
+      const Task task = Operands(data, GetParam(), true, wanted).BackwardTask();
       for (const Result<Form>& form : {GraphForm(task), LegacyForm(task)}) {
         // Our own kernels have one type for all large tensors.
         if (!form.ok() ||
@@ -394,10 +413,13 @@ TEST_F(BatchNormSelectionTest, StagedOperandsArriveAndReturn) {
         ExpectGradient(data, wanted);
       }
     }
-    Data data(problem.types, problem.dims, problem.layouts, random);
-    const Task task = Operands(data, true).ForwardTask();
+    ProblemData data(problem, GetParam(), random);
+    const Task task = Operands(data, GetParam(), true).ForwardTask();
     const Result<Form> form = LegacyForm(task);
-    ASSERT_TRUE(form.ok()) << form.status().message();
+    ASSERT_EQ(form.ok(), GetParam() == Activation::kNone) << form.status().message();
+    if (!form.ok()) {
+      continue;
+    }
     const std::unique_ptr<Plan> plan =
         WrapPlan(device(), task, *form, MakeOwnPlan(device(), form->inner));
     Reset(data);
@@ -412,7 +434,7 @@ TEST_F(BatchNormSelectionTest, StagedOperandsArriveAndReturn) {
 
 /// Our own kernels are what is left where all others are refused: small sums that nearly cancel do
 /// not make the check refuse them.
-TEST_F(BatchNormSelectionTest, OwnKernelsPassTheCheck) {
+TEST_P(BatchNormSelectionTest, OwnKernelsPassTheCheck) {
   Random random("batch norm own check");
   for (int round = 0; round < 60; ++round) {
     Sizes dims = {random.Integer(1, 4), random.Integer(1, 6)};
@@ -432,7 +454,7 @@ TEST_F(BatchNormSelectionTest, OwnKernelsPassTheCheck) {
 }
 
 /// Nor do long sums.
-TEST_F(BatchNormSelectionTest, OwnKernelsPassTheCheckWithLongSums) {
+TEST_P(BatchNormSelectionTest, OwnKernelsPassTheCheckWithLongSums) {
   Random random("batch norm own check of long sums");
   for (const Sizes& dims : {Sizes{3, 2, 101, 97}, Sizes{1, 3, 20011}, Sizes{300, 160, 2, 2}}) {
     for (const Types& types : kRows) {
@@ -442,17 +464,17 @@ TEST_F(BatchNormSelectionTest, OwnKernelsPassTheCheckWithLongSums) {
 }
 
 /// A result that is wrong in one output is refused, and the message says in which.
-TEST_F(BatchNormSelectionTest, WrongOutputsAreRefused) {
+TEST_P(BatchNormSelectionTest, WrongOutputsAreRefused) {
   Random random("batch norm spoiled");
   for (const Types& types : {Types{kF, kF, kF}, Types{kH, kH, kH}, Types{kD, kD, kD}}) {
-    Data data(types, {4, 70, 6, 5}, {}, random);
-    const Operands operands(data, true, {.add_dScale = true});
+    ProblemData data({types, {4, 70, 6, 5}, {}}, GetParam(), random);
+    const Operands operands(data, GetParam(), true, {.add_dScale = true});
     for (const Task& task : {operands.ForwardTask(), operands.BackwardTask()}) {
       BatchNormSearchSpace space(device(), kStream, task);
       const std::unique_ptr<Plan> own = MakeOwnPlan(device(), task);
       const Status status = space.Check(*own);
       EXPECT_TRUE(status.ok()) << status.message();
-      for (int i = kInputs; i < OperandsOf(task.direction); ++i) {
+      for (int i = InputsOf(task.direction); i < OperandsOf(task.direction); ++i) {
         SpoilingPlan plan(device(), task, i, MakeOwnPlan(device(), task));
         const Status refused = space.Check(plan);
         EXPECT_FALSE(refused.ok());
@@ -463,7 +485,7 @@ TEST_F(BatchNormSelectionTest, WrongOutputsAreRefused) {
   }
 }
 
-TEST_F(BatchNormSelectionTest, RunsInEveryMode) {
+TEST_P(BatchNormSelectionTest, RunsInEveryMode) {
   Random random("batch norm modes");
   for (const SearchMode mode :
        {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
@@ -471,20 +493,18 @@ TEST_F(BatchNormSelectionTest, RunsInEveryMode) {
     const Context context = MakeContext(mode);
     for (const Sizes& dims : {Sizes{4, 16, 6, 5}, Sizes{3, 5}, Sizes{1, 3}, Sizes{0, 3, 2}}) {
       SCOPED_TRACE(support::ToString(dims));
-      Data data({kH, kH, kF}, dims, {}, random);
+      ProblemData data({{kH, kH, kF}, dims, {}}, GetParam(), random);
       // The second time the plan is there, and other numbers reach it.
       for (const Attributes& attributes :
            {Attributes{}, Attributes{.epsilon = 0.5, .momentum = 0.25}}) {
         Reset(data);
         RunGradientOnCpu(data, {});
-        const Operands gpu(data, true);
-        ASSERT_TRUE(BatchNormalizationGrad::RunCuda(
-                        context, {}, gpu.BackwardInputs(), gpu.BackwardOutputs())
-                        .ok());
+        const Operands gpu(data, GetParam(), true);
+        ASSERT_TRUE(RunOp(context, gpu.BackwardInputs(), gpu.BackwardOutputs()).ok());
         ExpectGradient(data, {});
         RunForwardOnCpu(data, false, attributes);
-        const Status status = BatchNormalization::RunCuda(
-            context, attributes, gpu.ForwardInputs(), gpu.ForwardOutputs());
+        const Status status =
+            RunOp(context, GetParam(), attributes, gpu.ForwardInputs(), gpu.ForwardOutputs());
         ASSERT_TRUE(status.ok()) << status.message();
         ExpectForward(data, false, 512);
       }
@@ -492,10 +512,24 @@ TEST_F(BatchNormSelectionTest, RunsInEveryMode) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(
+    Activations,
+    BatchNormSelectionTest,
+    testing::Values(Activation::kNone, Activation::kRelu),
+    NameOfActivation);
+
 /// A task of dense tensors that need no memory: for keys and graphs.
-Task DenseTask(const Types& types, const Dims& dims, bool channels_last) {
+Task DenseTask(
+    const Types& types,
+    const Dims& dims,
+    bool channels_last,
+    Activation activation = Activation::kNone) {
   Task task;
   task.direction = Direction::kBackward;
+  task.activation = activation;
+  if (activation != Activation::kNone) {
+    task.tensors[backward::kB] = TensorRef(types.T1, nullptr, {dims[1]});
+  }
   const Strides strides = channels_last ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
   for (const int operand : {backward::kDY, backward::kX, backward::kDX}) {
     task.tensors.at(operand) = TensorRef(types.T, nullptr, dims, strides);
@@ -510,15 +544,17 @@ Task DenseTask(const Types& types, const Dims& dims, bool channels_last) {
 }
 
 TEST(BatchNormTaskTest, TheKeyTellsTasksApart) {
-  const Task base = DenseTask({kH, kH, kF}, {4, 16, 6, 5}, false);
+  constexpr Activation kRelu = Activation::kRelu;
+  const Task base = DenseTask({kH, kH, kF}, {4, 16, 6, 5}, false, kRelu);
   std::vector<Task> tasks = {
       base,
-      DenseTask({kH, kH, kF}, {4, 16, 6, 5}, true),
-      DenseTask({kH, kH, kF}, {4, 16, 5, 6}, false),
-      DenseTask({kH, kH, kF}, {4, 16, 30}, false),
-      DenseTask({kB, kH, kF}, {4, 16, 6, 5}, false),
-      DenseTask({kH, kF, kF}, {4, 16, 6, 5}, false),
-      DenseTask({kH, kH, kH}, {4, 16, 6, 5}, false)};
+      DenseTask({kH, kH, kF}, {4, 16, 6, 5}, true, kRelu),
+      DenseTask({kH, kH, kF}, {4, 16, 5, 6}, false, kRelu),
+      DenseTask({kH, kH, kF}, {4, 16, 30}, false, kRelu),
+      DenseTask({kB, kH, kF}, {4, 16, 6, 5}, false, kRelu),
+      DenseTask({kH, kF, kF}, {4, 16, 6, 5}, false, kRelu),
+      DenseTask({kH, kH, kH}, {4, 16, 6, 5}, false, kRelu),
+      DenseTask({kH, kH, kF}, {4, 16, 6, 5}, false)};
   for (int i = 0; i < backward::kOperands; ++i) {
     Task strided = base;
     strided.tensors.at(i).strides[0] *= 2;
@@ -531,8 +567,8 @@ TEST(BatchNormTaskTest, TheKeyTellsTasksApart) {
     Task adding = base;
     for (int i = 0; i < 3; ++i) {
       if ((subset >> i & 1) != 0) {
-        absent.tensors.at(kInputs + i) = {};
-        adding.tensors.at(kInputs + i).accumulate = true;
+        absent.tensors.at(backward::kInputs + i) = {};
+        adding.tensors.at(backward::kInputs + i).accumulate = true;
       }
     }
     tasks.insert(tasks.end(), {absent, adding});
@@ -545,7 +581,9 @@ TEST(BatchNormTaskTest, TheKeyTellsTasksApart) {
   }
   Task in_place = forward;
   in_place.tensors[forward::kNewMean].data = in_place.tensors[forward::kRunningMean].data;
-  tasks.insert(tasks.end(), {forward, in_place});
+  Task with_relu = forward;
+  with_relu.activation = kRelu;
+  tasks.insert(tasks.end(), {forward, in_place, with_relu});
   std::set<std::string> keys;
   for (const Task& task : tasks) {
     internal::ProblemKey key;
@@ -600,8 +638,10 @@ TEST_F(BatchNormGraphTest, ListsEnginesForEveryTypeThatAFormIsOffered) {
   for (const Types& types : kRows) {
     for (const Dims& dims : {Dims{64, 64}, Dims{8, 64, 16, 16}, Dims{2, 64, 4, 8, 8}}) {
       for (const bool channels_last : {false, true}) {
-        for (const bool adds : {false, true}) {
-          Task task = DenseTask(types, dims, channels_last);
+        for (const auto& [activation, adds] :
+             {std::pair(Activation::kNone, false), std::pair(Activation::kNone, true),
+              std::pair(Activation::kRelu, false), std::pair(Activation::kRelu, true)}) {
+          Task task = DenseTask(types, dims, channels_last, activation);
           task.tensors[backward::kDX].accumulate = adds;
           task.tensors[backward::kDBias].accumulate = adds;
           const Result<Form> form = GraphForm(task);

@@ -6,6 +6,8 @@ from typing import Any
 
 from gradsmith._ops.batch_normalization_op import BatchNormalizationResult, batch_normalization
 from gradsmith._ops.batch_normalization_grad_op import BatchNormalizationGradResult, batch_normalization_grad
+from gradsmith._ops.batch_normalization_relu_op import BatchNormalizationReluResult, batch_normalization_relu
+from gradsmith._ops.batch_normalization_relu_grad_op import BatchNormalizationReluGradResult, batch_normalization_relu_grad
 from gradsmith._ops.conv_op import ConvResult, conv
 from gradsmith._ops.conv_grad_op import ConvGradResult, conv_grad
 from gradsmith._ops.conv_transpose_op import ConvTransposeResult, conv_transpose
@@ -16,6 +18,10 @@ __all__ = [
     "batch_normalization",
     "BatchNormalizationGradResult",
     "batch_normalization_grad",
+    "BatchNormalizationReluResult",
+    "batch_normalization_relu",
+    "BatchNormalizationReluGradResult",
+    "batch_normalization_relu_grad",
     "ConvResult",
     "conv",
     "ConvGradResult",
@@ -33,6 +39,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ConvTransposeGrad": conv_transpose_grad,
     "BatchNormalization": batch_normalization,
     "BatchNormalizationGrad": batch_normalization_grad,
+    "BatchNormalizationRelu": batch_normalization_relu,
+    "BatchNormalizationReluGrad": batch_normalization_relu_grad,
 }
 
 # What torch.library is told of each operator.
@@ -43,4 +51,6 @@ TORCH_SCHEMAS = {
     "ConvTransposeGrad": '(Tensor dY, Tensor X, Tensor W, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, SymInt group=1, str auto_pad="NOTSET", SymInt[]? output_padding=None, SymInt[]? output_shape=None, str[]? outputs=None, str? policies=None) -> Tensor[]',
     "BatchNormalization": '(Tensor X, Tensor scale, Tensor B, Tensor running_mean, Tensor running_var, *, float epsilon=1e-05, float momentum=0.9, str? policies=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)',
     "BatchNormalizationGrad": '(Tensor dY, Tensor X, Tensor scale, Tensor saved_mean, Tensor saved_inv_std, *, float epsilon=1e-05, str[]? outputs=None, str? policies=None) -> Tensor[]',
+    "BatchNormalizationRelu": '(Tensor X, Tensor scale, Tensor B, Tensor running_mean, Tensor running_var, *, float epsilon=1e-05, float momentum=0.9, str? policies=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)',
+    "BatchNormalizationReluGrad": '(Tensor dY, Tensor X, Tensor scale, Tensor B, Tensor saved_mean, Tensor saved_inv_std, *, float epsilon=1e-05, str[]? outputs=None, str? policies=None) -> Tensor[]',
 }
