@@ -210,8 +210,12 @@ constexpr DataType kB = DataType::kBFloat16;
 constexpr Mix kMixes[] = {{kF, kF, kF}, {kD, kD, kD}, {kH, kH, kH}, {kH, kH, kF},
                           {kH, kF, kF}, {kB, kB, kB}, {kB, kB, kF}, {kB, kF, kF}};
 
-batch_norm::Task
-MakeTask(const Mix& mix, bool channels_last, int spatial_rank, const BatchNormFeature& feature) {
+batch_norm::Task MakeTask(
+    batch_norm::Activation activation,
+    const Mix& mix,
+    bool channels_last,
+    int spatial_rank,
+    const BatchNormFeature& feature) {
   using batch_norm::backward::Operand;
   Dims dims = {8, feature.channels};
   for (int i = 0; i < spatial_rank; ++i) {
@@ -219,6 +223,10 @@ MakeTask(const Mix& mix, bool channels_last, int spatial_rank, const BatchNormFe
   }
   batch_norm::Task task;
   task.direction = batch_norm::Direction::kBackward;
+  task.activation = activation;
+  if (activation != batch_norm::Activation::kNone) {
+    task.tensors.at(Operand::kB) = TensorRef(mix[1], nullptr, {feature.channels});
+  }
   for (const Operand operand : {Operand::kDY, Operand::kX, Operand::kDX}) {
     task.tensors.at(operand) =
         TensorRef(mix[0], nullptr, dims, batch_norm::DenseStrides(dims, channels_last));
@@ -274,18 +282,22 @@ Status WriteConvolutions(const cuda::GraphTarget& target, conv::Primitive primit
   return {};
 }
 
-Status WriteBatchNormalizations(const cuda::GraphTarget& target) {
+Status WriteBatchNormalizations(
+    const cuda::GraphTarget& target,
+    batch_norm::Activation activation) {
+  const char* const primitive = activation == batch_norm::Activation::kNone
+                                    ? "batch-normalization-backward"
+                                    : "batch-normalization-relu-backward";
   for (const Mix& mix : kMixes) {
     for (const bool channels_last : {false, true}) {
       for (int axes = 0; axes <= conv::kMaxSpatialRank; ++axes) {
         for (const BatchNormFeature& feature : kBatchNormFeatures) {
-          const Result<Served> served = Ask(target, MakeTask(mix, channels_last, axes, feature));
+          const Result<Served> served =
+              Ask(target, MakeTask(activation, mix, channels_last, axes, feature));
           if (!served.ok()) {
             return served.status().WithPrefix(std::string(feature.name) + ": ");
           }
-          PrintRow(
-              "batch-normalization-backward", Text(mix), channels_last, axes, feature.name,
-              *served);
+          PrintRow(primitive, Text(mix), channels_last, axes, feature.name, *served);
         }
       }
     }
@@ -324,8 +336,12 @@ int WriteTable(const std::string& path) {
   if (!HasDriver()) {
     return 0;
   }
-  const Status status = WriteBatchNormalizations(*target);
-  return status.ok() ? 0 : Fail(status.message());
+  for (const auto activation : {batch_norm::Activation::kNone, batch_norm::Activation::kRelu}) {
+    if (Status status = WriteBatchNormalizations(*target, activation); !status.ok()) {
+      return Fail(status.message());
+    }
+  }
+  return 0;
 }
 
 int DescribeDevice() {

@@ -47,14 +47,17 @@ cuDNN compiles at run time, which are not counted here.
 BATCH_NORM = """
 ## Batch normalization
 
-Forward and backward are served in every cell by our own kernels, and cuDNN's legacy kernels are candidates beside them.
-So are graph engines backward, all of which cuDNN compiles at run time, where a cell names the problems that it has them
+Forward and backward are served in every cell by our own kernels, and cuDNN's legacy kernels are candidates beside them,
+but for ReLU's. So are graph engines backward, all of which cuDNN compiles at run time, where a cell names the problems that it has them
 for (of plain, odd channels and accumulating) and how many.
 
 | operator | row |{columns}
 |---|---|{rules}
 """
-BATCH_NORM_OP = "BatchNormalizationGrad"
+BATCH_NORM_OPS = {
+    "BatchNormalizationGrad": "batch-normalization-backward",
+    "BatchNormalizationReluGrad": "batch-normalization-relu-backward",
+}
 BATCH_NORM_ROWS = {
     "float": "float/float/float",
     "double": "double/double/double",
@@ -124,11 +127,10 @@ def page(table: str) -> str:
                 )
                 text += f"| {op} | `{row}` | {output} | {' | '.join(found)} |\n"
     text += BATCH_NORM.format(columns=names_of(BATCH_NORM_COLUMNS), rules="---|" * len(BATCH_NORM_COLUMNS))
-    for row, mix in BATCH_NORM_ROWS.items():
-        found = (
-            batch_norm_text(cells["batch-normalization-backward", mix, *column]) for column in BATCH_NORM_COLUMNS
-        )
-        text += f"| {BATCH_NORM_OP} | `{row}` | {' | '.join(found)} |\n"
+    for op, primitive in BATCH_NORM_OPS.items():
+        for row, mix in BATCH_NORM_ROWS.items():
+            found = (batch_norm_text(cells[primitive, mix, *column]) for column in BATCH_NORM_COLUMNS)
+            text += f"| {op} | `{row}` | {' | '.join(found)} |\n"
     return text
 
 

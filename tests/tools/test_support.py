@@ -21,7 +21,7 @@ SHOWN = 10
 SCHEMA = yaml.safe_load((REPOSITORY / "ops.yaml").read_text())
 
 CONVOLUTIONS = ("forward", "backward-data", "backward-filter")
-BATCH_NORM = "batch-normalization-backward"
+BATCH_NORM = ("batch-normalization-backward", "batch-normalization-relu-backward")
 LAYOUTS = ("NCHW", "NHWC")
 SOURCES = ("own", "packed graph", "graph")  # from the last resort to the best
 COLUMNS = ["primitive", "type", "layout", "axes", "feature", "source", "engines", "compiled"]
@@ -73,7 +73,7 @@ class Table:
 
     def without_driver(self) -> Table:
         """The part that is the same with and without a driver: batch normalization's engines all need one."""
-        cells = {cell: offer.without_driver() for cell, offer in self.cells.items() if cell[0] != BATCH_NORM}
+        cells = {cell: offer.without_driver() for cell, offer in self.cells.items() if cell[0] not in BATCH_NORM}
         return Table(self.version, cells)
 
 
@@ -140,7 +140,7 @@ def cells_of(primitives: Iterable[str], types: Iterable[str], axes: str, feature
 
 
 def test_there_is_a_row_for_every_cell(installed: Table) -> None:
-    cells = {cell for cell in installed.cells if cell[0] != BATCH_NORM}
+    cells = {cell for cell in installed.cells if cell[0] not in BATCH_NORM}
     features = {cell[4] for cell in cells}
     assert {"plain", "grouped", "depthwise", "accumulating", "unaligned"} <= features
     assert cells == cells_of(CONVOLUTIONS, rows_on_cuda("conv"), "123", features)
@@ -148,17 +148,17 @@ def test_there_is_a_row_for_every_cell(installed: Table) -> None:
 
 
 def test_there_is_a_row_for_every_cell_of_batch_normalization(with_driver: Table) -> None:
-    cells = {cell for cell in with_driver.cells if cell[0] == BATCH_NORM}
+    cells = {cell for cell in with_driver.cells if cell[0] in BATCH_NORM}
     features = {"plain", "odd channels", "accumulating"}
-    assert cells == cells_of([BATCH_NORM], rows_on_cuda("batch_norm"), "0123", features)
+    assert cells == cells_of(BATCH_NORM, rows_on_cuda("batch_norm"), "0123", features)
 
 
 def test_the_committed_table_covers_every_row_of_the_schema() -> None:
     committed = Table.parse(COMMITTED.read_text()).cells
     assert all(offer.compiled is not None for offer in committed.values())
-    for primitive in CONVOLUTIONS:
-        assert {cell[1] for cell in committed if cell[0] == primitive} == rows_on_cuda("conv")
-    assert {cell[1] for cell in committed if cell[0] == BATCH_NORM} == rows_on_cuda("batch_norm")
+    for family, primitives in (("conv", CONVOLUTIONS), ("batch_norm", BATCH_NORM)):
+        for primitive in primitives:
+            assert {cell[1] for cell in committed if cell[0] == primitive} == rows_on_cuda(family)
     families = {op["kernel"].partition("::")[0] for op in SCHEMA["ops"] if "cuda" in op["backends"]}
     assert families == {"conv", "batch_norm"}, "the table knows nothing of a family that runs on CUDA"
 

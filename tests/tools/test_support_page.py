@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 import yaml
 from build_tree import REPOSITORY
 
@@ -32,10 +33,11 @@ def test_every_convolution_row_and_output_has_its_line() -> None:
     assert all(cell.strip() for *_, cells in lines for cell in cells.strip("|").split("|"))
 
 
-def test_every_row_of_batch_normalization_has_its_line() -> None:
+@pytest.mark.parametrize("name", ["BatchNormalizationGrad", "BatchNormalizationReluGrad"])
+def test_every_row_of_batch_normalization_has_its_line(name: str) -> None:
     schema = yaml.safe_load((REPOSITORY / "ops.yaml").read_text())
-    (op,) = (op for op in schema["ops"] if op["name"] == "BatchNormalizationGrad")
-    lines = re.findall(r"^\| BatchNormalizationGrad \| `(\w+)` \|(.*)", PAGE.read_text(), re.MULTILINE)
+    (op,) = (op for op in schema["ops"] if op["name"] == name)
+    lines = re.findall(rf"^\| {name} \| `(\w+)` \|(.*)", PAGE.read_text(), re.MULTILINE)
     assert [row for row, _ in lines] == list(op["rows"])
     assert all(cell.strip() for _, cells in lines for cell in cells.strip("|").split("|"))
 

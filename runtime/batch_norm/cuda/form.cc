@@ -268,11 +268,13 @@ Result<Form> GraphForm(const Task& task) {
   }
   // What is added to something is rounded once, with the sum.
   PlaceLarge(task, kDX, task.tensors[kDX].accumulate ? DataType::kFloat : type, false, &*form);
-  for (const Operand operand : {kScale, kSavedMean, kSavedInvStd}) {
-    PlaceParameter(task, operand, task.tensors.at(operand).type, false, &*form);
-  }
-  if (task.activation != Activation::kNone) {
-    PlaceParameter(task, kB, task.tensors[kB].type, false, &*form);
+  for (const Operand operand : {kScale, kB, kSavedMean, kSavedInvStd}) {
+    const TensorRef& outer = task.tensors.at(operand);
+    if (outer.present) {
+      // What ReLU was given is computed from these, in float alone.
+      const bool has_activation = task.activation != Activation::kNone;
+      PlaceParameter(task, operand, has_activation ? DataType::kFloat : outer.type, false, &*form);
+    }
   }
   for (const Operand operand : {kDScale, kDBias}) {
     const TensorRef& outer = task.tensors.at(operand);

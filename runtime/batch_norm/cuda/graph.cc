@@ -131,8 +131,9 @@ Result<MadeTensors> MakeTensors(const Form& form) {
   if (form.inner.activation == Activation::kNone) {
     return made;
   }
+  // An engine is found where the gradient that ReLU passes on has the type of dY.
   for (const int uid : {kNormalized, kPassed}) {
-    if (Status status = made.Add(form, uid, DataType::kFloat, large); !status.ok()) {
+    if (Status status = made.Add(form, uid, XOf(form.inner).type, large); !status.ok()) {
       return status;
     }
   }
