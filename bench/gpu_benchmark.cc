@@ -29,6 +29,7 @@ constexpr const char* kUsage =
     "  --suite FILE         time the cases of a file of bench/suites\n"
     "  --one-call           of convolutions only dX, dW and dB in one call, by search\n"
     "  --workspaces         the same under limits of workspace\n"
+    "  --relu               batch normalization with ReLU after it\n"
     "  --out FILE           where the results go, one JSON object a line; default: standard output\n"
     "  --filter A,B         only cases whose name (as \"rn50_stem f16 NHWC\") contains one of these\n"
     "  --skip N             leave out the first N of them\n"
@@ -72,6 +73,8 @@ bool ParseFlag(const std::string& name, Options* options) {
     options->cases.measures = Measures::kOneCall;
   } else if (name == "--workspaces") {
     options->cases.measures = Measures::kWorkspaces;
+  } else if (name == "--relu") {
+    options->cases.measures = Measures::kRelu;
   } else {
     return false;
   }
@@ -131,6 +134,11 @@ JsonObject MeasureFigures(Gpu* gpu, const SuiteCase& suite_case, const CaseOptio
     case Measures::kAll:
       return is_conv ? MeasureConv(gpu, suite_case, options)
                      : MeasureBatchNorm(gpu, suite_case, options);
+    case Measures::kRelu:
+      if (is_conv) {
+        throw std::runtime_error("only batch normalizations are measured with ReLU");
+      }
+      return MeasureBatchNorm(gpu, suite_case, options);
     case Measures::kOneCall:
     case Measures::kWorkspaces:
       break;

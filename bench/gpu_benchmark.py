@@ -66,6 +66,10 @@ def torch_batch_norm(peer: Torch, case: Case, line: dict[str, Any]) -> dict[str,
     return peer.batch_norm(case, sets_of(line))
 
 
+def torch_batch_norm_relu(peer: Torch, case: Case, line: dict[str, Any]) -> dict[str, Any]:
+    return peer.batch_norm(case, sets_of(line), relu=True)
+
+
 def torch_conv(peer: Torch, case: Case, line: dict[str, Any]) -> dict[str, Any]:
     return peer.conv(case, sets_of(line))
 
@@ -83,6 +87,7 @@ def suite(name: str) -> Callable[[], list[Case]]:
 # Weights are about the seconds that each takes on an H200.
 PARTS = (
     Part("batch_norm", 80, suite("batch_norm"), torch_batch_norm),
+    Part("batch_norm_relu", 80, suite("batch_norm"), torch_batch_norm_relu, arguments=("--relu",)),
     Part("conv", 600, suite("conv"), torch_conv),
     Part("conv_transpose", 300, suite("conv_transpose"), torch_conv),
     Part("batches", 150, batch_cases, torch_one_call, "conv", ("--one-call",), "batches"),
@@ -112,7 +117,7 @@ def run_part(
     lines = results.setdefault(part.results, [])
     for case, line in lines_of(program, part, cases, options, deadline, results["machine"]):
         measure_torch(peer, part, case, line)
-        lines.append(line)
+        lines.append(line | {"kind": part.kind or part.name})
         results["left_out"][part.name] -= 1
         if len(lines) % SAVED_EVERY == 0:
             gpu_report.write_json(results, options.out)

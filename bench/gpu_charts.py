@@ -47,6 +47,7 @@ RATIO_CHARTS: tuple[tuple[str, str, Callable[[Case], float | None], str], ...] =
         legacy_ratio,
         "BatchNormalizationGrad: cuDNN's legacy SPATIAL mode's time / gradsmith's",
     ),
+    ("batch_norm_relu", "torch", torch_ratio, "BatchNormalizationReluGrad: PyTorch's time / gradsmith's"),
 )
 ROOFLINE_TITLES = {"conv": "ConvGrad", "conv_transpose": "ConvTransposeGrad", "batch_norm": "BatchNormalizationGrad"}
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import gpu_figures
-from gpu_figures import PARTS, Case
+from gpu_figures import PARTS, Case, is_batch_norm
 from gpu_goals import NOISE
 
 
@@ -56,7 +56,7 @@ class Change:
 def figure_of(case: Case, part: str) -> Figure | None:
     """Of the search by timing, which is what ratios are about."""
     figures = (case.get("results") or {}).get("ours") or {}
-    figures = (figures if case["kind"] == "batch_norm" else figures.get("benchmark") or {}).get(part) or {}
+    figures = (figures if is_batch_norm(case) else figures.get("benchmark") or {}).get(part) or {}
     median = figures.get("median")
     if not median:
         return None

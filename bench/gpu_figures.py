@@ -12,8 +12,22 @@ from typing import Any
 Case = dict[str, Any]  # a line of gpu_benchmark, with PyTorch's figures under "torch"
 
 CONV_PARTS = ("dX", "dW", "dB", "all")
-PARTS = {"conv": CONV_PARTS, "conv_transpose": CONV_PARTS, "batch_norm": ("forward", "backward")}
-GRADIENT = {"conv": "all", "conv_transpose": "all", "batch_norm": "backward"}  # the part that is all of the gradient
+BATCH_NORM_PARTS = ("forward", "backward")
+PARTS = {
+    "conv": CONV_PARTS,
+    "conv_transpose": CONV_PARTS,
+    "batch_norm": BATCH_NORM_PARTS,
+    "batch_norm_relu": BATCH_NORM_PARTS,
+}
+
+
+def is_batch_norm(case: Case) -> bool:
+    return PARTS[case["kind"]] is BATCH_NORM_PARTS
+
+
+def gradient_part(case: Case) -> str:
+    """The part that is all of the gradient."""
+    return "backward" if is_batch_norm(case) else "all"
 
 
 def figure_at(figures: Any, *path: str) -> float | None:
@@ -23,7 +37,7 @@ def figure_at(figures: Any, *path: str) -> float | None:
 
 
 def ours(case: Case, part: str, mode: str = "benchmark", figure: str = "median") -> float | None:
-    where = ("ours", part) if case["kind"] == "batch_norm" else ("ours", mode, part)
+    where = ("ours", part) if is_batch_norm(case) else ("ours", mode, part)
     return figure_at(case.get("results"), *where, figure)
 
 
@@ -33,7 +47,7 @@ def legacy(case: Case, part: str, figure: str = "median") -> float | None:
 
 def torch_time(case: Case, part: str) -> float | None:
     """Of batch normalization the better of PyTorch's two: its cuDNN path and its own kernels."""
-    if case["kind"] != "batch_norm":
+    if not is_batch_norm(case):
         return figure_at(case.get("torch"), part, "median")
     times = [figure_at(case.get("torch"), source, part, "median") for source in ("cudnn", "native")]
     return min((time for time in times if time is not None), default=None)
@@ -45,14 +59,14 @@ def ratio(theirs: float | None, own: float | None) -> float | None:
 
 def torch_ratio(case: Case) -> float | None:
     """Of all that training needs: dX, dW and dB, or dX, dScale and dBias."""
-    part = GRADIENT[case["kind"]]
+    part = gradient_part(case)
     return ratio(torch_time(case, part), ours(case, part))
 
 
 def legacy_ratio(case: Case) -> float | None:
     """Of dX, dW and dB one after the other, as ONNX Runtime's ops call them, to ours in one call; there is none where
     the legacy API lacks dX or dW."""
-    if case["kind"] == "batch_norm":
+    if is_batch_norm(case):
         return ratio(legacy(case, "backward"), ours(case, "backward"))
     theirs = [legacy(case, part) for part in ("dX", "dW")]
     own = [ours(case, part) for part in ("dX", "dW")]
@@ -94,13 +108,13 @@ def ratios_by_group(
 def operations(case: Case) -> float | None:
     """Floating-point operations of the gradient: of a convolution dX and dW, which dB is small beside."""
     counted = figure_at(case.get("results"), "operations")
-    return None if counted is None else counted * (1 if case["kind"] == "batch_norm" else 2)
+    return None if counted is None else counted * (1 if is_batch_norm(case) else 2)
 
 
 def moved_bytes(case: Case) -> float | None:
     """What the gradient moves at least: every input read once, every output written once."""
     # A set of a convolution's tensors is all inputs and outputs of its gradient; a batch normalization's is more.
-    return figure_at(case.get("results"), "bytes" if case["kind"] == "batch_norm" else "set_bytes")
+    return figure_at(case.get("results"), "bytes" if is_batch_norm(case) else "set_bytes")
 
 
 def intensity(case: Case) -> float | None:
@@ -109,5 +123,5 @@ def intensity(case: Case) -> float | None:
 
 
 def achieved_tflops(case: Case) -> float | None:
-    counted, milliseconds = operations(case), ours(case, GRADIENT[case["kind"]])
+    counted, milliseconds = operations(case), ours(case, gradient_part(case))
     return None if counted is None or milliseconds is None else counted / milliseconds / 1e9

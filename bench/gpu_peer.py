@@ -95,7 +95,8 @@ class Torch:
 
         return {part: self.attempt(sets, call(MASKS[part]), samples) for part in parts}
 
-    def batch_norm(self, case: dict[str, str], sets: int) -> dict[str, Any]:
+    def batch_norm(self, case: dict[str, str], sets: int, relu: bool = False) -> dict[str, Any]:
+        """By cuDNN's path and by PyTorch's own kernels; with ReLU by one operator more, forward and backward."""
         dims = numbers(case["shape"])
         last = case["layout"] == "NHWC"
         x, dy = (self.random(sets, dims, TYPES[case["type"]], last) for _ in range(2))
@@ -108,16 +109,19 @@ class Torch:
         ):
 
             def forwards(i: int, forward: Any = forward) -> Any:
-                return forward(x[i], scale[i], bias[i], mean[i], var[i], True, 0.1, EPSILON)
+                y, *saved = forward(x[i], scale[i], bias[i], mean[i], var[i], True, 0.1, EPSILON)
+                return (self.aten.relu_.default(y) if relu else y, *saved)
 
             sources[source]["forward"] = self.attempt(sets, forwards)
             if "error" in sources[source]["forward"]:
                 sources[source]["backward"] = sources[source]["forward"]
                 continue
-            saved = [forwards(i)[1:] for i in range(sets)]
+            given = [forwards(i) for i in range(sets)]
 
-            def backwards(i: int, backward: Any = backward, saved: Any = saved) -> Any:
-                return backward(x[i], dy[i], scale[i], mean[i], var[i], saved[i])
+            def backwards(i: int, backward: Any = backward, given: Any = given) -> Any:
+                y, *saved = given[i]
+                upstream = self.aten.threshold_backward.default(dy[i], y, 0) if relu else dy[i]
+                return backward(x[i], upstream, scale[i], mean[i], var[i], saved)
 
             sources[source]["backward"] = self.attempt(sets, backwards)
         return sources

@@ -38,6 +38,7 @@ COMPARISONS: tuple[tuple[str, str, Callable[[Case], float | None]], ...] = (
     ("transposed conv, legacy / ours, dX+dW+dB", "conv_transpose", legacy_ratio),
     ("batch norm, torch / ours, backward", "batch_norm", torch_ratio),
     ("batch norm, legacy / ours, backward", "batch_norm", legacy_ratio),
+    ("batch norm and ReLU, torch / ours, backward", "batch_norm_relu", torch_ratio),
 )
 
 
@@ -74,7 +75,7 @@ def factor_text(value: float | None) -> str:
 def markdown(results: dict[str, Any]) -> str:
     lines = [f"- {key}: {value}" for key, value in results.get("machine", {}).items()]
     tables = [conv_rows(of_kind(results, "conv")), conv_rows(of_kind(results, "conv_transpose"))]
-    tables += [batch_norm_rows(of_kind(results, "batch_norm"))]
+    tables += [batch_norm_rows(of_kind(results, kind)) for kind in ("batch_norm", "batch_norm_relu")]
     tables += [gpu_sweeps.batch_rows(results), gpu_sweeps.workspace_rows(results)]
     for heading, *rows in filter(None, tables):
         lines += ["", *table_head(heading), *map(row, rows)]

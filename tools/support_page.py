@@ -48,8 +48,8 @@ BATCH_NORM = """
 ## Batch normalization
 
 Forward and backward are served in every cell by our own kernels, and cuDNN's legacy kernels are candidates beside them,
-but for ReLU's. So are graph engines backward, all of which cuDNN compiles at run time, where a cell names the problems that it has them
-for (of plain, odd channels and accumulating) and how many.
+but for ReLU's. So are graph engines backward, all of which cuDNN compiles at run time, where a cell names the problems
+that it has them for (of plain, odd channels and accumulating) and how many.
 
 | operator | row |{columns}
 |---|---|{rules}

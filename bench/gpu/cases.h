@@ -15,6 +15,7 @@ enum class Measures : std::uint8_t {
   kAll,         ///< what its kind of case is about
   kOneCall,     ///< of a convolution: dX, dW and dB in one call, by search
   kWorkspaces,  ///< of a convolution: the same under limits of workspace
+  kRelu,        ///< of a batch normalization: with ReLU after it
 };
 
 struct CaseOptions {

@@ -82,7 +82,7 @@ class SmallConv {
   /// As plans of a whole call take them: those of a primitive need the first three alone, and
   /// write to one of them.
   [[nodiscard]] conv::CallAddresses Addresses() const {
-    return {x_.memory.data(), w_.memory.data(), y_.memory.data(), dx_.memory.data(),
+    return {x_.memory.data(),  w_.memory.data(), y_.memory.data(), dx_.memory.data(),
             dw_.memory.data(), y_.memory.data(), db_.memory.data()};
   }
 
