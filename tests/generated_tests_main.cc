@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "gradsmith/ops.h"
 #include "gradsmith/registry.h"
 #include "gradsmith/types.h"
+#include "support/device_allocation.h"
 #include "support/generated_tests.h"
 #include "support/memory.h"
 
@@ -36,10 +38,24 @@ std::optional<gradsmith::Backend> BackendNamed(const std::string& name) {
   return std::nullopt;
 }
 
+bool HasArgument(int argc, char** argv, const char* argument) {
+  return std::any_of(
+      argv + 1, argv + argc, [&](const char* given) { return std::strcmp(given, argument) == 0; });
+}
+
+/// After each test forgets the calls that were recorded on the GPU.
+class CallForgetter final : public testing::EmptyTestEventListener {
+ public:
+  void OnTestEnd(const testing::TestInfo& /*test*/) override {
+    gradsmith::support::ForgetCallsOnDevice(0);
+  }
+};
+
 }  // namespace
 
 /// Runs the tests that the generator wrote from `ops.yaml`; with --backend=cpu or --backend=cuda
-/// those of one backend. What else is wanted of them, --gtest_filter says.
+/// those of one backend. What else is wanted of them, --gtest_filter says. --forget-calls is for
+/// runs on a GPU under compute-sanitizer.
 int main(int argc, char** argv) {
   using gradsmith::Backend;
   testing::InitGoogleTest(&argc, argv);
@@ -62,6 +78,9 @@ int main(int argc, char** argv) {
     }
   }
   gradsmith::support::RegisterGeneratedTests(registry, argv[0], only);
+  if (HasArgument(argc, argv, "--forget-calls")) {
+    testing::UnitTest::GetInstance()->listeners().Append(new CallForgetter);
+  }
   const int result = RUN_ALL_TESTS();
   if (!testing::GTEST_FLAG(list_tests) &&
       testing::UnitTest::GetInstance()->test_to_run_count() == 0) {

@@ -100,6 +100,9 @@ class CallGraphs {
   /// Record captures what `enqueue` enqueues on branches that are kept for that.
   Result<CallGraph> Record(const CallGraph::Enqueue& enqueue);
 
+  /// Clear forgets the calls that were recorded. None may be running.
+  void Clear() { entries_.Clear(); }
+
   /// launched returns how many calls were one launch.
   [[nodiscard]] int launched() const { return launched_; }
 

@@ -57,7 +57,7 @@ class FakeTorch:
     def conv(self, case: dict[str, str], sets: int, parts: Any = ("dX", "dW", "dB", "all"), samples: Any = None) -> Any:
         return dict.fromkeys(parts, self.figure)
 
-    def batch_norm(self, case: dict[str, str], sets: int) -> Any:
+    def batch_norm(self, case: dict[str, str], sets: int, relu: bool = False) -> Any:
         return {"native": {"forward": self.figure, "backward": self.figure}}
 
     def host(self) -> dict[str, float]:
@@ -97,9 +97,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> dic
 
 def test_one_command_runs_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = run(tmp_path, monkeypatch)
-    assert results["left_out"] == dict.fromkeys(("batch_norm", "conv", "conv_transpose", "batches", "workspaces"), 0)
-    suites = [gpu_suites.read_suite(path) for path in gpu_suites.SUITES.glob("*.tsv")]
-    assert len(results["cases"]) == sum(map(len, suites))
+    parts = ("batch_norm", "batch_norm_relu", "conv", "conv_transpose", "batches", "workspaces")
+    assert results["left_out"] == dict.fromkeys(parts, 0)
+    cases = [case["kind"] for case in results["cases"]]
+    for kind in parts[:4]:
+        suite = kind.removesuffix("_relu")
+        assert cases.count(kind) == len(gpu_suites.read_suite(gpu_suites.SUITES / f"{suite}.tsv"))
+    assert len(cases) == sum(map(cases.count, parts[:4]))
     assert len(results["batches"]) == len(gpu_suites.batch_cases())
     assert len(results["workspaces"]) == len(gpu_suites.sweep_cases())
     assert gpu_compare.report(results, results)[1]

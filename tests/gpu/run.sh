@@ -56,7 +56,7 @@ for tool in "$@"; do
     if [ $tests = runtime ]; then
       command=($build/tests/gradsmith_runtime_tests '--gtest_filter=*Cuda*:TensorOps*:ConvDirect*:BatchNormOwn*')
     else
-      command=($build/tests/gradsmith_generated_tests --backend=cuda "--gtest_filter=${SANITIZED:-*Exact*_cuda*}")
+      command=($build/tests/gradsmith_generated_tests --backend=cuda --forget-calls "--gtest_filter=${SANITIZED:-*Exact*_cuda*}")
     fi
     run "$tool.$tests" compute-sanitizer --tool "$tool" --print-limit 1000 "${command[@]}" --gtest_brief=1
     if [ "$tool" = racecheck ] && grep -q 'Race reported.* gradsmith_' "$results/$tool.$tests.log"; then

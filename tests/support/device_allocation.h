@@ -12,6 +12,10 @@ namespace gradsmith::support {
 /// device's default stream.
 std::unique_ptr<Memory> AllocateOnDevice(int ordinal, std::size_t size);
 
+/// ForgetCallsOnDevice waits for a CUDA device and drops the CUDA graphs that this thread's calls
+/// were recorded as: compute-sanitizer takes longer for every copy with each that there is.
+void ForgetCallsOnDevice(int ordinal);
+
 }  // namespace gradsmith::support
 
 #endif  // GRADSMITH_TESTS_SUPPORT_DEVICE_ALLOCATION_H_

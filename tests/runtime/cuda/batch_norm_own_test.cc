@@ -111,7 +111,7 @@ class BatchNormOwnTest : public cuda::GpuTest, public testing::WithParamInterfac
     ASSERT_TRUE(status.ok()) << status.message();
   }
 
-  void CompareForward(Data& data, bool in_place = false, double roundoffs = 64) {
+  void CompareForward(Data& data, bool in_place = false, double roundoffs = 128) {
     const ForwardRefs cpu(data, false, in_place);
     ASSERT_TRUE(RunOp(context_, GetParam(), attributes_, cpu.Inputs(), cpu.Outputs()).ok());
     const ForwardRefs gpu(data, true, in_place);

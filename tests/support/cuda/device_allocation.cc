@@ -6,6 +6,7 @@
 #include "cuda/buffer.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
+#include "cuda/thread_state.h"
 #include "support/device_memory.h"
 
 namespace gradsmith::support {
@@ -69,6 +70,14 @@ std::unique_ptr<Memory> AllocateOnDevice(int ordinal, std::size_t size) {
   const Result<const cuda::DeviceInfo*> device = cuda::DeviceInfo::Open(ordinal);
   Require(device.status());
   return std::make_unique<DeviceBlock>(**device, size);
+}
+
+void ForgetCallsOnDevice(int ordinal) {
+  const Result<const cuda::DeviceInfo*> device = cuda::DeviceInfo::Open(ordinal);
+  Require(device.status());
+  const cuda::CurrentDevice current(**device);
+  Require(cuda::ToStatus(Driver().cuStreamSynchronize(nullptr), "waiting for the device"));
+  cuda::ThreadState::OfThisThread(**device).call_graphs().Clear();
 }
 
 }  // namespace gradsmith::support

@@ -8,4 +8,8 @@ std::unique_ptr<Memory> AllocateOnDevice(int /*ordinal*/, std::size_t /*size*/) 
   throw std::logic_error("built without CUDA");
 }
 
+void ForgetCallsOnDevice(int /*ordinal*/) {
+  throw std::logic_error("built without CUDA");
+}
+
 }  // namespace gradsmith::support
