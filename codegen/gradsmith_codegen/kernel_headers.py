@@ -1,8 +1,8 @@
 """What each handwritten kernel takes, read from its family's `kernels.h`, where alone it is written.
 
 Read is the form that these headers have: a kernel is a struct with the members Attributes, Inputs and
-Outputs, each a struct of fields or another name of such a struct. What is written in another form is known to
-the compiler alone (None).
+Outputs, each a struct of fields or another name of such a struct. A struct may derive from another of its
+header. What is written in another form is known to the compiler alone (None).
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _OPTIONAL = frozenset(("const ConstTensorRef*", "const TensorRef*"))
 _MEMBERS = ("Attributes", "Inputs", "Outputs")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _STRUCT = re.compile(r"\bstruct (\w+)(?: final)? \{")
+_DERIVED = re.compile(r"\bstruct (\w+)(?: final)? : (?:public )?(?:(\w+)::)?(\w+) \{")
 _ALIAS = re.compile(r"\busing (\w+) = ([\w:]+);")
 _FIELD = re.compile(r"\s*([\w:]+(?:\s+[\w:]+)*[*&]?)\s+(\w+)\s*(?:=.*|\{.*\})?", re.DOTALL)
 _RUN = re.compile(r"\b(Run\w+)\(")
-_RULE = re.compile(r"\bResult<Dims> (\w+)\(")
+_RULE = re.compile(r"\bResult<Dims>\s+(\w+)\(")
 
 Fields = Mapping[str, str]  # C++ types by name
 
@@ -85,7 +86,7 @@ class KernelHeaders:
 
 
 def read_header(name: str, header: Path) -> Family:
-    text = _COMMENT.sub("", header.read_text(encoding="utf-8", errors="replace"))
+    text = _with_bases(name, _COMMENT.sub("", header.read_text(encoding="utf-8", errors="replace")))
     structs = dict(_structs(text))
     kernels = {
         f"{name}::{struct}": _kernel(name, body, structs)
@@ -93,6 +94,17 @@ def read_header(name: str, header: Path) -> Family:
         if all(re.search(rf"\b(?:struct|using) {member}\b", body) for member in _MEMBERS)
     }
     return Family(header, kernels, frozenset([f"{name}::{rule}" for rule in _RULE.findall(text)]))
+
+
+def _with_bases(name: str, text: str) -> str:
+    """The text in which structs hold what the header's structs have that they derive from."""
+    start = 0
+    while match := _DERIVED.search(text, start):
+        base = dict(_structs(text)).get(match[3]) if match[2] in (None, name) else None
+        if base is not None:
+            text = f"{text[: match.start()]}struct {match[1]} {{{base}{text[match.end() :]}"
+        start = match.start() + 1
+    return text
 
 
 def _kernel(name: str, body: str, structs: Mapping[str, str]) -> Kernel:

@@ -133,12 +133,12 @@ def test_what_is_shared_under_another_name_has_that_name() -> None:
     shared = edited(SHARED, ("float: {T: float}", "float: &row {T: float}"), ("pads: {", "pads: &list {"))
     other = edited(OTHER, ("float: {T: float}", "single: *row"))
     pads = "pads: {type: ints, default: [], min: 0, length: 2 * D}"
-    other = edited(other, (pads, f"{pads}\n      output_shape: *list"))
+    other = edited(other, (pads, f"{pads}\n      dilations: *list"))
     schema, found = load(shared + other)
     assert found == []
     assert schema
     assert [row.name for op in schema.ops for row in op.rows] == ["float", "single"]
-    assert [a.name for a in schema.ops[1].attributes][1:3] == ["pads", "output_shape"]
+    assert [a.name for a in schema.ops[1].attributes][1:3] == ["pads", "dilations"]
 
 
 def test_cases_that_differ_in_attributes_alone_have_their_own_shapes() -> None:
