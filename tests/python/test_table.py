@@ -54,6 +54,14 @@ def test_explain_says_what_is_nearest() -> None:
     assert "There is no op 'conv_gard'" in gradsmith.explain("conv_gard", "half")
 
 
+def test_explain_says_what_the_build_lacks() -> None:
+    told = gradsmith.explain("ConvGrad", "half", device="cuda")
+    is_built = "built without CUDA" not in gradsmith.missing_for("cuda:0")
+    assert ("is there: ConvGrad[half] on cuda" in told) == is_built
+    assert ("is declared: ConvGrad[half] on cuda" in told) == (not is_built)
+    assert told.endswith("kernel conv::ConvGrad." if is_built else "(CMake option GRADSMITH_CUDA).")
+
+
 def test_explain_refuses_what_it_does_not_know() -> None:
     with pytest.raises(ValueError, match="there is no type 'int8'; expected float, double"):
         gradsmith.explain("ConvGrad", "int8")
