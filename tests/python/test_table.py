@@ -12,7 +12,7 @@ import numpy as np
 import problems
 import pytest
 import yaml
-from gradsmith import _bench, _tuning
+from gradsmith import _bench, _table, _tuning
 
 
 def test_ops_are_those_of_the_schema(repository: Path) -> None:
@@ -59,6 +59,7 @@ def test_explain_says_what_the_build_lacks() -> None:
     is_built = "built without CUDA" not in gradsmith.missing_for("cuda:0")
     assert ("is there: ConvGrad[half] on cuda" in told) == is_built
     assert ("is declared: ConvGrad[half] on cuda" in told) == (not is_built)
+    assert (_table.find_row("ConvGrad", "half", device="cuda") is not None) == is_built
     assert told.endswith("kernel conv::ConvGrad." if is_built else "(CMake option GRADSMITH_CUDA).")
 
 
