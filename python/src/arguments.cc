@@ -1,5 +1,6 @@
 #include "arguments.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -164,6 +165,11 @@ std::vector<Wish> ReadWanted(const OpSchema& op, nb::handle outputs) {
   } else {
     for (const nb::handle name : outputs) {
       WishOf(op, name, &wishes, "outputs").is_wanted = true;
+    }
+    if (std::none_of(wishes.begin(), wishes.end(), [](const Wish& w) { return w.is_wanted; })) {
+      RaiseValueError(
+          std::string(op.name) +
+          ": outputs asks for nothing; expected names of outputs: " + OutputNames(op));
     }
   }
   return wishes;

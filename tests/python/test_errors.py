@@ -50,6 +50,8 @@ def odd_stride() -> Any:
         pytest.param({"auto_pad": 1}, TypeError, "auto_pad is 1 (int); expected a name", id="no name"),
         pytest.param({"auto_pad": "SAME_UPER"}, ValueError, "did you mean 'SAME_UPPER'", id="name"),
         pytest.param({"outputs": "dQ"}, ValueError, "outputs holds 'dQ'; expected names of", id="no output"),
+        pytest.param({"outputs": ()}, ValueError, "outputs asks for nothing; expected names", id="nothing"),
+        pytest.param({"outputs": iter([])}, ValueError, "outputs asks for nothing; expected", id="nothing, an iterator"),
         pytest.param({"outputs": (1,)}, TypeError, "outputs holds 1; expected names", id="no name of output"),
         pytest.param({"out": {"dQ": X}}, ValueError, "out holds 'dQ'; expected", id="no output to write"),
         pytest.param({"out": (X,)}, TypeError, "out is tuple; expected a dict", id="too few to write"),

@@ -44,8 +44,9 @@ class Kernel {
         std::span(attributes.begin(), attributes.size()));
   }
 
-  /// Run computes the outputs that are present; arguments stand in the schema's order. An absent
-  /// optional argument is a default-constructed view; trailing ones may be left out.
+  /// Run computes the outputs that are present, one at least; arguments stand in the schema's
+  /// order. An absent optional argument is a default-constructed view; trailing ones may be left
+  /// out.
   Status Run(
       const Context& context,
       std::span<const ConstTensorRef> inputs,
