@@ -20,7 +20,8 @@ def unknown_like(op: Op, scope: Scope) -> Iterator[Finding]:
     names = [tensor.name for tensor in scope.tensors]
     for tensor in scope.tensors:
         if tensor.like and tensor.like not in names:
-            hint = did_you_mean(tensor.like, names)
+            others = [other.name for other in scope.tensors if other is not tensor and not other.optional]
+            hint = did_you_mean(tensor.like, others)
             yield Finding(
                 f"'{tensor.name}' is like '{tensor.like}', which does not exist{hint}", tensor.at("like")
             )
@@ -148,7 +149,7 @@ def unknown_length(op: Op, scope: Scope) -> Iterator[Finding]:
     lists = [symbol.name for symbol in scope.draft.declared.values() if symbol.is_list]
     for symbol in scope.draft.declared.values():
         if symbol.length_of and symbol.length_of not in lists:
-            hint = did_you_mean(symbol.length_of, lists)
+            hint = did_you_mean(symbol.length_of, set(lists) - {symbol.name})
             message = f"'{symbol.name}' has the length of '{symbol.length_of}', which is no list symbol{hint}"
             yield Finding(message, symbol.at("length"))
 
