@@ -25,7 +25,7 @@ import torch
 from torch.autograd import forward_ad
 
 import gradsmith
-from gradsmith import _core
+from gradsmith import _arguments, _core
 from gradsmith._double_backward import ASSUMED, FORMULAS, Call
 from gradsmith._libraries import torch_dtypes
 from gradsmith._ops import FUNCTIONS, TORCH_SCHEMAS
@@ -252,6 +252,8 @@ def _refuse_tangents(op: Operator, inputs: Sequence[Any], keywords: dict[str, An
 
 def _fault(op: Operator, signature: inspect.Signature, core: Any, inputs: Any, keywords: Any) -> Exception | None:
     """What is wrong with arguments that PyTorch has refused, in the library's words; None where nothing is."""
+    if unknown := [name for name in keywords if name not in signature.parameters]:
+        return _arguments.unknown(op.name, signature, unknown)
     try:
         given = signature.bind(*inputs, **keywords).arguments
     except TypeError as error:

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/text.h"
 #include "errors.h"
 
 namespace gradsmith::python {
@@ -73,6 +74,16 @@ std::string OutputNames(const OpSchema& op) {
   return names;
 }
 
+/// Names such as dX are as near to each other as to most that are mistyped.
+std::string DidYouMean(const OpSchema& op, const std::string& output) {
+  for (const TensorSpec& spec : op.outputs) {
+    if (2 * internal::EditDistance(output, spec.name) < static_cast<int>(output.size())) {
+      return "; did you mean '" + std::string(spec.name) + "'?";
+    }
+  }
+  return "";
+}
+
 Wish& WishOf(const OpSchema& op, nb::handle name, std::vector<Wish>* wishes, const char* argument) {
   if (!nb::isinstance<nb::str>(name)) {
     RaiseTypeError(
@@ -87,7 +98,7 @@ Wish& WishOf(const OpSchema& op, nb::handle name, std::vector<Wish>* wishes, con
   }
   RaiseValueError(
       std::string(op.name) + ": " + argument + " holds " + ReprOf(name) +
-      "; expected names of outputs: " + OutputNames(op));
+      "; expected names of outputs: " + OutputNames(op) + DidYouMean(op, TextOf(name)));
 }
 
 void SetInto(const OpSchema& op, std::size_t i, nb::object array, std::vector<Wish>* wishes) {

@@ -49,6 +49,10 @@ def odd_stride() -> Any:
         pytest.param({"group": 1.5}, TypeError, "group is 1.5 (float); expected an integer", id="no integer"),
         pytest.param({"auto_pad": 1}, TypeError, "auto_pad is 1 (int); expected a name", id="no name"),
         pytest.param({"auto_pad": "SAME_UPER"}, ValueError, "did you mean 'SAME_UPPER'", id="name"),
+        pytest.param({"stride": (2, 2)}, TypeError, "is no argument 'stride'; did you mean 'strides'?", id="keyword"),
+        pytest.param({"dw": W}, TypeError, "there is no argument 'dw'; expected one of dY, X, W, kernel", id="unlike"),
+        pytest.param({"outputs": ("dx",)}, ValueError, "names of outputs: dX, dW, dB; did you mean 'dX'?", id="output's case"),
+        pytest.param({"out": {"dx": X}}, ValueError, "names of outputs: dX, dW, dB; did you mean 'dX'?", id="case of one to write"),
         pytest.param({"outputs": "dQ"}, ValueError, "outputs holds 'dQ'; expected names of", id="no output"),
         pytest.param({"outputs": ()}, ValueError, "outputs asks for nothing; expected names", id="nothing"),
         pytest.param({"outputs": iter([])}, ValueError, "outputs asks for nothing; expected", id="nothing, an iterator"),
@@ -76,6 +80,14 @@ def test_wrong_calls_say_what_is_wrong(changes: dict[str, Any], kind: type[Excep
 def test_outputs_that_are_no_sequence() -> None:
     with pytest.raises(TypeError, match=r"^ConvGrad: outputs is 3.*; expected names of outputs: "):
         call(outputs=3)
+
+
+def test_only_what_is_near_is_suggested_of_outputs() -> None:
+    with pytest.raises(ValueError, match="expected names of outputs: dX, dW, dB$"):
+        call(outputs="dQ")
+    x = np.ones((2, 3), "float32")
+    with pytest.raises(ValueError, match="saved_inv_std; did you mean 'saved_mean'"):
+        gradsmith.batch_normalization(x, *[np.ones(3, "float32")] * 4, outputs=("Y", "save_mean"))
 
 
 def test_a_read_only_array_is_not_written_to() -> None:

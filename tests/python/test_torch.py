@@ -253,8 +253,9 @@ SMALL = (torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
     [
         (SMALL[:1], {}, TypeError, "missing a required argument: 'W'; expected conv(X, W, B=None, *, kernel_shape="),
         ((*SMALL, None, None), {}, TypeError, "too many positional arguments; expected conv(X, W,"),
-        (SMALL, {"stride": (1, 1)}, TypeError, "unexpected keyword argument 'stride'; expected conv("),
-        (SMALL, {"stride": None}, TypeError, "unexpected keyword argument 'stride'; expected conv("),
+        (SMALL, {"stride": (1, 1)}, TypeError, "there is no argument 'stride'; did you mean 'strides'?"),
+        (SMALL, {"stride": None}, TypeError, "there is no argument 'stride'; did you mean 'strides'?"),
+        (SMALL, {"outputs": "Y"}, TypeError, "there is no argument 'outputs'; expected one of X, W, B, kernel_shape,"),
         (SMALL, {"X": SMALL[0]}, TypeError, "multiple values for argument 'X'; expected conv("),
         ((SMALL[0], 3), {}, TypeError, "W is 3 (int); expected a torch.Tensor"),
         ((SMALL[0].numpy(), SMALL[1]), {}, TypeError, "(ndarray); expected a torch.Tensor"),
