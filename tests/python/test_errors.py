@@ -36,7 +36,7 @@ def odd_stride() -> Any:
         pytest.param({"X": X.astype(int)}, TypeError, "X holds int64; expected float, double", id="no such type"),
         pytest.param({"X": X.astype(">f4")}, TypeError, "X holds >f4; expected", id="byte order"),
         pytest.param({"X": X.astype("float64")}, TypeError, "X has type double; expected float (T)", id="types differ"),
-        pytest.param({"X": unaligned()}, ValueError, "X does not start at a multiple", id="alignment"),
+        pytest.param({"X": unaligned()}, ValueError, "X has data 1 byte past a multiple of 4; ", id="alignment"),
         pytest.param({"X": odd_stride()}, ValueError, "X has a stride of 45 bytes at dimension 0", id="stride"),
         pytest.param({"X": X[:, :, ::-1]}, ValueError, "X has strides [9, 9, -3, 1], negative", id="negative"),
         pytest.param({"strides": (2, 2)}, ValueError, "dY has O = [2, 2]; expected [1, 1]", id="shape"),
@@ -75,6 +75,17 @@ def test_wrong_calls_say_what_is_wrong(changes: dict[str, Any], kind: type[Excep
         call(**changes)
     assert sentence in str(caught.value)
     assert str(caught.value).startswith("ConvGrad")
+
+
+def test_unaligned_memory_is_refused_as_by_the_library() -> None:
+    """Its sentence names the row; what has no elements is nowhere."""
+    into = np.frombuffer(bytearray(37), "float32", count=9, offset=1).reshape(problems.X_DIMS)
+    for changes, name in (({"X": unaligned()}, "X"), ({"out": {"dX": into}}, "dX")):
+        with pytest.raises(ValueError, match=rf"^ConvGrad\[float\] on cpu \(ops.yaml:\d+\): {name} has data 1 byte past"):
+            call(**changes)
+    x = np.ones((1, 2, 3), "float32")
+    nothing = np.frombuffer(bytes(9), "float32", count=0, offset=1).reshape(0, 2, 3)
+    assert gradsmith.conv(nothing, x).Y.shape == (0, 1, 1)
 
 
 def test_outputs_that_are_no_sequence() -> None:
