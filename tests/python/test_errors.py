@@ -93,6 +93,13 @@ def test_outputs_that_are_no_sequence() -> None:
         call(outputs=3)
 
 
+def test_required_outputs_must_be_asked_for_as_the_documentation_says() -> None:
+    x = np.ones((2, 3), "float32")
+    with pytest.raises(ValueError, match=r"^BatchNormalization\[float\] on cpu .*: output Y is absent; it is required$"):
+        gradsmith.batch_normalization(x, *[np.ones(3, "float32")] * 4, outputs="saved_mean")
+    assert "The outputs to compute, by name, Y among them." in (gradsmith.batch_normalization.__doc__ or "")
+
+
 def test_only_what_is_near_is_suggested_of_outputs() -> None:
     with pytest.raises(ValueError, match="expected names of outputs: dX, dW, dB$"):
         call(outputs="dQ")
