@@ -85,8 +85,10 @@ def test_a_page_with_another_figure_is_found_and_mended(copy: Path, capsys: pyte
     page = copy / "README.md"
     right = page.read_text(encoding="utf-8")
     assert "| ConvGrad, double | 16 | 2.71 | 3.41 |" in right
-    page.write_text(right.replace("| 2.71 | 3.41 |", "| 2.71 | 3.42 |"), encoding="utf-8")
+    wrong = right.replace("| 2.71 | 3.41 |", "| 2.71 | 3.42 |")
+    page.write_text(wrong, encoding="utf-8")
     assert gpu_summary.main(["--check", "--root", str(copy)]) == 1
     assert capsys.readouterr().out == "README.md: other figures than bench/results; run bench/gpu_summary.py\n"
+    assert page.read_text(encoding="utf-8") == wrong
     assert gpu_summary.main(["--root", str(copy)]) == 0
     assert page.read_text(encoding="utf-8") == right

@@ -92,6 +92,7 @@ def test_unknown_options_are_refused_with_the_usage_before_anything_is_built(
     [
         ["-R", "conv", "-j4", "--rerun-failed", "--timeout", "-1"],
         ["--repeat", "until-fail:3", "--repeat=until-fail:3", "-N", "-VV", "--no-tests=ignore"],
+        ["-R", "-conv", "-E", "--grad"],
         ["-LE", "slow", "-I", "1,5", "--tests-information", "1,5", "--parallel", "3", "-L=x"],
     ],
 )

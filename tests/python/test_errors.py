@@ -51,11 +51,11 @@ def odd_stride() -> Any:
         pytest.param({"auto_pad": "SAME_UPER"}, ValueError, "did you mean 'SAME_UPPER'", id="name"),
         pytest.param({"stride": (2, 2)}, TypeError, "is no argument 'stride'; did you mean 'strides'?", id="keyword"),
         pytest.param({"dw": W}, TypeError, "there is no argument 'dw'; expected one of dY, X, W, kernel", id="unlike"),
-        pytest.param({"outputs": ("dx",)}, ValueError, "names of outputs: dX, dW, dB; did you mean 'dX'?", id="output's case"),
-        pytest.param({"out": {"dx": X}}, ValueError, "names of outputs: dX, dW, dB; did you mean 'dX'?", id="case of one to write"),
+        pytest.param({"outputs": ("dx",)}, ValueError, "dX, dW, dB; did you mean 'dX'?", id="output's case"),
+        pytest.param({"out": {"dx": X}}, ValueError, "dX, dW, dB; did you mean 'dX'?", id="case of one to write"),
         pytest.param({"outputs": "dQ"}, ValueError, "outputs holds 'dQ'; expected names of", id="no output"),
         pytest.param({"outputs": ()}, ValueError, "outputs asks for nothing; expected names", id="nothing"),
-        pytest.param({"outputs": iter([])}, ValueError, "outputs asks for nothing; expected", id="nothing, an iterator"),
+        pytest.param({"outputs": iter([])}, ValueError, "outputs asks for nothing; expected", id="nothing, iterated"),
         pytest.param({"outputs": (1,)}, TypeError, "outputs holds 1; expected names", id="no name of output"),
         pytest.param({"out": {"dQ": X}}, ValueError, "out holds 'dQ'; expected", id="no output to write"),
         pytest.param({"out": (X,)}, TypeError, "out is tuple; expected a dict", id="too few to write"),
@@ -81,7 +81,8 @@ def test_unaligned_memory_is_refused_as_by_the_library() -> None:
     """Its sentence names the row; what has no elements is nowhere."""
     into = np.frombuffer(bytearray(37), "float32", count=9, offset=1).reshape(problems.X_DIMS)
     for changes, name in (({"X": unaligned()}, "X"), ({"out": {"dX": into}}, "dX")):
-        with pytest.raises(ValueError, match=rf"^ConvGrad\[float\] on cpu \(ops.yaml:\d+\): {name} has data 1 byte past"):
+        row = r"ConvGrad\[float\] on cpu \(ops.yaml:\d+\)"
+        with pytest.raises(ValueError, match=f"^{row}: {name} has data 1 byte past a multiple of 4; expected"):
             call(**changes)
     x = np.ones((1, 2, 3), "float32")
     nothing = np.frombuffer(bytes(9), "float32", count=0, offset=1).reshape(0, 2, 3)
@@ -95,7 +96,7 @@ def test_outputs_that_are_no_sequence() -> None:
 
 def test_required_outputs_must_be_asked_for_as_the_documentation_says() -> None:
     x = np.ones((2, 3), "float32")
-    with pytest.raises(ValueError, match=r"^BatchNormalization\[float\] on cpu .*: output Y is absent; it is required$"):
+    with pytest.raises(ValueError, match=r"^BatchNormalization\[float\] .*: output Y is absent; it is required$"):
         gradsmith.batch_normalization(x, *[np.ones(3, "float32")] * 4, outputs="saved_mean")
     assert "The outputs to compute, by name, Y among them." in (gradsmith.batch_normalization.__doc__ or "")
 

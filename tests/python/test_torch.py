@@ -245,6 +245,14 @@ def test_wrong_outputs_are_refused_as_in_the_functions_without_autograd(outputs:
     assert str(caught.value) == str(plain.value)
 
 
+def test_what_is_compiled_may_not_ask_for_nothing() -> None:
+    x, w, _ = (one.detach() for one in conv_inputs({}, "cpu"))
+    dy = ours.conv(x, w).Y
+    compiled = torch.compile(lambda *given: ours.conv_grad(*given, outputs=()), backend="aot_eager")
+    with pytest.raises(Exception, match="outputs asks for nothing"):
+        compiled(dy, x, w)
+
+
 SMALL = (torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
 
 
