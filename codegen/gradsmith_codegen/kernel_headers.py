@@ -33,7 +33,7 @@ _DERIVED = re.compile(r"\bstruct (\w+)(?: final)? : (?:public )?(?:(\w+)::)?(\w+
 _ALIAS = re.compile(r"\busing (\w+) = ([\w:]+);")
 _FIELD = re.compile(r"\s*([\w:]+(?:\s+[\w:]+)*[*&]?)\s+(\w+)\s*(?:=.*|\{.*\})?", re.DOTALL)
 _RUN = re.compile(r"\b(Run\w+)\(")
-_RULE = re.compile(r"\bResult<Dims>\s+(\w+)\(")
+_RULE = re.compile(r"\bResult<Dims>\s+(\w+)\((?:const (?:\w+::)?(\w+)&)?")
 
 Fields = Mapping[str, str]  # C++ types by name
 
@@ -52,7 +52,7 @@ class Kernel:
 class Family:
     header: Path
     kernels: Mapping[str, Kernel]  # by the names that ops.yaml has: conv::ConvGrad
-    rules: frozenset[str]  # conv::OutputSpatial
+    rules: Mapping[str, Fields | None]  # the attributes that each takes, by names such as conv::OutputSpatial
 
 
 class KernelHeaders:
@@ -93,7 +93,14 @@ def read_header(name: str, header: Path) -> Family:
         for struct, body in structs.items()
         if all(re.search(rf"\b(?:struct|using) {member}\b", body) for member in _MEMBERS)
     }
-    return Family(header, kernels, frozenset([f"{name}::{rule}" for rule in _RULE.findall(text)]))
+    rules = {f"{name}::{rule}": _attributes(structs.get(taken)) for rule, taken in _RULE.findall(text)}
+    return Family(header, kernels, rules)
+
+
+def _attributes(body: str | None) -> Fields | None:
+    """Fields with types as the schema calls them."""
+    fields = _fields(body)
+    return fields and {field: _ATTRIBUTE_TYPES.get(kind, kind) for field, kind in fields.items()}
 
 
 def _with_bases(name: str, text: str) -> str:
@@ -108,9 +115,8 @@ def _with_bases(name: str, text: str) -> str:
 
 
 def _kernel(name: str, body: str, structs: Mapping[str, str]) -> Kernel:
-    attributes = _fields(_member(name, "Attributes", body, structs))
     return Kernel(
-        attributes and {field: _ATTRIBUTE_TYPES.get(kind, kind) for field, kind in attributes.items()},
+        _attributes(_member(name, "Attributes", body, structs)),
         _arguments(_fields(_member(name, "Inputs", body, structs))),
         _arguments(_fields(_member(name, "Outputs", body, structs))),
         frozenset(_RUN.findall(body)),

@@ -71,7 +71,7 @@ def test_fields_and_their_types(headers: KernelHeaders) -> None:
     assert headers.kernel("family::Second") == Kernel({}, inputs, outputs, frozenset())
     family = headers.family_of("family::Anything")
     assert family
-    assert family.rules == {"family::Rule", "family::LongRule"}
+    assert family.rules == {"family::Rule": attributes, "family::LongRule": attributes}
 
 
 def test_what_is_not_there(headers: KernelHeaders, tmp_path: Path) -> None:
@@ -121,6 +121,13 @@ def test_a_struct_has_what_its_base_has(tmp_path: Path) -> None:
     fields = {"sizes": "ints", "count": "int", "weight": "float", "mode": "Mode"}
     assert first.attributes == {**fields, "bound": "float"}
     assert second.attributes == {**fields, "own": "int"}
+
+
+def test_rules_of_unknown_attributes(tmp_path: Path) -> None:
+    text = f"{HEADER}\nResult<Dims> Other(const other::Thing& thing);\nResult<Dims> None();\n"
+    family = with_header(tmp_path, text).family_of("family::Other")
+    assert family
+    assert (family.rules["family::Other"], family.rules["family::None"]) == (None, None)
 
 
 def test_only_transposed_convolutions_have_an_output_padding() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..diagnostics import Note
-from ..faults import did_you_mean, instead
+from ..faults import did_you_mean, instead, listing
 from ..grammar import MAX_RANK, family
 from ..kernel_headers import HEADER
 from ..model import AttributeKind, Dim, Op, Spanned, Symbol
@@ -215,6 +215,20 @@ def unknown_rule(op: Op, scope: Scope) -> Iterator[Finding]:
             header = f"{family(function)}/{HEADER}"
             message = f"there is no shape rule {function} in {header}{instead(function, sorted(found.rules))}"
             yield Finding(message, symbol.at("rule"))
+
+
+@op_rule("G322", needs=("dims", "kernel"), blames=("dims",))
+def rule_of_other_attributes(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A shape rule takes an attribute that the kernel does not have."""
+    has = scope.kernel.attributes if scope.kernel else None
+    known = scope.kernels.family_of(op.kernel)
+    for symbol in scope.draft.declared.values():
+        taken = known.rules.get(symbol.rule.function) if known and symbol.rule else None
+        lacking = [name for name in taken or () if has is not None and name not in has]
+        if symbol.rule and lacking:
+            takes = f"takes {listing(lacking)}, which kernel {op.kernel} does not have"
+            message = f"rule {symbol.rule.function} {takes}"
+            yield Finding(message, symbol.at("rule"), (Note("the kernel", op.at("kernel")),))
 
 
 def _ruled(op: Op) -> set[str]:
