@@ -17,6 +17,8 @@ from enum import Enum
 
 from .model import Span
 
+_USED_BY = "used by operator "
+
 
 class Severity(Enum):
     ERROR = "error"
@@ -64,6 +66,10 @@ class Diagnostic:
     def noting(self, message: str, span: Span) -> Diagnostic:
         return replace(self, notes=(*self.notes, Note(message, span)))
 
+    def used_by(self, operator: str, span: Span) -> Diagnostic:
+        """As an operator meets it that repeats the place by alias."""
+        return self.noting(f"{_USED_BY}'{operator}'", span)
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -74,16 +80,34 @@ class Source:
     lines: Sequence[str] = field(default=(), repr=False)
 
 
-_OPERATOR = re.compile(r"operator '[^']*'")
+# What differs in what is said of one place for several operators: who they are, and what they have instead.
+_OF_OPERATOR = re.compile(r"operator '[^']*'|kernel [\w:]+|; (?:did you mean|expected) .*")
+_NAMED_USERS = 3  # as many are named where an alias is repeated by more
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """By position. What is said of one place for several operators is said once: aliases meet it for each."""
-    unique: dict[object, Diagnostic] = {}
+    alike: dict[object, list[Diagnostic]] = {}
     for diagnostic in diagnostics:
-        said = _OPERATOR.sub("", diagnostic.message)
-        unique.setdefault((diagnostic.id, diagnostic.span, said), diagnostic)
-    return sorted(unique.values(), key=_position)
+        said = _OF_OPERATOR.sub("", diagnostic.message)
+        alike.setdefault((diagnostic.id, diagnostic.span, said), []).append(diagnostic)
+    return sorted(map(_said_once, alike.values()), key=_position)
+
+
+def _said_once(found: Sequence[Diagnostic]) -> Diagnostic:
+    """The first, with one note of the operators that repeat the place."""
+    users = {note.message: note for one in found for note in one.notes if note.message.startswith(_USED_BY)}
+    return _with_users(found[0], list(users.values())) if users else found[0]
+
+
+def _with_users(diagnostic: Diagnostic, users: Sequence[Note]) -> Diagnostic:
+    notes = tuple(note for note in diagnostic.notes if not note.message.startswith(_USED_BY))
+    names = [note.message.removeprefix(_USED_BY) for note in users]
+    if len(names) > _NAMED_USERS + 1:
+        names[_NAMED_USERS:] = [f"{len(names) - _NAMED_USERS} others"]
+    *head, last = names
+    told = f"used by operators {', '.join(head)} and {last}" if head else f"{_USED_BY}{last}"
+    return replace(diagnostic, notes=(*notes, Note(told, users[0].span)))
 
 
 def _position(diagnostic: Diagnostic) -> tuple[int, int, str, str]:

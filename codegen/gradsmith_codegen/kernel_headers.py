@@ -1,8 +1,8 @@
 """What each handwritten kernel takes, read from its family's `kernels.h`, where alone it is written.
 
 Read is the form that these headers have: a kernel is a struct with the members Attributes, Inputs and
-Outputs, each a struct of fields or another name of such a struct. What is written in another form is known to
-the compiler alone (None).
+Outputs, each a struct of fields or another name of such a struct. A struct may derive from another of its
+header. What is written in another form is known to the compiler alone (None).
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _OPTIONAL = frozenset(("const ConstTensorRef*", "const TensorRef*"))
 _MEMBERS = ("Attributes", "Inputs", "Outputs")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _STRUCT = re.compile(r"\bstruct (\w+)(?: final)? \{")
+_DERIVED = re.compile(r"\bstruct (\w+)(?: final)? : (?:public )?(?:(\w+)::)?(\w+) \{")
 _ALIAS = re.compile(r"\busing (\w+) = ([\w:]+);")
 _FIELD = re.compile(r"\s*([\w:]+(?:\s+[\w:]+)*[*&]?)\s+(\w+)\s*(?:=.*|\{.*\})?", re.DOTALL)
 _RUN = re.compile(r"\b(Run\w+)\(")
-_RULE = re.compile(r"\bResult<Dims> (\w+)\(")
+_RULE = re.compile(r"\bResult<Dims>\s+(\w+)\((?:const (?:\w+::)?(\w+)&)?")
 
 Fields = Mapping[str, str]  # C++ types by name
 
@@ -51,7 +52,7 @@ class Kernel:
 class Family:
     header: Path
     kernels: Mapping[str, Kernel]  # by the names that ops.yaml has: conv::ConvGrad
-    rules: frozenset[str]  # conv::OutputSpatial
+    rules: Mapping[str, Fields | None]  # the attributes that each takes, by names such as conv::OutputSpatial
 
 
 class KernelHeaders:
@@ -85,20 +86,37 @@ class KernelHeaders:
 
 
 def read_header(name: str, header: Path) -> Family:
-    text = _COMMENT.sub("", header.read_text(encoding="utf-8", errors="replace"))
+    text = _with_bases(name, _COMMENT.sub("", header.read_text(encoding="utf-8", errors="replace")))
     structs = dict(_structs(text))
     kernels = {
         f"{name}::{struct}": _kernel(name, body, structs)
         for struct, body in structs.items()
         if all(re.search(rf"\b(?:struct|using) {member}\b", body) for member in _MEMBERS)
     }
-    return Family(header, kernels, frozenset([f"{name}::{rule}" for rule in _RULE.findall(text)]))
+    rules = {f"{name}::{rule}": _attributes(structs.get(taken)) for rule, taken in _RULE.findall(text)}
+    return Family(header, kernels, rules)
+
+
+def _attributes(body: str | None) -> Fields | None:
+    """Fields with types as the schema calls them."""
+    fields = _fields(body)
+    return fields and {field: _ATTRIBUTE_TYPES.get(kind, kind) for field, kind in fields.items()}
+
+
+def _with_bases(name: str, text: str) -> str:
+    """The text in which structs hold what the header's structs have that they derive from."""
+    start = 0
+    while match := _DERIVED.search(text, start):
+        base = dict(_structs(text)).get(match[3]) if match[2] in (None, name) else None
+        if base is not None:
+            text = f"{text[: match.start()]}struct {match[1]} {{{base}{text[match.end() :]}"
+        start = match.start() + 1
+    return text
 
 
 def _kernel(name: str, body: str, structs: Mapping[str, str]) -> Kernel:
-    attributes = _fields(_member(name, "Attributes", body, structs))
     return Kernel(
-        attributes and {field: _ATTRIBUTE_TYPES.get(kind, kind) for field, kind in attributes.items()},
+        _attributes(_member(name, "Attributes", body, structs)),
         _arguments(_fields(_member(name, "Inputs", body, structs))),
         _arguments(_fields(_member(name, "Outputs", body, structs))),
         frozenset(_RUN.findall(body)),

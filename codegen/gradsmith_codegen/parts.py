@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from . import faults, grammar, vocabulary
+from .diagnostics import Diagnostic, counted
 from .loader import Node, Scalar, Sequence
 from .model import (
     TYPE_ALIASES,
@@ -22,7 +25,7 @@ from .model import (
     Symbol,
     Tensor,
 )
-from .values import Entries, Entry, Nameless, ValueReader, describe, quick_integers, quick_text
+from .values import Alike, Entries, Entry, Nameless, ValueReader, describe, quick_integers, quick_text
 from .vocabulary import Keys
 
 PlacedShape = tuple[Shape, list[Node]]  # and the nodes of its dims
@@ -30,6 +33,16 @@ SymbolLength = tuple[int, int, str]  # the least, the most, the list symbol that
 
 _NO_SHAPE: PlacedShape = (Shape(), [])
 _ANY_LENGTH: SymbolLength = (0, grammar.MAX_RANK, "")
+
+
+@dataclass(frozen=True, slots=True)
+class _CaseForm:
+    """What the cases of a list may hold, and the unknown keys that they do."""
+
+    keys: Keys
+    kinds: dict[str, AttributeKind]  # of the attributes
+    shaped: set[str]  # the tensors
+    unknown_keys: Alike
 
 
 class PartReader(ValueReader):
@@ -324,25 +337,26 @@ class PartReader(ValueReader):
         kinds = {a.name: a.kind for a in attributes if a.name not in tensors}
         keys = Keys(vocabulary.CASE.required, (*vocabulary.CASE.optional, *tensors, *kinds))
         shaped = set(tensors).difference(vocabulary.CASE.all)
-        cases = [self._case(item, owner, keys, kinds, shaped) for item in items]
+        form = _CaseForm(keys, kinds, shaped, {})
+        cases = [self._case(item, owner, form) for item in items]
+        self.diagnostics += [_in_cases(found) for found in form.unknown_keys.values()]
         return tuple([case for case in cases if case])
 
-    def _case(
-        self, node: Node, op: str, keys: Keys, kinds: dict[str, AttributeKind], shaped: set[str]
-    ) -> Case | None:
+    def _case(self, node: Node, op: str, form: _CaseForm) -> Case | None:
         before = self.fault_count
         entries = self.entries(node, "a case")
         name = self.word_at("name", entries, "a case")
         origin = Entry(entries["name"][1], entries) if "name" in entries else Nameless(node, entries)
         if self.fault_count == before:
-            self.known_keys(entries, f"case '{name}' of {op}" if name else f"a case of {op}", origin, keys)
+            owner = f"case '{name}' of {op}" if name else f"a case of {op}"
+            self.known_keys(entries, owner, origin, form.keys, form.unknown_keys)
         layout = self._layout(entries["layout"][1]) if "layout" in entries else Layout.CONTIGUOUS
         shapes: list[tuple[str, tuple[int, ...]]] = []
         values: list[tuple[str, AttributeValue]] = []
         for key, (_, value_node) in entries.items():
-            if key in kinds:
-                values.append((key, self._case_value(value_node, key, kinds[key])))
-            elif key in shaped:
+            if key in form.kinds:
+                values.append((key, self._case_value(value_node, key, form.kinds[key])))
+            elif key in form.shaped:
                 dims = quick_integers(value_node)
                 if dims is None:
                     dims = self.integers(value_node, f"the shape of '{key}'") or ()
@@ -391,6 +405,14 @@ class PartReader(ValueReader):
 
     def forward(self, node: Node, owner: str) -> str:
         return self.text(node, f"'gradient_of' of {owner}", "the name of an operator")
+
+
+def _in_cases(found: list[Diagnostic]) -> Diagnostic:
+    """A tensor that has another name now is unknown in every case: that is told at the first."""
+    first, *others = found
+    if not others or others[0].span is None:
+        return first
+    return first.noting(f"the same in {counted(len(others), 'other case')}", others[0].span)
 
 
 def _length_of_root(name: str, lengths: dict[str, SymbolLength]) -> SymbolLength:

@@ -160,7 +160,7 @@ class _OpReader:
             symbols=_symbols(inputs + outputs, declared),
             attributes=attributes,
             rows=rows,
-            cases=self._cases(inputs + outputs, attributes),
+            cases=self._cases(name, inputs + outputs, attributes),
             gradient_of=part("gradient_of", reader.forward, ""),
         )
         return Draft(_with_ordered_rows(op), self._broken, declared)
@@ -191,12 +191,24 @@ class _OpReader:
                 self._reader.report(faults.unknown_type(tensor.at("type"), tensor.type, known))
                 self._broken.add("types")
 
-    def _cases(self, tensors: tuple[Tensor, ...], attributes: tuple[Attribute, ...]) -> tuple[Case, ...]:
+    def _cases(
+        self, name: str, tensors: tuple[Tensor, ...], attributes: tuple[Attribute, ...]
+    ) -> tuple[Case, ...]:
         """Not read where it is not sure which keys a case may have."""
         if self._broken & {"inputs", "outputs", "attributes"}:
             return ()
         names = tuple(dict.fromkeys([tensor.name for tensor in tensors]))
-        return self._part("cases", self._reader.cases, (), names, attributes)
+        found = self._reader.diagnostics
+        known = len(found)
+        cases = self._part("cases", self._reader.cases, (), names, attributes)
+        found[known:] = [self._with_user(diagnostic, name) for diagnostic in found[known:]]
+        return cases
+
+    def _with_user(self, diagnostic: Diagnostic, name: str) -> Diagnostic:
+        """What an alias repeats stands before the operator."""
+        if not name or diagnostic.span is None or diagnostic.span.line > self._node.start.line:
+            return diagnostic
+        return diagnostic.used_by(name, self._origin.span)
 
 
 def _with_ordered_rows(op: Op) -> Op:

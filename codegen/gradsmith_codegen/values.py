@@ -16,6 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 NumberFault = Callable[[Span | None, str, str, str], Diagnostic]
 
+Alike = dict[tuple[str, ...], list[Diagnostic]]  # faults that are one mistake, by what they are about
 Entries = dict[str, tuple[Scalar, Node]]  # a mapping's: the key's node and the value's
 
 
@@ -287,9 +288,12 @@ class ValueReader:
         self._merge_depth -= 1
         return merged
 
-    def known_keys(self, entries: Entries, owner: str, place: Spanned, keys: Keys) -> Set[str]:
-        """Reports keys that are unknown or missing. Returns those that are absent and should not be: a
-        missing key, or one that an unknown key is likely meant to be."""
+    def known_keys(
+        self, entries: Entries, owner: str, place: Spanned, keys: Keys, unknown_keys: Alike | None = None
+    ) -> Set[str]:
+        """Reports keys that are unknown or missing: the unknown ones to whom gathers them, where one does.
+        Returns those that are absent and should not be: a missing key, or one that an unknown key is likely
+        meant to be."""
         if keys.fit(entries):
             return _NO_KEYS
         absent = {key for key in keys.required if key not in entries}
@@ -299,7 +303,12 @@ class ValueReader:
         strange = [key for key in unknown if not meant[key]]
         for group in (*([key] for key in unknown if meant[key]), strange):
             if group:
-                self.report(faults.unknown_key(entries[group[0]][0].span, group, owner, candidates))
+                diagnostic = faults.unknown_key(entries[group[0]][0].span, group, owner, candidates)
+                if unknown_keys is None:
+                    self.report(diagnostic)
+                else:
+                    self.fault_count += 1
+                    unknown_keys.setdefault(tuple(group), []).append(diagnostic)
         missing = [key for key in keys.required if key in absent and key not in meant.values()]
         if missing and (
             len(strange) < len(entries) or not entries

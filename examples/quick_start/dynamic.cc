@@ -32,6 +32,6 @@ int main() {
   }
   std::cout << "Y: " << y[0] << ' ' << y[1] << ' ' << y[2] << ' ' << y[3] << '\n';
 
-  // What is not there says why.
+  // Is it there for GPUs too? Not in a build without CUDA, and the answer says so.
   std::cout << registry.Explain("Conv", {DataType::kFloat}, Backend::kCuda) << '\n';
 }

@@ -101,7 +101,8 @@ def explain(op: Any, *types: Any, device: str = "cpu") -> str:
 
 def find_row(op: Any, *types: Any, device: str = "cpu") -> Row | None:
     """The row that takes these types, where `explain` says that it is there."""
-    name, backend = op_name(op), _device.parse(device).backend
+    name, place = op_name(op), _device.parse(device)
+    backend = place.backend if _core.is_built(place.is_cuda) else ""
     spelled = [_spelling(one) for one in types]
     rows = (row for one in ops() if one.name == name for row in one.rows)
     return next((row for row in rows if row.backend == backend and list(row.types.values()) == spelled), None)

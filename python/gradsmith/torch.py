@@ -25,7 +25,7 @@ import torch
 from torch.autograd import forward_ad
 
 import gradsmith
-from gradsmith import _core
+from gradsmith import _arguments, _core
 from gradsmith._double_backward import ASSUMED, FORMULAS, Call
 from gradsmith._libraries import torch_dtypes
 from gradsmith._ops import FUNCTIONS, TORCH_SCHEMAS
@@ -137,6 +137,8 @@ class _Registration:
         of_inputs = {tensor.gradient_of: tensor.name for tensor in self.gradient.outputs}
         asked = self._needed(ctx)
         needed = [of_inputs[one.name] for one in self.op.inputs if one.name in asked and one.name in of_inputs]
+        if not needed:  # as where running statistics alone require a gradient, of which there is none
+            return tuple(None for _ in ctx.needs_input_grad)
         saved = iter(ctx.saved_tensors)
         inputs = [
             of_outputs[tensor.gradient_of] if tensor.gradient_of else next(saved) for tensor in self.gradient.inputs
@@ -182,7 +184,8 @@ class _Registration:
         if not isinstance(outputs, (str, list, tuple)) and not isinstance(outputs, Iterable):
             return self.core.wanted(outputs)  # which says what is expected
         names = [outputs] if isinstance(outputs, str) else list(outputs)
-        return names if set(names) <= set(self.outputs) and len(set(names)) == len(names) else self.core.wanted(names)
+        is_usual = names and set(names) <= set(self.outputs) and len(set(names)) == len(names)
+        return names if is_usual else self.core.wanted(names)
 
     def _needed(self, ctx: Any) -> set[str]:
         """The inputs whose gradients are asked for."""
@@ -249,6 +252,8 @@ def _refuse_tangents(op: Operator, inputs: Sequence[Any], keywords: dict[str, An
 
 def _fault(op: Operator, signature: inspect.Signature, core: Any, inputs: Any, keywords: Any) -> Exception | None:
     """What is wrong with arguments that PyTorch has refused, in the library's words; None where nothing is."""
+    if unknown := [name for name in keywords if name not in signature.parameters]:
+        return _arguments.unknown(op.name, signature, unknown)
     try:
         given = signature.bind(*inputs, **keywords).arguments
     except TypeError as error:

@@ -1,10 +1,12 @@
 #include "arguments.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/text.h"
 #include "errors.h"
 
 namespace gradsmith::python {
@@ -72,6 +74,16 @@ std::string OutputNames(const OpSchema& op) {
   return names;
 }
 
+/// Names such as dX are as near to each other as to most that are mistyped.
+std::string DidYouMean(const OpSchema& op, const std::string& output) {
+  for (const TensorSpec& spec : op.outputs) {
+    if (2 * internal::EditDistance(output, spec.name) < static_cast<int>(output.size())) {
+      return "; did you mean '" + std::string(spec.name) + "'?";
+    }
+  }
+  return "";
+}
+
 Wish& WishOf(const OpSchema& op, nb::handle name, std::vector<Wish>* wishes, const char* argument) {
   if (!nb::isinstance<nb::str>(name)) {
     RaiseTypeError(
@@ -86,7 +98,7 @@ Wish& WishOf(const OpSchema& op, nb::handle name, std::vector<Wish>* wishes, con
   }
   RaiseValueError(
       std::string(op.name) + ": " + argument + " holds " + ReprOf(name) +
-      "; expected names of outputs: " + OutputNames(op));
+      "; expected names of outputs: " + OutputNames(op) + DidYouMean(op, TextOf(name)));
 }
 
 void SetInto(const OpSchema& op, std::size_t i, nb::object array, std::vector<Wish>* wishes) {
@@ -164,6 +176,11 @@ std::vector<Wish> ReadWanted(const OpSchema& op, nb::handle outputs) {
   } else {
     for (const nb::handle name : outputs) {
       WishOf(op, name, &wishes, "outputs").is_wanted = true;
+    }
+    if (std::none_of(wishes.begin(), wishes.end(), [](const Wish& w) { return w.is_wanted; })) {
+      RaiseValueError(
+          std::string(op.name) +
+          ": outputs asks for nothing; expected names of outputs: " + OutputNames(op));
     }
   }
   return wishes;

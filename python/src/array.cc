@@ -78,16 +78,6 @@ std::optional<Device> FindDevice(dlpack::Device device) {
   }
 }
 
-/// Kernels read whole elements from where they belong.
-void CheckAlignment(const TensorRef& ref, const char* op, const char* name) {
-  const std::size_t size = SizeOf(ref.type);
-  if (reinterpret_cast<std::uintptr_t>(ref.data) % size != 0) {
-    RaiseValueError(
-        Subject(op, name) + " does not start at a multiple of its elements' " +
-        std::to_string(size) + " bytes; expected aligned memory (a copy has it)");
-  }
-}
-
 Strides ElementStrides(const Py_buffer& view, const Dims& dims, const char* op, const char* name) {
   Strides strides;
   if (view.strides == nullptr) {  // ctypes says that it is dense by saying nothing
@@ -139,7 +129,6 @@ Array FromTensor(const dlpack::Tensor& tensor, bool is_writable, const char* op,
   void* data = static_cast<char*>(tensor.data) + tensor.byte_offset;
   array.ref = TensorRef(*type, data, dims, strides, *device);
   array.is_writable = is_writable;
-  CheckAlignment(array.ref, op, name);
   return array;
 }
 
@@ -195,7 +184,6 @@ FromBuffer(nb::handle object, std::optional<DataType> type, const char* op, cons
   }
   array.ref = TensorRef(*type, buffer.buf, dims, ElementStrides(buffer, dims, op, name));
   array.is_writable = buffer.readonly == 0;
-  CheckAlignment(array.ref, op, name);
   return array;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/device_backend.h"
 #include "errors.h"
 #include "gradsmith/ops.h"
 
@@ -115,6 +116,9 @@ const Registry& BuiltinRegistry() {
 
 void BindTable(nb::module_& module) {
   module.def("operators", &Operators);
+  module.def("is_built", [](bool is_cuda) {
+    return internal::CheckBuilt(is_cuda ? Backend::kCuda : Backend::kCpu).ok();
+  });
   module.def("explain", &Explain, nb::arg("op"), nb::arg("types"), nb::arg("is_cuda"));
 }
 

@@ -16,11 +16,10 @@
 /// not have, or that is left out), Covers says which type combinations there are, and RunCpu and
 /// RunCuda do the work on arguments that have been validated against the op's schema. The generator
 /// reads this header, and refuses an op that does not fit: fields are written as they are here, one
-/// to a declaration.
+/// to a declaration, and a struct that has another's fields too derives from it.
 namespace gradsmith::conv {
 
-/// Attributes of every convolution op (ONNX Conv-22, ConvTranspose-22). Empty lists mean the
-/// defaults.
+/// Attributes of every convolution op (ONNX Conv-22). Empty lists mean the defaults.
 struct Attributes {
   IntList kernel_shape = {};  ///< default: W's spatial dims
   IntList strides = {};       ///< default: 1s
@@ -28,15 +27,20 @@ struct Attributes {
   IntList dilations = {};     ///< default: 1s
   std::int64_t group = 1;
   AutoPad auto_pad = AutoPad::NOTSET;
-  IntList output_padding = {};  ///< transposed only; default: 0s
-  IntList output_shape = {};    ///< transposed only; sets the pads; default: none
+};
+
+/// What the transposed ones have besides (ONNX ConvTranspose-22).
+struct TransposedAttributes : Attributes {
+  IntList output_padding = {};  ///< default: 0s
+  IntList output_shape = {};    ///< sets the pads; default: none
 };
 
 /// OutputSpatial is the shape rule of Conv: D is X's spatial dims, K is W's.
 Result<Dims> OutputSpatial(const Attributes& attributes, const Dims& D, const Dims& K);
 
 /// TransposedOutputSpatial is the shape rule of ConvTranspose: D is X's spatial dims, K is W's.
-Result<Dims> TransposedOutputSpatial(const Attributes& attributes, const Dims& D, const Dims& K);
+Result<Dims>
+TransposedOutputSpatial(const TransposedAttributes& attributes, const Dims& D, const Dims& K);
 
 /// CoversOneType is true where all tensors of a convolution have one of the four types.
 constexpr bool CoversOneType(std::span<const DataType> types) {
@@ -99,7 +103,7 @@ struct ConvGrad {
 
 /// The transpose of Conv. X (N, C, D...), W (C, M / group, K...), B (M) or absent, Y (N, M, O...).
 struct ConvTranspose {
-  using Attributes = conv::Attributes;
+  using Attributes = conv::TransposedAttributes;
   using Inputs = Conv::Inputs;
   using Outputs = Conv::Outputs;
   static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
@@ -119,7 +123,7 @@ struct ConvTranspose {
 
 /// Gradients of ConvTranspose. dY (N, M, O...); dX like X, dW like W, dB (M).
 struct ConvTransposeGrad {
-  using Attributes = conv::Attributes;
+  using Attributes = conv::TransposedAttributes;
   using Inputs = ConvGrad::Inputs;
   using Outputs = ConvGrad::Outputs;
   static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {

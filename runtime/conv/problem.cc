@@ -22,7 +22,6 @@ struct AxisAttributes {
   std::int64_t dilation;
   std::int64_t pad_begin;
   std::int64_t pad_end;
-  std::int64_t output_padding;
 };
 
 /// An input axis of D positions meets a filter of K; both rules turn that into an Axis.
@@ -85,21 +84,16 @@ bool IsSame(AutoPad auto_pad) {
   return auto_pad == AutoPad::SAME_UPPER || auto_pad == AutoPad::SAME_LOWER;
 }
 
-Status CheckLists(const Attributes& attributes, int rank) {
-  struct Rule {
-    std::string_view name;
-    const IntList& list;
-    int factor;
-    std::int64_t minimum;
-  };
-  const Rule rules[] = {
-      {"kernel_shape", attributes.kernel_shape, 1, 1},
-      {"strides", attributes.strides, 1, 1},
-      {"pads", attributes.pads, 2, 0},
-      {"dilations", attributes.dilations, 1, 1},
-      {"output_padding", attributes.output_padding, 1, 0},
-      {"output_shape", attributes.output_shape, 1, 0}};
-  for (const Rule& rule : rules) {
+/// What holds for a list attribute: its length is `factor` times the number of spatial axes.
+struct ListRule {
+  std::string_view name;
+  const IntList& list;
+  int factor;
+  std::int64_t minimum;
+};
+
+Status CheckLists(std::span<const ListRule> rules, int rank) {
+  for (const ListRule& rule : rules) {
     if (Status status = CheckLength(rule.name, rule.list, rule.factor * rank); !status.ok()) {
       return status;
     }
@@ -110,14 +104,39 @@ Status CheckLists(const Attributes& attributes, int rank) {
   return {};
 }
 
+Status CheckLists(const Attributes& attributes, int rank) {
+  const ListRule rules[] = {
+      {"kernel_shape", attributes.kernel_shape, 1, 1},
+      {"strides", attributes.strides, 1, 1},
+      {"pads", attributes.pads, 2, 0},
+      {"dilations", attributes.dilations, 1, 1}};
+  return CheckLists(rules, rank);
+}
+
+Status CheckLists(const TransposedAttributes& attributes, int rank) {
+  const Attributes& shared = attributes;
+  if (Status status = CheckLists(shared, rank); !status.ok()) {
+    return status;
+  }
+  const ListRule rules[] = {
+      {"output_padding", attributes.output_padding, 1, 0},
+      {"output_shape", attributes.output_shape, 1, 0}};
+  return CheckLists(rules, rank);
+}
+
 Status CheckPadSources(const Attributes& attributes) {
   if (attributes.auto_pad != AutoPad::NOTSET && !AllZero(attributes.pads)) {
     return InvalidArgument(
         "attribute pads is " + ToString(attributes.pads) +
         "; expected none, or zeros, where auto_pad is " + std::string(Name(attributes.auto_pad)));
   }
-  if (attributes.output_shape.empty()) {
-    return {};
+  return {};
+}
+
+Status CheckPadSources(const TransposedAttributes& attributes) {
+  const Attributes& shared = attributes;
+  if (Status status = CheckPadSources(shared); !status.ok() || attributes.output_shape.empty()) {
+    return status;
   }
   if (!AllZero(attributes.pads)) {
     return InvalidArgument(
@@ -155,7 +174,8 @@ Status CheckFilter(const Attributes& attributes, const Dims& D, const Dims& K) {
   return {};
 }
 
-Status CheckArguments(const Attributes& attributes, const Dims& D, const Dims& K) {
+template <typename Given>
+Status CheckArguments(const Given& attributes, const Dims& D, const Dims& K) {
   if (Status status = CheckFilter(attributes, D, K); !status.ok()) {
     return status;
   }
@@ -165,16 +185,16 @@ Status CheckArguments(const Attributes& attributes, const Dims& D, const Dims& K
   return CheckPadSources(attributes);
 }
 
+std::int64_t EntryOr(std::int64_t absent, const IntList& list, int i) {
+  return list.empty() ? absent : list[i];
+}
+
 AxisAttributes AttributesOf(const Attributes& attributes, int axis, int rank) {
-  const auto entry = [](const IntList& list, int i, std::int64_t default_value) {
-    return list.empty() ? default_value : list[i];
-  };
   return {
-      .stride = entry(attributes.strides, axis, 1),
-      .dilation = entry(attributes.dilations, axis, 1),
-      .pad_begin = entry(attributes.pads, axis, 0),
-      .pad_end = entry(attributes.pads, axis + rank, 0),
-      .output_padding = entry(attributes.output_padding, axis, 0)};
+      .stride = EntryOr(1, attributes.strides, axis),
+      .dilation = EntryOr(1, attributes.dilations, axis),
+      .pad_begin = EntryOr(0, attributes.pads, axis),
+      .pad_end = EntryOr(0, attributes.pads, axis + rank)};
 }
 
 Wide DilatedFilter(std::int64_t dilation, std::int64_t K) {
@@ -233,20 +253,21 @@ Result<Axis> ConvolutionAxis(const Attributes& attributes, int index, AxisSizes 
   return axis;
 }
 
-Status CheckOutputPadding(int index, const AxisAttributes& given) {
+Status CheckOutputPadding(int index, std::int64_t output_padding, const AxisAttributes& given) {
   const std::int64_t limit = std::max(given.stride, given.dilation);
-  if (given.output_padding < limit) {
+  if (output_padding < limit) {
     return {};
   }
   return AxisError(
-      index, Text("output_padding is", given.output_padding) + "; expected less than " +
+      index, Text("output_padding is", output_padding) + "; expected less than " +
                  std::to_string(limit) + ", the larger of " + Text("stride", given.stride) +
                  " and " + Text("dilation", given.dilation));
 }
 
 /// Sets the size of the transposed convolution's output, which is axis->x, and the pads. `full` is
 /// the size before pads take from it.
-Status SetTransposedOutput(const Attributes& attributes, int index, Wide full, Axis* axis) {
+Status
+SetTransposedOutput(const TransposedAttributes& attributes, int index, Wide full, Axis* axis) {
   const bool has_output_shape = !attributes.output_shape.empty();
   if (axis->y == 0) {
     axis->x = has_output_shape ? attributes.output_shape[index] : 0;
@@ -269,9 +290,11 @@ Status SetTransposedOutput(const Attributes& attributes, int index, Wide full, A
   return axis->x > kMaxExtent ? TooLarge(index, "the output") : Status();
 }
 
-Result<Axis> TransposedAxis(const Attributes& attributes, int index, AxisSizes sizes, int rank) {
+Result<Axis>
+TransposedAxis(const TransposedAttributes& attributes, int index, AxisSizes sizes, int rank) {
   const AxisAttributes given = AttributesOf(attributes, index, rank);
-  if (Status status = CheckOutputPadding(index, given); !status.ok()) {
+  const std::int64_t output_padding = EntryOr(0, attributes.output_padding, index);
+  if (Status status = CheckOutputPadding(index, output_padding, given); !status.ok()) {
     return status;
   }
   Axis axis{
@@ -286,7 +309,7 @@ Result<Axis> TransposedAxis(const Attributes& attributes, int index, AxisSizes s
   if (filter > kMaxExtent) {
     return TooLarge(index, "the filter, with dilations,");
   }
-  const Wide full = (Wide{axis.stride} * (axis.y - 1)) + given.output_padding + filter;
+  const Wide full = (Wide{axis.stride} * (axis.y - 1)) + output_padding + filter;
   if (full > kMaxExtent) {
     return TooLarge(index, "the output before pads");
   }
@@ -296,10 +319,12 @@ Result<Axis> TransposedAxis(const Attributes& attributes, int index, AxisSizes s
   return axis;
 }
 
-using AxisRule = Result<Axis> (*)(const Attributes&, int, AxisSizes, int);
+template <typename Given>
+using AxisRule = Result<Axis> (*)(const Given&, int, AxisSizes, int);
 
+template <typename Given>
 Result<std::array<Axis, kMaxSpatialRank>>
-ResolveAxes(const Attributes& attributes, const Dims& D, const Dims& K, AxisRule rule) {
+ResolveAxes(const Given& attributes, const Dims& D, const Dims& K, AxisRule<Given> rule) {
   if (Status status = CheckArguments(attributes, D, K); !status.ok()) {
     return status;
   }
@@ -327,11 +352,12 @@ Status CheckGroup(std::string_view what, std::int64_t channels, std::int64_t gro
       std::to_string(group));
 }
 
+template <typename Given>
 Result<Problem> MakeProblem(
-    const Attributes& attributes,
+    const Given& attributes,
     const ConstTensorRef& X,
     const ConstTensorRef& W,
-    AxisRule rule) {
+    AxisRule<Given> rule) {
   Result<std::array<Axis, kMaxSpatialRank>> axes =
       ResolveAxes(attributes, SpatialDims(X.dims), SpatialDims(W.dims), rule);
   if (!axes.ok()) {
@@ -360,7 +386,8 @@ Result<Dims> OutputSpatial(const Attributes& attributes, const Dims& D, const Di
   return output;
 }
 
-Result<Dims> TransposedOutputSpatial(const Attributes& attributes, const Dims& D, const Dims& K) {
+Result<Dims>
+TransposedOutputSpatial(const TransposedAttributes& attributes, const Dims& D, const Dims& K) {
   Result<std::array<Axis, kMaxSpatialRank>> axes = ResolveAxes(attributes, D, K, TransposedAxis);
   if (!axes.ok()) {
     return axes.status();
@@ -390,8 +417,10 @@ ConvolutionProblem(const Attributes& attributes, const ConstTensorRef& X, const 
   return problem;
 }
 
-Result<Problem>
-TransposedProblem(const Attributes& attributes, const ConstTensorRef& X, const ConstTensorRef& W) {
+Result<Problem> TransposedProblem(
+    const TransposedAttributes& attributes,
+    const ConstTensorRef& X,
+    const ConstTensorRef& W) {
   if (Status status = CheckGroup("the input channels, X's dim 1,", X.dims[1], attributes.group);
       !status.ok()) {
     return status;

@@ -52,8 +52,10 @@ Result<Problem>
 ConvolutionProblem(const Attributes& attributes, const ConstTensorRef& X, const ConstTensorRef& W);
 
 /// TransposedProblem reads X and W as ConvTranspose does. Strides are left empty.
-Result<Problem>
-TransposedProblem(const Attributes& attributes, const ConstTensorRef& X, const ConstTensorRef& W);
+Result<Problem> TransposedProblem(
+    const TransposedAttributes& attributes,
+    const ConstTensorRef& X,
+    const ConstTensorRef& W);
 
 /// WithStrides returns the problem with the strides of its three tensors.
 Problem WithStrides(Problem problem, const Strides& x, const Strides& w, const Strides& y);

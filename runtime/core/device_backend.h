@@ -11,6 +11,9 @@
 /// library is built without.
 namespace gradsmith::internal {
 
+/// CheckBuilt says what the build lacks to have a backend; it asks for no device.
+Status CheckBuilt(Backend backend);
+
 /// MakeWorkspaceArena makes what a CUDA context takes its workspace from; null without CUDA.
 std::shared_ptr<WorkspaceArena> MakeWorkspaceArena(const ContextOptions& options);
 

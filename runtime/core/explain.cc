@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/device_backend.h"
 #include "core/text.h"
 #include "gradsmith/registry.h"
 
@@ -72,8 +73,10 @@ NearestRows(std::vector<const Row*> rows, std::span<const DataType> types, Backe
 std::string Registry::Explain(std::string_view op, std::span<const DataType> types, Backend backend)
     const {
   if (const Row* row = Find(op, types, backend)) {
-    return Request(op, types, backend) + " is there: " + ToString(*row) + ", kernel " +
-           std::string(row->op->kernel) + ".";
+    const Status built = internal::CheckBuilt(backend);
+    return Request(op, types, backend) + (built.ok() ? " is there: " : " is declared: ") +
+           ToString(*row) + ", kernel " + std::string(row->op->kernel) +
+           (built.ok() ? "." : "; but " + built.message() + ".");
   }
   std::vector<const Row*> rows;
   std::copy_if(rows_.begin(), rows_.end(), std::back_inserter(rows), [op](const Row* row) {

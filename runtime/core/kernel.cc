@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/device_backend.h"
 #include "core/text.h"
 #include "core/validate.h"
 
@@ -134,7 +135,7 @@ Result<Kernel> Kernel::Create(
     Backend backend,
     std::span<const Attribute> attributes) {
   const Row* row = registry.Find(op, types, backend);
-  if (row == nullptr) {
+  if (row == nullptr || !internal::CheckBuilt(backend).ok()) {
     return Unsupported(registry.Explain(op, types, backend));
   }
   return Create(*row, attributes);

@@ -158,6 +158,19 @@ Status CheckTensors(
   return {};
 }
 
+/// A call that asks for nothing is a mistake of whoever put it together.
+Status CheckOutputIsAsked(const OpSchema& op, std::span<const TensorRef> outputs) {
+  const auto is_present = [](const TensorRef& output) { return output.present; };
+  if (op.outputs.empty() || std::any_of(outputs.begin(), outputs.end(), is_present)) {
+    return {};
+  }
+  std::vector<std::string_view> names;
+  for (const TensorSpec& spec : op.outputs) {
+    names.push_back(spec.name);
+  }
+  return InvalidArgument("no output is asked for; expected at least one of " + Join(names));
+}
+
 template <typename Ref>
 Status BindShapes(
     ShapeSymbols& symbols,
@@ -295,6 +308,9 @@ Status ValidateCall(
     return status;
   }
   if (Status status = CheckTensors(row, context, "output", op.outputs, outputs); !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckOutputIsAsked(op, outputs); !status.ok()) {
     return status;
   }
   if (Status status = CheckShapes(op, attributes, inputs, outputs); !status.ok()) {

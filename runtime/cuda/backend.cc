@@ -11,6 +11,10 @@
 /// What core needs of the CUDA backend.
 namespace gradsmith::internal {
 
+Status CheckBuilt(Backend /*backend*/) {
+  return {};
+}
+
 std::shared_ptr<WorkspaceArena> MakeWorkspaceArena(const ContextOptions& options) {
   return std::make_shared<WorkspaceArena>(options);
 }

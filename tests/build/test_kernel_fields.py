@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from build_tree import REPOSITORY
+from gradsmith_codegen.grammar import family
 from gradsmith_codegen.kernel_headers import KernelHeaders
 
 HEADERS = KernelHeaders()
@@ -30,12 +32,22 @@ def test_every_family_is_read() -> None:
     assert len(HEADERS.kernel_names()) >= 6
 
 
+def values_of(name: str, attributes: Mapping[str, str]) -> list[str]:
+    """One for each of the fields; those of a base, which another kernel has, are a single one."""
+    for base in HEADERS.kernel_names():
+        kernel = HEADERS.kernel(base)
+        inherited = kernel.attributes if kernel and kernel.attributes and family(base) == family(name) else None
+        if inherited and inherited.keys() < attributes.keys():
+            return [f"{base}::Attributes{{}}", *["Anything{}"] * (len(attributes) - len(inherited))]
+    return ["Anything{}"] * len(attributes)
+
+
 @pytest.mark.parametrize("name", HEADERS.kernel_names())
 def test_the_compiler_agrees(name: str, tmp_path: Path) -> None:
     """A struct has all the fields where it can be made of as many values, and not of one more."""
-    kernel, family = HEADERS.kernel(name), HEADERS.family_of(name)
+    kernel, found = HEADERS.kernel(name), HEADERS.family_of(name)
     assert kernel is not None
-    assert family is not None
+    assert found is not None
     assert kernel.attributes
     assert kernel.inputs
     assert kernel.outputs
@@ -45,18 +57,22 @@ def test_the_compiler_agrees(name: str, tmp_path: Path) -> None:
         "Inputs": dict.fromkeys(kernel.inputs, "const ConstTensorRef*"),
         "Outputs": dict.fromkeys(kernel.outputs, "const TensorRef*"),
     }
-    lines = [f'#include "{family.header}"', PRELUDE]
+    lines = [f'#include "{found.header}"', PRELUDE]
     for member, types in fields.items():
         struct = f"{name}::{member}"
         lines += [f"static_assert(std::same_as<decltype({struct}::{field}), {kind}>);" for field, kind in types.items()]
-        values = ["Anything{}"] * len(types)
+        values = values_of(name, types) if member == "Attributes" else ["Anything{}"] * len(types)
         made, one_more = ", ".join(values), ", ".join([*values, "Anything{}"])
         lines.append(f"template <typename T> concept Has{member} = requires {{ T{{{made}}}; }};")
         lines.append(f"template <typename T> concept HasMore{member} = requires {{ T{{{one_more}}}; }};")
         lines.append(f"static_assert(Has{member}<{struct}> && !HasMore{member}<{struct}>);")
-    for rule in sorted(family.rules):
-        made = f"{rule}({name}::Attributes{{}}, Dims{{}}, Dims{{}})"
-        lines.append(f"static_assert(std::same_as<decltype({made}), Result<Dims>>);")
+    for number, (rule, taken) in enumerate(found.rules.items()):
+        assert taken is not None
+        made = f"{rule}(attributes, Dims{{}}, Dims{{}})"
+        concept = f"template <typename T> concept Rules{number} = requires(T attributes)"
+        lines.append(f"{concept} {{ {{ {made} }} -> std::same_as<Result<Dims>>; }};")
+        is_taken = str(taken.keys() <= kernel.attributes.keys()).lower()
+        lines.append(f"static_assert(Rules{number}<{name}::Attributes> == {is_taken});")
     source = tmp_path / "fields.cc"
     source.write_text("\n".join(lines) + "\n")
     include = [f"-I{path}" for path in (REPOSITORY / "runtime", REPOSITORY / "runtime/include")]

@@ -50,8 +50,68 @@ def test_unknown_command_prints_the_help(arguments: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("verb", ["regenerate", "format"])
 def test_arguments_that_mean_nothing_are_refused(verb: str) -> None:
     result = run(verb, "--fast")
-    assert result.returncode == 1
-    assert result.stderr == f"run: {verb} takes no arguments, but got --fast\n"
+    assert result.returncode == 2
+    usage, _, told = result.stderr.partition("\n\n")
+    assert usage.startswith(f"    ./run {verb} ")
+    assert "\n" not in usage  # of this command alone
+    assert told == f"run: {verb} takes no arguments, but got --fast\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("demo", "--foo"), "demo has no option --foo; expected one of --batch, --data, "),
+        (("demo", "--epoch", "3"), "demo has no option --epoch; did you mean --epochs?"),
+        (("test", "--foo"), "test has no option --foo; expected one of "),
+        (("test", "--qick"), "test has no option --qick; did you mean --quick?"),
+        (("test", "-k", "conv"), "test has no option -k; "),
+        (("test", "conv"), "test takes options of ctest, but got 'conv'; did you mean -R conv?"),
+        (("test", "-R", "conv", "grad"), "test takes options of ctest, but got 'grad'; did you mean -R grad?"),
+        (("lint", "--foo"), "lint passes its arguments to pytest, which says\n"),
+        (("bench", "--foo"), "bench takes no arguments, but got --foo"),
+        (("bench", "--gpu", "--buget", "1"), "bench --gpu has no option --buget; did you mean --budget?"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_unknown_options_are_refused_with_the_usage_before_anything_is_built(
+    arguments: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verbs = module()
+    monkeypatch.setattr(verbs, "need_system_packages", lambda packages: None)
+    monkeypatch.setattr(verbs, "python_with", lambda *requirements, **others: Path(sys.executable))
+    monkeypatch.setattr(verbs, "configure", lambda *given: pytest.fail("something is built"))
+    monkeypatch.setattr(verbs, "configure_preset", lambda *given: pytest.fail("something is built"))
+    assert verbs.main(list(arguments)) == 2
+    usage, _, sentence = capsys.readouterr().err.partition("\n\n")
+    assert usage.startswith(f"    ./run {arguments[0]} ")
+    assert sentence.startswith(f"run: {told}")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-R", "conv", "-j4", "--rerun-failed", "--timeout", "-1"],
+        ["--repeat", "until-fail:3", "--repeat=until-fail:3", "-N", "-VV", "--no-tests=ignore"],
+        ["-R", "-conv", "-E", "--grad"],
+        ["-LE", "slow", "-I", "1,5", "--tests-information", "1,5", "--parallel", "3", "-L=x"],
+    ],
+)
+def test_options_of_ctest_are_passed_on(arguments: list[str]) -> None:
+    module().check_ctest_arguments(arguments)
+
+
+def test_options_of_the_demo_and_of_the_gpu_benchmark_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    verbs = module()
+
+    def stop(*given: object) -> None:
+        raise InterruptedError
+
+    monkeypatch.setattr(verbs, "need_system_packages", stop)
+    monkeypatch.setattr(verbs, "gpu_architecture", stop)
+    options = ["--data", "x", "--output=y", "--device", "cpu", "--epochs", "-1", "--learning-rate", "-.5", "-h", "--quiet"]
+    for verb, given in (("demo", options), ("bench", ["--gpu", "--only", "conv", "--cases-only", "--filter", " f16"])):
+        with pytest.raises(InterruptedError):
+            verbs.VERBS[verb](given)
 
 
 def test_benchmark_of_the_gpu_says_what_is_missing(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ struct First {
 };
 
 Result<Dims> Rule(const Attributes& attributes, const Dims& D);
+Result<Dims>
+LongRule(const Attributes& attributes, const Dims& D);
 
 struct Second final {
   struct Attributes {};
@@ -69,7 +71,7 @@ def test_fields_and_their_types(headers: KernelHeaders) -> None:
     assert headers.kernel("family::Second") == Kernel({}, inputs, outputs, frozenset())
     family = headers.family_of("family::Anything")
     assert family
-    assert family.rules == {"family::Rule"}
+    assert family.rules == {"family::Rule": attributes, "family::LongRule": attributes}
 
 
 def test_what_is_not_there(headers: KernelHeaders, tmp_path: Path) -> None:
@@ -92,7 +94,9 @@ def test_the_first_folder_of_a_family_counts(headers: KernelHeaders, tmp_path: P
     [
         ("double weight{0.5};", "double weight{0.5}, other;"),
         ("double weight{0.5};", "double Weight() const;"),
-        ("using Attributes = family::Attributes;", "struct Attributes : family::Attributes {};"),
+        ("using Attributes = family::Attributes;", "struct Attributes : other::Attributes {};"),
+        ("using Attributes = family::Attributes;", "struct Attributes : Second::Attributes {};"),
+        ("using Attributes = family::Attributes;", "struct Attributes : family::Attributes, Helper {};"),
         ("using Attributes = family::Attributes;", "using Attributes = other::Attributes;"),
         ("using Attributes = family::Attributes;", "using Attributes = First::Attributes;"),
     ],
@@ -103,6 +107,38 @@ def test_what_is_in_another_form_is_the_compilers(tmp_path: Path, old: str, new:
     assert kernel
     assert kernel.attributes is None
     assert kernel.inputs == {"X": True, "B": False}
+
+
+def test_a_struct_has_what_its_base_has(tmp_path: Path) -> None:
+    derived = "struct More : Attributes { double bound = 0; };\nstruct Most final : public family::More {};\n"
+    text = HEADER.replace("struct First {", f"{derived}\nstruct First {{")
+    text = text.replace("using Attributes = family::Attributes;", "using Attributes = Most;")
+    text = text.replace("struct Attributes {};", "struct Attributes : family::Attributes { int64_t own = 1; };")
+    headers = with_header(tmp_path, text)
+    first, second = headers.kernel("family::First"), headers.kernel("family::Second")
+    assert first
+    assert second
+    fields = {"sizes": "ints", "count": "int", "weight": "float", "mode": "Mode"}
+    assert first.attributes == {**fields, "bound": "float"}
+    assert second.attributes == {**fields, "own": "int"}
+
+
+def test_rules_of_unknown_attributes(tmp_path: Path) -> None:
+    text = f"{HEADER}\nResult<Dims> Other(const other::Thing& thing);\nResult<Dims> None();\n"
+    family = with_header(tmp_path, text).family_of("family::Other")
+    assert family
+    assert (family.rules["family::Other"], family.rules["family::None"]) == (None, None)
+
+
+def test_only_transposed_convolutions_have_an_output_padding() -> None:
+    kernels = KernelHeaders()
+    for name in ("Conv", "ConvGrad"):
+        forward = kernels.kernel(f"conv::{name}")
+        transposed = kernels.kernel(name.replace("Conv", "conv::ConvTranspose"))
+        assert forward
+        assert forward.attributes
+        assert transposed
+        assert transposed.attributes == {**forward.attributes, "output_padding": "ints", "output_shape": "ints"}
 
 
 def test_an_argument_of_another_type_is_the_compilers(tmp_path: Path) -> None:

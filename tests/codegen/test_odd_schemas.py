@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from gradsmith_codegen import files, loader
-from gradsmith_codegen.diagnostics import Source, format_text
+from gradsmith_codegen.diagnostics import Diagnostic, Source, format_text
 from gradsmith_codegen.loader import source_of
 from gradsmith_codegen.plan import make_plan
 from gradsmith_codegen.reader import load_source
@@ -133,12 +133,79 @@ def test_what_is_shared_under_another_name_has_that_name() -> None:
     shared = edited(SHARED, ("float: {T: float}", "float: &row {T: float}"), ("pads: {", "pads: &list {"))
     other = edited(OTHER, ("float: {T: float}", "single: *row"))
     pads = "pads: {type: ints, default: [], min: 0, length: 2 * D}"
-    other = edited(other, (pads, f"{pads}\n      output_shape: *list"))
+    other = edited(other, (pads, f"{pads}\n      dilations: *list"))
     schema, found = load(shared + other)
     assert found == []
     assert schema
     assert [row.name for op in schema.ops for row in op.rows] == ["float", "single"]
-    assert [a.name for a in schema.ops[1].attributes][1:3] == ["pads", "output_shape"]
+    assert [a.name for a in schema.ops[1].attributes][1:3] == ["pads", "dilations"]
+
+
+def notes_of(fault: Diagnostic) -> list[str]:
+    return [note.message for note in fault.notes]
+
+
+CASE = "      - {name: plain, X: [2, 4, 5, 6], W: [6, 4, 3, 2]}\n"
+MANY = edited(SHARED, (CASE, "".join(CASE.replace("plain", f"case_{i}") for i in range(9))))
+
+
+def test_a_renamed_tensor_is_told_once_for_all_cases_that_operators_share() -> None:
+    renamed = [("W: {type", "V: {type")]
+    others = edited(OTHER, *renamed), edited(OTHER, ("W: {type", "WX: {type")), OTHER
+    for text in [edited(MANY, *renamed) + other for other in others]:
+        found = [fault for fault in load(text)[1] if fault.id == "G008"]
+        assert [fault.message.partition(";")[0] for fault in found] == [
+            "unknown key 'W' in case 'case_0' of operator 'Convolve'"
+        ]
+        assert notes_of(found[0])[0] == "the same in 8 other cases"
+        assert notes_of(found[0])[1:] == ["used by operator 'Other'"] * (not text.endswith(OTHER))
+    alone = [fault for fault in load(MANY + edited(OTHER, *renamed))[1] if fault.id == "G008"]
+    assert notes_of(alone[0]) == ["the same in 8 other cases", "used by operator 'Other'"]
+    assert [fault.span.line for fault in alone if fault.span] == [MANY[: MANY.index("case_0")].count("\n") + 1]
+
+
+def test_different_keys_and_lists_of_cases_are_different_faults() -> None:
+    text = edited(MANY, ("case_3, X", "case_3, V"), ("case_5, X", "case_5, Z"))
+    assert ids(edited(text, ("&cases", ""))) == ["G008", "G008"]  # of the cases' shapes nothing is said
+    apart = edited(OTHER, ("    cases: *cases\n", "    cases:\n" + CASE.replace("X", "V")))
+    assert [fault.message.partition(";")[0] for fault in load(text + apart)[1] if fault.id == "G008"] == [
+        "unknown key 'V' in case 'case_3' of operator 'Convolve'",
+        "unknown key 'Z' in case 'case_5' of operator 'Convolve'",
+        "unknown key 'V' in case 'plain' of operator 'Other'",
+    ]
+
+
+def test_no_name_is_suggested_in_its_own_place() -> None:
+    renamed = edited(SCALE, ("X: {type: T, shape", "Q: {type: T, shape"), ("Y: {type", "dX: {type"))
+    (fault,) = [fault for fault in load(renamed)[1] if fault.id == "G301"]
+    assert fault.message == "'dX' is like 'X', which does not exist"
+    maybe = "third: {type: T, like: Q, optional: true}"
+    optional = edited(renamed, ("dX: {type: T, like: X}", f"Y: {{type: T, like: thirds}}\n      {maybe}"))
+    (fault,) = [fault for fault in load(optional)[1] if fault.id == "G301"]
+    assert fault.message == "'Y' is like 'thirds', which does not exist"  # one that may be absent could not be meant
+    length = edited(CONVOLVE, ('"*K"', '"*Dim"'), ("K: {length: D}", "Dim: {length: Dims}"), ("(D, K)", "(D, Dim)"))
+    (fault,) = [fault for fault in load(length)[1] if fault.id == "G309"]
+    assert fault.message == "'Dim' has the length of 'Dims', which is no list symbol"
+
+
+def test_an_attribute_that_operators_share_is_told_once_with_their_names() -> None:
+    shared = edited(CONVOLVE, ("attributes:\n", "attributes: &shared\n"), ("      pads:", "      pad:"))
+    start = OTHER.index("    attributes:\n")
+    other = OTHER[:start] + "    attributes: *shared\n" + OTHER[OTHER.index("    rows:") :]
+    other = edited(other, ("    cases: *cases\n", f"    cases:\n{CASE}"), ("conv::Conv\n", "conv::ConvTranspose\n"))
+
+    def notes(count: int) -> list[str]:
+        text = shared + "".join(other.replace("Other", f"Other{i}") for i in range(count))
+        found = [fault for fault in load(text)[1] if fault.id == "G408"]
+        assert [fault.message for fault in found] == [
+            "kernel conv::Conv has no attribute 'pad'; did you mean 'pads'?"
+        ]
+        return notes_of(found[0])[1:]
+
+    assert notes(1) == ["used by operator 'Other0'"]
+    assert notes(2) == ["used by operators 'Other0' and 'Other1'"]
+    assert notes(4) == ["used by operators 'Other0', 'Other1', 'Other2' and 'Other3'"]
+    assert notes(6) == ["used by operators 'Other0', 'Other1', 'Other2' and 3 others"]
 
 
 def test_cases_that_differ_in_attributes_alone_have_their_own_shapes() -> None:

@@ -36,7 +36,7 @@ def odd_stride() -> Any:
         pytest.param({"X": X.astype(int)}, TypeError, "X holds int64; expected float, double", id="no such type"),
         pytest.param({"X": X.astype(">f4")}, TypeError, "X holds >f4; expected", id="byte order"),
         pytest.param({"X": X.astype("float64")}, TypeError, "X has type double; expected float (T)", id="types differ"),
-        pytest.param({"X": unaligned()}, ValueError, "X does not start at a multiple", id="alignment"),
+        pytest.param({"X": unaligned()}, ValueError, "X has data 1 byte past a multiple of 4; ", id="alignment"),
         pytest.param({"X": odd_stride()}, ValueError, "X has a stride of 45 bytes at dimension 0", id="stride"),
         pytest.param({"X": X[:, :, ::-1]}, ValueError, "X has strides [9, 9, -3, 1], negative", id="negative"),
         pytest.param({"strides": (2, 2)}, ValueError, "dY has O = [2, 2]; expected [1, 1]", id="shape"),
@@ -49,7 +49,13 @@ def odd_stride() -> Any:
         pytest.param({"group": 1.5}, TypeError, "group is 1.5 (float); expected an integer", id="no integer"),
         pytest.param({"auto_pad": 1}, TypeError, "auto_pad is 1 (int); expected a name", id="no name"),
         pytest.param({"auto_pad": "SAME_UPER"}, ValueError, "did you mean 'SAME_UPPER'", id="name"),
+        pytest.param({"stride": (2, 2)}, TypeError, "is no argument 'stride'; did you mean 'strides'?", id="keyword"),
+        pytest.param({"dw": W}, TypeError, "there is no argument 'dw'; expected one of dY, X, W, kernel", id="unlike"),
+        pytest.param({"outputs": ("dx",)}, ValueError, "dX, dW, dB; did you mean 'dX'?", id="output's case"),
+        pytest.param({"out": {"dx": X}}, ValueError, "dX, dW, dB; did you mean 'dX'?", id="case of one to write"),
         pytest.param({"outputs": "dQ"}, ValueError, "outputs holds 'dQ'; expected names of", id="no output"),
+        pytest.param({"outputs": ()}, ValueError, "outputs asks for nothing; expected names", id="nothing"),
+        pytest.param({"outputs": iter([])}, ValueError, "outputs asks for nothing; expected", id="nothing, iterated"),
         pytest.param({"outputs": (1,)}, TypeError, "outputs holds 1; expected names", id="no name of output"),
         pytest.param({"out": {"dQ": X}}, ValueError, "out holds 'dQ'; expected", id="no output to write"),
         pytest.param({"out": (X,)}, TypeError, "out is tuple; expected a dict", id="too few to write"),
@@ -71,9 +77,36 @@ def test_wrong_calls_say_what_is_wrong(changes: dict[str, Any], kind: type[Excep
     assert str(caught.value).startswith("ConvGrad")
 
 
+def test_unaligned_memory_is_refused_as_by_the_library() -> None:
+    """Its sentence names the row; what has no elements is nowhere."""
+    into = np.frombuffer(bytearray(37), "float32", count=9, offset=1).reshape(problems.X_DIMS)
+    for changes, name in (({"X": unaligned()}, "X"), ({"out": {"dX": into}}, "dX")):
+        row = r"ConvGrad\[float\] on cpu \(ops.yaml:\d+\)"
+        with pytest.raises(ValueError, match=f"^{row}: {name} has data 1 byte past a multiple of 4; expected"):
+            call(**changes)
+    x = np.ones((1, 2, 3), "float32")
+    nothing = np.frombuffer(bytes(9), "float32", count=0, offset=1).reshape(0, 2, 3)
+    assert gradsmith.conv(nothing, x).Y.shape == (0, 1, 1)
+
+
 def test_outputs_that_are_no_sequence() -> None:
     with pytest.raises(TypeError, match=r"^ConvGrad: outputs is 3.*; expected names of outputs: "):
         call(outputs=3)
+
+
+def test_required_outputs_must_be_asked_for_as_the_documentation_says() -> None:
+    x = np.ones((2, 3), "float32")
+    with pytest.raises(ValueError, match=r"^BatchNormalization\[float\] .*: output Y is absent; it is required$"):
+        gradsmith.batch_normalization(x, *[np.ones(3, "float32")] * 4, outputs="saved_mean")
+    assert "The outputs to compute, by name, Y among them." in (gradsmith.batch_normalization.__doc__ or "")
+
+
+def test_only_what_is_near_is_suggested_of_outputs() -> None:
+    with pytest.raises(ValueError, match="expected names of outputs: dX, dW, dB$"):
+        call(outputs="dQ")
+    x = np.ones((2, 3), "float32")
+    with pytest.raises(ValueError, match="saved_inv_std; did you mean 'saved_mean'"):
+        gradsmith.batch_normalization(x, *[np.ones(3, "float32")] * 4, outputs=("Y", "save_mean"))
 
 
 def test_a_read_only_array_is_not_written_to() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import problems
 import pytest
 import yaml
-from gradsmith import _bench, _tuning
+from gradsmith import _bench, _table, _tuning
 
 
 def test_ops_are_those_of_the_schema(repository: Path) -> None:
@@ -52,6 +52,15 @@ def test_explain_says_what_is_nearest() -> None:
     assert told.startswith("No row is BatchNormalizationGrad(double, double, BFloat16) on cpu.")
     assert "nearest: BatchNormalizationGrad[double] on cpu" in told
     assert "There is no op 'conv_gard'" in gradsmith.explain("conv_gard", "half")
+
+
+def test_explain_says_what_the_build_lacks() -> None:
+    told = gradsmith.explain("ConvGrad", "half", device="cuda")
+    is_built = "built without CUDA" not in gradsmith.missing_for("cuda:0")
+    assert ("is there: ConvGrad[half] on cuda" in told) == is_built
+    assert ("is declared: ConvGrad[half] on cuda" in told) == (not is_built)
+    assert (_table.find_row("ConvGrad", "half", device="cuda") is not None) == is_built
+    assert told.endswith("kernel conv::ConvGrad." if is_built else "(CMake option GRADSMITH_CUDA).")
 
 
 def test_explain_refuses_what_it_does_not_know() -> None:

@@ -228,7 +228,7 @@ def test_what_is_compiled_has_the_policies_of_its_forward(monkeypatch: pytest.Mo
         assert [one for _, one in calls] == [context] * 2
 
 
-@pytest.mark.parametrize("outputs", [None, (), [], "dX", ["dB", "dX"], ("dW", "dW"), {"dW": 0}.keys()], ids=str)
+@pytest.mark.parametrize("outputs", [None, "dX", ["dB", "dX"], ("dW", "dW"), {"dW": 0}.keys()], ids=str)
 def test_outputs_are_asked_for_as_in_the_functions_without_autograd(outputs: Any) -> None:
     x, w, _ = (one.detach() for one in conv_inputs({}, "cpu"))
     dy = ours.conv(x, w).Y
@@ -238,7 +238,7 @@ def test_outputs_are_asked_for_as_in_the_functions_without_autograd(outputs: Any
         assert got is None or torch.equal(got, wanted)
 
 
-@pytest.mark.parametrize("outputs", ["dQ", ("dX", "dQ"), (1,), 3])
+@pytest.mark.parametrize("outputs", ["dQ", ("dX", "dQ"), (1,), 3, (), [], {}.keys()], ids=str)
 def test_wrong_outputs_are_refused_as_in_the_functions_without_autograd(outputs: Any) -> None:
     x, w, _ = (one.detach() for one in conv_inputs({}, "cpu"))
     dy = ours.conv(x, w).Y
@@ -249,6 +249,14 @@ def test_wrong_outputs_are_refused_as_in_the_functions_without_autograd(outputs:
     assert str(caught.value) == str(plain.value)
 
 
+def test_what_is_compiled_may_not_ask_for_nothing() -> None:
+    x, w, _ = (one.detach() for one in conv_inputs({}, "cpu"))
+    dy = ours.conv(x, w).Y
+    compiled = torch.compile(lambda *given: ours.conv_grad(*given, outputs=()), backend="aot_eager")
+    with pytest.raises(Exception, match="outputs asks for nothing"):
+        compiled(dy, x, w)
+
+
 SMALL = (torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
 
 
@@ -257,8 +265,9 @@ SMALL = (torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
     [
         (SMALL[:1], {}, TypeError, "missing a required argument: 'W'; expected conv(X, W, B=None, *, kernel_shape="),
         ((*SMALL, None, None), {}, TypeError, "too many positional arguments; expected conv(X, W,"),
-        (SMALL, {"stride": (1, 1)}, TypeError, "unexpected keyword argument 'stride'; expected conv("),
-        (SMALL, {"stride": None}, TypeError, "unexpected keyword argument 'stride'; expected conv("),
+        (SMALL, {"stride": (1, 1)}, TypeError, "there is no argument 'stride'; did you mean 'strides'?"),
+        (SMALL, {"stride": None}, TypeError, "there is no argument 'stride'; did you mean 'strides'?"),
+        (SMALL, {"outputs": "Y"}, TypeError, "there is no argument 'outputs'; expected one of X, W, B, kernel_shape,"),
         (SMALL, {"X": SMALL[0]}, TypeError, "multiple values for argument 'X'; expected conv("),
         ((SMALL[0], 3), {}, TypeError, "W is 3 (int); expected a torch.Tensor"),
         ((SMALL[0].numpy(), SMALL[1]), {}, TypeError, "(ndarray); expected a torch.Tensor"),
@@ -302,6 +311,13 @@ def test_statistics_have_no_gradient() -> None:
     result = ours.batch_normalization(*batch_norm_inputs("cpu"))
     assert result.Y.requires_grad
     assert [one.requires_grad for one in result[1:]] == [False] * 4
+
+
+def test_running_statistics_alone_have_a_gradient_of_nothing() -> None:
+    x, *others = (one.detach() for one in batch_norm_inputs("cpu"))
+    others[-1].requires_grad_()
+    ours.batch_normalization(x, *others).Y.sum().backward()
+    assert others[-1].grad is None
 
 
 def test_functions_without_autograd_refuse_to_lose_a_gradient() -> None:

@@ -167,7 +167,7 @@ struct Layouts {
 /// Attributes of Conv and ConvTranspose alike, and the sums they mean.
 struct Problem {
   Sums sums;
-  Attributes attributes;
+  TransposedAttributes attributes;
   bool transposed = false;
 
   /// X and Y as the op has them.
@@ -188,7 +188,7 @@ struct Problem {
 };
 
 std::string Describe(const Problem& problem, DataType type, const Layouts& layouts) {
-  const Attributes& attributes = problem.attributes;
+  const TransposedAttributes& attributes = problem.attributes;
   std::ostringstream text;
   text << (problem.transposed ? "ConvTranspose " : "Conv ") << ToString(type) << " layouts "
        << static_cast<int>(layouts.in) << ", " << static_cast<int>(layouts.out) << " X "
@@ -313,7 +313,7 @@ Problem ConvProblem(
     const Attributes& attributes) {
   const std::size_t rank = D.size();
   Problem problem;
-  problem.attributes = attributes;
+  problem.attributes = {attributes};
   problem.sums = {
       .N = N,
       .C = C,
@@ -346,9 +346,10 @@ Problem TransposeProblem(
     std::int64_t M,
     const Sizes& D,
     const Sizes& K,
-    const Attributes& attributes) {
+    const TransposedAttributes& attributes) {
   const int rank = static_cast<int>(D.size());
   Problem problem = ConvProblem(N, M, C, D, K, attributes);
+  problem.attributes = attributes;
   problem.transposed = true;
   Sums& sums = problem.sums;
   sums.O = D;
@@ -372,7 +373,7 @@ Sizes Draw(Random& random, std::size_t count, std::int64_t low, std::int64_t hig
 Problem RandomProblem(Random& random) {
   const std::size_t rank = random.Integer(1, 3);
   const bool transposed = random.Chance(0.5);
-  Attributes attributes;
+  TransposedAttributes attributes;
   attributes.group = random.Chance(0.3) ? random.Integer(2, 3) : 1;
   attributes.strides = List(Draw(random, rank, 1, random.Chance(0.5) ? 1 : 4));
   attributes.dilations = List(Draw(random, rank, 1, random.Chance(0.5) ? 1 : 3));
@@ -445,7 +446,7 @@ TEST_P(ConvSweep, AgreesAcrossBlocks) {
       ConvProblem(
           3, 6, 12, {40, 33}, {3, 3}, {.strides = {2, 3}, .pads = {1, 1, 1, 1}, .group = 6}),
       ConvProblem(2, 1, 1, {9000}, {5}, {.strides = {3}, .pads = {2, 2}, .dilations = {2}}),
-      TransposeProblem(2, 40, 7, {20, 21}, {4, 3}, {.strides = {2, 3}, .pads = {1, 0, 1, 1}}),
+      TransposeProblem(2, 40, 7, {20, 21}, {4, 3}, {{.strides = {2, 3}, .pads = {1, 0, 1, 1}}}),
       TransposeProblem(1, 300, 290, {4}, {2}, {}),
   };
   const Context context = ContextWith(2);
@@ -498,7 +499,7 @@ double NormOfDifference(const Values& actual, const Values& expected) {
 }
 
 TEST(ConvAccuracy, FloatAgreesToAMillionthOfTheNorm) {
-  const Attributes attributes{.pads = {1, 1, 1, 1}};
+  const TransposedAttributes attributes{{.pads = {1, 1, 1, 1}}};
   // The second draws positive numbers, whose partial sums are large.
   for (const double low : {-1.0, 0.5}) {
     for (const Problem& problem :
@@ -533,7 +534,7 @@ TEST(ConvRepeatability, BitsDoNotDependOnThreads) {
       ConvProblem(9, 24, 20, {15, 13}, {3, 3}, {.strides = {2, 1}, .pads = {1, 1, 1, 1}}),
       ConvProblem(5, 6, 6, {31, 29}, {3, 3}, {.pads = {0, 1, 2, 1}, .group = 6}),
       ConvProblem(70, 33, 65, {4, 4}, {1, 1}, {}),
-      TransposeProblem(6, 30, 7, {9, 11}, {3, 4}, {.strides = {2, 3}})};
+      TransposeProblem(6, 30, 7, {9, 11}, {3, 4}, {{.strides = {2, 3}}})};
   for (const Problem& problem : problems) {
     for (const DataType type : {DataType::kFloat, DataType::kDouble}) {
       Random random("conv repeatability");
@@ -555,7 +556,7 @@ TEST(ConvRepeatability, BitsDoNotDependOnThreads) {
 TEST(ConvOutputs, AreComputedOnlyIfAskedFor) {
   const Problem conv = ConvProblem(2, 4, 6, {5, 4}, {2, 3}, {.pads = {1, 0, 0, 1}, .group = 2});
   const Problem transpose =
-      TransposeProblem(2, 4, 6, {5, 4}, {2, 3}, {.strides = {2, 1}, .group = 2});
+      TransposeProblem(2, 4, 6, {5, 4}, {2, 3}, {{.strides = {2, 1}, .group = 2}});
   const Context context = ContextWith(1);
   for (const Problem& problem : {conv, transpose}) {
     for (int subset = 0; subset < 8; ++subset) {
@@ -625,7 +626,7 @@ TEST(ConvByHand, TransposeWithStrideAndSurplus) {
   const ConstTensorRef W(DataType::kDouble, w.data(), {1, 1, 2});
   const ConstTensorRef B(DataType::kDouble, b.data(), {1});
   const TensorRef Y(DataType::kDouble, y.data(), {1, 1, 7});
-  const Attributes attributes{.strides = {3}, .output_shape = {7}};
+  const TransposedAttributes attributes{{.strides = {3}}, {}, {7}};
   ASSERT_TRUE(
       ConvTranspose::RunCpu(Context(), attributes, {.X = &X, .W = &W, .B = &B}, {.Y = &Y}).ok());
   // Positions that no tap reaches have the bias alone.
@@ -753,11 +754,11 @@ TEST(ConvStrides, MayBeMoreThanTwoToThe31) {
   EXPECT_EQ(value(4, kFar), 2 * 1 + 3 * 2 + 6 * 3 + 7 * 4);
 }
 
-using Rule = Result<Dims> (*)(const Attributes&, const Dims&, const Dims&);
+using Rule = std::function<Result<Dims>(const TransposedAttributes&, const Dims&, const Dims&)>;
 
 struct RuleCase {
   Rule rule;
-  Attributes attributes;
+  TransposedAttributes attributes;
   Dims D;
   Dims K;
   Dims expected;
@@ -767,35 +768,43 @@ TEST(ConvRules, Spatial) {
   const std::vector<RuleCase> cases = {
       {OutputSpatial, {}, {9, 11}, {3, 2}, {7, 10}},
       {OutputSpatial,
-       {.strides = {2, 3}, .pads = {0, 2, 1, 1}, .dilations = {1, 2}},
+       {{.strides = {2, 3}, .pads = {0, 2, 1, 1}, .dilations = {1, 2}}},
        {9, 11},
        {3, 2},
        {4, 4}},
-      {OutputSpatial, {.strides = {2, 3}, .auto_pad = AutoPad::SAME_UPPER}, {7, 8}, {4, 3}, {4, 3}},
-      {OutputSpatial, {.strides = {4}, .auto_pad = AutoPad::SAME_LOWER}, {9}, {1}, {3}},
-      {OutputSpatial, {.auto_pad = AutoPad::SAME_UPPER}, {0}, {3}, {0}},
-      {OutputSpatial, {.auto_pad = AutoPad::VALID}, {7, 8}, {4, 3}, {4, 6}},
-      {OutputSpatial, {}, {0}, {3}, {0}},
-      {OutputSpatial, {.pads = {2, 2}}, {0}, {3}, {2}},
       {OutputSpatial,
-       {.kernel_shape = {3}, .pads = {0, 0}, .auto_pad = AutoPad::VALID},
+       {{.strides = {2, 3}, .auto_pad = AutoPad::SAME_UPPER}},
+       {7, 8},
+       {4, 3},
+       {4, 3}},
+      {OutputSpatial, {{.strides = {4}, .auto_pad = AutoPad::SAME_LOWER}}, {9}, {1}, {3}},
+      {OutputSpatial, {{.auto_pad = AutoPad::SAME_UPPER}}, {0}, {3}, {0}},
+      {OutputSpatial, {{.auto_pad = AutoPad::VALID}}, {7, 8}, {4, 3}, {4, 6}},
+      {OutputSpatial, {}, {0}, {3}, {0}},
+      {OutputSpatial, {{.pads = {2, 2}}}, {0}, {3}, {2}},
+      {OutputSpatial,
+       {{.kernel_shape = {3}, .pads = {0, 0}, .auto_pad = AutoPad::VALID}},
        {5},
        {3},
        {3}},
       {TransposedOutputSpatial, {}, {4, 5}, {3, 2}, {6, 6}},
       {TransposedOutputSpatial,
-       {.strides = {2, 3}, .pads = {1, 0, 1, 1}, .output_padding = {1, 2}},
+       {{.strides = {2, 3}, .pads = {1, 0, 1, 1}}, {1, 2}},
        {4, 5},
        {3, 3},
        {8, 16}},
-      {TransposedOutputSpatial, {.strides = {2}, .output_shape = {8}}, {4}, {3}, {8}},
-      {TransposedOutputSpatial, {.strides = {2}, .auto_pad = AutoPad::SAME_UPPER}, {4}, {4}, {8}},
-      {TransposedOutputSpatial, {.strides = {4}, .auto_pad = AutoPad::SAME_LOWER}, {3}, {1}, {12}},
-      {TransposedOutputSpatial, {.auto_pad = AutoPad::VALID}, {4}, {3}, {6}},
-      {TransposedOutputSpatial, {.strides = {2}, .pads = {9, 9}}, {0}, {3}, {0}},
-      {TransposedOutputSpatial, {.output_shape = {5}}, {0}, {3}, {5}},
-      {TransposedOutputSpatial, {.pads = {3, 3}}, {4}, {3}, {0}},
-      {TransposedOutputSpatial, {.dilations = {3}, .output_padding = {2}}, {4}, {2}, {9}},
+      {TransposedOutputSpatial, {{.strides = {2}}, {}, {8}}, {4}, {3}, {8}},
+      {TransposedOutputSpatial, {{.strides = {2}, .auto_pad = AutoPad::SAME_UPPER}}, {4}, {4}, {8}},
+      {TransposedOutputSpatial,
+       {{.strides = {4}, .auto_pad = AutoPad::SAME_LOWER}},
+       {3},
+       {1},
+       {12}},
+      {TransposedOutputSpatial, {{.auto_pad = AutoPad::VALID}}, {4}, {3}, {6}},
+      {TransposedOutputSpatial, {{.strides = {2}, .pads = {9, 9}}}, {0}, {3}, {0}},
+      {TransposedOutputSpatial, {{}, {}, {5}}, {0}, {3}, {5}},
+      {TransposedOutputSpatial, {{.pads = {3, 3}}}, {4}, {3}, {0}},
+      {TransposedOutputSpatial, {{.dilations = {3}}, {2}}, {4}, {2}, {9}},
   };
   for (const RuleCase& rule_case : cases) {
     const Result<Dims> output = rule_case.rule(rule_case.attributes, rule_case.D, rule_case.K);
@@ -806,7 +815,7 @@ TEST(ConvRules, Spatial) {
 
 struct RuleErrorCase {
   Rule rule;
-  Attributes attributes;
+  TransposedAttributes attributes;
   Dims D;
   Dims K;
   std::string message;
@@ -817,101 +826,105 @@ constexpr std::int64_t kAbsurd = std::int64_t{1} << 62;
 TEST(ConvRules, Errors) {
   const std::vector<RuleErrorCase> cases = {
       {OutputSpatial,
-       {.pads = {0, 1, 0, 0}, .dilations = {1, 2}},
+       {{.pads = {0, 1, 0, 0}, .dilations = {1, 2}}},
        {5, 3},
        {3, 4},
        "spatial axis 1: the padded input has 4 positions (3 and pads 1, 0); expected at least the 7 that the filter spans "
        "(size 4, dilation 2)"},
       {OutputSpatial, {}, {5}, {0}, "spatial axis 0: the filter has size 0; expected 1 or more"},
       {OutputSpatial,
-       {.kernel_shape = {3, 2}},
+       {{.kernel_shape = {3, 2}}},
        {5, 5},
        {3, 3},
        "attribute kernel_shape is [3, 2]; expected W's spatial dims [3, 3]"},
       {OutputSpatial,
-       {.pads = {0, 1}, .auto_pad = AutoPad::SAME_UPPER},
+       {{.pads = {0, 1}, .auto_pad = AutoPad::SAME_UPPER}},
        {5},
        {3},
        "attribute pads is [0, 1]; expected none, or zeros, where auto_pad is SAME_UPPER"},
       {OutputSpatial,
-       {.strides = {1, 2, 3}},
+       {{.strides = {1, 2, 3}}},
        {5, 5},
        {3, 3},
        "attribute strides has 3 entries; expected 2"},
-      {OutputSpatial, {.pads = {1, 1}}, {5, 5}, {3, 3}, "attribute pads has 2 entries; expected 4"},
       {OutputSpatial,
-       {.strides = {1, 0}},
+       {{.pads = {1, 1}}},
+       {5, 5},
+       {3, 3},
+       "attribute pads has 2 entries; expected 4"},
+      {OutputSpatial,
+       {{.strides = {1, 0}}},
        {5, 5},
        {3, 3},
        "attribute strides[1] is 0; expected 1 or more"},
-      {OutputSpatial, {.pads = {-1, 0}}, {5}, {3}, "attribute pads[0] is -1; expected 0 or more"},
+      {OutputSpatial, {{.pads = {-1, 0}}}, {5}, {3}, "attribute pads[0] is -1; expected 0 or more"},
       {OutputSpatial,
        {},
        {5},
        {3, 3},
        "X has 1 spatial axes and W has 2; expected the same number, from 1 to 3"},
       {OutputSpatial,
-       {.dilations = {kAbsurd}},
+       {{.dilations = {kAbsurd}}},
        {5},
        {3},
        "spatial axis 0: the filter, with dilations, passes 2^62 positions; expected at most 2^62"},
       {OutputSpatial,
-       {.pads = {kAbsurd, kAbsurd}},
+       {{.pads = {kAbsurd, kAbsurd}}},
        {5},
        {3},
        "spatial axis 0: the input, with pads, passes 2^62 positions; expected at most 2^62"},
       {TransposedOutputSpatial,
-       {.strides = {2, 2}, .output_padding = {1, 2}},
+       {{.strides = {2, 2}}, {1, 2}},
        {5, 5},
        {3, 3},
        "spatial axis 1: output_padding is 2; expected less than 2, the larger of stride 2 and dilation 1"},
       {TransposedOutputSpatial,
-       {.pads = {3, 4}},
+       {{.pads = {3, 4}}},
        {4},
        {3},
        "spatial axis 0: pads 3, 4 are cut from an output of 6 positions; expected no more than that"},
       {TransposedOutputSpatial,
-       {.pads = {1, 0}, .output_shape = {5}},
+       {{.pads = {1, 0}}, {}, {5}},
        {4},
        {3},
        "attribute pads is [1, 0]; expected none, or zeros, where output_shape sets the pads"},
       {TransposedOutputSpatial,
-       {.auto_pad = AutoPad::VALID, .output_shape = {5}},
+       {{.auto_pad = AutoPad::VALID}, {}, {5}},
        {4},
        {3},
        "attribute output_shape is given; expected none where auto_pad is VALID, as both set the pads"},
       {TransposedOutputSpatial,
-       {.pads = {0, 1}, .auto_pad = AutoPad::VALID},
+       {{.pads = {0, 1}, .auto_pad = AutoPad::VALID}},
        {4},
        {3},
        "attribute pads is [0, 1]; expected none, or zeros, where auto_pad is VALID"},
       {TransposedOutputSpatial,
-       {.output_shape = {5, 5}},
+       {{}, {}, {5, 5}},
        {4},
        {3},
        "attribute output_shape has 2 entries; expected 1"},
       {TransposedOutputSpatial,
-       {.strides = {kAbsurd}},
+       {{.strides = {kAbsurd}}},
        {4},
        {3},
        "spatial axis 0: the output before pads passes 2^62 positions; expected at most 2^62"},
       {TransposedOutputSpatial,
-       {.dilations = {INT64_MAX}},
+       {{.dilations = {INT64_MAX}}},
        {4},
        {INT64_MAX},
        "spatial axis 0: X has 4 and W has 9223372036854775807 positions; expected at most 2^62"},
       {TransposedOutputSpatial,
-       {.dilations = {INT64_MAX}},
+       {{.dilations = {INT64_MAX}}},
        {4},
        {kAbsurd},
        "spatial axis 0: the filter, with dilations, passes 2^62 positions; expected at most 2^62"},
       {TransposedOutputSpatial,
-       {.strides = {INT64_MAX}},
+       {{.strides = {INT64_MAX}}},
        {kAbsurd},
        {kAbsurd},
        "spatial axis 0: the output before pads passes 2^62 positions; expected at most 2^62"},
       {TransposedOutputSpatial,
-       {.output_shape = {INT64_MAX}},
+       {{}, {}, {INT64_MAX}},
        {4},
        {3},
        "spatial axis 0: the output passes 2^62 positions; expected at most 2^62"},
@@ -925,7 +938,7 @@ TEST(ConvRules, Errors) {
 }
 
 struct PadCase {
-  Attributes attributes;
+  TransposedAttributes attributes;
   std::int64_t begin;
   std::int64_t end;
 };
@@ -937,11 +950,11 @@ ConstTensorRef WithDims(const Dims& dims) {
 TEST(ConvProblem, ConvolutionPads) {
   // X 7, W 4, stride 2: ceil(7 / 2) = 4 outputs span 10, so 3 positions are added.
   for (const PadCase& pads :
-       {PadCase{{.strides = {2}, .auto_pad = AutoPad::SAME_UPPER}, 1, 2},
-        PadCase{{.strides = {2}, .auto_pad = AutoPad::SAME_LOWER}, 2, 1},
-        PadCase{{.strides = {2}, .auto_pad = AutoPad::VALID}, 0, 0},
-        PadCase{{.strides = {2}, .pads = {5, 1}}, 5, 1},
-        PadCase{{.strides = {7}, .auto_pad = AutoPad::SAME_UPPER}, 0, 0}}) {
+       {PadCase{{{.strides = {2}, .auto_pad = AutoPad::SAME_UPPER}}, 1, 2},
+        PadCase{{{.strides = {2}, .auto_pad = AutoPad::SAME_LOWER}}, 2, 1},
+        PadCase{{{.strides = {2}, .auto_pad = AutoPad::VALID}}, 0, 0},
+        PadCase{{{.strides = {2}, .pads = {5, 1}}}, 5, 1},
+        PadCase{{{.strides = {7}, .auto_pad = AutoPad::SAME_UPPER}}, 0, 0}}) {
     const auto problem =
         ConvolutionProblem(pads.attributes, WithDims({1, 1, 7}), WithDims({1, 1, 4}));
     ASSERT_TRUE(problem.ok()) << problem.status().message();
@@ -953,12 +966,11 @@ TEST(ConvProblem, ConvolutionPads) {
 TEST(ConvProblem, TransposedPads) {
   // X 4, W 4, stride 2: 10 positions before pads.
   for (const PadCase& pads :
-       {PadCase{{.strides = {2}, .auto_pad = AutoPad::SAME_UPPER}, 1, 1},
-        PadCase{{.strides = {2}, .output_shape = {7}}, 2, 1},
-        PadCase{{.strides = {2}, .auto_pad = AutoPad::SAME_LOWER, .output_shape = {7}}, 2, 1},
-        PadCase{{.strides = {2}, .auto_pad = AutoPad::SAME_UPPER, .output_shape = {7}}, 1, 2},
-        PadCase{{.strides = {2}, .output_padding = {1}, .output_shape = {7}}, 2, 2},
-        PadCase{{.strides = {2}, .output_shape = {12}}, 0, 0}}) {
+       {PadCase{{{.strides = {2}, .auto_pad = AutoPad::SAME_UPPER}}, 1, 1},
+        PadCase{{{.strides = {2}}, {}, {7}}, 2, 1},
+        PadCase{{{.strides = {2}, .auto_pad = AutoPad::SAME_LOWER}, {}, {7}}, 2, 1},
+        PadCase{{{.strides = {2}, .auto_pad = AutoPad::SAME_UPPER}, {}, {7}}, 1, 2},
+        PadCase{{{.strides = {2}}, {1}, {7}}, 2, 2}, PadCase{{{.strides = {2}}, {}, {12}}, 0, 0}}) {
     const auto problem =
         TransposedProblem(pads.attributes, WithDims({1, 1, 4}), WithDims({1, 1, 4}));
     ASSERT_TRUE(problem.ok()) << problem.status().message();
@@ -979,7 +991,7 @@ TEST(ConvProblem, IsComparable) {
 }
 
 TEST(ConvProblem, GroupsDivideChannels) {
-  const Attributes attributes{.group = 3};
+  const TransposedAttributes attributes{{.group = 3}};
   EXPECT_EQ(
       ConvolutionProblem(attributes, WithDims({1, 6, 5}), WithDims({4, 2, 3})).status().message(),
       "the output channels, W's dim 0, are 4; expected a multiple of group 3");
@@ -990,7 +1002,7 @@ TEST(ConvProblem, GroupsDivideChannels) {
       TransposedProblem(attributes, WithDims({1, 4, 5}), WithDims({4, 2, 3})).status().message(),
       "the input channels, X's dim 1, are 4; expected a multiple of group 3");
   EXPECT_EQ(
-      TransposedProblem({.group = kAbsurd}, WithDims({1, 0, 5}), WithDims({0, 4, 3}))
+      TransposedProblem({{.group = kAbsurd}}, WithDims({1, 0, 5}), WithDims({0, 4, 3}))
           .status()
           .message(),
       "W's dim 1, 4, times group 4611686018427387904; expected at most 2^62 output channels");

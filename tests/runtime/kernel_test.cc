@@ -224,6 +224,23 @@ TEST_F(ConvGradKernel, RefusesTooManyArguments) {
   EXPECT_EQ(WithoutPrefix(status.message()), "4 inputs were given; expected at most 3");
 }
 
+TEST_F(ConvGradKernel, RefusesToComputeNothing) {
+  const Result<Kernel> kernel = Create({});
+  ASSERT_TRUE(kernel.ok());
+  const ConstTensorRef no_images(DataType::kFloat, nullptr, {0, 3, 5, 5});
+  const ConstTensorRef no_gradient(DataType::kFloat, nullptr, {0, 4, 3, 4});
+  for (const std::vector<TensorRef>& outputs : {std::vector<TensorRef>(), {{}, {}, {}}}) {
+    for (const std::vector<ConstTensorRef>& inputs :
+         {std::vector<ConstTensorRef>{dy_, x_, w_}, {no_gradient, no_images, w_}}) {
+      const Status status = kernel->Run(context_, std::span(inputs), std::span(outputs));
+      EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+      EXPECT_EQ(
+          WithoutPrefix(status.message()),
+          "no output is asked for; expected at least one of dX, dW, dB");
+    }
+  }
+}
+
 TEST_F(ConvGradKernel, MissingRowsAreExplained) {
   const Result<Kernel> kernel =
       Kernel::Create(registry_, "ConvGrad", {DataType::kFloat, DataType::kFloat}, Backend::kCpu);

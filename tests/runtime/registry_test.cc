@@ -166,6 +166,26 @@ TEST(Explain, SaysWhereARowIs) {
   EXPECT_NE(text.find("kernel conv::ConvGrad"), text.npos) << text;
 }
 
+TEST(Explain, SaysWhatTheBuildLacks) {
+  constexpr std::string_view kLacking = "; but this gradsmith was built without CUDA";
+  const bool has_cuda =
+      CheckDevice({Backend::kCuda, 0}).message().find("built without CUDA") == std::string::npos;
+  const Registry registry = Builtin();
+  const std::string text = registry.Explain("ConvGrad", {DataType::kFloat}, Backend::kCuda);
+  const std::string expected = has_cuda ? "is there: " : "is declared: ";
+  EXPECT_TRUE(text.starts_with(
+      "ConvGrad(float) on cuda " + expected + "ConvGrad[float] on cuda (ops.yaml:"))
+      << text;
+  EXPECT_EQ(text.find(kLacking) == std::string::npos, has_cuda) << text;
+  const Result<Kernel> kernel =
+      Kernel::Create(registry, "ConvGrad", {DataType::kFloat}, Backend::kCuda);
+  ASSERT_EQ(kernel.ok(), has_cuda);
+  if (!has_cuda) {
+    EXPECT_EQ(kernel.status().code(), StatusCode::kUnsupported);
+    EXPECT_EQ(kernel.status().message(), text);
+  }
+}
+
 TEST(Explain, NamesTheNearestRowsAndTheFirstDifference) {
   const std::string text = Builtin().Explain(
       "BatchNormalizationGrad", {DataType::kMLFloat16, DataType::kFloat, DataType::kDouble},

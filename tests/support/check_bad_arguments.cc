@@ -84,6 +84,7 @@ class Refusals {
       CheckOverlaps(i);
     }
     CheckCounts();
+    CheckNoOutputs();
     CheckContext();
   }
 
@@ -370,6 +371,20 @@ class Refusals {
     call = good_;
     call.inputs.clear();
     Expect("no inputs", call, {std::string(subject_.op().inputs[0].name), "absent", "required"});
+  }
+
+  /// A required output says that it is absent; where all are optional, one must be there.
+  void CheckNoOutputs() {
+    const auto specs = subject_.op().outputs;
+    const auto required = std::find_if(
+        specs.begin(), specs.end(), [](const TensorSpec& spec) { return !spec.optional; });
+    const std::string first(required == specs.end() ? specs[0].name : required->name);
+    CallArguments call = good_;
+    call.outputs.assign(specs.size(), TensorRef());
+    const std::string what = required == specs.end() ? "no output is asked for" : "absent";
+    Expect("absent outputs", call, {what, first});
+    call.outputs.clear();
+    Expect("no outputs", call, {what, first});
   }
 
   void CheckContext() {

@@ -132,7 +132,7 @@ class OpRule:
             self.rule.id, self.rule.severity, finding.message, finding.span, finding.notes
         )
         if not draft.op.line <= finding.span.line <= scope.last_line:
-            diagnostic = diagnostic.noting(f"used by operator '{draft.op.name}'", draft.op.span)
+            diagnostic = diagnostic.used_by(draft.op.name, draft.op.span)
         return diagnostic
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..diagnostics import Note
-from ..faults import did_you_mean, instead
+from ..faults import did_you_mean, instead, listing
 from ..grammar import MAX_RANK, family
 from ..kernel_headers import HEADER
 from ..model import AttributeKind, Dim, Op, Spanned, Symbol
@@ -20,7 +20,8 @@ def unknown_like(op: Op, scope: Scope) -> Iterator[Finding]:
     names = [tensor.name for tensor in scope.tensors]
     for tensor in scope.tensors:
         if tensor.like and tensor.like not in names:
-            hint = did_you_mean(tensor.like, names)
+            others = [other.name for other in scope.tensors if other is not tensor and not other.optional]
+            hint = did_you_mean(tensor.like, others)
             yield Finding(
                 f"'{tensor.name}' is like '{tensor.like}', which does not exist{hint}", tensor.at("like")
             )
@@ -148,7 +149,7 @@ def unknown_length(op: Op, scope: Scope) -> Iterator[Finding]:
     lists = [symbol.name for symbol in scope.draft.declared.values() if symbol.is_list]
     for symbol in scope.draft.declared.values():
         if symbol.length_of and symbol.length_of not in lists:
-            hint = did_you_mean(symbol.length_of, lists)
+            hint = did_you_mean(symbol.length_of, set(lists) - {symbol.name})
             message = f"'{symbol.name}' has the length of '{symbol.length_of}', which is no list symbol{hint}"
             yield Finding(message, symbol.at("length"))
 
@@ -214,6 +215,20 @@ def unknown_rule(op: Op, scope: Scope) -> Iterator[Finding]:
             header = f"{family(function)}/{HEADER}"
             message = f"there is no shape rule {function} in {header}{instead(function, sorted(found.rules))}"
             yield Finding(message, symbol.at("rule"))
+
+
+@op_rule("G322", needs=("dims", "kernel"), blames=("dims",))
+def rule_of_other_attributes(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A shape rule takes an attribute that the kernel does not have."""
+    has = scope.kernel.attributes if scope.kernel else None
+    known = scope.kernels.family_of(op.kernel)
+    for symbol in scope.draft.declared.values():
+        taken = known.rules.get(symbol.rule.function) if known and symbol.rule else None
+        lacking = [name for name in taken or () if has is not None and name not in has]
+        if symbol.rule and lacking:
+            takes = f"takes {listing(lacking)}, which kernel {op.kernel} does not have"
+            message = f"rule {symbol.rule.function} {takes}"
+            yield Finding(message, symbol.at("rule"), (Note("the kernel", op.at("kernel")),))
 
 
 def _ruled(op: Op) -> set[str]:

@@ -10,6 +10,10 @@ Status NoCuda() {
   return Unsupported("this gradsmith was built without CUDA (CMake option GRADSMITH_CUDA)");
 }
 
+Status CheckBuilt(Backend backend) {
+  return backend == Backend::kCpu ? Status() : NoCuda();
+}
+
 std::shared_ptr<WorkspaceArena> MakeWorkspaceArena(const ContextOptions& /*options*/) {
   return nullptr;
 }

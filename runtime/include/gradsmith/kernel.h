@@ -25,7 +25,8 @@ class Kernel {
   /// op does not have, given twice, of another kind, or out of range.
   static Result<Kernel> Create(const Row& row, std::span<const Attribute> attributes = {});
 
-  /// Create finds the row first. Where there is none, the error is what Registry::Explain says.
+  /// Create finds the row first. Where there is none, or the build lacks its backend, the error is
+  /// what Registry::Explain says.
   static Result<Kernel> Create(
       const Registry& registry,
       std::string_view op,
@@ -43,8 +44,9 @@ class Kernel {
         std::span(attributes.begin(), attributes.size()));
   }
 
-  /// Run computes the outputs that are present; arguments stand in the schema's order. An absent
-  /// optional argument is a default-constructed view; trailing ones may be left out.
+  /// Run computes the outputs that are present, one at least; arguments stand in the schema's
+  /// order. An absent optional argument is a default-constructed view; trailing ones may be left
+  /// out.
   Status Run(
       const Context& context,
       std::span<const ConstTensorRef> inputs,

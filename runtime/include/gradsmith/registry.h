@@ -34,8 +34,8 @@ class Registry {
     return Find(op, std::span(types.begin(), types.size()), backend);
   }
 
-  /// Explain says in sentences whether the combination is there and, if not, the nearest rows and
-  /// the first field in which each differs.
+  /// Explain says in sentences whether the combination is there and, if not, that the build lacks
+  /// the row's backend, or the nearest rows and the first field in which each differs.
   [[nodiscard]] std::string
   Explain(std::string_view op, std::span<const DataType> types, Backend backend) const;
   [[nodiscard]] std::string

@@ -40,6 +40,7 @@ struct BatchNormalizationGradInputs {
 };
 
 /// What BatchNormalizationGrad computes. A default-constructed view is absent: it is not computed.
+/// One at least must be there.
 template <typename T, typename T1, typename T2>
 struct BatchNormalizationGradOutputs {
   /// [N, C, *D], optional: scale * saved_inv_std / m * (m * dY - dBias - xhat * dScale), m = N *

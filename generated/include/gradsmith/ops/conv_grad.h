@@ -48,7 +48,8 @@ struct ConvGradInputs {
   TensorView<const T> W = {};
 };
 
-/// What ConvGrad computes. A default-constructed view is absent: it is not computed.
+/// What ConvGrad computes. A default-constructed view is absent: it is not computed. One at least
+/// must be there.
 template <typename T>
 struct ConvGradOutputs {
   /// [N, C, *D], optional: backward-data(W, dY), zero where no output reads X

@@ -54,7 +54,8 @@ struct ConvTransposeGradInputs {
   TensorView<const T> W = {};
 };
 
-/// What ConvTransposeGrad computes. A default-constructed view is absent: it is not computed.
+/// What ConvTransposeGrad computes. A default-constructed view is absent: it is not computed. One
+/// at least must be there.
 template <typename T>
 struct ConvTransposeGradOutputs {
   /// [N, C, *D], optional: forward convolution of dY with W

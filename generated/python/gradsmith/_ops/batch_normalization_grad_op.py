@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _core, _policy
+from gradsmith import _arguments, _core, _policy
 
 
 class BatchNormalizationGradResult(NamedTuple):
@@ -34,6 +34,7 @@ def batch_normalization_grad(
     outputs=("dX", "dScale", "dBias"),
     out=None,
     context=None,
+    **_unknown,
 ):
     """Gradients of training-mode BatchNormalization with respect to its input, scale and bias.
 
@@ -108,6 +109,8 @@ def batch_normalization_grad(
     >>> result.dBias.shape
     (3,)
     """
+    if _unknown:
+        raise _arguments.unknown("BatchNormalizationGrad", batch_normalization_grad.__signature__, _unknown)
     return _call(
         (dY, X, scale, saved_mean, saved_inv_std),
         (epsilon,),
@@ -118,3 +121,4 @@ def batch_normalization_grad(
 
 
 batch_normalization_grad.__module__ = BatchNormalizationGradResult.__module__ = "gradsmith"
+batch_normalization_grad.__signature__ = _arguments.without_unknown(batch_normalization_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _core, _policy
+from gradsmith import _arguments, _core, _policy
 
 
 class BatchNormalizationResult(NamedTuple):
@@ -41,6 +41,7 @@ def batch_normalization(
     outputs=("Y", "running_mean", "running_var", "saved_mean", "saved_inv_std"),
     out=None,
     context=None,
+    **_unknown,
 ):
     """Training-mode batch normalization per channel, with running and saved statistics.
 
@@ -127,6 +128,8 @@ def batch_normalization(
     >>> result.saved_inv_std.shape
     (3,)
     """
+    if _unknown:
+        raise _arguments.unknown("BatchNormalization", batch_normalization.__signature__, _unknown)
     return _call(
         (X, scale, B, running_mean, running_var),
         (epsilon, momentum),
@@ -137,3 +140,4 @@ def batch_normalization(
 
 
 batch_normalization.__module__ = BatchNormalizationResult.__module__ = "gradsmith"
+batch_normalization.__signature__ = _arguments.without_unknown(batch_normalization)

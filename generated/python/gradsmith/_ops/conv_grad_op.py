@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _core, _policy
+from gradsmith import _arguments, _core, _policy
 
 
 class ConvGradResult(NamedTuple):
@@ -37,6 +37,7 @@ def conv_grad(
     outputs=("dX", "dW", "dB"),
     out=None,
     context=None,
+    **_unknown,
 ):
     """Gradients of Conv with respect to its input, its filter and its bias.
 
@@ -111,6 +112,8 @@ def conv_grad(
     >>> result.dB.shape
     (4,)
     """
+    if _unknown:
+        raise _arguments.unknown("ConvGrad", conv_grad.__signature__, _unknown)
     return _call(
         (dY, X, W),
         (kernel_shape, strides, pads, dilations, group, auto_pad),
@@ -121,3 +124,4 @@ def conv_grad(
 
 
 conv_grad.__module__ = ConvGradResult.__module__ = "gradsmith"
+conv_grad.__signature__ = _arguments.without_unknown(conv_grad)

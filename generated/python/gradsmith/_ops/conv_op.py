@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _core, _policy
+from gradsmith import _arguments, _core, _policy
 
 
 class ConvResult(NamedTuple):
@@ -31,6 +31,7 @@ def conv(
     outputs=("Y",),
     out=None,
     context=None,
+    **_unknown,
 ):
     """Convolution of X with the filter W, plus the bias B.
 
@@ -94,6 +95,8 @@ def conv(
     >>> result.Y.shape
     (2, 4, 4, 4)
     """
+    if _unknown:
+        raise _arguments.unknown("Conv", conv.__signature__, _unknown)
     return _call(
         (X, W, B),
         (kernel_shape, strides, pads, dilations, group, auto_pad),
@@ -104,3 +107,4 @@ def conv(
 
 
 conv.__module__ = ConvResult.__module__ = "gradsmith"
+conv.__signature__ = _arguments.without_unknown(conv)

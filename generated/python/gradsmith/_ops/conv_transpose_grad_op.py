@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _core, _policy
+from gradsmith import _arguments, _core, _policy
 
 
 class ConvTransposeGradResult(NamedTuple):
@@ -39,6 +39,7 @@ def conv_transpose_grad(
     outputs=("dX", "dW", "dB"),
     out=None,
     context=None,
+    **_unknown,
 ):
     """Gradients of ConvTranspose with respect to its input, its filter and its bias.
 
@@ -117,6 +118,8 @@ def conv_transpose_grad(
     >>> result.dB.shape
     (4,)
     """
+    if _unknown:
+        raise _arguments.unknown("ConvTransposeGrad", conv_transpose_grad.__signature__, _unknown)
     return _call(
         (dY, X, W),
         (kernel_shape, strides, pads, dilations, group, auto_pad, output_padding, output_shape),
@@ -127,3 +130,4 @@ def conv_transpose_grad(
 
 
 conv_transpose_grad.__module__ = ConvTransposeGradResult.__module__ = "gradsmith"
+conv_transpose_grad.__signature__ = _arguments.without_unknown(conv_transpose_grad)

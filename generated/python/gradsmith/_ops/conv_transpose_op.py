@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _core, _policy
+from gradsmith import _arguments, _core, _policy
 
 
 class ConvTransposeResult(NamedTuple):
@@ -33,6 +33,7 @@ def conv_transpose(
     outputs=("Y",),
     out=None,
     context=None,
+    **_unknown,
 ):
     """Transposed convolution of X with the filter W, plus the bias B.
 
@@ -100,6 +101,8 @@ def conv_transpose(
     >>> result.Y.shape
     (2, 4, 6, 6)
     """
+    if _unknown:
+        raise _arguments.unknown("ConvTranspose", conv_transpose.__signature__, _unknown)
     return _call(
         (X, W, B),
         (kernel_shape, strides, pads, dilations, group, auto_pad, output_padding, output_shape),
@@ -110,3 +113,4 @@ def conv_transpose(
 
 
 conv_transpose.__module__ = ConvTransposeResult.__module__ = "gradsmith"
+conv_transpose.__signature__ = _arguments.without_unknown(conv_transpose)

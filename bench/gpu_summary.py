@@ -1,0 +1,182 @@
+"""Writes the tables of README.md and docs/performance.md that say how fast the gradients are on a GPU. Needs no GPU.
+
+    python3 bench/gpu_summary.py [--check]
+
+They come from bench/results: of each case counts the newest run that measured it, as gpu_runs.txt orders them. A table
+stands between the marks `<!-- gpu_summary: NAME -->` and `<!-- end -->`. --check writes nothing, and exits with 1 where
+a page has other figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpu_figures import Case, geometric_mean, group_of, legacy_ratio, of_kind, torch_ratio
+from gpu_report import row, table_head
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", "docs/performance.md")
+RESULTS = "bench/results"
+ORDER = "gpu_runs.txt"  # the folders, oldest first: their dates do not tell those of one day apart
+MARKED = re.compile(r"(<!-- gpu_summary: (\w+) -->)\n.*?^(<!-- end -->)", re.DOTALL | re.MULTILINE)
+
+LAYOUTS = ("NCHW", "NHWC")
+OPERATORS = {"conv": "ConvGrad", "conv_transpose": "ConvTransposeGrad", "batch_norm": "BatchNormalizationGrad"}
+TYPES = {"f16": "half", "bf16": "bf16", "tf32": "TF32", "f32": "strict float", "f64": "double"}
+PARAMETERS = {"f16/f32": "half, float parameters", "f16/f16": "half", "bf16/f32": "bf16, float parameters"}
+PARAMETERS |= {"f32/f32": "float", "f64/f64": "double"}
+GROUPS = {"conv": TYPES, "conv_transpose": TYPES, "batch_norm": PARAMETERS}
+
+# What PyTorch's time over ours is to come to, in NCHW and in NHWC.
+CONV_GOALS = {"f16": (1.6, 2.0), "bf16": (1.6, 2.0), "tf32": (1.4, 1.4), "f32": (1.5, 1.5), "f64": (1.5, 1.5)}
+GOALS = {
+    "conv": CONV_GOALS,
+    "conv_transpose": dict.fromkeys(TYPES, (1.6, 1.6)),
+    "batch_norm": dict.fromkeys(PARAMETERS, (2.0, 2.0)),
+}
+LEGACY_GOALS = {"conv": 4.0}
+
+Ratio = Callable[[Case], float | None]
+
+
+@dataclass(frozen=True)
+class Run:
+    name: str
+    results: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A geometric mean over cases, each of its newest run; of no case it is empty. What meets a goal is bold."""
+
+    ratios: tuple[float, ...]
+    runs: frozenset[str]
+
+    @property
+    def mean(self) -> float:
+        return geometric_mean(self.ratios)
+
+    def text(self, goal: float = math.inf) -> str:
+        told = f"{self.mean:.2f}" if self.ratios else ""
+        return f"**{told}**" if told and float(told) >= goal else told
+
+
+def read_runs(folder: Path) -> list[Run]:
+    names = (folder / ORDER).read_text(encoding="utf-8").split()
+    return [Run(name, json.loads((folder / name / "results.json").read_text(encoding="utf-8"))) for name in names]
+
+
+def cell(runs: Sequence[Run], kind: str, group: str, ratio_of: Ratio) -> Cell:
+    newest: dict[str, tuple[Case, str]] = {}
+    for run in runs:
+        for case in of_kind(run.results, kind):
+            if group_of(case) == group and "error" not in case:
+                newest[case["case"]] = case, run.name
+    found = [(value, name) for case, name in newest.values() if (value := ratio_of(case)) is not None]
+    return Cell(tuple(value for value, _ in found), frozenset(name for _, name in found))
+
+
+def cells(runs: Sequence[Run], kind: str, types: str, ratio_of: Ratio) -> list[Cell]:
+    """In NCHW and in NHWC."""
+    return [cell(runs, kind, f"{types} {layout}", ratio_of) for layout in LAYOUTS]
+
+
+# --- the tables -----------------------------------------------------------------------------------------------------
+
+
+def short(runs: Sequence[Run]) -> list[str]:
+    """PyTorch's time over ours."""
+    lines = table_head(["PyTorch's time over ours, mode `benchmark`", "cases", *LAYOUTS])
+    for kind, groups in GROUPS.items():
+        for types, name in groups.items():
+            found = cells(runs, kind, types, torch_ratio)
+            lines.append(row([f"{OPERATORS[kind]}, {name}", count(found), *[one.text() for one in found]]))
+    return lines
+
+
+def whole(runs: Sequence[Run]) -> list[str]:
+    """That, the same over cuDNN's legacy API, the goals, and where the figures are from."""
+    heading = ["gradients in one call", "cases", "PyTorch / ours, NCHW", "NHWC", "goal", "legacy / ours, NCHW", "NHWC"]
+    lines = table_head([*heading, "goal", "figures of"])
+    for kind, groups in GROUPS.items():
+        for types, name in groups.items():
+            goals = GOALS[kind][types]
+            torch, legacy = (cells(runs, kind, types, ratio_of) for ratio_of in (torch_ratio, legacy_ratio))
+            told = [one.text(goal) for one, goal in zip(torch, goals, strict=True)]
+            told += [", ".join(f"{value:.1f}" for value in dict.fromkeys(goals))]
+            legacy_goal = LEGACY_GOALS.get(kind, math.inf)
+            told += [one.text(legacy_goal) for one in legacy]
+            told += ["" if math.isinf(legacy_goal) else f"{legacy_goal:.1f}", sources(runs, torch)]
+            lines.append(row([f"{OPERATORS[kind]}, {name}", count(torch), *told]))
+    return lines
+
+
+def alone(runs: Sequence[Run]) -> list[str]:
+    """Transposed convolutions, beside the run in which each gradient was by a choice of its own."""
+    lines = table_head(["ConvTransposeGrad", *[text for layout in LAYOUTS for text in (layout, "alone")], "goal"])
+    first = [run for run in runs if run.name.endswith("_alone")]
+    for types, name in TYPES.items():
+        goals = GOALS["conv_transpose"][types]
+        found = [cells(which, "conv_transpose", types, torch_ratio) for which in (runs, first)]
+        told = [text for now, then, goal in zip(*found, goals, strict=True) for text in (now.text(goal), then.text())]
+        lines.append(row([name, *told, f"{goals[0]:.1f}"]))
+    return lines
+
+
+TABLES = {"short": short, "whole": whole, "alone": alone}
+
+
+def count(found: Sequence[Cell]) -> str:
+    return ", ".join(dict.fromkeys(str(len(one.ratios)) for one in found))
+
+
+def sources(runs: Sequence[Run], found: Sequence[Cell]) -> str:
+    """Links to the runs, as docs/performance.md has them."""
+
+    def link(name: str) -> str:
+        told = name.removeprefix("gpu_").replace("_h200", "").replace("_", " ")
+        return f"[{told}](../{RESULTS}/{name})"
+
+    used = {name for one in found for name in one.runs}
+    return ", ".join(link(run.name) for run in runs if run.name in used)
+
+
+# --- the pages ------------------------------------------------------------------------------------------------------
+
+
+def with_tables(page: str, runs: Sequence[Run]) -> str:
+    def table(marked: re.Match[str]) -> str:
+        return "\n".join([marked[1], *TABLES[marked[2]](runs), marked[3]])
+
+    return MARKED.sub(table, page)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="only say which pages have other figures")
+    parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    runs = read_runs(options.root / RESULTS)
+    stale = []
+    for name in PAGES:
+        page = options.root / name
+        text = page.read_text(encoding="utf-8")
+        if (made := with_tables(text, runs)) != text:
+            stale.append(name)
+            if not options.check:
+                page.write_text(made, encoding="utf-8")
+    for name in stale:
+        print(f"{name}: {'other figures than bench/results; run bench/gpu_summary.py' if options.check else 'written'}")
+    return 1 if stale and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

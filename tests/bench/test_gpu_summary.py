@@ -1,0 +1,94 @@
+"""The tables of measured speed: they are made of the newest figures, and the pages have just those."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import gpu_summary
+import pytest
+from gpu_figures import torch_ratio
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def conv(name: str, layout: str, torch: float | None, ours: float = 1.0) -> dict[str, Any]:
+    case: dict[str, Any] = {"kind": "conv", "case": name, "type": "f16", "layout": layout}
+    case["results"] = {"ours": {"benchmark": {"all": {"median": ours}}}}
+    return case if torch is None else {**case, "torch": {"all": {"median": torch}}}
+
+
+def run(name: str, *cases: dict[str, Any]) -> gpu_summary.Run:
+    return gpu_summary.Run(name, {"cases": list(cases)})
+
+
+def cell_of(*runs: gpu_summary.Run) -> gpu_summary.Cell:
+    return gpu_summary.cell(runs, "conv", "f16 NCHW", torch_ratio)
+
+
+def test_pages_have_the_figures_of_the_results(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpu_summary.main(["--check"]) == 0, capsys.readouterr().out
+
+
+def test_every_table_is_in_a_page() -> None:
+    pages = [(REPOSITORY / name).read_text(encoding="utf-8") for name in gpu_summary.PAGES]
+    marks = [mark[2] for page in pages for mark in gpu_summary.MARKED.finditer(page)]
+    assert sorted(marks) == sorted(gpu_summary.TABLES)
+    assert sum(page.count("<!-- gpu_summary:") for page in pages) == len(marks)
+
+
+def test_every_run_has_its_place_in_the_order() -> None:
+    folder = REPOSITORY / gpu_summary.RESULTS
+    names = (folder / gpu_summary.ORDER).read_text(encoding="utf-8").split()
+    assert sorted(names) == sorted(path.parent.name for path in folder.glob("*/results.json"))
+    dates = [json.loads((folder / name / "results.json").read_text())["machine"]["date"] for name in names]
+    assert dates == sorted(dates)
+
+
+def test_of_each_case_the_newest_run_counts() -> None:
+    old = run("old", conv("a", "NCHW", 2.0), conv("b", "NCHW", 8.0), conv("c", "NHWC", 50.0))
+    new = run("new", conv("a", "NCHW", 4.0, ours=2.0), {**conv("b", "NCHW", 9.0), "error": "out of memory"})
+    found = cell_of(old, new)
+    assert (found.text(), found.runs) == ("4.00", frozenset({"old", "new"}))
+    assert cell_of(old).ratios == (2.0, 8.0)
+    assert cell_of(new, old).text() == "4.00"
+    assert cell_of(new, old).runs == {"old"}
+
+
+def test_a_figure_that_the_newest_run_lacks_is_no_older_one() -> None:
+    found = cell_of(run("old", conv("a", "NCHW", 2.0)), run("new", conv("a", "NCHW", None)))
+    assert (found.text(), found.runs) == ("", frozenset())
+
+
+def test_what_meets_its_goal_is_bold() -> None:
+    found = cell_of(run("one", conv("a", "NCHW", 1.596)))
+    assert found.text(1.6) == "**1.60**"
+    assert found.text(1.61) == "1.60"
+    assert cell_of().text(0.0) == ""
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    for name in gpu_summary.PAGES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(REPOSITORY / name, tmp_path / name)
+    results = tmp_path / gpu_summary.RESULTS
+    results.mkdir(parents=True)
+    for source in (REPOSITORY / gpu_summary.RESULTS).iterdir():
+        (results / source.name).symlink_to(source)
+    return tmp_path
+
+
+def test_a_page_with_another_figure_is_found_and_mended(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = copy / "README.md"
+    right = page.read_text(encoding="utf-8")
+    assert "| ConvGrad, double | 16 | 2.71 | 3.41 |" in right
+    wrong = right.replace("| 2.71 | 3.41 |", "| 2.71 | 3.42 |")
+    page.write_text(wrong, encoding="utf-8")
+    assert gpu_summary.main(["--check", "--root", str(copy)]) == 1
+    assert capsys.readouterr().out == "README.md: other figures than bench/results; run bench/gpu_summary.py\n"
+    assert page.read_text(encoding="utf-8") == wrong
+    assert gpu_summary.main(["--root", str(copy)]) == 0
+    assert page.read_text(encoding="utf-8") == right
