@@ -29,11 +29,16 @@ ORDER = "gpu_runs.txt"  # the folders, oldest first: their dates do not tell tho
 MARKED = re.compile(r"(<!-- gpu_summary: (\w+) -->)\n.*?^(<!-- end -->)", re.DOTALL | re.MULTILINE)
 
 LAYOUTS = ("NCHW", "NHWC")
-OPERATORS = {"conv": "ConvGrad", "conv_transpose": "ConvTransposeGrad", "batch_norm": "BatchNormalizationGrad"}
+OPERATORS = {
+    "conv": "ConvGrad",
+    "conv_transpose": "ConvTransposeGrad",
+    "batch_norm": "BatchNormalizationGrad",
+    "batch_norm_relu": "BatchNormalizationReluGrad",
+}
 TYPES = {"f16": "half", "bf16": "bf16", "tf32": "TF32", "f32": "strict float", "f64": "double"}
 PARAMETERS = {"f16/f32": "half, float parameters", "f16/f16": "half", "bf16/f32": "bf16, float parameters"}
 PARAMETERS |= {"f32/f32": "float", "f64/f64": "double"}
-GROUPS = {"conv": TYPES, "conv_transpose": TYPES, "batch_norm": PARAMETERS}
+GROUPS = {"conv": TYPES, "conv_transpose": TYPES, "batch_norm": PARAMETERS, "batch_norm_relu": PARAMETERS}
 
 # What PyTorch's time over ours is to come to, in NCHW and in NHWC.
 CONV_GOALS = {"f16": (1.6, 2.0), "bf16": (1.6, 2.0), "tf32": (1.4, 1.4), "f32": (1.5, 1.5), "f64": (1.5, 1.5)}
@@ -41,6 +46,7 @@ GOALS = {
     "conv": CONV_GOALS,
     "conv_transpose": dict.fromkeys(TYPES, (1.6, 1.6)),
     "batch_norm": dict.fromkeys(PARAMETERS, (2.0, 2.0)),
+    "batch_norm_relu": dict.fromkeys(PARAMETERS, (2.0, 2.0)),
 }
 LEGACY_GOALS = {"conv": 4.0}
 

@@ -43,7 +43,7 @@ struct BatchNormalizationReluGradInputs {
 };
 
 /// What BatchNormalizationReluGrad computes. A default-constructed view is absent: it is not
-/// computed.
+/// computed. One at least must be there.
 template <typename T, typename T1, typename T2>
 struct BatchNormalizationReluGradOutputs {
   /// [N, C, *D], optional: scale * saved_inv_std / m * (m * dZ - dBias - xhat * dScale), m = N *

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _core, _policy
+from gradsmith import _arguments, _core, _policy
 
 
 class BatchNormalizationReluGradResult(NamedTuple):
@@ -36,6 +36,7 @@ def batch_normalization_relu_grad(
     outputs=("dX", "dScale", "dBias"),
     out=None,
     context=None,
+    **_unknown,
 ):
     """Gradients of BatchNormalizationRelu with respect to its input, scale and bias. Y is not needed.
 
@@ -114,6 +115,8 @@ def batch_normalization_relu_grad(
     >>> result.dBias.shape
     (3,)
     """
+    if _unknown:
+        raise _arguments.unknown("BatchNormalizationReluGrad", batch_normalization_relu_grad.__signature__, _unknown)
     return _call(
         (dY, X, scale, B, saved_mean, saved_inv_std),
         (epsilon,),
@@ -124,3 +127,4 @@ def batch_normalization_relu_grad(
 
 
 batch_normalization_relu_grad.__module__ = BatchNormalizationReluGradResult.__module__ = "gradsmith"
+batch_normalization_relu_grad.__signature__ = _arguments.without_unknown(batch_normalization_relu_grad)

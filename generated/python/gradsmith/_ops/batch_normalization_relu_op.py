@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _core, _policy
+from gradsmith import _arguments, _core, _policy
 
 
 class BatchNormalizationReluResult(NamedTuple):
@@ -41,6 +41,7 @@ def batch_normalization_relu(
     outputs=("Y", "running_mean", "running_var", "saved_mean", "saved_inv_std"),
     out=None,
     context=None,
+    **_unknown,
 ):
     """Training-mode batch normalization per channel, and ReLU of what it gives.
 
@@ -127,6 +128,8 @@ def batch_normalization_relu(
     >>> result.saved_inv_std.shape
     (3,)
     """
+    if _unknown:
+        raise _arguments.unknown("BatchNormalizationRelu", batch_normalization_relu.__signature__, _unknown)
     return _call(
         (X, scale, B, running_mean, running_var),
         (epsilon, momentum),
@@ -137,3 +140,4 @@ def batch_normalization_relu(
 
 
 batch_normalization_relu.__module__ = BatchNormalizationReluResult.__module__ = "gradsmith"
+batch_normalization_relu.__signature__ = _arguments.without_unknown(batch_normalization_relu)
