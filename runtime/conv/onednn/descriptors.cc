@@ -1,0 +1,204 @@
+#include "conv/onednn/descriptors.h"
+
+#include <array>
+#include <cstdint>
+
+#include "conv/onednn/convolution.h"
+#include "onednn/library.h"
+
+namespace gradsmith::conv {
+
+namespace {
+
+using dnnl::memory;
+using MemoryDims = memory::dims;
+using Visit = std::function<bool(const dnnl::primitive_desc&)>;
+
+constexpr auto kFloat32 = memory::data_type::f32;
+constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+
+/// What oneDNN says of the axes.
+struct Window {
+  explicit Window(const Problem& problem) {
+    for (int i = 0; i < problem.spatial_rank; ++i) {
+      const Axis& axis = problem.axes[i];
+      strides.push_back(axis.stride);
+      dilates.push_back(axis.dilation - 1);
+      begins.push_back(axis.pad_begin);
+      ends.push_back(axis.pad_end);
+    }
+  }
+
+  MemoryDims strides;
+  MemoryDims dilates;
+  MemoryDims begins;
+  MemoryDims ends;
+};
+
+/// An operand's dims: a filter's begin with its groups where there are several.
+MemoryDims SizesOf(const Task& task, int operand) {
+  const Problem& problem = task.problem;
+  if (operand == kBias) {
+    return {task.primitive == Primitive::kForward ? problem.y_channels : problem.x_channels};
+  }
+  const Dims dims = DimsOf(problem, static_cast<Operand>(operand));
+  MemoryDims sizes(dims.begin(), dims.end());
+  if (operand == kW && problem.group > 1) {
+    sizes[0] /= problem.group;
+    sizes.insert(sizes.begin(), problem.group);
+  }
+  return sizes;
+}
+
+struct Operands {
+  Operands(const Task& task, bool any_layout)
+      : x(any_layout ? AnyDesc(task, kX) : GivenDesc(task, kX)),
+        w(AnyDesc(task, kW)),
+        y(any_layout ? AnyDesc(task, kY) : GivenDesc(task, kY)),
+        bias(task.bias ? GivenDesc(task, kBias) : memory::desc()) {}
+
+  static memory::desc AnyDesc(const Task& task, int operand) {
+    return {SizesOf(task, operand), kFloat32, memory::format_tag::any};
+  }
+
+  memory::desc x;
+  memory::desc w;
+  memory::desc y;
+  memory::desc bias;
+};
+
+#if DNNL_VERSION_MAJOR < 3
+
+/// A descriptor, and the operation's that its iteration over implementations goes on reading.
+template <typename Kind>
+struct Described {
+  template <typename... Hint>
+  explicit Described(const typename Kind::desc& given, const Hint&... hint)
+      : operation(given), primitive(operation, Attributes(), onednn::Engine(), hint...) {}
+
+  typename Kind::desc operation;
+  typename Kind::primitive_desc primitive;
+};
+
+auto Forward(const Operands& operands, const Window& window) {
+  const auto kind = dnnl::prop_kind::forward_training;
+  using Kind = dnnl::convolution_forward;
+  return std::make_unique<Described<Kind>>(
+      operands.bias.is_zero()
+          ? Kind::desc(
+                kind, kDirect, operands.x, operands.w, operands.y, window.strides, window.dilates,
+                window.begins, window.ends)
+          : Kind::desc(
+                kind, kDirect, operands.x, operands.w, operands.bias, operands.y, window.strides,
+                window.dilates, window.begins, window.ends));
+}
+
+template <typename Kind>
+auto Backward(const Operands& operands, const Window& window) {
+  Operands without_bias = operands;
+  without_bias.bias = memory::desc();
+  return std::make_unique<Described<Kind>>(
+      typename Kind::desc(
+          kDirect, operands.x, operands.w, operands.y, window.strides, window.dilates,
+          window.begins, window.ends),
+      Forward(without_bias, window)->primitive);
+}
+
+#else
+
+template <typename Kind>
+struct Described {
+  typename Kind::primitive_desc primitive;
+};
+
+auto Forward(const Operands& operands, const Window& window) {
+  using Desc = dnnl::convolution_forward::primitive_desc;
+  const auto kind = dnnl::prop_kind::forward_training;
+  return std::make_unique<Described<dnnl::convolution_forward>>(
+      operands.bias.get_ndims() == 0
+          ? Desc(
+                onednn::Engine(), kind, kDirect, operands.x, operands.w, operands.y, window.strides,
+                window.dilates, window.begins, window.ends, Attributes())
+          : Desc(
+                onednn::Engine(), kind, kDirect, operands.x, operands.w, operands.bias, operands.y,
+                window.strides, window.dilates, window.begins, window.ends, Attributes()));
+}
+
+template <typename Kind>
+auto Backward(const Operands& operands, const Window& window) {
+  Operands without_bias = operands;
+  without_bias.bias = memory::desc();
+  return std::make_unique<Described<Kind>>(typename Kind::primitive_desc(
+      onednn::Engine(), kDirect, operands.x, operands.w, operands.y, window.strides, window.dilates,
+      window.begins, window.ends, Forward(without_bias, window)->primitive, Attributes()));
+}
+
+#endif
+
+template <typename Owned>
+void VisitAll(const Owned& described, const Visit& visit) {
+  while (visit(described->primitive) && described->primitive.next_impl()) {
+  }
+}
+
+}  // namespace
+
+int ArgumentOf(Primitive primitive, int operand) {
+  static constexpr std::array<std::array<int, kCpuOperands>, 3> kArguments = {
+      {{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS},
+       {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_BIAS},
+       {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_BIAS}}};
+  return kArguments.at(static_cast<std::size_t>(primitive)).at(static_cast<std::size_t>(operand));
+}
+
+memory::desc GivenDesc(const Task& task, int operand) {
+  if (operand == kBias) {
+    return {SizesOf(task, kBias), kFloat32, MemoryDims{1}};
+  }
+  const Strides& strides = StridesOf(task.problem, static_cast<Operand>(operand));
+  const MemoryDims sizes = SizesOf(task, operand);
+  MemoryDims steps(strides.begin(), strides.end());
+  if (sizes.size() > steps.size()) {
+    steps.insert(steps.begin(), steps[0] * sizes[1]);
+  }
+  return {sizes, kFloat32, steps};
+}
+
+dnnl::primitive_attr Attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_fpmath_mode(dnnl::fpmath_mode::strict);
+  return attributes;
+}
+
+void ForEachImplementation(const Task& task, bool any_layout, const Visit& visit) {
+  const Operands operands(task, any_layout);
+  const Window window(task.problem);
+  switch (task.primitive) {
+    case Primitive::kForward:
+      return VisitAll(Forward(operands, window), visit);
+    case Primitive::kBackwardData:
+      return VisitAll(Backward<dnnl::convolution_backward_data>(operands, window), visit);
+    case Primitive::kBackwardFilter:
+      return VisitAll(Backward<dnnl::convolution_backward_weights>(operands, window), visit);
+  }
+}
+
+memory::desc ShapedBias(const Task& task) {
+  MemoryDims sizes(2 + static_cast<std::size_t>(task.problem.spatial_rank), 1);
+  sizes[1] = SizesOf(task, kBias)[0];
+  const MemoryDims steps(sizes.size(), 1);
+  return {sizes, kFloat32, steps};
+}
+
+dnnl::primitive_desc BiasAdder(const memory::desc& x, const memory::desc& bias) {
+  const auto add = dnnl::algorithm::binary_add;
+#if DNNL_VERSION_MAJOR < 3
+  return dnnl::binary::primitive_desc(
+      dnnl::binary::desc(add, x, bias, x), Attributes(), onednn::Engine());
+#else
+  return dnnl::binary::primitive_desc(onednn::Engine(), add, x, bias, x, Attributes());
+#endif
+}
+
+}  // namespace gradsmith::conv
