@@ -144,4 +144,9 @@ double TermsOf(const Task& task) {
   return positions;
 }
 
+double ProductsOf(const Task& task) {
+  const Dims results = DimsOf(task.problem, ResultOf(task.primitive));
+  return static_cast<double>(NumElements(results)) * TermsOf(task);
+}
+
 }  // namespace gradsmith::conv

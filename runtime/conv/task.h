@@ -61,6 +61,9 @@ std::string Describe(const Task& task);
 /// TermsOf returns how many products make one element of the result.
 double TermsOf(const Task& task);
 
+/// ProductsOf returns how many products a plain kernel multiplies for the whole result.
+double ProductsOf(const Task& task);
+
 }  // namespace gradsmith::conv
 
 #endif  // GRADSMITH_CONV_TASK_H_

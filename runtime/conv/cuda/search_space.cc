@@ -355,9 +355,7 @@ Status ConvSearchSpace::Check(Plan& plan) {
 /// By the products that a plain kernel multiplies.
 bool ConvSearchSpace::IsLarge() const {
   constexpr double kProducts = 1e9;
-  const auto results =
-      static_cast<double>(NumElements(DimsOf(task_.problem, ResultOf(task_.primitive))));
-  return results * TermsOf(task_) > kProducts;
+  return ProductsOf(task_) > kProducts;
 }
 
 bool ConvSearchSpace::Relax() {

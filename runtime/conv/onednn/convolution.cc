@@ -46,6 +46,30 @@ bool IsReference(std::string_view implementation) {
   return implementation.starts_with("ref");
 }
 
+bool IsChannelsLast(const Task& task) {
+  return task.problem.x_strides[1] == 1 && task.problem.x_channels > 1;
+}
+
+/// Whether a matrix product is the quickest (2.6 with AVX2): where the patches of NCHW are the
+/// images themselves, and where one channel would leave vectors of channels all but empty.
+bool PrefersGemm(const Task& task) {
+  const Problem& problem = task.problem;
+  const auto is_plain = [](const Axis& axis) { return axis.w == 1 && axis.x == axis.y; };
+  const bool is_product =
+      std::all_of(problem.axes.begin(), problem.axes.begin() + problem.spatial_rank, is_plain);
+  const bool has_one_channel = problem.x_channels == 1 && task.primitive != Primitive::kForward;
+  return !IsChannelsLast(task) && (is_product || has_one_channel);
+}
+
+/// How many of the rules of thumb a candidate goes against.
+int Misfits(const Task& task, const Candidate& candidate) {
+  const bool is_gemm = candidate.id.find("gemm") != std::string::npos;
+  const bool is_plain = candidate.id.find("/plain/") != std::string::npos;
+  const bool is_other = is_gemm != PrefersGemm(task);
+  const bool is_elsewhere = is_plain != (IsChannelsLast(task) || PrefersGemm(task));
+  return (is_other ? 2 : 0) + (is_elsewhere ? 1 : 0);
+}
+
 /// A list of oneDNN's primitives that run one after the other: copies of operands into the layouts
 /// of the convolution, it, and the copy back.
 class OneDnnPlan final : public Plan {
@@ -196,6 +220,8 @@ std::vector<Candidate> ListOneDnn(
       rejections->push_back({begin, status.message()});
     }
   }
+  std::ranges::stable_sort(
+      candidates, {}, [&](const Candidate& candidate) { return Misfits(task, candidate); });
   return candidates;
 }
 

@@ -21,9 +21,9 @@ namespace gradsmith::conv {
 inline constexpr int kBias = kOperands;
 inline constexpr int kCpuOperands = kOperands + 1;
 
-/// ListOneDnn lists the implementations for a task on so many threads, those by which oneDNN would
-/// go first. Ids begin with `prefix`. The reference ones, which take a thousand times as long, are
-/// left out.
+/// ListOneDnn lists the implementations for a task on so many threads, the most promising first.
+/// Ids begin with `prefix`, which ends in "/". The reference ones, which take a thousand times as
+/// long, are left out.
 std::vector<internal::Candidate> ListOneDnn(
     const Task& task,
     int threads,

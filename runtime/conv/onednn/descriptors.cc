@@ -16,6 +16,7 @@ using Visit = std::function<bool(const dnnl::primitive_desc&)>;
 
 constexpr auto kFloat32 = memory::data_type::f32;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+constexpr auto kTraining = dnnl::prop_kind::forward_training;
 
 /// What oneDNN says of the axes.
 struct Window {
@@ -67,77 +68,113 @@ struct Operands {
   memory::desc bias;
 };
 
+/// A forward's descriptor, and what oneDNN 2 goes on reading while it iterates over
+/// implementations: the operation's.
+struct ForwardDescriptor {
 #if DNNL_VERSION_MAJOR < 3
+  using Operation = dnnl::convolution_forward::desc;
+  ForwardDescriptor(const Operands& operands, const Window& window, bool bias)
+      : operation(
+            bias ? Operation(
+                       kTraining,
+                       kDirect,
+                       operands.x,
+                       operands.w,
+                       operands.bias,
+                       operands.y,
+                       window.strides,
+                       window.dilates,
+                       window.begins,
+                       window.ends)
+                 : Operation(
+                       kTraining,
+                       kDirect,
+                       operands.x,
+                       operands.w,
+                       operands.y,
+                       window.strides,
+                       window.dilates,
+                       window.begins,
+                       window.ends)),
+        primitive(operation, Attributes(), onednn::Engine()) {}
 
-/// A descriptor, and the operation's that its iteration over implementations goes on reading.
-template <typename Kind>
-struct Described {
-  template <typename... Hint>
-  explicit Described(const typename Kind::desc& given, const Hint&... hint)
-      : operation(given), primitive(operation, Attributes(), onednn::Engine(), hint...) {}
-
-  typename Kind::desc operation;
-  typename Kind::primitive_desc primitive;
-};
-
-auto Forward(const Operands& operands, const Window& window) {
-  const auto kind = dnnl::prop_kind::forward_training;
-  using Kind = dnnl::convolution_forward;
-  return std::make_unique<Described<Kind>>(
-      operands.bias.is_zero()
-          ? Kind::desc(
-                kind, kDirect, operands.x, operands.w, operands.y, window.strides, window.dilates,
-                window.begins, window.ends)
-          : Kind::desc(
-                kind, kDirect, operands.x, operands.w, operands.bias, operands.y, window.strides,
-                window.dilates, window.begins, window.ends));
-}
-
-template <typename Kind>
-auto Backward(const Operands& operands, const Window& window) {
-  Operands without_bias = operands;
-  without_bias.bias = memory::desc();
-  return std::make_unique<Described<Kind>>(
-      typename Kind::desc(
-          kDirect, operands.x, operands.w, operands.y, window.strides, window.dilates,
-          window.begins, window.ends),
-      Forward(without_bias, window)->primitive);
-}
-
+  Operation operation;
 #else
+  using Primitive = dnnl::convolution_forward::primitive_desc;
+  ForwardDescriptor(const Operands& operands, const Window& window, bool bias)
+      : primitive(
+            bias ? Primitive(
+                       onednn::Engine(),
+                       kTraining,
+                       kDirect,
+                       operands.x,
+                       operands.w,
+                       operands.bias,
+                       operands.y,
+                       window.strides,
+                       window.dilates,
+                       window.begins,
+                       window.ends,
+                       Attributes())
+                 : Primitive(
+                       onednn::Engine(),
+                       kTraining,
+                       kDirect,
+                       operands.x,
+                       operands.w,
+                       operands.y,
+                       window.strides,
+                       window.dilates,
+                       window.begins,
+                       window.ends,
+                       Attributes())) {}
+#endif
+  dnnl::convolution_forward::primitive_desc primitive;
+};
 
+/// A gradient's, likewise: the forward's too, which is a hint for it.
 template <typename Kind>
-struct Described {
+struct BackwardDescriptor {
+#if DNNL_VERSION_MAJOR < 3
+  BackwardDescriptor(const Operands& operands, const Window& window)
+      : forward(operands, window, false),
+        operation(
+            kDirect,
+            operands.x,
+            operands.w,
+            operands.y,
+            window.strides,
+            window.dilates,
+            window.begins,
+            window.ends),
+        primitive(operation, Attributes(), onednn::Engine(), forward.primitive) {}
+
+  ForwardDescriptor forward;
+  typename Kind::desc operation;
+#else
+  BackwardDescriptor(const Operands& operands, const Window& window)
+      : forward(operands, window, false),
+        primitive(
+            onednn::Engine(),
+            kDirect,
+            operands.x,
+            operands.w,
+            operands.y,
+            window.strides,
+            window.dilates,
+            window.begins,
+            window.ends,
+            forward.primitive,
+            Attributes()) {}
+
+  ForwardDescriptor forward;
+#endif
   typename Kind::primitive_desc primitive;
 };
 
-auto Forward(const Operands& operands, const Window& window) {
-  using Desc = dnnl::convolution_forward::primitive_desc;
-  const auto kind = dnnl::prop_kind::forward_training;
-  return std::make_unique<Described<dnnl::convolution_forward>>(
-      operands.bias.get_ndims() == 0
-          ? Desc(
-                onednn::Engine(), kind, kDirect, operands.x, operands.w, operands.y, window.strides,
-                window.dilates, window.begins, window.ends, Attributes())
-          : Desc(
-                onednn::Engine(), kind, kDirect, operands.x, operands.w, operands.bias, operands.y,
-                window.strides, window.dilates, window.begins, window.ends, Attributes()));
-}
-
-template <typename Kind>
-auto Backward(const Operands& operands, const Window& window) {
-  Operands without_bias = operands;
-  without_bias.bias = memory::desc();
-  return std::make_unique<Described<Kind>>(typename Kind::primitive_desc(
-      onednn::Engine(), kDirect, operands.x, operands.w, operands.y, window.strides, window.dilates,
-      window.begins, window.ends, Forward(without_bias, window)->primitive, Attributes()));
-}
-
-#endif
-
-template <typename Owned>
-void VisitAll(const Owned& described, const Visit& visit) {
-  while (visit(described->primitive) && described->primitive.next_impl()) {
+template <typename Descriptor>
+void VisitAll(Descriptor&& descriptor, const Visit& visit) {
+  while (visit(descriptor.primitive) && descriptor.primitive.next_impl()) {
   }
 }
 
@@ -176,11 +213,12 @@ void ForEachImplementation(const Task& task, bool any_layout, const Visit& visit
   const Window window(task.problem);
   switch (task.primitive) {
     case Primitive::kForward:
-      return VisitAll(Forward(operands, window), visit);
+      return VisitAll(ForwardDescriptor(operands, window, task.bias), visit);
     case Primitive::kBackwardData:
-      return VisitAll(Backward<dnnl::convolution_backward_data>(operands, window), visit);
+      return VisitAll(BackwardDescriptor<dnnl::convolution_backward_data>(operands, window), visit);
     case Primitive::kBackwardFilter:
-      return VisitAll(Backward<dnnl::convolution_backward_weights>(operands, window), visit);
+      return VisitAll(
+          BackwardDescriptor<dnnl::convolution_backward_weights>(operands, window), visit);
   }
 }
 

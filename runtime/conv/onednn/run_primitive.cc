@@ -36,6 +36,12 @@ bool HasEmptyOperand(const Problem& problem) {
   return is_empty(kX) || is_empty(kW) || is_empty(kY);
 }
 
+/// How many threads oneDNN's kernels of a task take: one where waking the others takes longer.
+int ThreadsOf(const Context& context, const Task& task) {
+  constexpr double kFew = 2e6;
+  return ProductsOf(task) < kFew ? 1 : onednn::ThreadsOf(context);
+}
+
 /// The bias without gaps: where it is, or in `copy`.
 const float* WithoutGaps(const ConstTensorRef& bias, std::vector<float>* copy) {
   const auto* data = static_cast<const float*>(bias.data);
@@ -64,7 +70,7 @@ Status RunPrimitive(
   task.primitive = primitive;
   task.problem = problem;
   task.bias = bias != nullptr;
-  const int threads = onednn::ThreadsOf(context);
+  const int threads = ThreadsOf(context, task);
   internal::ProblemKey key;
   AddTo(task, &key);
   cpu::AddPolicy(context, problem.type, &key);
