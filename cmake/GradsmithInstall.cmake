@@ -10,9 +10,11 @@ install(TARGETS gradsmith EXPORT gradsmith-targets ARCHIVE DESTINATION "${CMAKE_
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/runtime/include/" "${GRADSMITH_GENERATED_DIR}/include/"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 
-if(TARGET gradsmith-tune)
-  install(TARGETS gradsmith-tune gradsmith-support RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-endif()
+foreach(tool gradsmith-tune gradsmith-support)
+  if(TARGET ${tool})
+    install(TARGETS ${tool} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  endif()
+endforeach()
 
 install(EXPORT gradsmith-targets NAMESPACE gradsmith:: DESTINATION "${gradsmith_package_dir}")
 configure_package_config_file(

@@ -30,3 +30,13 @@ macro(gradsmith_find_onednn result)
                         "-DGRADSMITH_ONEDNN=OFF.")
   endif()
 endmacro()
+
+# gradsmith_link_onednn(<target>)
+#
+# OpenMP is linked alone: compiled with it, Eigen would start its threads.
+function(gradsmith_link_onednn target)
+  target_link_libraries(${target} PRIVATE DNNL::dnnl)
+  if(GRADSMITH_ONEDNN_RUNTIME STREQUAL "OMP")
+    target_link_libraries(${target} PRIVATE $<LINK_ONLY:OpenMP::OpenMP_CXX>)
+  endif()
+endfunction()

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "conv/cuda/depthwise.h"
+#include "conv/cuda/direct.h"
 #include "conv/cuda/graph.h"
 #include "conv/cuda/legacy.h"
 #include "conv/cuda/tensor_cores.h"
