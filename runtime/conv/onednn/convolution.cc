@@ -51,8 +51,13 @@ bool IsChannelsLast(const Task& task) {
 }
 
 /// Whether a matrix product is the quickest (2.6 with AVX2): where the patches of NCHW are the
-/// images themselves, and where one channel would leave vectors of channels all but empty.
+/// images themselves, and where one channel would leave vectors of channels all but empty. That of
+/// the filter has its threads wait for each other many times, which takes a hundred times as long
+/// on processors that others use as well.
 bool PrefersGemm(const Task& task) {
+  if (task.primitive == Primitive::kBackwardFilter) {
+    return false;
+  }
   const Problem& problem = task.problem;
   const auto is_plain = [](const Axis& axis) { return axis.w == 1 && axis.x == axis.y; };
   const bool is_product =
