@@ -3,20 +3,29 @@ include_guard(GLOBAL)
 
 # gradsmith_import_onednn(<variable>)
 #
-# Makes the target DNNL::dnnl by oneDNN's own CMake package or, where there is none, from its header and library; and
-# OpenMP::OpenMP_CXX where oneDNN's threads are OpenMP's. Sets GRADSMITH_ONEDNN_VERSION and GRADSMITH_ONEDNN_RUNTIME, and
-# the variable to what is missing, or to "".
+# Makes the target DNNL::dnnl, and OpenMP::OpenMP_CXX where oneDNN's threads are OpenMP's. Sets GRADSMITH_ONEDNN_VERSION
+# and GRADSMITH_ONEDNN_RUNTIME, and the variable to what is missing, or to "".
+#
+# A shared library is taken as it is, unless dnnl_DIR or dnnl_ROOT names a package: Debian's ends with an error where there
+# are no headers of OpenCL, which it does not bring and nothing here needs.
 macro(gradsmith_import_onednn missing)
   set(${missing} "")
-  find_package(dnnl CONFIG QUIET)
   find_path(GRADSMITH_ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
   find_library(GRADSMITH_ONEDNN_LIBRARY dnnl)
   mark_as_advanced(GRADSMITH_ONEDNN_INCLUDE_DIR GRADSMITH_ONEDNN_LIBRARY)
-  if(NOT TARGET DNNL::dnnl AND GRADSMITH_ONEDNN_INCLUDE_DIR AND GRADSMITH_ONEDNN_LIBRARY)
-    add_library(DNNL::dnnl UNKNOWN IMPORTED)
-    set_target_properties(
-      DNNL::dnnl PROPERTIES IMPORTED_LOCATION "${GRADSMITH_ONEDNN_LIBRARY}"
-                            INTERFACE_INCLUDE_DIRECTORIES "${GRADSMITH_ONEDNN_INCLUDE_DIR}")
+  if(NOT TARGET DNNL::dnnl)
+    if(GRADSMITH_ONEDNN_INCLUDE_DIR
+       AND GRADSMITH_ONEDNN_LIBRARY
+       AND NOT GRADSMITH_ONEDNN_LIBRARY MATCHES "\\.a$"
+       AND NOT dnnl_DIR
+       AND NOT dnnl_ROOT)
+      add_library(DNNL::dnnl UNKNOWN IMPORTED)
+      set_target_properties(
+        DNNL::dnnl PROPERTIES IMPORTED_LOCATION "${GRADSMITH_ONEDNN_LIBRARY}"
+                              INTERFACE_INCLUDE_DIRECTORIES "${GRADSMITH_ONEDNN_INCLUDE_DIR}")
+    else()
+      find_package(dnnl CONFIG QUIET)
+    endif()
   endif()
   if(NOT TARGET DNNL::dnnl)
     set(${missing} "oneDNN was not found")

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#if DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_OMP
-#include <omp.h>
-#endif
+#include "onednn/openmp.h"
 
 namespace gradsmith::onednn {
 

@@ -172,10 +172,16 @@ struct BackwardDescriptor {
   typename Kind::primitive_desc primitive;
 };
 
-template <typename Descriptor>
-void VisitAll(Descriptor&& descriptor, const Visit& visit) {
-  while (visit(descriptor.primitive) && descriptor.primitive.next_impl()) {
+template <typename PrimitiveDescriptor>
+void VisitAll(PrimitiveDescriptor* descriptor, const Visit& visit) {
+  while (visit(*descriptor) && descriptor->next_impl()) {
   }
+}
+
+template <typename Kind>
+void VisitBackward(const Operands& operands, const Window& window, const Visit& visit) {
+  BackwardDescriptor<Kind> descriptor(operands, window);
+  VisitAll(&descriptor.primitive, visit);
 }
 
 }  // namespace
@@ -211,14 +217,13 @@ dnnl::primitive_attr Attributes() {
 void ForEachImplementation(const Task& task, bool any_layout, const Visit& visit) {
   const Operands operands(task, any_layout);
   const Window window(task.problem);
-  switch (task.primitive) {
-    case Primitive::kForward:
-      return VisitAll(ForwardDescriptor(operands, window, task.bias), visit);
-    case Primitive::kBackwardData:
-      return VisitAll(BackwardDescriptor<dnnl::convolution_backward_data>(operands, window), visit);
-    case Primitive::kBackwardFilter:
-      return VisitAll(
-          BackwardDescriptor<dnnl::convolution_backward_weights>(operands, window), visit);
+  if (task.primitive == Primitive::kForward) {
+    ForwardDescriptor descriptor(operands, window, task.bias);
+    VisitAll(&descriptor.primitive, visit);
+  } else if (task.primitive == Primitive::kBackwardData) {
+    VisitBackward<dnnl::convolution_backward_data>(operands, window, visit);
+  } else {
+    VisitBackward<dnnl::convolution_backward_weights>(operands, window, visit);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "onednn/threads.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "gradsmith/gradsmith.h"
+#include "onednn/openmp.h"
 
 namespace gradsmith::onednn {
 namespace {
