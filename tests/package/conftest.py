@@ -22,10 +22,9 @@ def prefix_with_onednn() -> Path:
     """What a build with oneDNN's kernels installs, likewise; not optimised, which would only take longer here."""
     tree = SCRATCH / "package/onednn"
     options = ["-DGRADSMITH_BUILD_TESTS=OFF", "-DGRADSMITH_CUDA=OFF", "-DGRADSMITH_USE_SNAPSHOT=ON"]
-    command = ["cmake", "-S", str(REPOSITORY), "-B", str(tree), "-G", "Ninja", *options, "-DCMAKE_CXX_FLAGS_RELEASE=-O0"]
-    result = subprocess.run(
-        [*command, "-DGRADSMITH_ONEDNN=AUTO"], check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    options += ["-DGRADSMITH_ONEDNN=AUTO", "-DCMAKE_CXX_FLAGS_RELEASE=-O0"]
+    command = ["cmake", "-S", str(REPOSITORY), "-B", str(tree), "-G", "Ninja", *options]
+    result = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if "our own, oneDNN" not in result.stdout:
         pytest.skip("there is no oneDNN (Debian, Ubuntu: libdnnl-dev)")
     build(tree)

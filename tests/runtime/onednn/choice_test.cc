@@ -223,6 +223,37 @@ TEST(CpuChoice, OutlivesTheContext) {
   EXPECT_EQ(CachedChoices(folder.path() + "/one.txt").size(), 2U);
 }
 
+TEST(CpuChoice, ABiasAsksForAnother) {
+  const ScratchFolder folder;
+  Counted counted(folder.path() + "/decisions.txt");
+  const Dims dims = {1, 16, 9, 9};
+  const Dims w_dims = {16, 16, 3, 3};
+  const std::vector<float> x(16 * 81, 1);
+  const std::vector<float> w(16 * 16 * 9, 1);
+  // With a gap behind each element.
+  const std::vector<float> bias(32, 5);
+  const TensorView<const float> b = {bias.data(), {16}, Strides{2}};
+  std::vector<float> y(16 * 81);
+  for (const bool with_bias : {true, false, true}) {
+    const float expected = 16 * 9 + (with_bias ? 5 : 0);
+    ConvInputs<float> inputs = {.X = {x.data(), dims}, .W = {w.data(), w_dims}};
+    ConvTransposeInputs<float> transposed = {.X = {x.data(), dims}, .W = {w.data(), w_dims}};
+    if (with_bias) {
+      inputs.B = b;
+      transposed.B = b;
+    }
+    ASSERT_TRUE(
+        Conv<float>(*counted.context, {.pads = {1, 1, 1, 1}}, inputs, {.Y = {y.data(), dims}})
+            .ok());
+    EXPECT_EQ(y.at(4 * 9 + 4), expected);
+    ASSERT_TRUE(ConvTranspose<float>(
+                    *counted.context, {.pads = {1, 1, 1, 1}}, transposed, {.Y = {y.data(), dims}})
+                    .ok());
+    EXPECT_EQ(y.at(4 * 9 + 4), expected);
+  }
+  EXPECT_EQ(counted.searches, 4);
+}
+
 TEST(CpuChoice, TypesThatOneDnnIsNotAskedForChooseNothing) {
   const ScratchFolder folder;
   Counted counted(folder.path() + "/decisions.txt");

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <set>
 #include <string>
 
@@ -26,6 +28,9 @@ std::vector<std::string> Ids(const Task& task, int threads = 1) {
   return ids;
 }
 
+/// Of a float it makes a NaN.
+constexpr std::byte kPattern{0xFF};
+
 /// Runs a candidate on the data, and compares exactly.
 void ExpectExact(TaskData& data, const std::string& id, int threads) {
   SCOPED_TRACE(Describe(data.task()) + ": " + id + ", threads " + std::to_string(threads));
@@ -33,15 +38,23 @@ void ExpectExact(TaskData& data, const std::string& id, int threads) {
   Result<std::unique_ptr<internal::Plan>> plan =
       BuildOneDnnPlan(data.task(), threads, id.substr(std::string("onednn/").size()));
   ASSERT_TRUE(plan.ok()) << plan.status().message();
-  const cpu::AlignedMemory workspace((*plan)->workspace());
+  const std::size_t size = (*plan)->workspace();
+  const std::array<cpu::AlignedMemory, 2> workspaces = {
+      cpu::AlignedMemory(size), cpu::AlignedMemory(size)};
   const std::array<void*, kCpuOperands> operands = data.Operands();
-  // Again, as a call that comes back does.
-  for (int run = 0; run < 2; ++run) {
+  // Again, as a call that comes back does, in a workspace that has moved.
+  for (std::size_t run = 0; run < workspaces.size(); ++run) {
     data.result().Poison();
-    const Status status = (*plan)->Run({.operands = operands, .workspace = workspace.data()});
+    for (const cpu::AlignedMemory& workspace : workspaces) {
+      std::fill_n(workspace.data(), size, kPattern);
+    }
+    const Status status =
+        (*plan)->Run({.operands = operands, .workspace = workspaces.at(run).data()});
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(data.result().Values(), expected);
     EXPECT_TRUE(data.result().SurroundingsIntact());
+    const std::byte* other = workspaces.at(1 - run).data();
+    EXPECT_TRUE(std::all_of(other, other + size, [](std::byte b) { return b == kPattern; }));
   }
 }
 
