@@ -11,11 +11,14 @@ void RunOwn(
   const auto [x, w, y] = operands;
   switch (primitive) {
     case Primitive::kForward:
-      return Forward(context, problem, x, w, bias, y);
+      Forward(context, problem, x, w, bias, y);
+      return;
     case Primitive::kBackwardData:
-      return BackwardData(context, problem, y, w, bias, x);
+      BackwardData(context, problem, y, w, bias, x);
+      return;
     case Primitive::kBackwardFilter:
-      return BackwardFilter(context, problem, x, y, w);
+      BackwardFilter(context, problem, x, y, w);
+      return;
   }
 }
 
