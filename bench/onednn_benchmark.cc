@@ -1,7 +1,8 @@
-// ConvGrad and BatchNormalizationGrad in float on the CPU, beside oneDNN's, two threads each. The
-// tensors are the caller's, in NCHW: what oneDNN computes in layouts of its own choice, it is given
-// and gives back by its own copies, which count, as they would behind this library's API. Results
-// are compared before anything is timed.
+// ConvGrad and BatchNormalizationGrad in float on the CPU, beside oneDNN's, two threads each; in a
+// build with GRADSMITH_ONEDNN also with oneDNN among the candidates, chosen by heuristics and by
+// timing. The tensors are the caller's, in NCHW: what oneDNN computes in layouts of its own choice,
+// it is given and gives back by its own copies, which count, as they would behind this library's
+// API. Results are compared before anything is timed.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -11,12 +12,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <dnnl.hpp>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/cpu_candidates.h"
+#include "core/decision_cache.h"
 #include "gradsmith/gradsmith.h"
 
 namespace gradsmith {
@@ -55,9 +60,46 @@ void Check(const Status& status) {
   }
 }
 
-const Context& TwoThreads() {
-  static const Context& context = *new Context(ContextOptions{.threads = 2});
+/// A folder for decisions, empty at first.
+const std::string& Folder() {
+  static const std::string& folder = *new std::string([] {
+    std::string name = (std::filesystem::temp_directory_path() / "gradsmith-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      std::perror(name.c_str());
+      std::exit(1);
+    }
+    return name;
+  }());
+  return folder;
+}
+
+/// Contexts of two threads. Where oneDNN is among the candidates, all of the first's decisions are
+/// for our own kernels.
+const Context& OwnKernels() {
+  static const Context& context = *new Context({.threads = 2, .cache = Folder() + "/own"});
   return context;
+}
+
+const Context& Heuristic() {
+  static const Context& context = *new Context(
+      {.threads = 2, .search_mode = SearchMode::kHeuristic, .cache = Folder() + "/heuristic"});
+  return context;
+}
+
+const Context& Benchmark() {
+  static const Context& context = *new Context(
+      {.threads = 2, .search_mode = SearchMode::kBenchmark, .cache = Folder() + "/benchmark"});
+  return context;
+}
+
+/// Makes every decision of OwnKernels one for our own kernel.
+void DecideForOwn() {
+  internal::DecisionCache& decisions = *OwnKernels().decisions();
+  std::vector<internal::StoredDecision> all = decisions.Entries();
+  for (internal::StoredDecision& stored : all) {
+    stored.decision.id = "own/gemm";
+  }
+  decisions.Add(all);
 }
 
 // --- oneDNN -------------------------------------------------------------------------------------
@@ -118,7 +160,9 @@ constexpr ConvCase kConvCases[] = {
     {"1x1_64_256_28", 16, 64, 28, 256, 1, 1, 0, 1},
     {"7x7_stem_112", 4, 3, 112, 64, 7, 2, 3, 1},
     {"3x3_s2_128_28", 8, 128, 28, 128, 3, 2, 1, 1},
-    {"5x5_autoencoder_28", 64, 1, 28, 16, 5, 1, 2, 1}};
+    {"5x5_autoencoder_28", 64, 1, 28, 16, 5, 1, 2, 1},
+    {"3x3_16_10", 2, 16, 10, 16, 3, 1, 1, 1},
+    {"3x3_1_5", 1, 1, 5, 1, 3, 1, 0, 1}};
 
 struct ConvProblem {
   explicit ConvProblem(const ConvCase& given)
@@ -129,13 +173,13 @@ struct ConvProblem {
         dx(x.size()),
         dw(w.size()) {}
 
-  void Run() {
+  void Run(const Context& context) {
     const ConvGradInputs<float> inputs = {
         .dY = {dy.data(), shape.y()}, .X = {x.data(), shape.x()}, .W = {w.data(), shape.w()}};
     const ConvGradOutputs<float> outputs = {
         .dX = {dx.data(), shape.x()}, .dW = {dw.data(), shape.w()}};
     Check(ConvGrad<float>(
-        TwoThreads(),
+        context,
         {.strides = {shape.stride, shape.stride},
          .pads = {shape.pad, shape.pad, shape.pad, shape.pad},
          .group = shape.group},
@@ -209,24 +253,34 @@ class OneDnnConv {
   std::vector<Operand> inputs_, outputs_;
 };
 
+void Add(const std::string& name, const std::function<void()>& run) {
+  benchmark::RegisterBenchmark(name.c_str(), [run](benchmark::State& state) {
+    for (auto _ : state) {
+      run();
+    }
+  })->UseRealTime();
+}
+
 void AddConvolution(const ConvCase& shape) {
   auto ours = std::make_shared<ConvProblem>(shape);
   auto theirs = std::make_shared<OneDnnConv>(*ours);
-  ours->Run();
   theirs->Run();
-  ExpectAlike(shape.name, ours->dx, theirs->dx());
-  ExpectAlike(shape.name, ours->dw, theirs->dw());
+  const auto compare = [&](const Context& context) {
+    ours->Run(context);
+    ExpectAlike(shape.name, ours->dx, theirs->dx());
+    ExpectAlike(shape.name, ours->dw, theirs->dw());
+  };
   const std::string name = std::string("ConvGrad/") + shape.name;
-  benchmark::RegisterBenchmark((name + "/gradsmith").c_str(), [ours](benchmark::State& state) {
-    for (auto _ : state) {
-      ours->Run();
-    }
-  })->UseRealTime();
-  benchmark::RegisterBenchmark((name + "/oneDNN").c_str(), [ours, theirs](benchmark::State& state) {
-    for (auto _ : state) {
-      theirs->Run();
-    }
-  })->UseRealTime();
+  compare(OwnKernels());
+  if (internal::CpuHasCandidates()) {
+    DecideForOwn();
+    compare(Heuristic());
+    compare(Benchmark());
+    Add(name + "/gradsmith_with_oneDNN_heuristic", [ours] { ours->Run(Heuristic()); });
+    Add(name + "/gradsmith_with_oneDNN_benchmark", [ours] { ours->Run(Benchmark()); });
+  }
+  Add(name + "/gradsmith", [ours] { ours->Run(OwnKernels()); });
+  Add(name + "/oneDNN", [theirs] { theirs->Run(); });
 }
 
 // --- batch normalization ------------------------------------------------------------------------
@@ -266,7 +320,7 @@ struct BatchNormProblem {
   void Run() {
     const Dims channels = {shape[1]};
     Check(BatchNormalizationGrad<float, float, float>(
-        TwoThreads(), {.epsilon = kEpsilon},
+        OwnKernels(), {.epsilon = kEpsilon},
         {.dY = {dy.data(), shape},
          .X = {x.data(), shape},
          .scale = {scale.data(), channels},
@@ -335,19 +389,8 @@ void AddBatchNorm(const char* name, const Dims& dims) {
   theirs->Run();
   ExpectAlike(name, ours->dx, theirs->dx());
   const std::string title = std::string("BatchNormalizationGrad/") + name;
-  benchmark::RegisterBenchmark((title + "/gradsmith").c_str(), [ours](benchmark::State& state) {
-    for (auto _ : state) {
-      ours->Run();
-    }
-  })->UseRealTime();
-  benchmark::RegisterBenchmark(
-      (title + "/oneDNN").c_str(),
-      [ours, theirs](benchmark::State& state) {
-        for (auto _ : state) {
-          theirs->Run();
-        }
-      })
-      ->UseRealTime();
+  Add(title + "/gradsmith", [ours] { ours->Run(); });
+  Add(title + "/oneDNN", [theirs] { theirs->Run(); });
 }
 
 }  // namespace
@@ -362,5 +405,6 @@ int main(int argc, char** argv) {
   gradsmith::AddBatchNorm("256_14", {32, 256, 14, 14});
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
+  std::filesystem::remove_all(gradsmith::Folder());
   return 0;
 }

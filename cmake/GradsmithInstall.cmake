@@ -10,9 +10,11 @@ install(TARGETS gradsmith EXPORT gradsmith-targets ARCHIVE DESTINATION "${CMAKE_
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/runtime/include/" "${GRADSMITH_GENERATED_DIR}/include/"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 
-if(TARGET gradsmith-tune)
-  install(TARGETS gradsmith-tune gradsmith-support RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-endif()
+foreach(tool gradsmith-tune gradsmith-support)
+  if(TARGET ${tool})
+    install(TARGETS ${tool} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  endif()
+endforeach()
 
 install(EXPORT gradsmith-targets NAMESPACE gradsmith:: DESTINATION "${gradsmith_package_dir}")
 configure_package_config_file(
@@ -21,6 +23,9 @@ configure_package_config_file(
   NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config-version.cmake"
                                  COMPATIBILITY SameMinorVersion)
+if(GRADSMITH_HAS_ONEDNN)
+  install(FILES "${CMAKE_CURRENT_LIST_DIR}/GradsmithFindOnednn.cmake" DESTINATION "${gradsmith_package_dir}")
+endif()
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config-version.cmake" DESTINATION "${gradsmith_package_dir}")
 
@@ -28,6 +33,13 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config.cmake"
 set(gradsmith_pkgconfig_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
            OUTPUT_VARIABLE gradsmith_prefix_from_pkgconfig)
+set(gradsmith_pkgconfig_libs "")
+if(GRADSMITH_HAS_ONEDNN)
+  set(gradsmith_pkgconfig_libs " -ldnnl")
+  if(GRADSMITH_ONEDNN_RUNTIME STREQUAL "OMP")
+    string(APPEND gradsmith_pkgconfig_libs " ${OpenMP_CXX_FLAGS}")
+  endif()
+endif()
 configure_file("${CMAKE_CURRENT_LIST_DIR}/gradsmith.pc.in" "${CMAKE_CURRENT_BINARY_DIR}/gradsmith.pc" @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gradsmith.pc" DESTINATION "${gradsmith_pkgconfig_dir}")
 

@@ -13,7 +13,7 @@
 #include "batch_norm/cuda/task.h"
 #include "conv/cuda/form.h"
 #include "conv/cuda/graph.h"
-#include "conv/cuda/task.h"
+#include "conv/task.h"
 #include "core/candidate.h"
 #include "core/selection.h"
 #include "cuda/cudnn.h"

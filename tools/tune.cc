@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/buffer.h"
-#include "cuda/device.h"
+#include "core/cpu_candidates.h"
 #include "gradsmith/cache.h"
 #include "gradsmith/context.h"
+#include "gradsmith/device_buffer.h"
 #include "gradsmith/kernel.h"
 #include "gradsmith/ops.h"
 #include "gradsmith/registry.h"
@@ -41,6 +41,8 @@ chosen apart.
 
 Options
     --device N           the CUDA device, 0 unless given
+    --cpu                the CPU instead, where the library was built with oneDNN's kernels
+    --threads N          of the CPU: one for each processor unless given
     --mode MODE          benchmark (the default: time all kernels), heuristic or default
     --budget SECONDS     per primitive: after that no further kernel is tried; 10 unless given
     --allow-tf32         float may be multiplied in TF32
@@ -107,6 +109,10 @@ class ArgumentReader {
       options->verbose = true;
       return "";
     }
+    if (name == "--cpu") {
+      options->context.device.backend = Backend::kCpu;
+      return "";
+    }
     if (name == "--deterministic") {
       options->context.deterministic = true;
       return "";
@@ -144,6 +150,9 @@ class ArgumentReader {
     if (name == "--device") {
       return Parse(value, &options->context.device.index) ? "" : Wrong(name, value, "an ordinal");
     }
+    if (name == "--threads") {
+      return Parse(value, &options->context.threads) ? "" : Wrong(name, value, "a number");
+    }
     if (name == "--budget") {
       return Parse(value, &options->context.search_budget_seconds) ? ""
                                                                    : Wrong(name, value, "seconds");
@@ -179,12 +188,12 @@ void ShowCandidate(const SearchProgress& progress) {
       progress.rejection.c_str());
 }
 
-/// Device memory for a problem's arguments.
+/// Memory for a problem's arguments.
 class Arguments {
  public:
   Status Add(DataType type, const Dims& dims, bool channels_last, Device device) {
     const auto bytes = static_cast<std::size_t>(NumElements(dims)) * SizeOf(type);
-    Result<cuda::Buffer> buffer = cuda::Buffer::Allocate(std::max<std::size_t>(bytes, 1), nullptr);
+    Result<DeviceBuffer> buffer = DeviceBuffer::Allocate(device, std::max<std::size_t>(bytes, 1));
     if (!buffer.ok()) {
       return buffer.status();
     }
@@ -199,7 +208,7 @@ class Arguments {
   [[nodiscard]] const std::vector<TensorRef>& refs() const { return refs_; }
 
  private:
-  std::vector<cuda::Buffer> buffers_;
+  std::vector<DeviceBuffer> buffers_;
   std::vector<TensorRef> refs_;
 };
 
@@ -233,12 +242,12 @@ struct Problem {
   Shapes shapes;
 };
 
-Result<Problem> ReadProblem(const Registry& registry, const std::string& text) {
+Result<Problem> ReadProblem(const Registry& registry, Backend backend, const std::string& text) {
   Result<ProblemLine> line = ParseProblemLine(registry, text);
   if (!line.ok()) {
     return line.status();
   }
-  const Result<const Row*> row = FindRow(registry, *line, Backend::kCuda);
+  const Result<const Row*> row = FindRow(registry, *line, backend);
   if (!row.ok()) {
     return row.status();
   }
@@ -250,11 +259,6 @@ Result<Problem> ReadProblem(const Registry& registry, const std::string& text) {
 }
 
 Status Tune(const Problem& problem, const Context& context) {
-  const Result<const cuda::DeviceInfo*> device = cuda::DeviceInfo::Open(context.device().index);
-  if (!device.ok()) {
-    return device.status();
-  }
-  const cuda::CurrentDevice current(**device);
   const OpSchema& op = *problem.row->op;
   Arguments inputs;
   Arguments outputs;
@@ -278,8 +282,12 @@ Status Tune(const Problem& problem, const Context& context) {
 }
 
 /// Reads the problems; what is wrong with a line is printed and counted in `*failed`.
-std::vector<Problem>
-ReadProblems(const Registry& registry, const std::string& name, std::istream& lines, int* failed) {
+std::vector<Problem> ReadProblems(
+    const Registry& registry,
+    Backend backend,
+    const std::string& name,
+    std::istream& lines,
+    int* failed) {
   std::vector<Problem> problems;
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
@@ -289,7 +297,7 @@ ReadProblems(const Registry& registry, const std::string& name, std::istream& li
       continue;
     }
     const std::string place = name + ":" + std::to_string(number) + ": ";
-    Result<Problem> problem = ReadProblem(registry, line);
+    Result<Problem> problem = ReadProblem(registry, backend, line);
     if (problem.ok()) {
       problem->place = place;
       problems.push_back(std::move(*problem));
@@ -298,6 +306,14 @@ ReadProblems(const Registry& registry, const std::string& name, std::istream& li
     }
   }
   return problems;
+}
+
+Status CheckCanTune(Device device) {
+  return device.backend == Backend::kCpu && !internal::CpuHasCandidates()
+             ? Unsupported(
+                   "on the CPU there is nothing to choose: this gradsmith was built without oneDNN "
+                   "(CMake option GRADSMITH_ONEDNN)")
+             : CheckDevice(device);
 }
 
 int TuneFile(const Options& options) {
@@ -314,9 +330,10 @@ int TuneFile(const Options& options) {
   }
   // All lines are read before the first is tuned, which takes long and needs a GPU.
   int failed = 0;
-  const std::vector<Problem> problems =
-      ReadProblems(registry, options.file, options.file == "-" ? std::cin : file, &failed);
-  if (const Status status = CheckDevice(options.context.device); !status.ok()) {
+  const std::vector<Problem> problems = ReadProblems(
+      registry, options.context.device.backend, options.file, options.file == "-" ? std::cin : file,
+      &failed);
+  if (const Status status = CheckCanTune(options.context.device); !status.ok()) {
     return Fail(status.message());
   }
   ContextOptions context_options = options.context;

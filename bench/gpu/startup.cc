@@ -5,7 +5,7 @@
 
 #include "conv/cuda/call_plan.h"
 #include "conv/cuda/search_space.h"
-#include "conv/cuda/task.h"
+#include "conv/task.h"
 #include "cuda/tensor_ops.h"
 #include "cuda/thread_state.h"
 #include "gpu/cases.h"

@@ -124,7 +124,7 @@ def _is_ours(function: Callable[..., Any]) -> bool:
 
 
 def _tuned(chosen: tuple[Choice, ...], is_on_cpu: bool) -> Tuned:
-    if is_on_cpu:
+    if is_on_cpu and not chosen:  # a library with oneDNN has several
         return Tuned(chosen, "nothing to choose: the CPU backend has one kernel for each problem")
     return Tuned(chosen, "" if chosen else "no choice was made that was not remembered already")
 

@@ -14,6 +14,49 @@ const ConstTensorRef* PresentOrNull(const ConstTensorRef* tensor) {
   return IsPresent(tensor) ? tensor : nullptr;
 }
 
+/// Runs a primitive on its tensors, one of which is its result.
+Status Run(
+    const Context& context,
+    Primitive primitive,
+    const Problem& problem,
+    const ConstTensorRef& x,
+    const ConstTensorRef& w,
+    const ConstTensorRef& y,
+    const ConstTensorRef* bias = nullptr) {
+  return RunPrimitive(
+      context, primitive, WithStrides(problem, x.strides, w.strides, y.strides),
+      {const_cast<void*>(x.data), const_cast<void*>(w.data), const_cast<void*>(y.data)}, bias);
+}
+
+/// What one of the gradients may be asked for.
+struct Gradients {
+  const TensorRef* dX;
+  const TensorRef* dW;
+  const TensorRef* dB;
+};
+
+/// Computes those outputs that are wanted, by `data` and `filter`, which are given where the result
+/// goes.
+template <typename Data, typename Filter>
+Status RunGradients(
+    const Context& context,
+    const ConstTensorRef& dY,
+    const Gradients& gradients,
+    const Data& data,
+    const Filter& filter) {
+  Status status;
+  if (IsPresent(gradients.dX)) {
+    status = data(*gradients.dX);
+  }
+  if (status.ok() && IsPresent(gradients.dW)) {
+    status = filter(*gradients.dW);
+  }
+  if (status.ok() && IsPresent(gradients.dB)) {
+    BackwardBias(context, dY, *gradients.dB);
+  }
+  return status;
+}
+
 }  // namespace
 
 Status Conv::RunCpu(
@@ -25,10 +68,9 @@ Status Conv::RunCpu(
   if (!problem.ok()) {
     return problem.status();
   }
-  Forward(
-      context, WithStrides(*problem, inputs.X->strides, inputs.W->strides, outputs.Y->strides),
-      inputs.X->data, inputs.W->data, PresentOrNull(inputs.B), outputs.Y->data);
-  return {};
+  return Run(
+      context, Primitive::kForward, *problem, *inputs.X, *inputs.W, *outputs.Y,
+      PresentOrNull(inputs.B));
 }
 
 Status ConvGrad::RunCpu(
@@ -40,20 +82,14 @@ Status ConvGrad::RunCpu(
   if (!problem.ok()) {
     return problem.status();
   }
-  if (IsPresent(outputs.dX)) {
-    BackwardData(
-        context, WithStrides(*problem, outputs.dX->strides, inputs.W->strides, inputs.dY->strides),
-        inputs.dY->data, inputs.W->data, nullptr, outputs.dX->data);
-  }
-  if (IsPresent(outputs.dW)) {
-    BackwardFilter(
-        context, WithStrides(*problem, inputs.X->strides, outputs.dW->strides, inputs.dY->strides),
-        inputs.X->data, inputs.dY->data, outputs.dW->data);
-  }
-  if (IsPresent(outputs.dB)) {
-    BackwardBias(context, *inputs.dY, *outputs.dB);
-  }
-  return {};
+  return RunGradients(
+      context, *inputs.dY, {outputs.dX, outputs.dW, outputs.dB},
+      [&](const TensorRef& dX) {
+        return Run(context, Primitive::kBackwardData, *problem, dX, *inputs.W, *inputs.dY);
+      },
+      [&](const TensorRef& dW) {
+        return Run(context, Primitive::kBackwardFilter, *problem, *inputs.X, dW, *inputs.dY);
+      });
 }
 
 Status ConvTranspose::RunCpu(
@@ -65,10 +101,9 @@ Status ConvTranspose::RunCpu(
   if (!problem.ok()) {
     return problem.status();
   }
-  BackwardData(
-      context, WithStrides(*problem, outputs.Y->strides, inputs.W->strides, inputs.X->strides),
-      inputs.X->data, inputs.W->data, PresentOrNull(inputs.B), outputs.Y->data);
-  return {};
+  return Run(
+      context, Primitive::kBackwardData, *problem, *outputs.Y, *inputs.W, *inputs.X,
+      PresentOrNull(inputs.B));
 }
 
 Status ConvTransposeGrad::RunCpu(
@@ -80,20 +115,14 @@ Status ConvTransposeGrad::RunCpu(
   if (!problem.ok()) {
     return problem.status();
   }
-  if (IsPresent(outputs.dX)) {
-    Forward(
-        context, WithStrides(*problem, inputs.dY->strides, inputs.W->strides, outputs.dX->strides),
-        inputs.dY->data, inputs.W->data, nullptr, outputs.dX->data);
-  }
-  if (IsPresent(outputs.dW)) {
-    BackwardFilter(
-        context, WithStrides(*problem, inputs.dY->strides, outputs.dW->strides, inputs.X->strides),
-        inputs.dY->data, inputs.X->data, outputs.dW->data);
-  }
-  if (IsPresent(outputs.dB)) {
-    BackwardBias(context, *inputs.dY, *outputs.dB);
-  }
-  return {};
+  return RunGradients(
+      context, *inputs.dY, {outputs.dX, outputs.dW, outputs.dB},
+      [&](const TensorRef& dX) {
+        return Run(context, Primitive::kForward, *problem, *inputs.dY, *inputs.W, dX);
+      },
+      [&](const TensorRef& dW) {
+        return Run(context, Primitive::kBackwardFilter, *problem, *inputs.dY, dW, *inputs.X);
+      });
 }
 
 }  // namespace gradsmith::conv

@@ -1,11 +1,16 @@
 #ifndef GRADSMITH_CONV_PRIMITIVES_H_
 #define GRADSMITH_CONV_PRIMITIVES_H_
 
+#include <array>
+
 #include "conv/problem.h"
+#include "conv/task.h"
 #include "gradsmith/context.h"
+#include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
-/// The primitives on the CPU, which all four ops run. Each writes its whole result, also where
+/// The primitives on the CPU, which all four ops run. RunPrimitive is what they call; the others
+/// are our own kernels, each of which writes its whole result, also where
 /// there is nothing to sum. Pointers are elements of the problem's type, laid out as its strides
 /// say.
 namespace gradsmith::conv {
@@ -39,6 +44,24 @@ void BackwardFilter(
 
 /// dB = the sums of dY (N, M, O...) over all but its channels.
 void BackwardBias(const Context& context, const ConstTensorRef& dY, const TensorRef& dB);
+
+/// RunOwn computes a primitive's result by the kernel above that does. `bias` is null, or that of
+/// each of the result's channels; no filter has one.
+void RunOwn(
+    const Context& context,
+    Primitive primitive,
+    const Problem& problem,
+    const std::array<void*, kOperands>& operands,
+    const ConstTensorRef* bias);
+
+/// RunPrimitive is RunOwn, or, in a build with oneDNN (conv/onednn, otherwise conv/no_onednn), what
+/// was chosen for the problem.
+Status RunPrimitive(
+    const Context& context,
+    Primitive primitive,
+    const Problem& problem,
+    const std::array<void*, kOperands>& operands,
+    const ConstTensorRef* bias);
 
 }  // namespace gradsmith::conv
 

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <vector>
 
+#include "core/cpu_candidates.h"
 #include "core/element.h"
+#include "core/tensor_memory.h"
 
 namespace gradsmith::internal {
 
@@ -44,6 +47,28 @@ bool Accumulates(const TensorRef& output) {
   return output.present && output.accumulate;
 }
 
+/// Kernels of the CPU know nothing of preparing: a run into memory apart leaves what they choose.
+Status Prepare(
+    const Row& row,
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  std::vector<TensorRef> apart(outputs.begin(), outputs.end());
+  std::vector<std::unique_ptr<std::byte[]>> memory;
+  for (TensorRef& output : apart) {
+    if (output.present) {
+      memory.push_back(std::make_unique_for_overwrite<std::byte[]>(SpanBytes(output)));
+      output.data = memory.back().get();
+    }
+    // As RunOnCpu does with those that are added to.
+    if (Accumulates(output)) {
+      output.strides = ContiguousStrides(output.dims);
+    }
+  }
+  return row.run(context, attributes, inputs, apart);
+}
+
 }  // namespace
 
 Status RunOnCpu(
@@ -53,7 +78,7 @@ Status RunOnCpu(
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
   if (context.preparing()) {
-    return {};
+    return CpuHasCandidates() ? Prepare(row, context, attributes, inputs, outputs) : Status();
   }
   if (std::none_of(outputs.begin(), outputs.end(), Accumulates)) {
     return row.run(context, attributes, inputs, outputs);

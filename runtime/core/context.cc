@@ -9,6 +9,7 @@
 #include <string_view>
 #include <thread>
 
+#include "core/cpu_candidates.h"
 #include "core/decision_cache.h"
 #include "core/device_backend.h"
 #include "core/thread_pool.h"
@@ -77,6 +78,8 @@ Context::Context(const ContextOptions& options) {
   }
   if (options.device.backend == Backend::kCuda) {
     state.arena = internal::MakeWorkspaceArena(options);
+  }
+  if (options.device.backend == Backend::kCuda || internal::CpuHasCandidates()) {
     state.decisions = &internal::DecisionCache::Named(options.cache);
   }
   state_ = std::make_shared<const State>(std::move(state));

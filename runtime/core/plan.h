@@ -13,9 +13,10 @@
 
 namespace gradsmith::internal {
 
-/// Launch is what one run of a plan needs: the device's stream, the addresses of the problem's
-/// tensors in the order of its family, as much workspace as the plan asks for, and those numbers of
-/// the call on which no choice of a plan depends, in the order of its family as well.
+/// Launch is what one run of a plan needs: the device's stream (on the CPU the call's Context,
+/// whose threads do the work), the addresses of the problem's tensors in the order of its family,
+/// as much workspace as the plan asks for, and those numbers of the call on which no choice of a
+/// plan depends, in the order of its family as well.
 struct Launch {
   void* stream = nullptr;
   std::span<void* const> operands;

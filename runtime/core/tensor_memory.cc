@@ -28,6 +28,12 @@ Status CheckAlignment(const std::string& name, const ConstTensorRef& tensor) {
 
 }  // namespace
 
+std::size_t SpanBytes(const ConstTensorRef& tensor) {
+  return NumElements(tensor.dims) == 0
+             ? 0
+             : static_cast<std::size_t>(LastOffset(tensor) + 1) * SizeOf(tensor.type);
+}
+
 Status CheckMemory(std::string_view tensor_name, const ConstTensorRef& tensor) {
   const std::string name(tensor_name);
   if (tensor.strides.size() != tensor.dims.size() || tensor.strides.too_long()) {

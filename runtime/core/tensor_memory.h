@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_CORE_TENSOR_MEMORY_H_
 #define GRADSMITH_CORE_TENSOR_MEMORY_H_
 
+#include <cstddef>
 #include <string_view>
 
 #include "gradsmith/status.h"
@@ -16,6 +17,9 @@ Status CheckMemory(std::string_view name, const ConstTensorRef& tensor);
 
 /// CheckNotShared refuses an output of which two elements share memory.
 Status CheckNotShared(std::string_view name, const ConstTensorRef& output);
+
+/// SpanBytes returns how many bytes of memory a tensor reaches over, gaps among them.
+std::size_t SpanBytes(const ConstTensorRef& tensor);
 
 /// RoleAndName is, for example, "input" and "X".
 struct RoleAndName {

@@ -3,16 +3,12 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
-#include "core/decision_cache.h"
 #include "core/selection.h"
-#include "core/warning.h"
 #include "cuda/capture.h"
 #include "cuda/cudnn.h"
 #include "cuda/thread_state.h"
@@ -22,34 +18,14 @@ namespace gradsmith::cuda {
 
 namespace {
 
-using internal::Decision;
-using internal::DecisionCache;
+using internal::LimitBucket;
 using internal::Plan;
 using internal::ProblemKey;
+using internal::ReadyPlan;
 using internal::SearchSpace;
+using internal::Serves;
+using internal::SpaceMaker;
 using internal::WorkspaceArena;
-
-/// Limits that differ little share their choices: only the power of two counts.
-std::size_t LimitBucket(std::size_t limit) {
-  return limit == kNoLimit ? limit : std::bit_floor(limit);
-}
-
-/// Whether the plan is still the one to take. Decisions have changed since where the generation
-/// has; a plan whose own has not is kept, as building it anew may take seconds.
-bool Serves(const Context& context, const ProblemKey& key, ReadyPlan* ready) {
-  DecisionCache& cache = *context.decisions();
-  const SearchMode mode = context.search_mode();
-  const std::uint64_t generation = cache.generation();
-  if (ready->generation != generation) {
-    const std::optional<Decision> decision = cache.Find(key, mode);
-    if (!decision || decision->id != ready->id) {
-      return false;
-    }
-    ready->generation = generation;
-    ready->mode = decision->mode;
-  }
-  return mode != SearchMode::kBenchmark || ready->mode == SearchMode::kBenchmark;
-}
 
 /// The context's policies and the library, for errors.
 std::string PolicyText(const Context& context, DataType type) {
@@ -63,23 +39,6 @@ std::string PolicyText(const Context& context, DataType type) {
          "; " + CudnnVersionText() + ")";
 }
 
-/// A plan for a decision; where it cannot be built any more the decision is forgotten.
-std::unique_ptr<Plan> Rebuild(
-    const Context& context,
-    const ProblemKey& key,
-    const Decision& decision,
-    SearchSpace& space) {
-  Result<std::unique_ptr<Plan>> plan = space.Build(decision.id);
-  if (plan.ok()) {
-    return std::move(*plan);
-  }
-  internal::Warn(
-      space.Describe() + ": the remembered kernel " + decision.id +
-      " is not used: " + plan.status().message());
-  context.decisions()->Forget(key);
-  return nullptr;
-}
-
 Status NoSearch(const SearchSpace& space) {
   return InvalidArgument(
       space.Describe() +
@@ -89,39 +48,15 @@ Status NoSearch(const SearchSpace& space) {
 
 Result<ReadyPlan>
 MakeReady(const Context& context, DataType type, const ProblemKey& key, const SpaceMaker& maker) {
-  DecisionCache& cache = *context.decisions();
-  const SearchMode mode = context.search_mode();
   const std::unique_ptr<SearchSpace> space = maker.Make();
   const bool capturing = IsCapturing(static_cast<CUstream>(context.options().stream));
   const RelaxedCapture relaxed;
-  // Twice at most: a decision that cannot be built is forgotten, and then there is a search.
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    ReadyPlan ready;
-    ready.generation = cache.generation();
-    std::unique_ptr<Plan> searched;
-    const Result<Decision> decision = cache.FindOrSearch(
-        key, mode, [&] { return space->Describe(); },
-        [&]() -> Result<internal::Selected> {
-          return capturing ? Result<internal::Selected>(NoSearch(*space))
-                           : internal::Select(*space, PolicyOf(context, type));
-        },
-        &searched);
-    if (!decision.ok()) {
-      return Explained(context, type, "", decision.status());
-    }
-    if (searched != nullptr) {
-      // What replaces an older decision makes a new generation, to which this plan belongs.
-      ready.generation = cache.generation();
-    }
-    ready.mode = decision->mode;
-    ready.id = decision->id;
-    ready.plan =
-        searched != nullptr ? std::move(searched) : Rebuild(context, key, *decision, *space);
-    if (ready.plan != nullptr) {
-      return ready;
-    }
-  }
-  return Internal(space->Describe() + ": the kernel that was just chosen cannot be built");
+  Result<ReadyPlan> ready =
+      internal::MakeReady(context, key, *space, [&]() -> Result<internal::Selected> {
+        return capturing ? Result<internal::Selected>(NoSearch(*space))
+                         : internal::Select(*space, PolicyOf(context, type));
+      });
+  return ready.ok() ? std::move(ready) : Explained(context, type, "", ready.status());
 }
 
 }  // namespace

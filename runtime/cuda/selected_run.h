@@ -1,13 +1,12 @@
 #ifndef GRADSMITH_CUDA_SELECTED_RUN_H_
 #define GRADSMITH_CUDA_SELECTED_RUN_H_
 
-#include <memory>
 #include <span>
 #include <string>
 
-#include "core/candidate.h"
 #include "core/plan.h"
 #include "core/problem_key.h"
+#include "core/ready_plan.h"
 #include "core/selection.h"
 #include "cuda/device.h"
 #include "gradsmith/context.h"
@@ -42,18 +41,6 @@ void AddPolicy(
 /// AlignmentClass is 16 where an address is a multiple of it, otherwise an element's size.
 int AlignmentClass(const void* address, DataType type);
 
-/// SpaceMaker makes a problem's search space, for the calls that have to search or build.
-class SpaceMaker {
- public:
-  SpaceMaker() = default;
-  SpaceMaker(const SpaceMaker&) = delete;
-  SpaceMaker& operator=(const SpaceMaker&) = delete;
-  SpaceMaker(SpaceMaker&&) = delete;
-  SpaceMaker& operator=(SpaceMaker&&) = delete;
-  virtual ~SpaceMaker() = default;
-  [[nodiscard]] virtual std::unique_ptr<internal::SearchSpace> Make() const = 0;
-};
-
 /// FindPlan returns the plan that this thread holds for a problem's key, or builds the one that was
 /// decided on, or searches. While the stream is captured, searching is refused. The thread keeps
 /// the plan for longer than the call, and for as long as few others are asked for.
@@ -62,7 +49,7 @@ Result<internal::Plan*> FindPlan(
     const DeviceInfo& device,
     DataType type,
     const internal::ProblemKey& key,
-    const SpaceMaker& maker);
+    const internal::SpaceMaker& maker);
 
 /// RunSelected finds a problem's plan and runs it. Where the context is preparing, everything but
 /// the run is done. `scalars` are Launch's.
@@ -72,7 +59,7 @@ Status RunSelected(
     DataType type,
     const internal::ProblemKey& key,
     std::span<void* const> operands,
-    const SpaceMaker& maker,
+    const internal::SpaceMaker& maker,
     std::span<const double> scalars = {});
 
 }  // namespace gradsmith::cuda

@@ -3,15 +3,11 @@
 
 #include <cuda.h>
 
-#include <cstdint>
 #include <memory>
 #include <set>
-#include <string>
 
-#include "core/lru_map.h"
 #include "core/plan.h"
-#include "core/problem_key.h"
-#include "core/selection.h"
+#include "core/ready_plan.h"
 #include "cuda/call_graph.h"
 #include "cuda/cudnn.h"
 #include "cuda/device.h"
@@ -42,16 +38,6 @@ class CudnnHandle {
   CUstream stream_ = nullptr;
 };
 
-/// ReadyPlan is a plan that a thread has built, and the decision it was built from.
-struct ReadyPlan {
-  std::shared_ptr<internal::Plan> plan;
-  /// The candidate's.
-  std::string id;
-  SearchMode mode = SearchMode::kHeuristic;
-  /// Of the decision cache, when the plan was taken from it.
-  std::uint64_t generation = 0;
-};
-
 /// ThreadState is what one thread keeps for one device: cuDNN's plans and handles are not to be
 /// shared. When a thread ends, another takes its states over, so that plans outlive threads and
 /// nothing of cuDNN is torn down while the program ends.
@@ -63,9 +49,7 @@ class ThreadState {
   /// handle returns the thread's cuDNN handle; the error says why there is none.
   Result<CudnnHandle*> handle();
 
-  internal::LruMap<internal::ProblemKey, ReadyPlan, internal::ProblemKeyHash>& plans() {
-    return plans_;
-  }
+  internal::ReadyPlans& plans() { return plans_; }
 
   CallGraphs& call_graphs() { return call_graphs_; }
 
@@ -78,7 +62,7 @@ class ThreadState {
   ThreadState();
 
   std::unique_ptr<CudnnHandle> handle_;
-  internal::LruMap<internal::ProblemKey, ReadyPlan, internal::ProblemKeyHash> plans_;
+  internal::ReadyPlans plans_;
   CallGraphs call_graphs_;
   std::set<std::shared_ptr<internal::Plan>> captured_;
 };

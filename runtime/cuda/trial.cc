@@ -13,26 +13,19 @@
 #include <utility>
 #include <vector>
 
+#include "core/rounding.h"
+#include "core/tensor_memory.h"
 #include "cuda/driver.h"
 
 namespace gradsmith::cuda {
 
 namespace {
 
+using internal::SpanBytes;
+
 /// Every floating-point type reads it as NaN.
 constexpr unsigned char kPoison = 0xFF;
 constexpr std::size_t kAlignment = 256;
-
-std::size_t SpanBytes(const ConstTensorRef& tensor) {
-  std::int64_t last = 0;
-  for (int i = 0; i < tensor.rank(); ++i) {
-    if (tensor.dims[i] == 0) {
-      return 0;
-    }
-    last += (tensor.dims[i] - 1) * tensor.strides[i];
-  }
-  return static_cast<std::size_t>(last + 1) * SizeOf(tensor.type);
-}
 
 CUdeviceptr Address(const void* data) {
   return reinterpret_cast<CUdeviceptr>(data);
@@ -42,12 +35,10 @@ double WalkOf(double terms) {
   return 1 + (std::sqrt(terms) / 64);
 }
 
-/// Products of floats that are added up one after the other are off by 1.7e-8 times the root of
-/// their number.
 double AllowedOfFloat(double terms, Exactness exactness) {
   switch (exactness) {
     case Exactness::kStrict:
-      return 1e-6 + (3e-8 * std::sqrt(terms));
+      return internal::AllowedOfStrictFloat(terms);
     case Exactness::kUsual:
       return 5e-6 * WalkOf(terms);
     case Exactness::kTf32:

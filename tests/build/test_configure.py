@@ -81,6 +81,74 @@ def test_other_values_of_the_cuda_option_are_refused(tmp_path: Path, value: str)
     assert f"GRADSMITH_CUDA is '{value}'; it must be AUTO, ON or OFF." in output
 
 
+@pytest.mark.parametrize("value", ["maybe", "1x"])
+def test_other_values_of_the_onednn_option_are_refused(tmp_path: Path, value: str) -> None:
+    code, output = configure_output(tmp_path / "build", f"-DGRADSMITH_ONEDNN={value}")
+    assert code != 0
+    assert f"GRADSMITH_ONEDNN is '{value}'; it must be AUTO, ON or OFF." in output
+
+
+# With these no oneDNN is found.
+WITHOUT_ONEDNN = (
+    "-DGRADSMITH_USE_SNAPSHOT=ON",
+    "-DCMAKE_DISABLE_FIND_PACKAGE_dnnl=ON",
+    "-DCMAKE_SYSTEM_IGNORE_PATH=/usr/include;/usr/lib;/usr/lib/x86_64-linux-gnu;/usr/lib/aarch64-linux-gnu",
+    "-DEigen3_DIR=/usr/share/eigen3/cmake",
+)
+
+
+def test_onednn_is_left_out_unless_it_is_asked_for(tmp_path: Path) -> None:
+    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_USE_SNAPSHOT=ON")
+    assert code == 0, output
+    assert "oneDNN" not in output
+
+
+def test_onednn_that_is_asked_for_and_missing_is_an_error(tmp_path: Path) -> None:
+    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_ONEDNN=ON", *WITHOUT_ONEDNN)
+    assert code != 0
+    assert "GRADSMITH_ONEDNN is ON, but oneDNN was not found. Install oneDNN (Debian, Ubuntu: libdnnl-dev)" in output
+
+
+def test_onednn_that_is_missing_is_left_out_by_itself(tmp_path: Path) -> None:
+    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_ONEDNN=AUTO", *WITHOUT_ONEDNN)
+    assert code == 0, output
+    assert "gradsmith: convolutions on the CPU: our own (oneDNN was not found)" in output
+
+
+def onednn_of(root: Path, version: str, runtime: str) -> list[str]:
+    """As much of a oneDNN without a CMake package as configuring looks at; the options that lead to it."""
+    (root / "include/oneapi/dnnl").mkdir(parents=True)
+    (root / "lib").mkdir()
+    (root / "lib/libdnnl.so").touch()
+    (root / "include/oneapi/dnnl/dnnl.hpp").touch()
+    (root / "include/oneapi/dnnl/dnnl_config.h").write_text(f"#define DNNL_CPU_THREADING_RUNTIME DNNL_RUNTIME_{runtime}\n")
+    parts = zip(("MAJOR", "MINOR", "PATCH"), version.split("."), strict=True)
+    numbers = "".join(f"#define DNNL_VERSION_{name} {number}\n" for name, number in parts)
+    (root / "include/oneapi/dnnl/dnnl_version.h").write_text(numbers)
+    return ["-DGRADSMITH_USE_SNAPSHOT=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_dnnl=ON", f"-DCMAKE_PREFIX_PATH={root}"]
+
+
+def test_onednn_is_found_without_its_cmake_package(tmp_path: Path) -> None:
+    options = onednn_of(tmp_path / "prefix", "3.1.4", "SEQ")
+    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_ONEDNN=ON", *options)
+    assert code == 0, output
+    assert "gradsmith: convolutions on the CPU: our own, oneDNN 3.1.4" in output
+
+
+@pytest.mark.parametrize(
+    ("version", "runtime", "message"),
+    [
+        ("2.5.1", "OMP", "is 2.5.1, and 2.6 or later is needed"),
+        ("3.1.4", "TBB", "has threads of TBB, and OpenMP's (or none) are needed"),
+    ],
+)
+def test_onednn_that_does_not_fit_is_told(tmp_path: Path, version: str, runtime: str, message: str) -> None:
+    options = onednn_of(tmp_path / "prefix", version, runtime)
+    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_ONEDNN=ON", *options)
+    assert code != 0
+    assert message in output
+
+
 def test_architectures_are_checked(tmp_path: Path) -> None:
     options = ["-DGRADSMITH_CUDA=AUTO", "-DGRADSMITH_CUDA_ARCHITECTURES=90-real;hopper"]
     code, output = configure_output(tmp_path / "build", *options)

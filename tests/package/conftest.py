@@ -14,8 +14,26 @@ def prefix() -> Path:
     """What the project's build installs, moved away from where it was installed."""
     tree = Path(os.environ.get("GRADSMITH_BUILD_DIR", REPOSITORY / "build/default"))
     build(tree, "gradsmith")
-    installed = SCRATCH / "package/installed"
-    moved = SCRATCH / "package/moved"
+    return install(tree, "")
+
+
+@pytest.fixture(scope="session")
+def prefix_with_onednn() -> Path:
+    """What a build with oneDNN's kernels installs, likewise; not optimised, which would only take longer here."""
+    tree = SCRATCH / "package/onednn"
+    options = ["-DGRADSMITH_BUILD_TESTS=OFF", "-DGRADSMITH_CUDA=OFF", "-DGRADSMITH_USE_SNAPSHOT=ON"]
+    options += ["-DGRADSMITH_ONEDNN=AUTO", "-DCMAKE_CXX_FLAGS_RELEASE=-O0"]
+    command = ["cmake", "-S", str(REPOSITORY), "-B", str(tree), "-G", "Ninja", *options]
+    result = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if "our own, oneDNN" not in result.stdout:
+        pytest.skip("there is no oneDNN (Debian, Ubuntu: libdnnl-dev)")
+    build(tree)
+    return install(tree, "_with_onednn")
+
+
+def install(tree: Path, name: str) -> Path:
+    installed = SCRATCH / f"package/installed{name}"
+    moved = SCRATCH / f"package/moved{name}"
     for folder in (installed, moved):
         shutil.rmtree(folder, ignore_errors=True)
     subprocess.run(

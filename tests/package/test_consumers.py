@@ -36,8 +36,12 @@ def with_add_subdirectory() -> Path:
 
 @pytest.fixture(scope="session")
 def with_pkg_config(prefix: Path) -> Path:
+    return built_with_pkg_config(prefix, "pkg_config")
+
+
+def built_with_pkg_config(prefix: Path, name: str) -> Path:
     (pkg_config_path,) = {path.parent for path in prefix.rglob("gradsmith.pc")}
-    folder = SCRATCH / "package/pkg_config"
+    folder = SCRATCH / "package" / name
     folder.mkdir(parents=True, exist_ok=True)
     command = ["make", "--always-make", "-f", str(HERE / "pkg_config/Makefile")]
     environment = {**os.environ, "PKG_CONFIG_PATH": str(pkg_config_path)}
@@ -45,8 +49,8 @@ def with_pkg_config(prefix: Path) -> Path:
     return folder
 
 
-def built_with_cmake(consumer: str, *options: str) -> Path:
-    folder = SCRATCH / "package" / consumer
+def built_with_cmake(consumer: str, *options: str, name: str = "") -> Path:
+    folder = SCRATCH / "package" / (name or consumer)
     command = ["cmake", "-S", str(HERE / consumer), "-B", str(folder), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
     subprocess.run([*command, *options], check=True, stdout=subprocess.DEVNULL)
     build(folder)
@@ -75,6 +79,31 @@ def test_typed_program_keeps_only_what_it_calls(consumer: Path) -> None:
 def test_dynamic_program_sees_all_rows(consumer: Path) -> None:
     declared = [f"{row['op']} {row['row']} {row['backend']}" for row in declared_rows()]
     assert run(consumer / "dynamic").splitlines() == declared
+
+
+def test_a_library_with_onednn_brings_it_along(prefix_with_onednn: Path) -> None:
+    options = [f"-DCMAKE_PREFIX_PATH={prefix_with_onednn}"]
+    for folder in (
+        built_with_cmake("find_package", *options, name="find_package_with_onednn"),
+        built_with_pkg_config(prefix_with_onednn, "pkg_config_with_onednn"),
+    ):
+        assert run(folder / "typed") == "ConvGrad is right\n"
+        needed = subprocess.run(["readelf", "-d", str(folder / "typed")], check=True, text=True, capture_output=True)
+        assert "libdnnl.so" in needed.stdout
+
+
+def test_a_program_is_told_that_onednn_is_missing(prefix_with_onednn: Path, tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(consumer LANGUAGES CXX)\nfind_package(gradsmith REQUIRED)\n"
+    )
+    command = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), f"-DCMAKE_PREFIX_PATH={prefix_with_onednn}"]
+    hidden = ["-DCMAKE_DISABLE_FIND_PACKAGE_dnnl=ON", "-DGRADSMITH_ONEDNN_LIBRARY=GRADSMITH_ONEDNN_LIBRARY-NOTFOUND"]
+    result = subprocess.run(
+        [*command, *hidden, "-DCMAKE_SYSTEM_IGNORE_PATH=/usr/include;/usr/lib/x86_64-linux-gnu"],
+        check=False, text=True, capture_output=True,
+    )
+    assert result.returncode != 0
+    assert "gradsmith was built with oneDNN, but oneDNN was not found" in " ".join(result.stderr.split())
 
 
 def test_subproject_brings_neither_tests_nor_install_rules(with_add_subdirectory: Path) -> None:

@@ -66,7 +66,8 @@ def full(tune: Tune) -> Tune:
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help_names_every_option(tune: Tune, option: str) -> None:
     text = tune.succeeds(option)
-    for name in ("show", "export", "import", "clear", "device", "mode", "budget", "allow-tf32", "deterministic"):
+    names = ("show", "export", "import", "clear", "device", "cpu", "threads", "mode", "budget")
+    for name in (*names, "allow-tf32", "deterministic"):
         assert f"--{name}" in text
     assert "GRADSMITH_CACHE" in text
 
@@ -83,6 +84,7 @@ def test_help_names_every_option(tune: Tune, option: str) -> None:
         (["--device", "1.5", "-"], "--device 1.5: expected an ordinal, 0 or more"),
         (["--device", "-1", "-"], "--device -1: expected an ordinal, 0 or more"),
         (["--device", "99999999999", "-"], "--device 99999999999: expected an ordinal, 0 or more"),
+        (["--threads", "many", "-"], "--threads many: expected a number, 0 or more"),
         (["--budget", "soon", "-"], "--budget soon: expected seconds, 0 or more"),
         (["--budget", "nan", "-"], "--budget nan: expected seconds, 0 or more"),
         (["--workspace", "1G", "-"], "--workspace 1G: expected bytes, 0 or more"),
@@ -146,7 +148,16 @@ def test_good_lines_are_tuned_or_it_is_said_what_is_missing(tune: Tune) -> None:
         assert ["backward-filter" in choice for choice in choices if "accumulating" in choice] == [True]
     else:
         (error,) = result.stderr.splitlines()
-        assert "driver" in error or "device" in error or "cuDNN" in error
+        assert "driver" in error or "device" in error or "cuDNN" in error or "built without CUDA" in error
+
+
+def test_the_cpu_has_a_choice_with_onednn_alone(tune: Tune) -> None:
+    result = tune("--cpu", "--threads", "1", "-", text="ConvGrad float X=2x16x9x9 W=16x16x3x3\n")
+    if result.returncode == 0:
+        choices = tune.succeeds("--show")
+        assert choices.count("on the CPU with 1 thread") == 2
+    else:
+        assert "built without oneDNN (CMake option GRADSMITH_ONEDNN)" in result.stderr
 
 
 def test_show_lists_what_is_remembered(full: Tune) -> None:

@@ -19,7 +19,7 @@ CUstream StreamOf(const Context& context) {
   return static_cast<CUstream>(context.options().stream);
 }
 
-class BatchNormSpaceMaker final : public cuda::SpaceMaker {
+class BatchNormSpaceMaker final : public internal::SpaceMaker {
  public:
   BatchNormSpaceMaker(const Context& context, const DeviceInfo& device, const Task& task)
       : context_(context), device_(device), task_(task) {}

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "conv/cuda/task.h"
+#include "conv/task.h"
 #include "core/plan.h"
 #include "cuda/call_graph.h"
 #include "cuda/tensor_ops.h"

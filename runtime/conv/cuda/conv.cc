@@ -8,10 +8,10 @@
 
 #include "conv/cuda/call_plan.h"
 #include "conv/cuda/search_space.h"
-#include "conv/cuda/task.h"
 #include "conv/cuda/together.h"
 #include "conv/kernels.h"
 #include "conv/problem.h"
+#include "conv/task.h"
 #include "cuda/selected_run.h"
 #include "cuda/tensor_ops.h"
 #include "cuda/thread_state.h"
@@ -52,7 +52,7 @@ bool IsPresent(const Ref* tensor) {
   return tensor != nullptr && tensor->present;
 }
 
-class ConvSpaceMaker final : public cuda::SpaceMaker {
+class ConvSpaceMaker final : public internal::SpaceMaker {
  public:
   ConvSpaceMaker(const Call& call, const Task& task, const std::array<void*, kOperands>& operands)
       : call_(call), task_(task), operands_(operands) {}

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "conv/cuda/task.h"
+#include "conv/task.h"
 #include "core/plan.h"
 
 /// Our own depthwise convolutions, where every channel has one filter (group == x_channels ==

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "conv/cuda/depthwise_rows_arguments.h"
-#include "conv/cuda/task.h"
+#include "conv/task.h"
 #include "core/plan.h"
 
 /// Depthwise convolutions of tensors whose rows are dense, as in NCHW, with filters of 3x3 or 5x5

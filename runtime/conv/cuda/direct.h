@@ -3,7 +3,7 @@
 
 #include <cuda.h>
 
-#include "conv/problem.h"
+#include "conv/task.h"
 #include "cuda/device.h"
 #include "cuda/tensor_ops.h"
 #include "gradsmith/status.h"
@@ -12,9 +12,6 @@
 /// problem, is slow, and stands for two things: the candidate that is always there, and the other
 /// opinion that every faster one is held to.
 namespace gradsmith::conv {
-
-/// Primitive says which of a convolution's three tensors is computed from the other two.
-enum class Primitive : unsigned char { kForward, kBackwardData, kBackwardFilter };
 
 /// Direct computes the primitive's result (y, x or w), all elements, summing float, half and bf16
 /// in float and double in double. Where `accumulate`, the result is added to what is there.

@@ -1,7 +1,7 @@
 #ifndef GRADSMITH_CONV_CUDA_GRAPH_H_
 #define GRADSMITH_CONV_CUDA_GRAPH_H_
 
-#include "conv/cuda/task.h"
+#include "conv/task.h"
 #include "cuda/graph.h"
 #include "gradsmith/status.h"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "conv/cuda/depthwise.h"
+#include "conv/cuda/direct.h"
 #include "conv/cuda/graph.h"
 #include "conv/cuda/legacy.h"
 #include "conv/cuda/tensor_cores.h"
@@ -355,9 +356,7 @@ Status ConvSearchSpace::Check(Plan& plan) {
 /// By the products that a plain kernel multiplies.
 bool ConvSearchSpace::IsLarge() const {
   constexpr double kProducts = 1e9;
-  const auto results =
-      static_cast<double>(NumElements(DimsOf(task_.problem, ResultOf(task_.primitive))));
-  return results * TermsOf(task_) > kProducts;
+  return ProductsOf(task_) > kProducts;
 }
 
 bool ConvSearchSpace::Relax() {

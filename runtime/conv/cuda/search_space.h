@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "conv/cuda/form.h"
-#include "conv/cuda/task.h"
+#include "conv/task.h"
 #include "core/candidate.h"
 #include "core/selection.h"
 #include "cuda/device.h"

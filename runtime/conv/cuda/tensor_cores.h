@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "conv/cuda/task.h"
+#include "conv/task.h"
 #include "core/candidate.h"
 #include "core/plan.h"
 #include "cuda/device.h"

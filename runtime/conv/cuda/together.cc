@@ -28,11 +28,11 @@ namespace gradsmith::conv {
 namespace {
 
 using cuda::DeviceInfo;
-using cuda::ReadyPlan;
 using internal::Candidate;
 using internal::Decision;
 using internal::Plan;
 using internal::ProblemKey;
+using internal::ReadyPlan;
 using internal::Rejection;
 
 /// A call as it is asked for.

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "conv/cuda/call_plan.h"
-#include "conv/cuda/task.h"
+#include "conv/task.h"
 #include "core/plan.h"
 #include "core/problem_key.h"
 #include "cuda/device.h"

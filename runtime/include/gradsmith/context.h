@@ -20,15 +20,15 @@ class ThreadPool;
 class WorkspaceArena;
 }  // namespace internal
 
-/// SearchMode says how a CUDA kernel is chosen for a problem (types, shapes, layout, policies) that
-/// has not been met before. Whatever the mode, no kernel is used before its output has been
-/// compared with another's.
+/// SearchMode says how a kernel is chosen for a problem (types, shapes, layout, policies) that has
+/// not been met before: on CUDA, and in a build with oneDNN for float convolutions on the CPU.
+/// Whatever the mode, no kernel is used before its output has been compared with another's.
 enum class SearchMode : std::uint8_t {
-  /// A fixed choice: the first deterministic kernel by cuDNN's heuristics, whatever was measured or
-  /// remembered.
+  /// A fixed choice: the first deterministic kernel by heuristics (on CUDA cuDNN's), whatever was
+  /// measured or remembered.
   kDefault,
-  /// What an earlier search remembered; otherwise the first kernel by cuDNN's heuristics, or a
-  /// quicker one where that takes many milliseconds.
+  /// What an earlier search remembered; otherwise the first kernel by heuristics, or a quicker one
+  /// where that takes many milliseconds.
   kHeuristic,
   /// The fastest of all kernels, timed once and remembered. The first call takes seconds.
   kBenchmark,
@@ -67,10 +67,12 @@ inline constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 struct ContextOptions {
   Device device = {};
   /// How many threads the CPU backend may use, the caller's among them; 0 means one for each
-  /// processor. Results have the same bits for any number.
+  /// processor. Results have the same bits for any number, but for those of oneDNN's kernels.
   int threads = 0;
 
-  // What follows is for CUDA.
+  // What follows is for CUDA. In a build with oneDNN kernels are chosen on the CPU as well, by
+  // deterministic, search_mode, search_budget_seconds, cache, on_search_progress and
+  // workspace_limit.
 
   /// A cudaStream_t (CUstream) of the device; null is its default stream.
   void* stream = nullptr;
@@ -125,7 +127,8 @@ class Context {
   [[nodiscard]] internal::ThreadPool* thread_pool() const { return state_->pool.get(); }
   /// For kernels: where CUDA kernels take their workspace; null on the CPU.
   [[nodiscard]] internal::WorkspaceArena* workspace_arena() const { return state_->arena.get(); }
-  /// For kernels: what remembers the choices that are made for this context; null on the CPU.
+  /// For kernels: what remembers the choices that are made for this context; null on the CPU, but
+  /// in a build with oneDNN.
   [[nodiscard]] internal::DecisionCache* decisions() const { return state_->decisions; }
 
  private:

@@ -7,7 +7,7 @@
 
 #include "conv/cuda/call_plan.h"
 #include "conv/cuda/legacy.h"
-#include "conv/cuda/task.h"
+#include "conv/task.h"
 
 /// Problems of the convolutions as CUDA's kernels are chosen for them. Needs no GPU.
 namespace gradsmith::conv {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "conv/cuda/graph.h"
-#include "conv/cuda/task.h"
+#include "conv/task.h"
 #include "core/selection.h"
 #include "cuda/cudnn.h"
 #include "cuda/descriptor.h"

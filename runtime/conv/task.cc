@@ -1,6 +1,7 @@
-#include "conv/cuda/task.h"
+#include "conv/task.h"
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -87,7 +88,9 @@ Strides& StridesOf(Problem& problem, Operand operand) {
 void AddTo(const Task& task, internal::ProblemKey* key) {
   const Problem& problem = task.problem;
   key->Add((kFamily << 8U) + static_cast<std::int64_t>(task.primitive));
-  key->Add(static_cast<std::int64_t>(problem.type) + (task.accumulate ? 256 : 0));
+  key->Add(
+      static_cast<std::int64_t>(problem.type) + (task.accumulate ? 256 : 0) +
+      (task.bias ? 512 : 0));
   key->Add(problem.batch);
   key->Add(problem.x_channels);
   key->Add(problem.y_channels);
@@ -117,7 +120,8 @@ std::string Describe(const Task& task) {
       text += " aligned to " + std::to_string(task.alignment.at(operand)) + " bytes";
     }
   }
-  return text + AxesText(task.problem) + (task.accumulate ? ", accumulating" : "");
+  return text + AxesText(task.problem) + (task.bias ? ", with a bias" : "") +
+         (task.accumulate ? ", accumulating" : "");
 }
 
 double TermsOf(const Task& task) {
@@ -138,6 +142,11 @@ double TermsOf(const Task& task) {
       break;
   }
   return positions;
+}
+
+double ProductsOf(const Task& task) {
+  const Dims results = DimsOf(task.problem, ResultOf(task.primitive));
+  return static_cast<double>(NumElements(results)) * TermsOf(task);
 }
 
 }  // namespace gradsmith::conv

@@ -1,15 +1,18 @@
-#ifndef GRADSMITH_CONV_CUDA_TASK_H_
-#define GRADSMITH_CONV_CUDA_TASK_H_
+#ifndef GRADSMITH_CONV_TASK_H_
+#define GRADSMITH_CONV_TASK_H_
 
 #include <array>
 #include <string>
+#include <string_view>
 
-#include "conv/cuda/direct.h"
 #include "conv/problem.h"
 #include "core/problem_key.h"
 #include "gradsmith/tensor.h"
 
 namespace gradsmith::conv {
+
+/// Primitive says which of a convolution's three tensors is computed from the other two.
+enum class Primitive : unsigned char { kForward, kBackwardData, kBackwardFilter };
 
 /// The operands of a primitive, in this order wherever they are a list.
 enum Operand : unsigned char { kX, kW, kY };
@@ -31,12 +34,14 @@ constexpr Operand ResultOf(Primitive primitive) {
 /// ToString returns "forward", "backward-data" or "backward-filter".
 std::string_view ToString(Primitive primitive);
 
-/// Task is a primitive of a problem as it is run on CUDA.
+/// Task is a primitive of a problem as candidates compute it.
 struct Task {
   Primitive primitive = Primitive::kForward;
   Problem problem;
   /// The result is added to what is there.
   bool accumulate = false;
+  /// A bias of each channel is added to the result: kernels of the CPU do that in passing.
+  bool bias = false;
   /// What each operand's address is a multiple of, in bytes: 16, or an element's size.
   std::array<int, kOperands> alignment = {16, 16, 16};
 };
@@ -56,6 +61,9 @@ std::string Describe(const Task& task);
 /// TermsOf returns how many products make one element of the result.
 double TermsOf(const Task& task);
 
+/// ProductsOf returns how many products a plain kernel multiplies for the whole result.
+double ProductsOf(const Task& task);
+
 }  // namespace gradsmith::conv
 
-#endif  // GRADSMITH_CONV_CUDA_TASK_H_
+#endif  // GRADSMITH_CONV_TASK_H_

@@ -1,0 +1,136 @@
+#include "conv/onednn/search_space.h"
+
+#include <array>
+#include <cstddef>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "conv/onednn/convolution.h"
+#include "conv/primitives.h"
+#include "core/rounding.h"
+
+namespace gradsmith::conv {
+
+namespace {
+
+using internal::Candidate;
+using internal::Plan;
+using internal::Rejection;
+
+constexpr const char* kOwn = "own/gemm";
+constexpr const char* kOneDnn = "onednn/";
+
+/// The bias as our own kernels take it; absent where there is none.
+ConstTensorRef BiasOf(const Task& task, const void* data) {
+  if (!task.bias) {
+    return {};
+  }
+  const Dims dims = DimsOf(task.problem, ResultOf(task.primitive));
+  return {DataType::kFloat, data, Dims{dims[1]}};
+}
+
+void RunOwnTask(const Context& context, const Task& task, std::span<void* const> operands) {
+  const ConstTensorRef bias = BiasOf(task, operands[kBias]);
+  RunOwn(
+      context, task.primitive, task.problem, {operands[kX], operands[kW], operands[kY]},
+      task.bias ? &bias : nullptr);
+}
+
+/// Runs our own kernel.
+class OwnPlan final : public Plan {
+ public:
+  explicit OwnPlan(const Task& task) : task_(task) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return 0; }
+
+  Status Run(const internal::Launch& launch) override {
+    RunOwnTask(*static_cast<const Context*>(launch.stream), task_, launch.operands);
+    return {};
+  }
+
+ private:
+  Task task_;
+};
+
+/// Whether our own kernel is the first to be taken: oneDNN's take longer to be made than such a
+/// problem takes, and are no quicker.
+bool OwnIsFirst(const Task& task) {
+  constexpr double kFew = 1e4;
+  return ProductsOf(task) < kFew;
+}
+
+}  // namespace
+
+CpuSearchSpace::CpuSearchSpace(
+    const Context& context,
+    const Task& task,
+    int threads,
+    const internal::SearchPolicy& policy)
+    : context_(context),
+      task_(task),
+      threads_(threads),
+      is_deterministic_(policy.deterministic || policy.mode == SearchMode::kDefault) {}
+
+std::string CpuSearchSpace::Describe() const {
+  return conv::Describe(task_) + ", on the CPU with " + std::to_string(threads_) +
+         (threads_ == 1 ? " thread" : " threads");
+}
+
+std::vector<Candidate> CpuSearchSpace::List(int batch, std::vector<Rejection>* rejections) {
+  const bool is_own = (batch == 0) == OwnIsFirst(task_);
+  return is_own ? std::vector<Candidate>{{.id = kOwn, .engine = kOwn}}
+                : ListOneDnn(task_, threads_, kOneDnn, rejections);
+}
+
+Result<std::unique_ptr<Plan>> CpuSearchSpace::Build(const std::string& id) {
+  if (id == kOwn) {
+    return std::unique_ptr<Plan>(std::make_unique<OwnPlan>(task_));
+  }
+  if (!id.starts_with(kOneDnn)) {
+    return InvalidArgument("'" + id + "' is no candidate on the CPU");
+  }
+  return BuildOneDnnPlan(task_, threads_, id.substr(std::string_view(kOneDnn).size()));
+}
+
+template <typename Call>
+auto CpuSearchSpace::InTrial(const Call& try_it) -> decltype(try_it(std::declval<cpu::Trial&>())) {
+  try {
+    if (!trial_) {
+      std::vector<ConstTensorRef> tensors;
+      for (const Operand operand : {kX, kW, kY}) {
+        tensors.emplace_back(
+            DataType::kFloat, nullptr, DimsOf(task_.problem, operand),
+            StridesOf(task_.problem, operand));
+      }
+      tensors.push_back(BiasOf(task_, nullptr));
+      trial_.emplace(
+          context_, tensors, ResultOf(task_.primitive),
+          [this](std::span<void* const> operands) { RunOwnTask(context_, task_, operands); });
+    }
+    return try_it(*trial_);
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory("no memory to try candidates in");
+  }
+}
+
+Status CpuSearchSpace::Check(Plan& plan) {
+  if (dynamic_cast<const OwnPlan*>(&plan) != nullptr) {
+    return {};  // what others are compared with
+  }
+  return InTrial([&](cpu::Trial& trial) {
+    return trial.Check(plan, internal::AllowedOfStrictFloat(TermsOf(task_)), is_deterministic_);
+  });
+}
+
+/// By the products that are multiplied.
+bool CpuSearchSpace::IsLarge() const {
+  constexpr double kProducts = 1e8;
+  return ProductsOf(task_) > kProducts;
+}
+
+Result<double> CpuSearchSpace::Time(Plan& plan) {
+  return InTrial([&](cpu::Trial& trial) { return trial.Time(plan); });
+}
+
+}  // namespace gradsmith::conv

@@ -1,0 +1,93 @@
+#include "cpu/selected_run.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "cpu/aligned_memory.h"
+
+namespace gradsmith::cpu {
+
+namespace {
+
+using internal::Plan;
+using internal::ProblemKey;
+using internal::ReadyPlan;
+using internal::SearchSpace;
+
+/// A plan takes some tens of KiB.
+constexpr std::size_t kPlansOfThread = 1024;
+
+/// ThreadState is what one thread keeps: plans are not to be shared.
+struct ThreadState {
+  internal::ReadyPlans plans{kPlansOfThread};
+  AlignedMemory workspace;
+
+  static ThreadState& OfThisThread() {
+    thread_local ThreadState state;
+    return state;
+  }
+
+  void* Workspace(std::size_t bytes) {
+    if (bytes > workspace.size()) {
+      workspace = AlignedMemory();  // first, so that both are never there at once
+      workspace = AlignedMemory(bytes);
+    }
+    return workspace.data();
+  }
+};
+
+bool IsDeterministic(const Context& context, DataType type) {
+  return context.options().deterministic.value_or(type == DataType::kDouble);
+}
+
+}  // namespace
+
+internal::SearchPolicy PolicyOf(const Context& context, DataType type) {
+  internal::SearchPolicy policy;
+  policy.mode = context.search_mode();
+  policy.deterministic = IsDeterministic(context, type);
+  policy.workspace_limit = internal::LimitBucket(context.options().workspace_limit);
+  policy.budget_seconds = context.options().search_budget_seconds;
+  policy.on_progress = context.options().on_search_progress;
+  return policy;
+}
+
+void AddPolicy(const Context& context, DataType type, ProblemKey* key) {
+  key->Add(
+      (IsDeterministic(context, type) ? 1 : 0) +
+      (context.search_mode() == SearchMode::kDefault ? 4 : 0));
+  key->Add(static_cast<std::int64_t>(internal::LimitBucket(context.options().workspace_limit)));
+}
+
+Status RunSelected(
+    const Context& context,
+    DataType type,
+    const ProblemKey& key,
+    std::span<void* const> operands,
+    const internal::SpaceMaker& maker) {
+  ThreadState& state = ThreadState::OfThisThread();
+  ReadyPlan* ready = state.plans.Find(key);
+  if (ready == nullptr || !internal::Serves(context, key, ready)) {
+    const std::unique_ptr<SearchSpace> space = maker.Make();
+    Result<ReadyPlan> made = internal::MakeReady(
+        context, key, *space, [&] { return internal::Select(*space, PolicyOf(context, type)); });
+    if (!made.ok()) {
+      return made.status();
+    }
+    ready = &state.plans.Insert(key, std::move(*made));
+  }
+  if (context.preparing()) {
+    return {};
+  }
+  Plan& plan = *ready->plan;
+  const Status status = plan.Run(
+      {.stream = const_cast<Context*>(&context),
+       .operands = operands,
+       .workspace = state.Workspace(plan.workspace())});
+  return status.ok() ? status : status.WithPrefix(maker.Make()->Describe() + ": ");
+}
+
+}  // namespace gradsmith::cpu

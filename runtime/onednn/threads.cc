@@ -1,0 +1,41 @@
+#include "onednn/threads.h"
+
+#include <oneapi/dnnl/dnnl_config.h>
+
+#include <algorithm>
+
+#include "onednn/openmp.h"
+
+namespace gradsmith::onednn {
+
+#if DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_OMP
+
+int ThreadsOf(const Context& context) {
+  return omp_in_parallel() != 0 ? 1 : std::min(context.threads(), omp_get_thread_limit());
+}
+
+ThreadLimit::ThreadLimit(int threads)
+    : threads_before_(omp_get_max_threads()), dynamic_before_(omp_get_dynamic() != 0) {
+  omp_set_num_threads(threads);
+  // Kernels count on each of their threads.
+  omp_set_dynamic(0);
+}
+
+ThreadLimit::~ThreadLimit() {
+  omp_set_num_threads(threads_before_);
+  omp_set_dynamic(dynamic_before_ ? 1 : 0);
+}
+
+#else  // sequential
+
+int ThreadsOf(const Context& /*context*/) {
+  return 1;
+}
+
+ThreadLimit::ThreadLimit(int /*threads*/) {}
+
+ThreadLimit::~ThreadLimit() = default;
+
+#endif
+
+}  // namespace gradsmith::onednn
