@@ -307,6 +307,18 @@ TEST_P(RandomShapesTest, BatchNormalizationGrad) {
       /*gradient=*/true);
 }
 
+TEST_P(RandomShapesTest, BatchNormalizationRelu) {
+  CheckBatchNorm(
+      "BatchNormalizationRelu", reference::batch_norm::BatchNormalizationRelu(),
+      /*gradient=*/false);
+}
+
+TEST_P(RandomShapesTest, BatchNormalizationReluGrad) {
+  CheckBatchNorm(
+      "BatchNormalizationReluGrad", reference::batch_norm::BatchNormalizationReluGrad(),
+      /*gradient=*/true);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Backends,
     RandomShapesTest,
