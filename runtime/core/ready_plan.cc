@@ -37,6 +37,21 @@ std::size_t LimitBucket(std::size_t limit) {
   return limit == kNoLimit ? limit : std::bit_floor(limit);
 }
 
+bool IsDeterministic(const Context& context, DataType type) {
+  return context.options().deterministic.value_or(type == DataType::kDouble);
+}
+
+SearchPolicy PolicyOf(const Context& context, DataType type, std::size_t workspace_limit) {
+  SearchPolicy policy;
+  policy.mode = context.search_mode();
+  policy.deterministic = IsDeterministic(context, type);
+  policy.allow_tf32 = context.options().allow_tf32;
+  policy.workspace_limit = LimitBucket(workspace_limit);
+  policy.budget_seconds = context.options().search_budget_seconds;
+  policy.on_progress = context.options().on_search_progress;
+  return policy;
+}
+
 /// Decisions have changed since where the generation has; a plan whose own has not is kept, as
 /// building it anew may take seconds.
 bool Serves(const Context& context, const ProblemKey& key, ReadyPlan* ready) {

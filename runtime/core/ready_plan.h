@@ -14,6 +14,7 @@
 #include "core/selection.h"
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
+#include "gradsmith/types.h"
 
 /// How a decision becomes the plan that a call runs; the same for all backends.
 namespace gradsmith::internal {
@@ -45,6 +46,12 @@ class SpaceMaker {
 /// LimitBucket returns what of a limit of workspace counts for a choice: limits that differ little
 /// share their choices, by their power of two.
 std::size_t LimitBucket(std::size_t limit);
+
+/// IsDeterministic returns whether same inputs have to give the same bits: by default for double.
+bool IsDeterministic(const Context& context, DataType type);
+
+/// PolicyOf returns what a search for a context respects.
+SearchPolicy PolicyOf(const Context& context, DataType type, std::size_t workspace_limit);
 
 /// Serves returns whether a plan is still the one to take for a key.
 bool Serves(const Context& context, const ProblemKey& key, ReadyPlan* ready);

@@ -39,25 +39,15 @@ struct ThreadState {
   }
 };
 
-bool IsDeterministic(const Context& context, DataType type) {
-  return context.options().deterministic.value_or(type == DataType::kDouble);
-}
-
 }  // namespace
 
 internal::SearchPolicy PolicyOf(const Context& context, DataType type) {
-  internal::SearchPolicy policy;
-  policy.mode = context.search_mode();
-  policy.deterministic = IsDeterministic(context, type);
-  policy.workspace_limit = internal::LimitBucket(context.options().workspace_limit);
-  policy.budget_seconds = context.options().search_budget_seconds;
-  policy.on_progress = context.options().on_search_progress;
-  return policy;
+  return internal::PolicyOf(context, type, context.options().workspace_limit);
 }
 
 void AddPolicy(const Context& context, DataType type, ProblemKey* key) {
   key->Add(
-      (IsDeterministic(context, type) ? 1 : 0) +
+      (internal::IsDeterministic(context, type) ? 1 : 0) +
       (context.search_mode() == SearchMode::kDefault ? 4 : 0));
   key->Add(static_cast<std::int64_t>(internal::LimitBucket(context.options().workspace_limit)));
 }

@@ -18,6 +18,7 @@ namespace gradsmith::cuda {
 
 namespace {
 
+using internal::IsDeterministic;
 using internal::LimitBucket;
 using internal::Plan;
 using internal::ProblemKey;
@@ -67,10 +68,6 @@ Result<const DeviceInfo*> OpenCall(const Context& context) {
   return device.ok() && !LoadCudnn().ok() ? LoadCudnn().status() : device;
 }
 
-bool IsDeterministic(const Context& context, DataType type) {
-  return context.options().deterministic.value_or(type == DataType::kDouble);
-}
-
 Status
 Explained(const Context& context, DataType type, const std::string& what, const Status& status) {
   return status.ok() ? status
@@ -80,14 +77,7 @@ Explained(const Context& context, DataType type, const std::string& what, const 
 }
 
 internal::SearchPolicy PolicyOf(const Context& context, DataType type) {
-  internal::SearchPolicy policy;
-  policy.mode = context.search_mode();
-  policy.deterministic = IsDeterministic(context, type);
-  policy.allow_tf32 = context.options().allow_tf32;
-  policy.workspace_limit = LimitBucket(context.workspace_arena()->limit());
-  policy.budget_seconds = context.options().search_budget_seconds;
-  policy.on_progress = context.options().on_search_progress;
-  return policy;
+  return internal::PolicyOf(context, type, context.workspace_arena()->limit());
 }
 
 void AddPolicy(

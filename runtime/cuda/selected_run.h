@@ -19,9 +19,6 @@ namespace gradsmith::cuda {
 /// OpenCall returns the context's device; the error says what is missing.
 Result<const DeviceInfo*> OpenCall(const Context& context);
 
-/// IsDeterministic is the context's policy for a type.
-bool IsDeterministic(const Context& context, DataType type);
-
 /// PolicyOf returns the context's policies as selection takes them.
 internal::SearchPolicy PolicyOf(const Context& context, DataType type);
 
