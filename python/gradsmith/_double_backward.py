@@ -69,8 +69,9 @@ def of_batch_normalization(call: Call) -> dict[str, Any]:
     stopped = (x.detach().to(wide) - mean) * (inv_std * factor) + shift <= 0
 
     def gradient_alone(dy: Any, x: Any, factor: Any, *rest: Any, **others: Any) -> Any:
-        """The operator without ReLU, which may have no row: an infinite B passes all."""
-        return call.gradient(dy, x, factor, torch.full_like(bias, math.inf), *rest, **others)
+        """The operator without ReLU, which may have no row: a large B passes all."""
+        large = torch.finfo(bias.dtype).max / 4  # and not infinite, which kernels may clip
+        return call.gradient(dy, x, factor, torch.full_like(bias, large), *rest, **others)
 
     inputs["dY"] = inputs["dY"].masked_fill(stopped, 0)
     gradients = _of_batch_normalization_alone(replace(call, gradient=gradient_alone, inputs=inputs))

@@ -69,14 +69,13 @@ Status RunSelected(
     }
     ready = &state.plans.Insert(key, std::move(*made));
   }
+  Plan& plan = *ready->plan;
+  void* const workspace = state.Workspace(plan.workspace());
   if (context.preparing()) {
     return {};
   }
-  Plan& plan = *ready->plan;
   const Status status = plan.Run(
-      {.stream = const_cast<Context*>(&context),
-       .operands = operands,
-       .workspace = state.Workspace(plan.workspace())});
+      {.stream = const_cast<Context*>(&context), .operands = operands, .workspace = workspace});
   return status.ok() ? status : status.WithPrefix(maker.Make()->Describe() + ": ");
 }
 

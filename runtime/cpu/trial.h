@@ -47,6 +47,8 @@ class Trial {
   };
 
   static Buffer Allocate(const ConstTensorRef& tensor);
+  /// Makes the workspace as large.
+  void Reserve(std::size_t workspace);
   Status Run(internal::Plan& plan);
   Status Compare(double allowed);
 

@@ -6,6 +6,8 @@
 extern "C" {
 int omp_in_parallel();
 int omp_get_thread_limit();
+int omp_get_max_active_levels();
+void omp_set_max_active_levels(int levels);
 int omp_get_max_threads();
 void omp_set_num_threads(int threads);
 int omp_get_dynamic();

@@ -1,6 +1,7 @@
 #include "onednn/threads.h"
 
 #include <oneapi/dnnl/dnnl_config.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -10,8 +11,19 @@ namespace gradsmith::onednn {
 
 #if DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_OMP
 
+namespace {
+
+/// OpenMP's threads are the first process's: a fork's child that counts on them waits for ever.
+bool IsForked() {
+  static const pid_t first = getpid();
+  return getpid() != first;
+}
+
+}  // namespace
+
 int ThreadsOf(const Context& context) {
-  return omp_in_parallel() != 0 ? 1 : std::min(context.threads(), omp_get_thread_limit());
+  const bool alone = omp_in_parallel() != 0 || omp_get_max_active_levels() == 0 || IsForked();
+  return alone ? 1 : std::min(context.threads(), omp_get_thread_limit());
 }
 
 ThreadLimit::ThreadLimit(int threads)

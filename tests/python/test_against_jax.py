@@ -181,8 +181,8 @@ def check_batch_normalization(problem: draws.BatchNormProblem, relu: bool) -> No
     scale, b = (random.normal(size=channels).astype(types[1]) for _ in range(2))
     if relu:
         scale = (np.sign(scale.astype("float64") + 1e-3) * random.uniform(0.5, 1.5, channels)).astype(types[1])
-        wide = [one.astype("float64") for one in (x, scale)]
-        b = problems.biases_far_from_relus_bend(*wide, problem.epsilon).astype(types[1])
+        wide, wide_scale = (one.astype("float64") for one in (x, scale))
+        b = problems.biases_far_from_relus_bend(wide, wide_scale, problem.epsilon).astype(types[1])
     running = [random.uniform(0.5, 2, channels).astype(types[2]) for _ in range(2)]
     (y, mean, inv_std, unbiased), gradients = differentiated(
         lambda x, scale, b: batch_norm(x, scale, b, problem.epsilon, relu), [x, scale, b], dy

@@ -163,8 +163,9 @@ def test_batch_normalization(device: str, types: tuple[Any, Any, Any], relu: boo
         scale, b = (torch.randn(c, device=device).to(types[1]) for _ in range(2))
         if relu:
             scale = (torch.rand(c, device=device) + 0.5).copysign(scale.float()).to(types[1])
-            wide = [one.double().cpu().numpy() for one in (x, scale)]
-            b = torch.from_numpy(problems.biases_far_from_relus_bend(*wide, epsilon)).to(device, types[1])
+            wide, wide_scale = (one.double().cpu().numpy() for one in (x, scale))
+            b = problems.biases_far_from_relus_bend(wide, wide_scale, epsilon)
+            b = torch.from_numpy(b).to(device, types[1])
         running = [(torch.rand(c, device=device) + 0.5).to(types[2]) for _ in range(2)]
         kept = [one.clone().double() for one in running]
         leaves = [one.clone().double().requires_grad_() for one in (x, scale, b)]

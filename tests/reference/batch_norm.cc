@@ -158,9 +158,9 @@ Tensor MakeRandomX(const Shape& dims, Random& random) {
   return X;
 }
 
-/// Where ReLU was given this, it passes gradients on.
+/// Where ReLU was given this, it passes gradients on; NaN it passes on as well.
 bool IsPassed(double value) {
-  return value > 0;
+  return value > 0 || std::isnan(value);
 }
 
 class Forward final : public Oracle {

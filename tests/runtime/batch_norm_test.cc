@@ -494,6 +494,46 @@ TEST(BatchNormGrad, BiasAloneReadsOnlyTheGradient) {
   EXPECT_EQ(step.dbias.Values(), (Values{1 + 2 + 3 + 7 + 8 + 9, 4 + 5 + 6 + 10 + 11 + 12}));
 }
 
+/// NaN is neither above nor below zero: forward and backward let it pass.
+TEST(BatchNormRelu, NaNPasses) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  TestTensor x(DataType::kDouble, {4, 1}, Layout::kContiguous);
+  x.Fill({nan, -2, 1, 3});
+  TestTensor one(DataType::kDouble, {1}, Layout::kContiguous);
+  one.Fill({1});
+  TestTensor zero(DataType::kDouble, {1}, Layout::kContiguous);
+  zero.Fill({0});
+  TestTensor y(DataType::kDouble, {4, 1}, Layout::kContiguous);
+  TestTensor dbias(DataType::kDouble, {1}, Layout::kContiguous);
+  const ConstTensorRef X = x.Ref();
+  const ConstTensorRef One = one.Ref();
+  const ConstTensorRef Zero = zero.Ref();
+  const TensorRef Y = y.Ref();
+  const TensorRef DBias = dbias.Ref();
+  ASSERT_TRUE(BatchNormalizationRelu::RunCpu(
+                  ContextWith(1), {},
+                  {.X = &X, .scale = &One, .B = &Zero, .running_mean = &Zero, .running_var = &One},
+                  {.Y = &Y})
+                  .ok());
+  for (const double value : y.Values()) {
+    EXPECT_TRUE(std::isnan(value));
+  }
+  TestTensor dy(DataType::kDouble, {4, 1}, Layout::kContiguous);
+  dy.Fill({1, 2, 4, 8});
+  const ConstTensorRef DY = dy.Ref();
+  ASSERT_TRUE(BatchNormalizationReluGrad::RunCpu(
+                  ContextWith(1), {},
+                  {.dY = &DY,
+                   .X = &X,
+                   .scale = &One,
+                   .B = &Zero,
+                   .saved_mean = &Zero,
+                   .saved_inv_std = &One},
+                  {.dBias = &DBias})
+                  .ok());
+  EXPECT_EQ(dbias.Values(), (Values{1 + 4 + 8}));
+}
+
 TEST(BatchNormGrad, SumsAreNotRoundedOnTheWay) {
   for (const DataType T : kAllTypes) {
     Step step({4096, 2}, {T, T, T}, Layout::kContiguous);

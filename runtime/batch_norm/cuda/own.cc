@@ -816,9 +816,8 @@ Status Backward(
     }
   }
   if (!empty) {
-    const Step step = has_activation ? Step::kReluGradientSums
-                      : products     ? Step::kGradientSums
-                                     : Step::kBiasSums;
+    const Step alone = products ? Step::kGradientSums : Step::kBiasSums;
+    const Step step = has_activation ? Step::kReluGradientSums : alone;
     if (Status status =
             RunStep(stream, step, inputs.dY->type, plan, finish.normalization, parts.partials);
         !status.ok()) {

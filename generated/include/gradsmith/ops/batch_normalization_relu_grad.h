@@ -34,7 +34,8 @@ struct BatchNormalizationReluGradInputs {
   /// [C]: what BatchNormalizationRelu was given
   // ops.yaml: BatchNormalizationReluGrad, line 10 of the entry
   TensorView<const T1> B = {};
-  /// [C]: what BatchNormalizationRelu saved
+  /// [C]: what BatchNormalizationRelu saved; rounded to half or bf16 it moves where ReLU bends, by
+  /// more the further the mean is from 0
   // ops.yaml: BatchNormalizationReluGrad, line 11 of the entry
   TensorView<const T2> saved_mean = {};
   /// [C]: what BatchNormalizationRelu saved: 1 / sqrt(biased variance + epsilon)
@@ -47,7 +48,7 @@ struct BatchNormalizationReluGradInputs {
 template <typename T, typename T1, typename T2>
 struct BatchNormalizationReluGradOutputs {
   /// [N, C, *D], optional: scale * saved_inv_std / m * (m * dZ - dBias - xhat * dScale), m = N *
-  /// prod(D), dZ = dY where scale * xhat + B > 0 and else 0
+  /// prod(D), dZ = 0 where scale * xhat + B <= 0 and else dY
   // ops.yaml: BatchNormalizationReluGrad, line 14 of the entry
   TensorView<T> dX = {};
   /// [C], optional: sum of dZ * xhat, xhat = (X - saved_mean) * saved_inv_std

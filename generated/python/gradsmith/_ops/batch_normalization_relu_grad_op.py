@@ -10,8 +10,8 @@ class BatchNormalizationReluGradResult(NamedTuple):
     """What batch_normalization_relu_grad returns. An output that was not asked for is None."""
 
     dX: Any
-    """scale * saved_inv_std / m * (m * dZ - dBias - xhat * dScale), m = N * prod(D), dZ = dY where
-       scale * xhat + B > 0 and else 0"""
+    """scale * saved_inv_std / m * (m * dZ - dBias - xhat * dScale), m = N * prod(D), dZ = 0 where
+       scale * xhat + B <= 0 and else dY"""
 
     dScale: Any
     """sum of dZ * xhat, xhat = (X - saved_mean) * saved_inv_std"""
@@ -53,7 +53,8 @@ def batch_normalization_relu_grad(
     B : array of T1 (C,)
         what BatchNormalizationRelu was given
     saved_mean : array of T2 (C,)
-        what BatchNormalizationRelu saved
+        what BatchNormalizationRelu saved; rounded to half or bf16 it moves where ReLU bends, by
+        more the further the mean is from 0
     saved_inv_std : array of T2 (C,)
         what BatchNormalizationRelu saved: 1 / sqrt(biased variance + epsilon)
     epsilon : float, default 1e-05
@@ -71,8 +72,8 @@ def batch_normalization_relu_grad(
         A named tuple of arrays of the inputs' library, on their device. What was not asked for is None.
 
         dX : array of T (N, C, *D)
-            scale * saved_inv_std / m * (m * dZ - dBias - xhat * dScale), m = N * prod(D), dZ = dY
-            where scale * xhat + B > 0 and else 0
+            scale * saved_inv_std / m * (m * dZ - dBias - xhat * dScale), m = N * prod(D), dZ = 0
+            where scale * xhat + B <= 0 and else dY
 
         dScale : array of T1 (C,)
             sum of dZ * xhat, xhat = (X - saved_mean) * saved_inv_std
