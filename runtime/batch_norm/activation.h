@@ -8,6 +8,12 @@ namespace gradsmith::batch_norm {
 
 enum class Activation : unsigned char { kNone, kRelu };
 
+/// ActivationOf returns what the gradient is taken through: there is an activation where B is
+/// given.
+inline Activation ActivationOf(const BatchNormalizationReluGrad::Inputs& inputs) {
+  return inputs.B == nullptr ? Activation::kNone : Activation::kRelu;
+}
+
 /// WithoutActivation returns the inputs as those of a gradient with one, whose B is null.
 inline BatchNormalizationReluGrad::Inputs WithoutActivation(
     const BatchNormalizationGrad::Inputs& inputs) {

@@ -227,7 +227,8 @@ void Backward(
     const Context& context,
     const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs) {
-  if (inputs.B == nullptr && !IsPresent(outputs.dX) && !IsPresent(outputs.dScale)) {
+  if (ActivationOf(inputs) == Activation::kNone && !IsPresent(outputs.dX) &&
+      !IsPresent(outputs.dScale)) {
     if (IsPresent(outputs.dBias)) {
       StoreIfPresent(SumOfGradient<T>(context, *inputs.dY), outputs.dBias);
     }

@@ -668,11 +668,6 @@ Status Normalize(
   return RunStep(stream, step, X.type, plan, coefficients);
 }
 
-/// What the gradient is taken through.
-Activation ActivationOf(const BatchNormalizationReluGrad::Inputs& inputs) {
-  return inputs.B == nullptr ? Activation::kNone : Activation::kRelu;
-}
-
 Plan InputGradientPlan(const BatchNormalizationReluGrad::Inputs& inputs, const TensorRef& dX) {
   const ConstTensorRef output = dX;
   Plan plan = MakePlan({inputs.dY, inputs.X, &output});

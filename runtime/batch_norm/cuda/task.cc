@@ -86,7 +86,7 @@ Task MakeTask(
     const BatchNormalizationGrad::Outputs& outputs) {
   return {
       Direction::kBackward,
-      inputs.B == nullptr ? Activation::kNone : Activation::kRelu,
+      ActivationOf(inputs),
       {ToRef(inputs.dY), ToRef(inputs.X), ToRef(inputs.scale), ToRef(inputs.B),
        ToRef(inputs.saved_mean), ToRef(inputs.saved_inv_std), ToRef(outputs.dX),
        ToRef(outputs.dScale), ToRef(outputs.dBias)}};

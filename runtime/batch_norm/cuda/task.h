@@ -67,7 +67,6 @@ Task MakeTask(
     Activation activation,
     const BatchNormalization::Inputs& inputs,
     const BatchNormalization::Outputs& outputs);
-/// There is an activation where B is given.
 Task MakeTask(
     const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs);
