@@ -26,6 +26,8 @@ struct Form {
   bool subsampled = false;
   /// Offered beside the task as it is, where another layout or number of channels may be quicker.
   bool is_detour = false;
+  /// Only our own engines may be quick in it.
+  bool is_for_own = false;
 };
 
 /// FormsOf returns the forms that a task can be run in, the most promising first. As a rule that is
@@ -34,7 +36,8 @@ struct Form {
 /// - "subsampled": see above;
 /// - "padded4" and "padded8": channels last, and a multiple of so many of them, which tensor cores
 ///   need;
-/// - "nhwc" and "nchw": the other layout;
+/// - "nhwc" and "nchw": the other layout; the first, where channels are padded as well, for our own
+///   engines alone;
 /// but half and bf16 that tensor cores could not take otherwise are padded before all else.
 std::vector<Form> FormsOf(const Task& task);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "conv/cuda/graph.h"
 #include "conv/cuda/legacy.h"
 #include "conv/cuda/tensor_cores.h"
+#include "conv/cuda/window.h"
 #include "cuda/bad_engines.h"
 #include "cuda/thread_state.h"
 
@@ -28,6 +30,7 @@ constexpr const char* kGraph = "graph/";
 constexpr const char* kLegacy = "legacy/";
 constexpr const char* kDepthwise = "own/depthwise";
 constexpr const char* kTensorCores = "own/tensor-cores";
+constexpr const char* kWindow = "own/window";
 constexpr const char* kDirect = "own/direct";
 
 constexpr std::array<const char*, kSources> kSourceNames = {
@@ -211,10 +214,10 @@ Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, Sou
     return std::vector<Candidate>();
   }
   if (source == kOwnTensorCores) {
-    // Of three products in TF32 none is as quick as cuDNN's one.
-    return task_.problem.type == DataType::kFloat && policy_.allow_tf32
-               ? std::vector<Candidate>()
-               : ListTensorCores(device_, form.inner, form.name + kTensorCores);
+    return ListOwn(form);
+  }
+  if (form.is_for_own) {
+    return std::vector<Candidate>();
   }
   const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device_).handle();
   if (!handle.ok()) {
@@ -244,6 +247,18 @@ Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, Sou
     });
   }
   return listed;
+}
+
+std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) const {
+  std::vector<Candidate> candidates =
+      ListWindow(device_, form.inner, form.name + kWindow, policy_.allow_tf32);
+  // Of three products in TF32 none is as quick as cuDNN's one.
+  if (task_.problem.type != DataType::kFloat || !policy_.allow_tf32) {
+    std::ranges::move(
+        ListTensorCores(device_, form.inner, form.name + kTensorCores),
+        std::back_inserter(candidates));
+  }
+  return candidates;
 }
 
 Result<const cuda::OperationGraph*> ConvSearchSpace::GraphOf(const Form& form) {
@@ -304,6 +319,8 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
       return engine.ok() ? graph.status() : engine.status();
     }
     inner = cuda::BuildGraphPlan(cuda::GraphTarget(*handle), **graph, *engine);
+  } else if (choice == kWindow) {
+    inner = BuildWindowPlan(device_, form.inner, policy_.allow_tf32);
   } else if (Skip(&choice, std::string(kTensorCores) + "/")) {
     inner = BuildTensorCoresPlan(device_, form.inner, choice);
   } else if (Skip(&choice, kLegacy)) {

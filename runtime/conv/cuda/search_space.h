@@ -64,6 +64,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   [[nodiscard]] std::vector<internal::Candidate> ListDepthwise() const;
   std::vector<internal::Candidate> ListLast(std::vector<internal::Rejection>* rejections) const;
   Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, Source source);
+  [[nodiscard]] std::vector<internal::Candidate> ListOwn(const Form& form) const;
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);
   Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& given);
   Status OpenTrial();

@@ -9,6 +9,7 @@
 /// Matrix products on tensor cores, from panels in shared memory.
 namespace gradsmith::conv::tensor_cores {
 
+using cuda::DivideBy;
 using cuda::IsWithin;
 
 #if __CUDA_ARCH__ >= 800
@@ -19,13 +20,6 @@ enum class Math {
   kFloat,  ///< as sums of two numbers in TF32
   kDouble
 };
-
-/// The quotient; `*number` becomes the remainder.
-__device__ __forceinline__ int DivideBy(const cuda::Divisor& by, int* number) {
-  const auto quotient = static_cast<int>(cuda::Divide(static_cast<std::uint32_t>(*number), by));
-  *number -= quotient * static_cast<int>(by.divisor);
-  return quotient;
-}
 
 /// Begins to copy a chunk to shared memory; zeros where there is nothing to copy.
 __device__ __forceinline__ void CopyChunk(void* to, const void* from, bool exists) {

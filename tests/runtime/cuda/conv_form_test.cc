@@ -199,6 +199,18 @@ TEST(FormsOf, TensorCoresWantMultiplesOfChannels) {
     StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
   }
   EXPECT_EQ(Detours(task), (Forms{{"padded4 ", {true, true, false}}, {"padded8 ", kAllCopied}}));
+  for (const Operand operand : {kX, kW, kY}) {
+    StridesOf(task.problem, operand) = ContiguousStrides(DimsOf(task.problem, operand));
+  }
+  EXPECT_EQ(
+      Detours(task),
+      (Forms{{"padded4 ", kAllCopied}, {"padded8 ", kAllCopied}, {"nhwc ", kAllCopied}}));
+  for (const Form& form : FormsOf(task)) {
+    EXPECT_EQ(form.is_for_own, form.name == "nhwc ") << form.name;
+  }
+  for (const Operand operand : {kX, kW, kY}) {
+    StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
+  }
   const Form padded = FormsOf(task)[1];
   EXPECT_EQ(padded.name, "padded4 ");
   EXPECT_EQ(DimsOf(padded.inner.problem, kX), (Dims{2, 4, 6, 6}));

@@ -1,0 +1,18 @@
+#ifndef GRADSMITH_CONV_CUDA_CHANNELS_LAST_H_
+#define GRADSMITH_CONV_CUDA_CHANNELS_LAST_H_
+
+#include "conv/task.h"
+
+/// What our own kernels on tensor cores ask of operands.
+namespace gradsmith::conv {
+
+/// IsChannelsLast says whether all operands are dense with innermost channels, at addresses that
+/// are multiples of 16 bytes.
+bool IsChannelsLast(const Task& task);
+
+/// IsEmpty says whether an operand has no elements.
+bool IsEmpty(const Problem& problem);
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_CHANNELS_LAST_H_

@@ -1,0 +1,38 @@
+#ifndef GRADSMITH_CONV_CUDA_WINDOW_H_
+#define GRADSMITH_CONV_CUDA_WINDOW_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conv/task.h"
+#include "core/candidate.h"
+#include "core/plan.h"
+#include "cuda/device.h"
+#include "gradsmith/status.h"
+
+/// Our own convolutions of few channels on tensor cores: of groups of up to 16 channels, and
+/// backward data where all of x's channels at a step's positions are 8 at most, as in a network's
+/// first layer. A block of threads copies a window of the image to shared memory once and reads it
+/// there at every tap, where other engines fetch it anew for each.
+///
+/// Images and signals, channels last, half and bf16; TF32 where that is allowed, but for the
+/// filter's gradient. Narrow groups are multiplied side by side, with zeros between them: what is
+/// infinite makes NaN of its neighbours' results as well.
+namespace gradsmith::conv {
+
+/// ListWindow returns the candidate for a task, or none where the device or the kernels do not
+/// take it.
+std::vector<internal::Candidate> ListWindow(
+    const cuda::DeviceInfo& device,
+    const Task& task,
+    const std::string& engine,
+    bool allow_tf32);
+
+/// BuildWindowPlan makes the candidate's plan.
+Result<std::unique_ptr<internal::Plan>>
+BuildWindowPlan(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32);
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_WINDOW_H_

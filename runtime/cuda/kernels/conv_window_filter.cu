@@ -1,0 +1,170 @@
+#include "cuda/kernels/window.cuh"
+
+/// Backward filter of few channels in a group, from windows in shared memory; see
+/// conv/cuda/window.h. Rows of the product are chunks of x at a tap, columns channels of y, terms
+/// positions of y. A block has every so many-th tile, and its sums are added up by another kernel.
+namespace gradsmith::conv::window {
+namespace {
+
+/// Pairs of terms as a lane has them of 16 positions: all bits of those that exist.
+__device__ __forceinline__ std::uint32_t MaskOf(unsigned exist, int first) {
+  return ((exist >> first & 1U) != 0 ? 0xFFFFU : 0) |
+         ((exist >> (first + 1) & 1U) != 0 ? 0xFFFF0000U : 0);
+}
+
+/// A warp's sums: kPairs pairs of chunks of x by 8 channels of y.
+template <typename Math, int kPairs>
+class Sums {
+ public:
+  __device__ Sums(const FilterArguments& p, int block, int split)
+      : p_(p), block_(block), split_(split) {
+    const auto slab = static_cast<int>(blockIdx.y);
+    y_channel_ = slab * p.slab_y + block * kColumns;
+    const int group = y_channel_ / p.group_y;
+    x_channel_ = group * p.group_x / Math::kVector * Math::kVector;
+    const int first = (x_channel_ - slab * p.slab_x) / Math::kVector;
+    const int columns = static_cast<int>(p.tiling.window_columns.divisor);
+#pragma unroll
+    for (int pair = 0; pair < kPairs; ++pair) {
+      // What is beyond the last chunk is summed, and not written.
+      const int chunk = 2 * pair + Lane() / 8 % 2;
+      const Chunk& met = p.table[chunk < p.chunks ? chunk : 0];
+      const int row = met.offset[0] - p.origin[0];
+      const int column = met.offset[1] - p.origin[1];
+      offsets_[pair] =
+          (row * columns + column) * p.tiling.pixel_bytes + (first + met.place) * kChunkBytes;
+    }
+  }
+
+  /// Adds a tile's products; `end` is how many of its rows and columns y has.
+  __device__ __forceinline__ void
+  Add(const int* places, unsigned x, unsigned y, const int (&end)[kRank]) {
+    const bool is_whole = end[0] >= p_.tiling.tile[0] && end[1] >= p_.tiling.tile[1];
+    const int positions = p_.tiling.tile[0] * p_.tiling.tile[1];
+    for (int first = split_ * kRows; first < positions; first += p_.splits * kRows) {
+      std::uint32_t b[2];
+      LoadTransposed(y + (first + Lane() % 16) * p_.y_pixel_bytes + block_ * kChunkBytes, b);
+      const unsigned from = x + places[first + Lane() % 8 + Lane() / 16 * 8];
+      // y is zero where it does not exist, but x may be infinite.
+      const unsigned exist = is_whole ? ~0U : Exist(first, end);
+      const std::uint32_t masks[2] = {
+          MaskOf(exist, Lane() % 4 * 2), MaskOf(exist, Lane() % 4 * 2 + 8)};
+#pragma unroll
+      for (int pair = 0; pair < kPairs; ++pair) {
+        std::uint32_t a[4];
+        LoadTransposed(from + offsets_[pair], a);
+        if (!is_whole) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            a[i] &= masks[i / 2];
+          }
+        }
+        AddProduct<Math>(a, b, sums_[pair]);
+      }
+    }
+  }
+
+  /// Writes what is within groups of the share of the filter that is this warp's.
+  __device__ __forceinline__ void Store(float* partial) const {
+#pragma unroll
+    for (int pair = 0; pair < kPairs; ++pair) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int chunk = 2 * pair + i / 2;
+        const int tap = chunk / p_.block_chunks;
+        const int x = x_channel_ + chunk % p_.block_chunks * Math::kVector + Lane() / 4;
+        const int y = y_channel_ + Lane() % 4 * 2 + i % 2;
+        const int group = y / p_.group_y;
+        if (chunk < p_.chunks && x / p_.group_x == group) {
+          const std::int64_t row = std::int64_t{y} * p_.filter_taps + tap;
+          partial[row * p_.group_x + (x - group * p_.group_x)] = sums_[pair][i];
+        }
+      }
+    }
+  }
+
+ private:
+  __device__ unsigned Exist(int first, const int (&end)[kRank]) const {
+    int column = first + Lane() % 16;
+    const int row = DivideBy(p_.tiling.tile_columns, &column);
+    return __ballot_sync(0xFFFFFFFFU, row < end[0] && column < end[1]);
+  }
+
+  const FilterArguments& p_;
+  int block_;
+  int split_;
+  int x_channel_;
+  int y_channel_;
+  unsigned offsets_[kPairs];
+  float sums_[kPairs][4] = {};
+};
+
+template <typename Math, int kPairs>
+__device__ __forceinline__ void SumFilter(
+    const FilterArguments& p,
+    const typename Math::T* x,
+    const typename Math::T* y,
+    float* partial) {
+  extern __shared__ uint4 shared[];
+  const int bytes_of_x = p.tiling.window_pixels * p.tiling.pixel_bytes;
+  const auto slab = static_cast<int>(blockIdx.y);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const bool works = warp < p.blocks * p.splits;
+  Sums<Math, kPairs> sums(p, works ? warp % p.blocks : 0, warp / p.blocks);
+  const auto load = [&](const TilePlace& tile, unsigned window) {
+    const int first[kRank] = {
+        tile.first[0] * p.stride[0] + p.origin[0], tile.first[1] * p.stride[1] + p.origin[1]};
+    LoadWindow<kFilterThreads>(
+        ImageOf(x + slab * p.slab_x, p.x_pitch, p.x_sizes, tile.image), first,
+        p.tiling.window_pixels, p.tiling.window_columns, p.tiling.slab_chunks, p.tiling.pixel_bytes,
+        window);
+    LoadWindow<kFilterThreads>(
+        ImageOf(y + slab * p.slab_y, p.y_pitch, p.y_sizes, tile.image), tile.first,
+        p.tiling.tile[0] * p.tiling.tile[1], p.tiling.tile_columns, p.y_slab_chunks,
+        p.y_pixel_bytes, window + bytes_of_x);
+  };
+  // Where a tile's positions are in its window.
+  auto* places = reinterpret_cast<int*>(shared);
+  const int positions = p.tiling.tile[0] * p.tiling.tile[1];
+  for (int i = static_cast<int>(threadIdx.x); i < positions; i += kFilterThreads) {
+    int column = i;
+    const int row = DivideBy(p.tiling.tile_columns, &column);
+    const int pixel = row * p.stride[0] * static_cast<int>(p.tiling.window_columns.divisor) +
+                      column * p.stride[1];
+    places[i] = pixel * p.tiling.pixel_bytes;
+  }
+  const auto multiply = [&](const TilePlace& tile, unsigned window) {
+    if (works) {
+      const int end[kRank] = {p.y_sizes[0] - tile.first[0], p.y_sizes[1] - tile.first[1]};
+      sums.Add(places, window, window + bytes_of_x, end);
+    }
+  };
+  ForEachTile(p.tiling, SharedAddress(places + positions), load, multiply);
+  if (works) {
+    const int slice = static_cast<int>(blockIdx.x) * p.splits + warp / p.blocks;
+    sums.Store(partial + std::int64_t{slice} * p.filter_elements);
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::conv::window
+
+// NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
+#define GRADSMITH_WINDOW_FILTER(name, math, pairs)                                              \
+  extern "C" __global__ void __launch_bounds__(                                                 \
+      gradsmith::conv::window::kFilterThreads, gradsmith::conv::window::kFilterBlocksOfSm)      \
+      gradsmith_window_filter_##name##_##pairs(                                                 \
+          const __grid_constant__ gradsmith::conv::window::FilterArguments arguments,           \
+          const gradsmith::conv::window::math::T* x, const gradsmith::conv::window::math::T* y, \
+          float* partial) {                                                                     \
+    gradsmith::conv::window::SumFilter<gradsmith::conv::window::math, pairs>(                   \
+        arguments, x, y, partial);                                                              \
+  }
+// NOLINTEND(bugprone-macro-parentheses)
+
+GRADSMITH_WINDOW_FILTER(half, Half, 5)
+GRADSMITH_WINDOW_FILTER(half, Half, 9)
+GRADSMITH_WINDOW_FILTER(half, Half, 13)
+GRADSMITH_WINDOW_FILTER(bf16, Bfloat16, 5)
+GRADSMITH_WINDOW_FILTER(bf16, Bfloat16, 9)
+GRADSMITH_WINDOW_FILTER(bf16, Bfloat16, 13)

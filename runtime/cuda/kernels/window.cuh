@@ -1,0 +1,227 @@
+#ifndef GRADSMITH_CUDA_KERNELS_WINDOW_CUH_
+#define GRADSMITH_CUDA_KERNELS_WINDOW_CUH_
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "conv/cuda/window_arguments.h"
+#include "cuda/kernels/indices.cuh"
+
+/// Matrix products on tensor cores of what lies in a window of an image in shared memory.
+namespace gradsmith::conv::window {
+
+using cuda::DivideBy;
+using cuda::IsWithin;
+
+#if __CUDA_ARCH__ >= 800
+#define GRADSMITH_WINDOW_HAS_TENSOR_CORES 1
+#endif
+
+/// Elements of a type are stored as T. A step multiplies two chunks: 16 numbers in half or bf16, 8
+/// in TF32.
+struct Half {
+  using T = __half;
+  static constexpr int kVector = 8;
+};
+struct Bfloat16 {
+  using T = __nv_bfloat16;
+  static constexpr int kVector = 8;
+};
+struct Tf32 {
+  using T = float;
+  static constexpr int kVector = 4;
+};
+
+__device__ __forceinline__ int Lane() {
+  return static_cast<int>(threadIdx.x) % 32;
+}
+
+__device__ __forceinline__ unsigned SharedAddress(const void* shared) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(shared));
+}
+
+/// Begins to copy a chunk to shared memory; zeros where there is nothing to copy.
+__device__ __forceinline__ void CopyChunk(unsigned to, const void* from, bool exists) {
+#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+               "r"(exists ? kChunkBytes : 0)
+               : "memory");
+#endif
+}
+
+__device__ __forceinline__ void EndOfCopies() {
+#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/// Waits for all groups of copies but the last.
+__device__ __forceinline__ void WaitForAllButTheLast() {
+#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
+  asm volatile("cp.async.wait_group 1;" ::: "memory");
+#endif
+}
+
+/// Four blocks of 8 rows of 16 bytes, whose addresses a lane gives: those of row Lane() % 8 of
+/// block Lane() / 8. Every lane gets 4 bytes of each block: of row Lane() / 4.
+__device__ __forceinline__ void LoadBlocks(unsigned address, std::uint32_t (&blocks)[4]) {
+#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(blocks[0]), "=r"(blocks[1]), "=r"(blocks[2]), "=r"(blocks[3])
+               : "r"(address));
+#endif
+}
+
+/// The same, of 16-bit elements with rows and columns exchanged.
+__device__ __forceinline__ void LoadTransposed(unsigned address, std::uint32_t (&blocks)[4]) {
+#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(blocks[0]), "=r"(blocks[1]), "=r"(blocks[2]), "=r"(blocks[3])
+               : "r"(address));
+#endif
+}
+
+__device__ __forceinline__ void LoadTransposed(unsigned address, std::uint32_t (&blocks)[2]) {
+#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(blocks[0]), "=r"(blocks[1])
+               : "r"(address));
+#endif
+}
+
+/// Adds the product of 16 rows and 8 columns.
+template <typename Math>
+__device__ __forceinline__ void
+AddProduct(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]);
+
+#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
+#define GRADSMITH_WINDOW_PRODUCT(shape)                                        \
+  asm(shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])             \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+#else
+#define GRADSMITH_WINDOW_PRODUCT(shape)
+#endif
+
+template <>
+__device__ __forceinline__ void
+AddProduct<Half>(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
+  GRADSMITH_WINDOW_PRODUCT("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32");
+}
+
+template <>
+__device__ __forceinline__ void
+AddProduct<Bfloat16>(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
+  GRADSMITH_WINDOW_PRODUCT("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32");
+}
+
+template <>
+__device__ __forceinline__ void
+AddProduct<Tf32>(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
+  GRADSMITH_WINDOW_PRODUCT("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32");
+}
+
+/// As tensor cores take a number in TF32: they cut off the bits that it lacks, which this makes a
+/// rounding, off by up to 0.75 of the last bit.
+__device__ __forceinline__ std::uint32_t AsTf32(float value) {
+  constexpr float kShare = 1.5F / 4096;
+  return __float_as_uint(__fmaf_rn(value, kShare, value));
+}
+
+/// The pixels of an image in memory, `pitch` elements each.
+template <typename T>
+struct Image {
+  const T* channels;
+  int pitch;
+  int sizes[kRank];
+};
+
+template <typename T>
+__device__ __forceinline__ Image<T>
+ImageOf(const T* channels, int pitch, const int (&sizes)[kRank], int image) {
+  return {
+      channels + image * (std::int64_t{sizes[0]} * sizes[1] * pitch), pitch, {sizes[0], sizes[1]}};
+}
+
+/// Begins to copy the pixels of a window that begins at `first` to shared memory.
+template <int kThreadsOfBlock, typename T>
+__device__ __forceinline__ void LoadWindow(
+    const Image<T>& image,
+    const int (&first)[kRank],
+    int pixels,
+    const cuda::Divisor& columns,
+    const cuda::Divisor& chunks,
+    int pixel_bytes,
+    unsigned to) {
+  constexpr int kVector = kChunkBytes / static_cast<int>(sizeof(T));
+  const int pitch = image.pitch / kVector;
+  const int count = pixels * static_cast<int>(chunks.divisor);
+#pragma unroll 2
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreadsOfBlock) {
+    int chunk = i;
+    const int pixel = DivideBy(chunks, &chunk);
+    int column = pixel;
+    const int row = DivideBy(columns, &column) + first[0];
+    column += first[1];
+    const bool exists = IsWithin(row, image.sizes[0]) && IsWithin(column, image.sizes[1]);
+    const int at = exists ? (row * image.sizes[1] + column) * pitch + chunk : 0;
+    CopyChunk(
+        to + pixel * pixel_bytes + chunk * kChunkBytes,
+        reinterpret_cast<const uint4*>(image.channels) + at, exists);
+  }
+}
+
+/// Where a tile is: its image, and its first cell.
+struct TilePlace {
+  int image;
+  int first[kRank];
+};
+
+__device__ __forceinline__ TilePlace PlaceOf(const Tiling& tiling, int tile) {
+  TilePlace place;
+#pragma unroll
+  for (int axis = kRank - 1; axis >= 0; --axis) {
+    const int quotient = DivideBy(tiling.tiles[axis], &tile);
+    place.first[axis] = tile * tiling.tile[axis];
+    tile = quotient;
+  }
+  place.image = tile;
+  return place;
+}
+
+/// Runs through a block's tiles: `load(place, memory)` begins to copy what a tile reads,
+/// `multiply(place, memory)` uses it, while the next one's is on its way where there is room.
+template <typename Load, typename Multiply>
+__device__ __forceinline__ void
+ForEachTile(const Tiling& tiling, unsigned memory, Load load, Multiply multiply) {
+  const auto load_tile = [&](int tile, int stage) {
+    if (tile < tiling.count) {
+      load(PlaceOf(tiling, tile), memory + stage * tiling.window_bytes);
+    }
+    EndOfCopies();
+  };
+  const auto step = static_cast<int>(gridDim.x);
+  const int ahead = tiling.is_double ? step : 0;
+  int stage = 0;
+  if (tiling.is_double) {
+    load_tile(static_cast<int>(blockIdx.x), stage);
+  }
+  for (auto tile = static_cast<int>(blockIdx.x); tile < tiling.count; tile += step) {
+    const int next = tiling.is_double ? 1 - stage : stage;
+    load_tile(tile + ahead, next);
+    if (!tiling.is_double) {
+      EndOfCopies();  // a group of none: the tile's is not the last
+    }
+    WaitForAllButTheLast();
+    __syncthreads();  // the copies of all threads are there
+    multiply(PlaceOf(tiling, tile), memory + stage * tiling.window_bytes);
+    __syncthreads();  // what has been read may be overwritten
+    stage = next;
+  }
+}
+
+}  // namespace gradsmith::conv::window
+
+#endif  // GRADSMITH_CUDA_KERNELS_WINDOW_CUH_
