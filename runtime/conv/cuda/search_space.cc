@@ -96,9 +96,13 @@ bool Skip(std::string* text, const std::string& prefix) {
   return true;
 }
 
+bool IsInTf32(const internal::SearchPolicy& policy, DataType type) {
+  return policy.allow_tf32 && type == DataType::kFloat;
+}
+
 /// A search for the quickest takes what PyTorch and cuDNN's own search take.
 cuda::Exactness ExactnessOf(const internal::SearchPolicy& policy, DataType type) {
-  if (policy.allow_tf32 && type == DataType::kFloat) {
+  if (IsInTf32(policy, type)) {
     return cuda::Exactness::kTf32;
   }
   return policy.mode == SearchMode::kBenchmark ? cuda::Exactness::kUsual : cuda::Exactness::kStrict;
@@ -146,7 +150,8 @@ ConvSearchSpace::ConvSearchSpace(
       policy_(std::move(policy)),
       rounds_once_(task.accumulate && SizeOf(task.problem.type) == 2),
       forms_(FormsOf(task)) {
-  if (IsLarge()) {  // then they are quicker than most of cuDNN's engines (docs/performance.md)
+  // Then ours are quicker than most of cuDNN's engines, but not in TF32 (docs/performance.md).
+  if (IsLarge() && !IsInTf32(policy_, task.problem.type)) {
     std::swap(sources_[0], sources_[1]);
   }
 }
@@ -252,12 +257,9 @@ Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, Sou
 std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) const {
   std::vector<Candidate> candidates =
       ListWindow(device_, form.inner, form.name + kWindow, policy_.allow_tf32);
-  // Of three products in TF32 none is as quick as cuDNN's one.
-  if (task_.problem.type != DataType::kFloat || !policy_.allow_tf32) {
-    std::ranges::move(
-        ListTensorCores(device_, form.inner, form.name + kTensorCores),
-        std::back_inserter(candidates));
-  }
+  std::ranges::move(
+      ListTensorCores(device_, form.inner, policy_.allow_tf32, form.name + kTensorCores),
+      std::back_inserter(candidates));
   return candidates;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "conv/cuda/channels_last.h"
 #include "conv/cuda/tensor_cores_arguments.h"
 #include "core/tiles.h"
 #include "cuda/driver.h"
@@ -28,6 +29,7 @@ using tensor_cores::CorrelateArguments;
 using tensor_cores::FilterArguments;
 using tensor_cores::kSpatialRank;
 using tensor_cores::kTiles;
+using tensor_cores::Math;
 using tensor_cores::Part;
 using tensor_cores::Tile;
 
@@ -72,23 +74,6 @@ bool HasWholeChunks(const Task& task) {
          problem.y_channels / problem.group % vector == 0;
 }
 
-bool IsChannelsLast(const Task& task) {
-  for (const Operand operand : {kX, kW, kY}) {
-    const Dims dims = DimsOf(task.problem, operand);
-    const Strides& strides = StridesOf(task.problem, operand);
-    const Strides dense = ChannelsLastStrides(dims);
-    for (int i = 0; i < dims.size(); ++i) {
-      if (dims[i] > 1 && strides[i] != dense[i]) {
-        return false;
-      }
-    }
-    if (task.alignment.at(operand) < tensor_cores::kChunkBytes) {
-      return false;
-    }
-  }
-  return true;
-}
-
 bool HasSmallSizes(const Task& task) {
   const Problem& problem = task.problem;
   bool small = problem.group <= kMostGroups && NumElements(DimsOf(problem, kW)) <= kMostChunks;
@@ -103,11 +88,6 @@ bool HasSmallSizes(const Task& task) {
             std::abs(axis.pad_begin) <= kMostOffset && axis.y * axis.stride <= kMostPositions;
   }
   return small;
-}
-
-bool IsEmpty(const Problem& problem) {
-  return NumElements(DimsOf(problem, kX)) == 0 || NumElements(DimsOf(problem, kY)) == 0 ||
-         NumElements(DimsOf(problem, kW)) == 0;
 }
 
 constexpr int kFirstWithTensorCores = 80;
@@ -280,34 +260,37 @@ FilterArguments MakeFilterArguments(const Task& task) {
 
 // --- variants -----------------------------------------------------------------------------------
 
-enum class Math : unsigned char { kFloat, kDouble };
-constexpr std::array<const char*, 2> kMathNames = {"float", "double"};
+constexpr std::array<const char*, 3> kMathNames = {"float", "tf32", "double"};
 
-Math MathFor(DataType type) {
-  return type == DataType::kDouble ? Math::kDouble : Math::kFloat;
+Math MathFor(DataType type, bool in_tf32) {
+  if (type == DataType::kDouble) {
+    return Math::kDouble;
+  }
+  return in_tf32 ? Math::kTf32 : Math::kFloat;
 }
 
 /// Variant is what a candidate's id says: a math and one of its tiles.
 struct Variant {
   Math math = Math::kFloat;
   int place = 0;
-
-  [[nodiscard]] Tile tile() const {
-    return math == Math::kDouble ? tensor_cores::kDoubleTiles[place]
-                                 : tensor_cores::kFloatTiles[place];
-  }
+  Tile tile = {};
 
   [[nodiscard]] std::string Id() const {
     return std::string(kMathNames.at(static_cast<std::size_t>(math))) + "/" +
-           std::to_string(tile().rows) + "x" + std::to_string(tile().columns);
+           std::to_string(tile.rows) + "x" + std::to_string(tile.columns);
   }
 };
 
-std::vector<Variant> VariantsOf(Math math) {
+bool IsFilter(const Task& task) {
+  return task.primitive == Primitive::kBackwardFilter;
+}
+
+std::vector<Variant> VariantsOf(const Task& task, bool in_tf32) {
+  const Math math = MathFor(task.problem.type, in_tf32);
   std::vector<Variant> variants;
   variants.reserve(kTiles);
   for (int place = 0; place < kTiles; ++place) {
-    variants.push_back({math, place});
+    variants.push_back({math, place, tensor_cores::TileAt(math, IsFilter(task), place)});
   }
   return variants;
 }
@@ -372,12 +355,13 @@ Grid GridOf(
 }
 
 /// What a variant costs beside the others of its math: what its rounds multiply, and more for tiles
-/// that read more often what they multiply.
-double CostOf(const Grid& grid, Tile tile) {
-  constexpr double kReads = 16;
+/// that read more often what they multiply, most of all where that is multiplied but once.
+double CostOf(const Grid& grid, const Variant& variant) {
+  const Tile tile = variant.tile;
+  const double weight = variant.math == Math::kTf32 ? 64 : 16;
   const double area = static_cast<double>(tile.rows) * tile.columns;
   const double reads = (1.0 / tile.rows) + (1.0 / tile.columns);
-  return grid.rounds * tile.blocks * area * (1 + (kReads * reads));
+  return grid.rounds * tile.blocks * area * (1 + (weight * reads));
 }
 
 /// How much is multiplied for what must be, as tiles and stages are filled up.
@@ -521,7 +505,7 @@ std::size_t FilterWorkspace(const Task& task, const Grid& grid) {
 
 Result<std::unique_ptr<internal::Plan>>
 BuildFilter(const cuda::DeviceInfo& device, const Task& task, Variant variant) {
-  const Tile tile = variant.tile();
+  const Tile tile = variant.tile;
   FilterArguments arguments = MakeFilterArguments(task);
   const Grid grid = GridOf(device, task, arguments, tile);
   const int depth = DepthOf(task);
@@ -530,8 +514,8 @@ BuildFilter(const cuda::DeviceInfo& device, const Task& task, Variant variant) {
       static_cast<int>(CeilDivide(CeilDivide(arguments.positions, grid.slices), depth) * depth);
   // Whole stages for each: there may be fewer slices than were asked for.
   const std::int64_t slices = CeilDivide(arguments.positions, arguments.positions_of_slice);
-  const int shared_bytes = tensor_cores::SharedBytes(
-      tile, false, false, false, static_cast<int>(SizeOf(task.problem.type)));
+  const int shared_bytes =
+      tensor_cores::SharedBytes(tile, true, false, static_cast<int>(SizeOf(task.problem.type)));
   const Result<CUkernel> kernel = FindKernel(device, task.primitive, variant, shared_bytes);
   if (!kernel.ok()) {
     return kernel.status();
@@ -547,12 +531,12 @@ BuildCorrelate(const cuda::DeviceInfo& device, const Task& task, Variant variant
   if (!correlation) {
     return InvalidArgument("the filter has too many taps");
   }
-  const Tile tile = variant.tile();
+  const Tile tile = variant.tile;
   correlation->arguments.column_tiles =
       static_cast<int>(CeilDivide(correlation->arguments.columns, tile.columns));
   const Grid grid = GridOf(device, task, *correlation, tile);
   const int shared_bytes = tensor_cores::SharedBytes(
-      tile, true, task.primitive == Primitive::kForward, true,
+      tile, false, task.primitive == Primitive::kForward,
       static_cast<int>(SizeOf(task.problem.type)));
   const Result<CUkernel> kernel = FindKernel(device, task.primitive, variant, shared_bytes);
   if (!kernel.ok()) {
@@ -565,12 +549,15 @@ BuildCorrelate(const cuda::DeviceInfo& device, const Task& task, Variant variant
 
 }  // namespace
 
-std::vector<internal::Candidate>
-ListTensorCores(const cuda::DeviceInfo& device, const Task& task, const std::string& engine) {
+std::vector<internal::Candidate> ListTensorCores(
+    const cuda::DeviceInfo& device,
+    const Task& task,
+    bool allow_tf32,
+    const std::string& engine) {
   if (!Fits(device, task)) {
     return {};
   }
-  const bool is_filter = task.primitive == Primitive::kBackwardFilter;
+  const bool is_filter = IsFilter(task);
   const std::optional<Correlation> correlation = is_filter ? Correlation() : MakeCorrelation(task);
   if (!correlation) {
     return {};
@@ -578,16 +565,17 @@ ListTensorCores(const cuda::DeviceInfo& device, const Task& task, const std::str
   const FilterArguments filter = MakeFilterArguments(task);
   std::vector<std::pair<double, internal::Candidate>> ranked;
   bool is_wasteful = true;
-  for (const Variant& variant : VariantsOf(MathFor(task.problem.type))) {
-    const Tile tile = variant.tile();
+  for (const Variant& variant : VariantsOf(task, allow_tf32)) {
+    const Tile tile = variant.tile;
     const Grid grid =
         is_filter ? GridOf(device, task, filter, tile) : GridOf(device, task, *correlation, tile);
     is_wasteful = is_wasteful && IsWasteful(task, tile);
     ranked.emplace_back(
-        CostOf(grid, tile), internal::Candidate{
-                                .id = engine + "/" + variant.Id(),
-                                .engine = engine,
-                                .workspace = is_filter ? FilterWorkspace(task, grid) : 0});
+        CostOf(grid, variant), internal::Candidate{
+                                   .id = engine + "/" + variant.Id(),
+                                   .engine = engine,
+                                   .notes = {.tf32 = variant.math == Math::kTf32},
+                                   .workspace = is_filter ? FilterWorkspace(task, grid) : 0});
   }
   if (is_wasteful) {
     return {};
@@ -605,10 +593,12 @@ ListTensorCores(const cuda::DeviceInfo& device, const Task& task, const std::str
 Result<std::unique_ptr<internal::Plan>>
 BuildTensorCoresPlan(const cuda::DeviceInfo& device, const Task& task, const std::string& choice) {
   if (Fits(device, task)) {
-    for (const Variant& variant : VariantsOf(MathFor(task.problem.type))) {
-      if (variant.Id() == choice) {
-        return task.primitive == Primitive::kBackwardFilter ? BuildFilter(device, task, variant)
-                                                            : BuildCorrelate(device, task, variant);
+    for (const bool in_tf32 : {false, true}) {
+      for (const Variant& variant : VariantsOf(task, in_tf32)) {
+        if (variant.Id() == choice) {
+          return IsFilter(task) ? BuildFilter(device, task, variant)
+                                : BuildCorrelate(device, task, variant);
+        }
       }
     }
   }

@@ -12,15 +12,20 @@
 #include "gradsmith/status.h"
 
 /// Our own convolutions on tensor cores, as matrix products whose operands are gathered on the way:
-/// of double, and of float as sums of two numbers in TF32, which is as exact as float. All three
-/// primitives, for channels last. In float, what is infinite makes NaN.
+/// of double, of float as sums of two numbers in TF32, which is as exact as float, and of float in
+/// TF32. All three primitives, for channels last. In float, what is infinite makes NaN, but not in
+/// TF32.
 namespace gradsmith::conv {
 
 /// ListTensorCores returns the candidates for a task, the most promising first; none where the
-/// device or the kernels do not take it, or where tiles would be empty for the most part. Each id
-/// is the engine's name, a slash and the choice.
-std::vector<internal::Candidate>
-ListTensorCores(const cuda::DeviceInfo& device, const Task& task, const std::string& engine);
+/// device or the kernels do not take it, or where tiles would be empty for the most part. Float is
+/// in TF32 where that is allowed, and only there. Each id is the engine's name, a slash and the
+/// choice.
+std::vector<internal::Candidate> ListTensorCores(
+    const cuda::DeviceInfo& device,
+    const Task& task,
+    bool allow_tf32,
+    const std::string& engine);
 
 /// BuildTensorCoresPlan makes the plan of a choice, whether it is listed or not.
 Result<std::unique_ptr<internal::Plan>>

@@ -17,6 +17,12 @@ constexpr int kChunkBytes = 16;
 /// What a stage holds of a line of an operand.
 constexpr int kDepthBytes = 128;
 
+enum class Math : unsigned char {
+  kFloat,  ///< as sums of two numbers in TF32
+  kTf32,   ///< float, rounded
+  kDouble
+};
+
 /// A block's share of the result, and a warp's of that. All are powers of two.
 struct Tile {
   int rows;
@@ -25,6 +31,8 @@ struct Tile {
   int warp_columns;
   /// Blocks that a multiprocessor is to have room for.
   int blocks;
+  /// Stages that there is shared memory for.
+  int stages;
 };
 
 constexpr int ThreadsOf(Tile tile) {
@@ -34,17 +42,40 @@ constexpr int ThreadsOf(Tile tile) {
 /// The tiles that there are kernels for, by their place here.
 constexpr int kTiles = 4;
 constexpr Tile kFloatTiles[kTiles] = {
-    {128, 128, 64, 64, 2},
-    {128, 64, 64, 32, 2},
-    {64, 64, 32, 32, 3},
-    {128, 32, 32, 32, 3}};
+    {128, 128, 64, 64, 2, 3},
+    {128, 64, 64, 32, 2, 3},
+    {64, 64, 32, 32, 3, 3},
+    {128, 32, 32, 32, 3, 3}};
 constexpr Tile kDoubleTiles[kTiles] = {
-    {128, 128, 64, 32, 1},
-    {128, 64, 64, 32, 2},
-    {64, 64, 32, 32, 3},
-    {128, 32, 32, 32, 3}};
+    {128, 128, 64, 32, 1, 3},
+    {128, 64, 64, 32, 2, 3},
+    {64, 64, 32, 32, 3, 3},
+    {128, 32, 32, 32, 3, 3}};
+/// One product for each term leaves less time to read operands: tiles are long where the result is.
+/// There are many positions, and of the filter many taps' channels.
+constexpr Tile kTf32Tiles[kTiles] = {
+    {256, 128, 64, 64, 1, 3},
+    {256, 64, 64, 64, 2, 2},
+    {128, 128, 64, 64, 2, 3},
+    {128, 64, 64, 32, 3, 2}};
+constexpr Tile kTf32FilterTiles[kTiles] = {
+    {128, 256, 64, 64, 1, 3},
+    {64, 256, 64, 64, 2, 2},
+    {128, 128, 64, 64, 2, 3},
+    {64, 128, 32, 64, 3, 2}};
 
-constexpr int kStages = 3;
+/// The tile of a place; `of_filter` for its gradient.
+constexpr Tile TileAt(Math math, bool of_filter, int place) {
+  switch (math) {
+    case Math::kFloat:
+      return kFloatTiles[place];
+    case Math::kTf32:
+      return of_filter ? kTf32FilterTiles[place] : kTf32Tiles[place];
+    case Math::kDouble:
+      break;
+  }
+  return kDoubleTiles[place];
+}
 
 /// An operand's part of a stage: `lines` of the result's rows or columns, by the terms that are
 /// summed. Elements that follow each other in memory do so here: terms of one line where `deep`,
@@ -56,19 +87,23 @@ constexpr int PanelElements(int lines, bool deep, int element_bytes) {
   return StrideOf(lines, deep, element_bytes) * (deep ? lines : kDepthBytes / element_bytes);
 }
 
-/// What a row of the result reads of the source: the pixel's first chunk and its position, before
-/// any tap.
-struct SourceRow {
+/// Where a position meets the source, before any tap: the pixel's first chunk and its place.
+struct alignas(16) SourceRow {
   int chunk;
   int at[kSpatialRank];
 };
 
-constexpr int
-SharedBytes(Tile tile, bool rows_deep, bool columns_deep, bool has_source_rows, int element_bytes) {
-  const int stage = PanelElements(tile.rows, rows_deep, element_bytes) +
+/// The positions that blocks keep: of a correlation those of all rows, of a filter's gradient those
+/// of the stages that are copied without waiting for each other, and of as many after these.
+constexpr int SourceRowsOf(Tile tile, bool of_filter, int element_bytes) {
+  return of_filter ? 2 * (tile.stages - 1) * (kDepthBytes / element_bytes) : tile.rows;
+}
+
+constexpr int SharedBytes(Tile tile, bool of_filter, bool columns_deep, int element_bytes) {
+  const int stage = PanelElements(tile.rows, !of_filter, element_bytes) +
                     PanelElements(tile.columns, columns_deep, element_bytes);
-  return kStages * stage * element_bytes +
-         (has_source_rows ? tile.rows * static_cast<int>(sizeof(SourceRow)) : 0);
+  return tile.stages * stage * element_bytes +
+         SourceRowsOf(tile, of_filter, element_bytes) * static_cast<int>(sizeof(SourceRow));
 }
 
 /// How far from a result's place its source is, and which of the filter's taps joins them.

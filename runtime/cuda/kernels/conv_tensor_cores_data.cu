@@ -6,6 +6,10 @@ GRADSMITH_CORRELATE_TILES(
     gradsmith::conv::tensor_cores::Math::kFloat,
     true)
 GRADSMITH_CORRELATE_TILES(
+    gradsmith_tensor_cores_data_tf32,
+    gradsmith::conv::tensor_cores::Math::kTf32,
+    true)
+GRADSMITH_CORRELATE_TILES(
     gradsmith_tensor_cores_data_double,
     gradsmith::conv::tensor_cores::Math::kDouble,
     true)

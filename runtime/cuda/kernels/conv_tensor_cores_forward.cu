@@ -6,6 +6,10 @@ GRADSMITH_CORRELATE_TILES(
     gradsmith::conv::tensor_cores::Math::kFloat,
     false)
 GRADSMITH_CORRELATE_TILES(
+    gradsmith_tensor_cores_forward_tf32,
+    gradsmith::conv::tensor_cores::Math::kTf32,
+    false)
+GRADSMITH_CORRELATE_TILES(
     gradsmith_tensor_cores_forward_double,
     gradsmith::conv::tensor_cores::Math::kDouble,
     false)

@@ -16,24 +16,80 @@ using cuda::IsWithin;
 #define GRADSMITH_HAS_TENSOR_CORES 1
 #endif
 
-enum class Math {
-  kFloat,  ///< as sums of two numbers in TF32
-  kDouble
+/// Where a position is.
+struct Position {
+  int image;
+  int at[kSpatialRank];
 };
 
-/// Begins to copy a chunk to shared memory; zeros where there is nothing to copy.
-__device__ __forceinline__ void CopyChunk(void* to, const void* from, bool exists) {
-#ifdef GRADSMITH_HAS_TENSOR_CORES
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
-               "r"(exists ? kChunkBytes : 0)
-               : "memory");
-#endif
+__device__ __forceinline__ Position
+PositionOf(const cuda::Divisor (&sizes)[kSpatialRank], int number) {
+  Position position;
+#pragma unroll
+  for (int axis = kSpatialRank - 1; axis >= 0; --axis) {
+    const int quotient = DivideBy(sizes[axis], &number);
+    position.at[axis] = number;
+    number = quotient;
+  }
+  position.image = number;
+  return position;
 }
 
+__device__ __forceinline__ int
+PixelAt(int image, const int (&at)[kSpatialRank], const int (&sizes)[kSpatialRank]) {
+  int pixel = image;
+#pragma unroll
+  for (int axis = 0; axis < kSpatialRank; ++axis) {
+    pixel = pixel * sizes[axis] + at[axis];
+  }
+  return pixel;
+}
+
+/// Of no position: no tap reaches the source from there.
+__device__ __forceinline__ SourceRow RowOfNone() {
+  constexpr int kNowhere = -(1 << 30);
+  return {0, {kNowhere, kNowhere, kNowhere}};
+}
+
+__device__ __forceinline__ SourceRow RowOf(
+    const Position& position,
+    const int (&steps)[kSpatialRank],
+    const int (&sizes)[kSpatialRank],
+    int chunks_of_pixel) {
+  SourceRow row;
+#pragma unroll
+  for (int axis = 0; axis < kSpatialRank; ++axis) {
+    row.at[axis] = position.at[axis] * steps[axis];
+  }
+  row.chunk = PixelAt(position.image, row.at, sizes) * chunks_of_pixel;
+  return row;
+}
+
+/// Keeps the compiler from taking a pointer apart: what is added to it takes one instruction then.
 template <typename T>
-__device__ __forceinline__ const void* ChunkAt(const T* first, int chunk) {
-  return reinterpret_cast<const char*>(first) + std::int64_t{chunk} * kChunkBytes;
+__device__ __forceinline__ const T* Whole(const T* pointer) {
+  asm("" : "+l"(pointer));
+  return pointer;
+}
+
+/// Begins to copy a chunk to shared memory; zeros where there is nothing to copy, and then `chunk`
+/// may be anything. The L1 cache keeps what is `kShared`: what other threads of the block copy too.
+template <bool kShared = false, typename T>
+__device__ __forceinline__ void CopyChunk(T* to, const T* first, int chunk, bool exists) {
+#ifdef GRADSMITH_HAS_TENSOR_CORES
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  const char* from = reinterpret_cast<const char*>(first) + std::int64_t{chunk} * kChunkBytes;
+  const int bytes = exists ? kChunkBytes : 0;
+  if constexpr (kShared) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+                 "r"(bytes)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+                 "r"(bytes)
+                 : "memory");
+  }
+#endif
 }
 
 __device__ __forceinline__ void EndOfCopies() {
@@ -100,6 +156,15 @@ template <Math kMath, int kCount>
 struct Fragment;
 
 template <int kCount>
+struct Fragment<Math::kTf32, kCount> {
+  std::uint32_t values[kCount];
+
+  __device__ __forceinline__ void Set(int i, float value) {
+    values[i] = __float_as_uint(BeforeCutOff(value));
+  }
+};
+
+template <int kCount>
 struct Fragment<Math::kFloat, kCount> {
   std::uint32_t high[kCount];
   std::uint32_t low[kCount];
@@ -118,11 +183,11 @@ struct Fragment<Math::kDouble, kCount> {
   __device__ __forceinline__ void Set(int i, double value) { values[i] = value; }
 };
 
-template <int kBlocks>
+template <Math kMath, int kBlocks, typename T>
 __device__ __forceinline__ void Multiply(
-    const Fragment<Math::kDouble, 4>& a,
-    const Fragment<Math::kDouble, 2> (&b)[kBlocks],
-    double (&sums)[kBlocks][4]) {
+    const Fragment<kMath, 4>& a,
+    const Fragment<kMath, 2> (&b)[kBlocks],
+    T (&sums)[kBlocks][4]) {
 #pragma unroll
   for (int j = 0; j < kBlocks; ++j) {
     AddProduct(a.values, b[j].values, sums[j]);
@@ -170,11 +235,6 @@ struct ElementOf<Math::kDouble> {
 template <Math kMath>
 using Element = typename ElementOf<kMath>::Type;
 
-template <Math kMath, int kTile>
-constexpr Tile TileOf() {
-  return kMath == Math::kDouble ? kDoubleTiles[kTile] : kFloatTiles[kTile];
-}
-
 /// Where elements of a panel are.
 template <typename T, int kLines, bool kDeep>
 struct Panel {
@@ -186,6 +246,9 @@ struct Panel {
   /// A panel's rows in memory, and the chunks of each.
   static constexpr int kRuns = kDeep ? kLines : kDepth;
   static constexpr int kChunks = (kDeep ? kDepth : kLines) / kVector;
+  /// Four lines' elements of a term are a chunk: a thread has these, in blocks that are spread over
+  /// 32 lines.
+  static constexpr bool kSpread = !kDeep && kSize == 4;
 
   __device__ static int At(int line, int term) {
     return kDeep ? line * kStride + term : term * kStride + line;
@@ -205,16 +268,112 @@ struct Share {
   __device__ int Run(int i) const { return first_run + i * kStep; }
 };
 
+__device__ __forceinline__ int Lane() {
+  return static_cast<int>(threadIdx.x) % 32;
+}
+
+/// Four elements, in registers or in memory.
+struct alignas(16) Four {
+  float values[4];
+};
+
+/// Reads four matrices of 8 rows of 16 bytes: a thread gives a row's address, and gets of each
+/// matrix the element of row lane / 4 and column lane % 4.
+__device__ __forceinline__ Four ReadMatrices(const float* row) {
+  Four read{};
+#ifdef GRADSMITH_HAS_TENSOR_CORES
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  float(&to)[4] = read.values;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+               : "r"(address)
+               : "memory");
+#endif
+  return read;
+}
+
+/// Reads a thread's elements of 8 terms of 32 rows from `first` on: two blocks, as the instructions
+/// take them.
+template <typename Panel, typename T>
+__device__ __forceinline__ void ReadRows(const T* panel, int first, int term, T (&to)[2][4]) {
+  if constexpr (Panel::kSpread) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int at = Panel::At(first + Lane() / 4 * 4, term + Lane() % 4 + 4 * half);
+      const Four four = *reinterpret_cast<const Four*>(panel + at);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        to[i / 2][i % 2 + 2 * half] = four.values[i];
+      }
+    }
+  } else {
+#pragma unroll
+    for (int block = 0; block < 2; ++block) {
+      if constexpr (Panel::kSize == 4) {
+        const Four four = ReadMatrices(
+            panel + Panel::At(first + 16 * block + Lane() % 16, term + Lane() / 16 * 4));
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          to[block][i] = four.values[i];
+        }
+      } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int row = first + 16 * block + Lane() / 4 + 8 * (i % 2);
+          to[block][i] = panel[Panel::At(row, term + Lane() % 4 + 4 * (i / 2))];
+        }
+      }
+    }
+  }
+}
+
+/// The same of 32 columns: four blocks.
+template <typename Panel, typename T>
+__device__ __forceinline__ void ReadColumns(const T* panel, int first, int term, T (&to)[4][2]) {
+  if constexpr (Panel::kSpread) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int at = Panel::At(first + Lane() / 4 * 4, term + Lane() % 4 + 4 * half);
+      const Four four = *reinterpret_cast<const Four*>(panel + at);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        to[i][half] = four.values[i];
+      }
+    }
+  } else if constexpr (Panel::kSize == 4) {
+#pragma unroll
+    for (int pair = 0; pair < 2; ++pair) {
+      const int column = first + 16 * pair + Lane() / 16 * 8 + Lane() % 8;
+      const Four four = ReadMatrices(panel + Panel::At(column, term + Lane() / 8 % 2 * 4));
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        to[2 * pair + i / 2][i % 2] = four.values[i];
+      }
+    }
+  } else {
+#pragma unroll
+    for (int block = 0; block < 4; ++block) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int column = first + 8 * block + Lane() / 4;
+        to[block][i] = panel[Panel::At(column, term + Lane() % 4 + 4 * i)];
+      }
+    }
+  }
+}
+
 /// A warp's sums of its part of a tile.
 template <Math kMath, int kTile, bool kRowsDeep, bool kColumnsDeep>
 class Sums {
  public:
   using T = Element<kMath>;
-  static constexpr Tile kShape = TileOf<kMath, kTile>();
+  /// The filter's gradient alone sums over what is not innermost in memory.
+  static constexpr Tile kShape = TileAt(kMath, !kRowsDeep, kTile);
   static constexpr int kThreads = ThreadsOf(kShape);
   using RowPanel = Panel<T, kShape.rows, kRowsDeep>;
   using ColumnPanel = Panel<T, kShape.columns, kColumnsDeep>;
   static constexpr int kStageElements = RowPanel::kElements + ColumnPanel::kElements;
+  static constexpr int kSourceRows = SourceRowsOf(kShape, !kRowsDeep, sizeof(T));
 
   __device__ Sums() {
     constexpr int kWarpsOfRow = kShape.columns / kShape.warp_columns;
@@ -223,31 +382,42 @@ class Sums {
     first_column_ = warp % kWarpsOfRow * kShape.warp_columns;
   }
 
-  /// Adds the products of a stage's panels.
-  __device__ __forceinline__ void Add(const T* stage) {
+  /// Adds the products of a stage's panels. Calls `meanwhile` in between: warps that share tensor
+  /// cores at different times, so that these are not left idle.
+  template <typename Meanwhile>
+  __device__ __forceinline__ void Add(const T* stage, Meanwhile meanwhile) {
     const T* rows = stage;
     const T* columns = stage + RowPanel::kElements;
-    const int line = Lane() / 4;
+    constexpr int kLater = RowPanel::kDepth / 2;
+    const bool is_later = kThreads > 128 && threadIdx.x >= 128;
 #pragma unroll
-    for (int first = 0; first < RowPanel::kDepth; first += 8) {
-      const int term = first + Lane() % 4;
+    for (int term = 0; term < RowPanel::kDepth; term += 8) {
       Fragment<kMath, 2> b[kColumnBlocks];
 #pragma unroll
-      for (int j = 0; j < kColumnBlocks; ++j) {
+      for (int j = 0; j < kColumnBlocks; j += 4) {
+        T read[4][2];
+        ReadColumns<ColumnPanel>(columns, first_column_ + 8 * j, term, read);
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          b[j].Set(i, columns[ColumnPanel::At(first_column_ + 8 * j + line, term + 4 * i)]);
+        for (int i = 0; i < 8; ++i) {
+          b[j + i / 2].Set(i % 2, read[i / 2][i % 2]);
         }
       }
 #pragma unroll
-      for (int k = 0; k < kRowBlocks; ++k) {
-        Fragment<kMath, 4> a;
+      for (int k = 0; k < kRowBlocks; k += 2) {
+        T read[2][4];
+        ReadRows<RowPanel>(rows, first_row_ + 16 * k, term, read);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int row = first_row_ + 16 * k + line + 8 * (i % 2);
-          a.Set(i, rows[RowPanel::At(row, term + 4 * (i / 2))]);
+        for (int block = 0; block < 2; ++block) {
+          Fragment<kMath, 4> a;
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            a.Set(i, read[block][i]);
+          }
+          Multiply(a, b, sums_[k + block]);
         }
-        Multiply(a, b, sums_[k]);
+      }
+      if ((term == 0 && !is_later) || (term == kLater && is_later)) {
+        meanwhile();
       }
     }
   }
@@ -257,27 +427,19 @@ class Sums {
   template <typename RowAt>
   __device__ __forceinline__ void
   Store(int first_column, int columns, bool accumulate, RowAt row_at) const {
-    struct alignas(2 * sizeof(T)) Pair {
-      T first;
-      T second;
-    };
 #pragma unroll
     for (int k = 0; k < kRowBlocks; ++k) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        T* row = row_at(first_row_ + 16 * k + 8 * half + Lane() / 4);
+        T* row = row_at(first_row_ + RowOf(k, half));
         if (row == nullptr) {
           continue;
         }
 #pragma unroll
-        for (int j = 0; j < kColumnBlocks; ++j) {
-          const int column = first_column + first_column_ + 8 * j + Lane() % 4 * 2;
+        for (int run = 0; run < 2 * kColumnBlocks / kRun; ++run) {
+          const int column = first_column + first_column_ + ColumnOf(run);
           if (column < columns) {
-            auto* to = reinterpret_cast<Pair*>(row + column);
-            Pair pair = accumulate ? *to : Pair{0, 0};
-            pair.first += sums_[k][j][2 * half];
-            pair.second += sums_[k][j][2 * half + 1];
-            *to = pair;
+            AddOrWrite(k, half, run, accumulate, reinterpret_cast<Run*>(row + column));
           }
         }
       }
@@ -287,8 +449,32 @@ class Sums {
  private:
   static constexpr int kRowBlocks = kShape.warp_rows / 16;
   static constexpr int kColumnBlocks = kShape.warp_columns / 8;
+  /// Neighbouring columns that a thread has: two of one block, or one of each of four.
+  static constexpr int kRun = ColumnPanel::kSpread ? 4 : 2;
+  struct alignas(kRun * sizeof(T)) Run {
+    T values[kRun];
+  };
 
-  __device__ static int Lane() { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ static int RowOf(int block, int half) {
+    return RowPanel::kSpread ? block / 2 * 32 + Lane() / 4 * 4 + block % 2 * 2 + half
+                             : block * 16 + half * 8 + Lane() / 4;
+  }
+
+  __device__ static int ColumnOf(int run) {
+    return ColumnPanel::kSpread ? run / 2 * 32 + Lane() % 4 * 8 + run % 2 * 4
+                                : run * 8 + Lane() % 4 * 2;
+  }
+
+  __device__ __forceinline__ void AddOrWrite(int block, int half, int run, bool accumulate, Run* to)
+      const {
+    Run sums = accumulate ? *to : Run{};
+#pragma unroll
+    for (int i = 0; i < kRun; ++i) {
+      sums.values[i] += ColumnPanel::kSpread ? sums_[block][run / 2 * 4 + i][2 * half + run % 2]
+                                             : sums_[block][run][2 * half + i];
+    }
+    *to = sums;
+  }
 
   int first_row_;
   int first_column_;
@@ -299,6 +485,7 @@ class Sums {
 template <typename Sums, typename Load>
 __device__ __forceinline__ void
 AddStages(int count, typename Sums::T* memory, Load load, Sums* sums) {
+  constexpr int kStages = Sums::kShape.stages;
   int loaded = 0;
   const auto load_next = [&] {
     if (loaded < count) {
@@ -314,8 +501,7 @@ AddStages(int count, typename Sums::T* memory, Load load, Sums* sums) {
   for (int stage = 0; stage < count; ++stage) {
     WaitForCopies<kStages - 2>();
     __syncthreads();  // the copies of all threads are there, and the oldest stage has been read
-    load_next();
-    sums->Add(memory + stage % kStages * Sums::kStageElements);
+    sums->Add(memory + stage % kStages * Sums::kStageElements, load_next);
   }
 }
 

@@ -7,34 +7,6 @@
 /// source's channels at each tap, its columns the result's channels.
 namespace gradsmith::conv::tensor_cores {
 
-/// Where a position of a part is.
-struct Position {
-  int image;
-  int at[kSpatialRank];
-};
-
-__device__ __forceinline__ Position PositionOf(const Part& part, int row) {
-  Position position;
-#pragma unroll
-  for (int axis = kSpatialRank - 1; axis >= 0; --axis) {
-    const int quotient = DivideBy(part.sizes[axis], &row);
-    position.at[axis] = row;
-    row = quotient;
-  }
-  position.image = row;
-  return position;
-}
-
-__device__ __forceinline__ int
-PixelAt(int image, const int (&at)[kSpatialRank], const int (&sizes)[kSpatialRank]) {
-  int pixel = image;
-#pragma unroll
-  for (int axis = 0; axis < kSpatialRank; ++axis) {
-    pixel = pixel * sizes[axis] + at[axis];
-  }
-  return pixel;
-}
-
 /// Copies the source's panel, stage by stage: a tap's channels, then the next tap's.
 template <typename T, typename Panel, int kThreads>
 class SourceLoader {
@@ -46,19 +18,13 @@ class SourceLoader {
       const T* source,
       int first_row,
       SourceRow* rows)
-      : p_(p), tap_(p.taps + part.first_tap), source_(source), rows_(rows) {
-    constexpr int kNowhere = -(1 << 30);
+      : p_(p), tap_(p.taps + part.first_tap), source_(Whole(source)), rows_(rows) {
     for (int i = static_cast<int>(threadIdx.x); i < Panel::kRuns; i += kThreads) {
-      SourceRow row = {0, {kNowhere, kNowhere, kNowhere}};
-      if (first_row + i < part.rows) {
-        const Position position = PositionOf(part, first_row + i);
-#pragma unroll
-        for (int axis = 0; axis < kSpatialRank; ++axis) {
-          row.at[axis] = position.at[axis] * p.source_step[axis];
-        }
-        row.chunk = PixelAt(position.image, row.at, p.source_sizes) * ChunksOf(p.source_pitch);
-      }
-      rows[i] = row;
+      rows[i] = first_row + i < part.rows
+                    ? RowOf(
+                          PositionOf(part.sizes, first_row + i), p.source_step, p.source_sizes,
+                          ChunksOf(p.source_pitch))
+                    : RowOfNone();
     }
   }
 
@@ -68,13 +34,21 @@ class SourceLoader {
     }
     const int channel = channel_ + share_.element;
     const int from_row = step_ + ChunksOf(channel);
+    const unsigned reached = channel < p_.depth ? reached_ : 0;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      const int run = share_.Run(i);
-      const bool exists = (reached_ >> i & 1U) != 0 && channel < p_.depth;
-      const int chunk = rows_[run].chunk + from_row;
-      CopyChunk(
-          panel + Panel::At(run, share_.element), ChunkAt(source_, exists ? chunk : 0), exists);
+    for (int first = 0; first < kCount; first += kBatch) {
+      // Reads of the rows go before the copies, which the compiler does not move them across.
+      int chunks[kBatch];
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        chunks[i] = rows_[share_.Run(first + i)].chunk + from_row;
+      }
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        const bool exists = (reached >> (first + i) & 1U) != 0;
+        CopyChunk(
+            panel + Panel::At(share_.Run(first + i), share_.element), source_, chunks[i], exists);
+      }
     }
     channel_ += Panel::kDepth;
     if (channel_ >= p_.depth) {
@@ -85,6 +59,7 @@ class SourceLoader {
 
  private:
   static constexpr int kCount = Share<Panel, kThreads>::kCount;
+  static constexpr int kBatch = kCount % 4 == 0 ? 4 : 1;
 
   __device__ static int ChunksOf(int elements) { return elements / Panel::kVector; }
 
@@ -99,11 +74,11 @@ class SourceLoader {
     reached_ = 0;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
+      const SourceRow row = rows_[share_.Run(i)];
       bool reached = true;
 #pragma unroll
       for (int axis = 0; axis < kSpatialRank; ++axis) {
-        reached = reached &&
-                  IsWithin(rows_[share_.Run(i)].at[axis] + tap.offset[axis], p_.source_sizes[axis]);
+        reached = reached & IsWithin(row.at[axis] + tap.offset[axis], p_.source_sizes[axis]);
       }
       reached_ |= static_cast<unsigned>(reached) << i;
     }
@@ -128,9 +103,9 @@ class FilterLoader {
   FilterLoader(const CorrelateArguments& p, const Part& part, const T* filter, int first_column)
       : p_(p),
         tap_(p.taps + part.first_tap),
-        filter_(
+        filter_(Whole(
             filter +
-            std::int64_t{p.depth} * p.columns * p.filter_taps * static_cast<int>(blockIdx.z)),
+            std::int64_t{p.depth} * p.columns * p.filter_taps * static_cast<int>(blockIdx.z))),
         first_column_(first_column) {}
 
   __device__ void Load(T* panel) {
@@ -138,15 +113,14 @@ class FilterLoader {
     const int outer_size = kBackward ? p_.depth : p_.columns;
     const int inner = (kBackward ? first_column_ : channel_) + share_.element;
     const int outer = kBackward ? channel_ : first_column_;
-    const int pitch = p_.filter_taps * inner_size;
-    const int first = tap_->filter * inner_size + inner + outer * pitch;
+    const int pitch = p_.filter_taps * inner_size / Panel::kVector;
+    const int first = (tap_->filter * inner_size + inner) / Panel::kVector + outer * pitch;
 #pragma unroll
     for (int i = 0; i < Share<Panel, kThreads>::kCount; ++i) {
       const int run = share_.Run(i);
       const bool exists = inner < inner_size && outer + run < outer_size;
       const int at = kBackward ? Panel::At(share_.element, run) : Panel::At(run, share_.element);
-      const int element = first + run * pitch;
-      CopyChunk(panel + at, filter_ + (exists ? element : 0), exists);
+      CopyChunk(panel + at, filter_, first + run * pitch, exists);
     }
     channel_ += Panel::kDepth;
     if (channel_ >= p_.depth) {
@@ -175,7 +149,7 @@ __device__ __forceinline__ void Correlate(
   using Total = Sums<kMath, kTile, true, !kBackward>;
   extern __shared__ uint4 shared[];
   auto* rows = reinterpret_cast<SourceRow*>(shared);
-  auto* memory = reinterpret_cast<T*>(rows + Total::kShape.rows);
+  auto* memory = reinterpret_cast<T*>(rows + Total::kSourceRows);
   const Part& part = p.parts[blockIdx.y];
   const auto block = static_cast<int>(blockIdx.x);
   const auto group = static_cast<int>(blockIdx.z);
@@ -204,7 +178,7 @@ __device__ __forceinline__ void Correlate(
     if (first_row + row >= part.rows) {
       return nullptr;
     }
-    Position position = PositionOf(part, first_row + row);
+    Position position = PositionOf(part.sizes, first_row + row);
 #pragma unroll
     for (int axis = 0; axis < kSpatialRank; ++axis) {
       position.at[axis] = part.first[axis] + position.at[axis] * p.result_step[axis];
@@ -220,8 +194,8 @@ __device__ __forceinline__ void Correlate(
 #define GRADSMITH_CORRELATE(name, math, tile, backward)                                        \
   extern "C" __global__ void __launch_bounds__(                                                \
       gradsmith::conv::tensor_cores::ThreadsOf(                                                \
-          gradsmith::conv::tensor_cores::TileOf<math, tile>()),                                \
-      gradsmith::conv::tensor_cores::TileOf<math, tile>().blocks)                              \
+          gradsmith::conv::tensor_cores::TileAt(math, false, tile)),                           \
+      gradsmith::conv::tensor_cores::TileAt(math, false, tile).blocks)                         \
       name(                                                                                    \
           const __grid_constant__ gradsmith::conv::tensor_cores::CorrelateArguments arguments, \
           const gradsmith::conv::tensor_cores::Element<math>* source,                          \

@@ -102,9 +102,9 @@ class ConvAlgorithms {
 
   /// List returns the algorithms by source, each source's best first by cuDNN's heuristics: those
   /// that the context's policies would not take as well, for which see ConvAlgorithm's fields. But
-  /// of detours (another layout, padded channels) the first eight that the policies take, and with
-  /// allow_tf32 none of our own kernels for float on tensor cores. It may take seconds: cuDNN's
-  /// legacy list takes up to 7 for groups of half.
+  /// of detours (another layout, padded channels) the first eight that the policies take, and of
+  /// our own kernels for float on tensor cores those in TF32 with allow_tf32, the exact ones
+  /// without. It may take seconds: cuDNN's legacy list takes up to 7 for groups of half.
   Result<std::vector<ConvAlgorithm>> List();
 
   /// WorkspaceOf returns the bytes that an algorithm needs, by cuDNN's own answer.

@@ -15,14 +15,48 @@ namespace gradsmith::cuda {
 namespace {
 
 constexpr const char* kTensorCores = "own/tensor-cores/";
-constexpr std::array<const char*, 4> kTiles = {"128x128", "128x64", "64x64", "128x32"};
+enum class Math : unsigned char { kFloat, kTf32, kDouble };
+constexpr std::array<Math, 3> kMaths = {Math::kFloat, Math::kTf32, Math::kDouble};
+constexpr std::size_t kTiles = 4;
 
-std::string NameOf(DataType type, const std::string& tile) {
-  return kTensorCores + std::string(type == DataType::kDouble ? "double/" : "float/") + tile;
+DataType TypeOf(Math math) {
+  return math == Math::kDouble ? DataType::kDouble : DataType::kFloat;
+}
+
+/// Of a result's norm; 0 for what its type allows.
+double ToleranceOf(Math math) {
+  return math == Math::kTf32 ? 1e-3 : 0;
+}
+
+std::string NameOf(Math math, const std::string& tile) {
+  constexpr std::array<const char*, 3> kNames = {"float/", "tf32/", "double/"};
+  return kTensorCores + std::string(kNames.at(static_cast<std::size_t>(math))) + tile;
+}
+
+std::vector<std::string> NamesOf(Math math, ConvPrimitive primitive) {
+  std::vector<const char*> tiles = {"128x128", "128x64", "64x64", "128x32"};
+  if (math == Math::kTf32) {
+    tiles = primitive == ConvPrimitive::kBackwardFilter
+                ? std::vector{"128x256", "64x256", "128x128", "64x128"}
+                : std::vector{"256x128", "256x64", "128x128", "128x64"};
+  }
+  std::vector<std::string> names;
+  names.reserve(tiles.size());
+  for (const char* const tile : tiles) {
+    names.push_back(NameOf(math, tile));
+  }
+  return names;
+}
+
+Context WithTf32() {
+  ContextOptions options = OnGpu();
+  options.allow_tf32 = true;
+  return Context(options);
 }
 
 /// Tiles that are filled and that are not, taps outside, steps that leave results without taps,
-/// groups, one slice of the filter's gradient and many, each rank.
+/// groups, one slice of the filter's gradient and many, whose positions end within a stage, each
+/// rank.
 std::vector<ConvShape> Shapes() {
   return {
       {.name = "3x3", .x = {2, 64, 14, 14}, .w = {72, 64, 3, 3}, .pads = {1, 1, 1, 1}},
@@ -67,18 +101,28 @@ std::vector<ConvShape> Shapes() {
        .w = {20, 8, 3, 3, 3},
        .strides = {1, 2, 1},
        .pads = {1, 1, 1, 1, 1, 1}},
+      {.name = "wide", .x = {3, 68, 9, 10}, .w = {136, 68, 3, 3}, .pads = {1, 1, 1, 1}},
+      {.name = "wide 1x1", .x = {3, 260, 9, 7}, .w = {140, 260, 1, 1}},
+      {.name = "slices that end within a stage", .x = {6, 16, 37, 41}, .w = {16, 16, 3, 3}},
+      {.name = "slices by steps",
+       .x = {9, 8, 33, 31},
+       .w = {12, 8, 5, 3},
+       .strides = {2, 1},
+       .pads = {2, 1, 1, 0}},
+      {.name = "slices of 1x1", .x = {5, 32, 31, 29}, .w = {32, 32, 1, 1}},
       {.name = "many positions", .x = {8, 32, 40, 40}, .w = {32, 32, 3, 3}, .pads = {1, 1, 1, 1}},
   };
 }
 
-std::vector<std::string> OwnOf(ConvAlgorithms& algorithms) {
+std::vector<std::string> OwnOf(ConvAlgorithms& algorithms, bool in_tf32) {
   std::vector<std::string> names;
   const Result<std::vector<ConvAlgorithm>> list = algorithms.List();
   EXPECT_TRUE(list.ok()) << list.status().message();
   for (const ConvAlgorithm& algorithm : *list) {
     if (algorithm.name.find(kTensorCores) != std::string::npos) {
       EXPECT_TRUE(algorithm.deterministic);
-      EXPECT_FALSE(algorithm.tf32);
+      EXPECT_EQ(algorithm.tf32, in_tf32) << algorithm.name;
+      EXPECT_EQ(algorithm.name.find("/tf32/") != std::string::npos, in_tf32) << algorithm.name;
       names.push_back(algorithm.name);
     }
   }
@@ -88,15 +132,15 @@ std::vector<std::string> OwnOf(ConvAlgorithms& algorithms) {
 class CudaConvTensorCores : public CudaTest {
  protected:
   /// All tiles, right against the CPU and twice with the same bits.
-  static void Check(const PrimitiveCall& call, const Context& context) {
+  static void
+  Check(const PrimitiveCall& call, const Context& context, Math math, double tolerance) {
     SCOPED_TRACE(call.op.Describe());
     Result<ConvAlgorithms> algorithms = call.Prepare(context);
     ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-    for (const char* const tile : kTiles) {
-      const std::string name = NameOf(call.op.types[0], tile);
-      RunAndCompare(*algorithms, call, context, name);
+    for (const std::string& name : NamesOf(math, call.primitive)) {
+      RunAndCompare(*algorithms, call, context, name, tolerance);
       const std::vector<std::byte> first = call.Result()->GpuBytes();
-      RunAndCompare(*algorithms, call, context, name);
+      RunAndCompare(*algorithms, call, context, name, tolerance);
       EXPECT_TRUE(call.Result()->GpuBytes() == first) << "the second run has other bits";
     }
   }
@@ -104,11 +148,13 @@ class CudaConvTensorCores : public CudaTest {
 
 TEST_F(CudaConvTensorCores, ComputesEveryPrimitive) {
   Random random("cuda tensor cores");
-  const Context context(OnGpu());
+  const Context context = WithTf32();
   for (const ConvShape& shape : Shapes()) {
-    for (const DataType type : {DataType::kFloat, DataType::kDouble}) {
+    for (const Math math : kMaths) {
       for (const ConvPrimitive primitive : kPrimitives) {
-        Check(MakeCall(primitive, shape, type, Layout::kChannelsLast, random), context);
+        Check(
+            MakeCall(primitive, shape, TypeOf(math), Layout::kChannelsLast, random), context, math,
+            ToleranceOf(math));
       }
     }
   }
@@ -116,31 +162,32 @@ TEST_F(CudaConvTensorCores, ComputesEveryPrimitive) {
 
 TEST_F(CudaConvTensorCores, IsExactOnIntegers) {
   Random random("cuda tensor cores on integers");
-  const Context context(OnGpu());
+  const Context context = WithTf32();
   for (const ConvShape& shape : Shapes()) {
     for (const ConvPrimitive primitive : kPrimitives) {
       const PrimitiveCall call =
           MakeCall(primitive, shape, DataType::kFloat, Layout::kChannelsLast, random);
       call.op.FillInputsWithIntegers(random, -3, 3);
-      Check(call, context);
+      for (const Math math : {Math::kFloat, Math::kTf32}) {
+        Check(call, context, math, 0);
+      }
     }
   }
 }
 
 /// What is infinite comes out as not finite, at its own place alone.
 TEST_F(CudaConvTensorCores, InfinityStaysWhereItIs) {
-  const Context context(OnGpu());
+  const Context context = WithTf32();
   Random random("cuda tensor cores infinity");
   const ConvShape shape = {.name = "1x1", .x = {1, 16, 4, 4}, .w = {16, 16, 1, 1}};
-  for (const DataType type : {DataType::kFloat, DataType::kDouble}) {
+  for (const Math math : kMaths) {
     const PrimitiveCall call =
-        MakeCall(ConvPrimitive::kBackwardData, shape, type, Layout::kChannelsLast, random);
+        MakeCall(ConvPrimitive::kBackwardData, shape, TypeOf(math), Layout::kChannelsLast, random);
     bool is_first = true;
     call.y->Fill([&] { return std::exchange(is_first, false) ? INFINITY : 1.0; });
     Result<ConvAlgorithms> algorithms = call.Prepare(context);
     ASSERT_TRUE(algorithms.ok());
-    for (const char* const tile : kTiles) {
-      const std::string name = NameOf(type, tile);
+    for (const std::string& name : NamesOf(math, call.primitive)) {
       call.op.ResetOutputs();
       ASSERT_TRUE(algorithms->Run({name}).ok());
       ASSERT_TRUE(Synchronize(context).ok());
@@ -157,13 +204,12 @@ TEST_F(CudaConvTensorCores, InfinityStaysWhereItIs) {
 TEST_F(CudaConvTensorCores, AreOfferedWhereTheyArePromising) {
   Random random("cuda tensor cores offered");
   const Context strict(OnGpu());
-  ContextOptions options = OnGpu();
-  options.allow_tf32 = true;
-  const Context with_tf32(options);
+  const Context with_tf32 = WithTf32();
   const auto offered = [&](const Context& context, const PrimitiveCall& call) {
     Result<ConvAlgorithms> algorithms = call.Prepare(context);
     EXPECT_TRUE(algorithms.ok());
-    return OwnOf(*algorithms);
+    const bool is_float = call.op.types[0] == DataType::kFloat;
+    return OwnOf(*algorithms, is_float && context.options().allow_tf32);
   };
   const ConvShape few = {.name = "few channels", .x = {2, 4, 9, 9}, .w = {4, 4, 3, 3}};
   const ConvShape many = {.name = "many channels", .x = {2, 64, 9, 9}, .w = {32, 64, 3, 3}};
@@ -171,17 +217,23 @@ TEST_F(CudaConvTensorCores, AreOfferedWhereTheyArePromising) {
     const auto call = [&](const ConvShape& shape, DataType type, Layout layout) {
       return MakeCall(primitive, shape, type, layout, random);
     };
-    EXPECT_EQ(offered(strict, call(many, DataType::kFloat, Layout::kChannelsLast)).size(), 4U);
-    EXPECT_EQ(offered(strict, call(many, DataType::kDouble, Layout::kChannelsLast)).size(), 4U);
-    const std::vector<std::string> copied =
-        offered(strict, call(many, DataType::kFloat, Layout::kContiguous));
-    EXPECT_EQ(copied.size(), 4U);
-    for (const std::string& name : copied) {
-      EXPECT_TRUE(name.starts_with("nhwc ")) << name;
+    EXPECT_EQ(offered(strict, call(many, DataType::kFloat, Layout::kChannelsLast)).size(), kTiles);
+    EXPECT_EQ(offered(strict, call(many, DataType::kDouble, Layout::kChannelsLast)).size(), kTiles);
+    EXPECT_EQ(
+        offered(with_tf32, call(many, DataType::kFloat, Layout::kChannelsLast)).size(), kTiles);
+    EXPECT_EQ(
+        offered(with_tf32, call(many, DataType::kDouble, Layout::kChannelsLast)).size(), kTiles);
+    for (const Context* const context : {&strict, &with_tf32}) {
+      const std::vector<std::string> copied =
+          offered(*context, call(many, DataType::kFloat, Layout::kContiguous));
+      EXPECT_EQ(copied.size(), kTiles);
+      for (const std::string& name : copied) {
+        EXPECT_TRUE(name.starts_with("nhwc ")) << name;
+      }
     }
     EXPECT_TRUE(offered(strict, call(few, DataType::kFloat, Layout::kChannelsLast)).empty());
     EXPECT_TRUE(offered(strict, call(many, DataType::kMLFloat16, Layout::kChannelsLast)).empty());
-    EXPECT_TRUE(offered(with_tf32, call(many, DataType::kFloat, Layout::kChannelsLast)).empty());
+    EXPECT_TRUE(offered(with_tf32, call(few, DataType::kFloat, Layout::kChannelsLast)).empty());
   }
 }
 
@@ -197,8 +249,14 @@ TEST_F(CudaConvTensorCores, RefuseWhatTheyDoNotTake) {
     for (const PrimitiveCall& call : {odd_channels, channels_first}) {
       Result<ConvAlgorithms> algorithms = call.Prepare(context);
       ASSERT_TRUE(algorithms.ok());
-      EXPECT_FALSE(algorithms->Run({NameOf(DataType::kFloat, "64x64")}).ok());
+      EXPECT_FALSE(algorithms->Run({NameOf(Math::kFloat, "64x64")}).ok());
+      EXPECT_FALSE(algorithms->Run({NameOf(Math::kTf32, "128x128")}).ok());
     }
+    const PrimitiveCall in_double =
+        MakeCall(primitive, Conv3x3(), DataType::kDouble, Layout::kChannelsLast, random);
+    Result<ConvAlgorithms> algorithms = in_double.Prepare(context);
+    ASSERT_TRUE(algorithms.ok());
+    EXPECT_FALSE(algorithms->Run({NameOf(Math::kTf32, "128x128")}).ok());
   }
 }
 
@@ -225,6 +283,34 @@ TEST_F(CudaConvTensorCores, AreChosenAndAddToWhatIsThere) {
         ASSERT_EQ(after[i], before[i] + gradient[i]) << "element " << i;
       }
       EXPECT_TRUE(call.Result()->SurroundingsIntact());
+    }
+  }
+}
+
+TEST_F(CudaConvTensorCores, AddInTf32ToWhatIsThere) {
+  Random random("cuda tensor cores accumulate in TF32");
+  const Context context = WithTf32();
+  const ConvShape shape = {
+      .name = "accumulated", .x = {3, 36, 13, 14}, .w = {68, 36, 3, 3}, .pads = {1, 1, 1, 1}};
+  for (const ConvPrimitive primitive : kPrimitives) {
+    const PrimitiveCall call =
+        MakeCall(primitive, shape, DataType::kFloat, Layout::kChannelsLast, random);
+    SCOPED_TRACE(call.op.Describe());
+    call.op.FillInputsWithIntegers(random, -1, 1);
+    const std::vector<double> sums =
+        call.op.Expected()[primitive == ConvPrimitive::kBackwardFilter ? 1 : 0];
+    Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
+    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+    for (const std::string& name : NamesOf(Math::kTf32, primitive)) {
+      call.Result()->Fill([&] { return static_cast<double>(random.Integer(-8, 8)); });
+      const std::vector<double> before = call.Result()->HostValues();
+      ASSERT_TRUE(algorithms->Run({name}).ok()) << name;
+      ASSERT_TRUE(Synchronize(context).ok());
+      const std::vector<double> after = call.Result()->GpuValues();
+      for (std::size_t i = 0; i < after.size(); ++i) {
+        ASSERT_EQ(after[i], before[i] + sums[i]) << name << ", element " << i;
+      }
+      EXPECT_TRUE(call.Result()->SurroundingsIntact()) << name;
     }
   }
 }
