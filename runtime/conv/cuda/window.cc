@@ -131,11 +131,10 @@ bool HasType(DataType type, bool allow_tf32) {
 }
 
 bool Fits(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32) {
-  const bool is_filter = task.primitive == Primitive::kBackwardFilter;
   return device.compute_capability() >= kFirstWithTensorCores &&
-         HasType(task.problem.type, allow_tf32 && !is_filter) &&
-         task.problem.spatial_rank <= kRank && !IsEmpty(task.problem) && IsChannelsLast(task) &&
-         HasFewChannels(task) && HasSmallSizes(task);
+         HasType(task.problem.type, allow_tf32) && task.problem.spatial_rank <= kRank &&
+         !IsEmpty(task.problem) && IsChannelsLast(task) && HasFewChannels(task) &&
+         HasSmallSizes(task);
 }
 
 // --- tiles --------------------------------------------------------------------------------------
@@ -204,8 +203,12 @@ std::int64_t RoomFor(std::int64_t shared_bytes, std::int64_t most) {
   return std::clamp<std::int64_t>(kSharedOfSm / (shared_bytes + kSharedOfSystem), 1, most);
 }
 
-Tiling
-TilingOf(const TileShape& tile, const Reach& reach, std::int64_t batch, std::int64_t slab_chunks) {
+Tiling TilingOf(
+    const TileShape& tile,
+    const Reach& reach,
+    std::int64_t batch,
+    std::int64_t slab_chunks,
+    int pixel_bytes) {
   Tiling tiling{};
   const std::array<std::int64_t, kRank> sizes = {tile.rows, tile.columns};
   std::int64_t count = batch;
@@ -220,7 +223,7 @@ TilingOf(const TileShape& tile, const Reach& reach, std::int64_t batch, std::int
   tiling.window_columns = DivisorOf(tile.window_columns);
   tiling.window_pixels = static_cast<int>(tile.window_pixels());
   tiling.slab_chunks = DivisorOf(slab_chunks);
-  tiling.pixel_bytes = window::PixelBytes(static_cast<int>(slab_chunks));
+  tiling.pixel_bytes = pixel_bytes;
   tiling.window_bytes = tiling.window_pixels * tiling.pixel_bytes;
   tiling.is_double = tile.is_double;
   return tiling;
@@ -369,6 +372,11 @@ double CopyClocks(double fresh_bytes, double all_bytes) {
          (std::max(all_bytes - fresh_bytes, 0.0) / kBytesOfCacheClock);
 }
 
+/// How often a read of 8 rows takes two turns: where these go on in the tile's next row.
+double ConflictsOf(const TileShape& tile) {
+  return tile.columns % 8 == 0 ? 1 : 1 + (7 / std::max(static_cast<double>(tile.columns), 7.0));
+}
+
 Clocks CorrelateClocks(const CorrelateArguments& p, const TileShape& tile, int slab_bytes) {
   constexpr std::int64_t kWarps = window::kThreads / 32;
   const std::int64_t items =
@@ -377,20 +385,21 @@ Clocks CorrelateClocks(const CorrelateArguments& p, const TileShape& tile, int s
   const auto fresh =
       static_cast<double>(tile.positions() * p.source_step[0] * p.source_step[1] * slab_bytes);
   return {
-      .shared = steps * ((window::kRowBlocks * (SharesChunks(p) ? 1 : 2)) + 1) * kClocksOfLoad,
+      .shared = steps * ((window::kRowBlocks * (SharesChunks(p) ? 1 : 2)) + 1) * kClocksOfLoad *
+                ConflictsOf(tile),
       .tensor_cores = steps * window::kRowBlocks * window::kBlocksOfSet * kClocksOfProduct,
       .memory = CopyClocks(fresh, static_cast<double>(tile.window_pixels() * slab_bytes))};
 }
 
-Clocks FilterClocks(const FilterArguments& p, const TileShape& tile, int pairs, int x_bytes) {
+Clocks FilterClocks(const FilterArguments& p, const TileShape& tile, int row_blocks, int x_bytes) {
   const std::int64_t rounds = CeilDivide(tile.positions() / window::kRows, p.splits);
   const auto steps = static_cast<double>(rounds * p.splits * p.blocks);
   const auto positions = static_cast<double>(tile.positions());
   const double y_bytes =
       positions * static_cast<double>(p.y_slab_chunks.divisor) * window::kChunkBytes;
   return {
-      .shared = steps * (pairs + 1) * kClocksOfLoad,
-      .tensor_cores = steps * pairs * kClocksOfProduct,
+      .shared = steps * (row_blocks + 1) * kClocksOfLoad * ConflictsOf(tile),
+      .tensor_cores = steps * row_blocks * kClocksOfProduct,
       .memory = CopyClocks(
           y_bytes + (positions * p.stride[0] * p.stride[1] * x_bytes),
           y_bytes + static_cast<double>(tile.window_pixels() * x_bytes))};
@@ -473,7 +482,7 @@ std::optional<Correlation> MakeCorrelation(const Task& task) {
   if (!tile) {
     return std::nullopt;
   }
-  p.tiling = TilingOf(*tile, reach, problem.batch, slab_chunks);
+  p.tiling = TilingOf(*tile, reach, problem.batch, slab_chunks, pixel_bytes);
   p.tile_rows = window::RowsOfTile(static_cast<int>(tile->positions()));
   correlation.shared_bytes = static_cast<int>(shared_bytes(*tile));
   return correlation;
@@ -486,7 +495,7 @@ struct Filter {
   std::int64_t slabs = 1;
   int shared_bytes = 0;
   std::int64_t blocks = 0;  ///< of threads, for each slab
-  int pairs = 0;            ///< of the kernel
+  int row_blocks = 0;       ///< of the kernel
 
   [[nodiscard]] std::int64_t slices() const { return blocks * arguments.splits; }
   [[nodiscard]] std::size_t workspace() const {
@@ -534,18 +543,23 @@ std::optional<Filter> MakeFilter(const cuda::DeviceInfo& device, const Task& tas
   if (!MakeTable(offsets, p.block_chunks, p.table, &p.chunks)) {
     return std::nullopt;
   }
-  const auto* const pairs =
-      std::ranges::find_if(window::kFilterPairs, [&](int most) { return 2 * most >= p.chunks; });
-  if (pairs == std::end(window::kFilterPairs)) {
+  const auto* const row_blocks = std::ranges::find_if(window::kFilterRowBlocks, [&](int most) {
+    return most * window::kRows >= p.chunks * vector;
+  });
+  if (row_blocks == std::end(window::kFilterRowBlocks)) {
     return std::nullopt;
   }
-  filter.pairs = *pairs;
+  filter.row_blocks = *row_blocks;
   const std::int64_t x_chunks = p.slab_x / vector;
   const std::int64_t y_chunks = p.slab_y / vector;
   p.y_slab_chunks = DivisorOf(y_chunks);
-  p.y_pixel_bytes = window::PixelBytes(static_cast<int>(y_chunks));
+  const auto pixel_bytes_of = [&](std::int64_t chunks) {
+    return SizeOf(problem.type) == 2 ? window::PixelBytes(static_cast<int>(chunks))
+                                     : window::FloatPixelBytes(static_cast<int>(chunks));
+  };
+  p.y_pixel_bytes = pixel_bytes_of(y_chunks);
   const Reach reach = ReachOf(offsets, positions, step);
-  const int x_pixel_bytes = window::PixelBytes(static_cast<int>(x_chunks));
+  const int x_pixel_bytes = pixel_bytes_of(x_chunks);
   const auto shared_bytes = [&](const TileShape& tile) {
     return window::FilterSharedBytes(static_cast<int>(tile.positions())) +
            (tile.windows() *
@@ -558,17 +572,24 @@ std::optional<Filter> MakeFilter(const cuda::DeviceInfo& device, const Task& tas
           return std::nullopt;
         }
         return FilterClocks(
-                   p, shape, filter.pairs, static_cast<int>(x_chunks) * window::kChunkBytes)
-            .all(RoomFor(bytes, window::kFilterBlocksOfSm), shape.is_double);
+                   p, shape, filter.row_blocks, static_cast<int>(x_chunks) * window::kChunkBytes)
+            .all(
+                RoomFor(
+                    bytes, window::FilterBlocksOfSm(
+                               filter.row_blocks, static_cast<int>(SizeOf(problem.type)))),
+                shape.is_double);
       });
   if (!tile) {
     return std::nullopt;
   }
-  p.tiling = TilingOf(*tile, reach, problem.batch, x_chunks);
+  p.tiling = TilingOf(*tile, reach, problem.batch, x_chunks, x_pixel_bytes);
   p.tiling.window_bytes += static_cast<int>(tile->positions()) * p.y_pixel_bytes;
   filter.shared_bytes = static_cast<int>(shared_bytes(*tile));
   const std::int64_t room =
-      device.multiprocessors() * RoomFor(filter.shared_bytes, window::kFilterBlocksOfSm);
+      device.multiprocessors() *
+      RoomFor(
+          filter.shared_bytes,
+          window::FilterBlocksOfSm(filter.row_blocks, static_cast<int>(SizeOf(problem.type))));
   filter.blocks = std::clamp<std::int64_t>(room / filter.slabs, 1, p.tiling.count);
   return filter;
 }
@@ -722,7 +743,7 @@ Result<std::unique_ptr<internal::Plan>>
 BuildFilter(const cuda::DeviceInfo& device, const Task& task, const Filter& filter) {
   const Result<CUkernel> kernel = FindKernel(
       device,
-      std::string("filter_") + NameOf(task.problem.type) + "_" + std::to_string(filter.pairs),
+      std::string("filter_") + NameOf(task.problem.type) + "_" + std::to_string(filter.row_blocks),
       filter.shared_bytes);
   if (!kernel.ok()) {
     return kernel.status();

@@ -16,9 +16,9 @@
 /// first layer. A block of threads copies a window of the image to shared memory once and reads it
 /// there at every tap, where other engines fetch it anew for each.
 ///
-/// Images and signals, channels last, half and bf16; TF32 where that is allowed, but for the
-/// filter's gradient. Narrow groups are multiplied side by side, with zeros between them: what is
-/// infinite makes NaN of its neighbours' results as well.
+/// Images and signals, channels last, half and bf16, and float where TF32 is allowed. Narrow groups
+/// are multiplied side by side, with zeros between them: what is infinite makes NaN of its
+/// neighbours' results as well.
 namespace gradsmith::conv {
 
 /// ListWindow returns the candidate for a task, or none where the device or the kernels do not

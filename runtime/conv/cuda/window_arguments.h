@@ -25,9 +25,11 @@ constexpr int kThreads = 128;
 constexpr int kBlocksOfSm = 4;
 /// Of a backward filter.
 constexpr int kFilterThreads = 256;
-constexpr int kFilterBlocksOfSm = 2;
-/// Pairs of chunks that a warp has the sums of, by its kernel.
-constexpr int kFilterPairs[] = {5, 9, 13};
+/// Blocks of 16 rows, each some chunks, that a warp has the sums of, by its kernel.
+constexpr int kFilterRowBlocks[] = {5, 9, 13};
+constexpr int FilterBlocksOfSm(int row_blocks, int element_bytes) {
+  return (row_blocks > 5 ? 2 : 3) - (element_bytes > 2 ? 1 : 0);
+}
 constexpr int kMostChunks = 256;
 constexpr int kMostBlocks = 32;
 
@@ -125,6 +127,11 @@ struct FilterArguments {
 /// A pixel's bytes in shared memory: an odd number of chunks spreads neighbours over all banks.
 constexpr int PixelBytes(int chunks) {
   return (chunks | 1) * kChunkBytes;
+}
+
+/// As it suits single reads of floats: two chunks of four pixels in a row are in different banks.
+constexpr int FloatPixelBytes(int chunks) {
+  return (((chunks + 5) / 8 * 8) + 2) * kChunkBytes;
 }
 
 /// Registers of a step's columns: every lane has two of each block.

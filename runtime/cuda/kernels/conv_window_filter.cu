@@ -12,8 +12,15 @@ __device__ __forceinline__ std::uint32_t MaskOf(unsigned exist, int first) {
          ((exist >> (first + 1) & 1U) != 0 ? 0xFFFF0000U : 0);
 }
 
-/// A warp's sums: kPairs pairs of chunks of x by 8 channels of y.
-template <typename Math, int kPairs>
+/// A float of shared memory, as tensor cores take it.
+__device__ __forceinline__ std::uint32_t LoadTf32(unsigned address) {
+  float value = 0;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address));
+  return AsTf32(value);
+}
+
+/// A warp's sums: kBlocks blocks of 16 rows by 8 channels of y.
+template <typename Math, int kBlocks>
 class Sums {
  public:
   __device__ Sums(const FilterArguments& p, int block, int split)
@@ -25,41 +32,35 @@ class Sums {
     const int first = (x_channel_ - slab * p.slab_x) / Math::kVector;
     const int columns = static_cast<int>(p.tiling.window_columns.divisor);
 #pragma unroll
-    for (int pair = 0; pair < kPairs; ++pair) {
-      // What is beyond the last chunk is summed, and not written.
-      const int chunk = 2 * pair + Lane() / 8 % 2;
-      const Chunk& met = p.table[chunk < p.chunks ? chunk : 0];
-      const int row = met.offset[0] - p.origin[0];
-      const int column = met.offset[1] - p.origin[1];
-      offsets_[pair] =
-          (row * columns + column) * p.tiling.pixel_bytes + (first + met.place) * kChunkBytes;
+    for (int i = 0; i < kBlocks; ++i) {
+#pragma unroll
+      for (int half = 0; half < kOffsets; ++half) {
+        // What is beyond the last chunk is summed, and not written.
+        const int chunk =
+            Math::kVector == 8 ? ChunkOf(i, Lane() / 8 % 2, 0) : ChunkOf(i, half, Lane() / 4);
+        const Chunk& met = p.table[chunk < p.chunks ? chunk : 0];
+        const int row = met.offset[0] - p.origin[0];
+        const int column = met.offset[1] - p.origin[1];
+        offsets_[i][half] =
+            (row * columns + column) * p.tiling.pixel_bytes + (first + met.place) * kChunkBytes;
+      }
     }
   }
 
-  /// Adds a tile's products; `end` is how many of its rows and columns y has.
+  /// Adds a tile's products; `end` is how many of its rows and columns y has, `places` where its
+  /// positions are in the window.
   __device__ __forceinline__ void
   Add(const int* places, unsigned x, unsigned y, const int (&end)[kRank]) {
     const bool is_whole = end[0] >= p_.tiling.tile[0] && end[1] >= p_.tiling.tile[1];
     const int positions = p_.tiling.tile[0] * p_.tiling.tile[1];
     for (int first = split_ * kRows; first < positions; first += p_.splits * kRows) {
-      std::uint32_t b[2];
-      LoadTransposed(y + (first + Lane() % 16) * p_.y_pixel_bytes + block_ * kChunkBytes, b);
-      const unsigned from = x + places[first + Lane() % 8 + Lane() / 16 * 8];
       // y is zero where it does not exist, but x may be infinite.
       const unsigned exist = is_whole ? ~0U : Exist(first, end);
-      const std::uint32_t masks[2] = {
-          MaskOf(exist, Lane() % 4 * 2), MaskOf(exist, Lane() % 4 * 2 + 8)};
-#pragma unroll
-      for (int pair = 0; pair < kPairs; ++pair) {
-        std::uint32_t a[4];
-        LoadTransposed(from + offsets_[pair], a);
-        if (!is_whole) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            a[i] &= masks[i / 2];
-          }
-        }
-        AddProduct<Math>(a, b, sums_[pair]);
+      if constexpr (Math::kVector == 8) {
+        AddPositions(places + first, x, y + first * p_.y_pixel_bytes, exist);
+      } else {
+        AddFloats(places + first, x, y + first * p_.y_pixel_bytes, exist);
+        AddFloats(places + first + 8, x, y + (first + 8) * p_.y_pixel_bytes, exist >> 8U);
       }
     }
   }
@@ -67,23 +68,81 @@ class Sums {
   /// Writes what is within groups of the share of the filter that is this warp's.
   __device__ __forceinline__ void Store(float* partial) const {
 #pragma unroll
-    for (int pair = 0; pair < kPairs; ++pair) {
+    for (int block = 0; block < kBlocks; ++block) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int chunk = 2 * pair + i / 2;
+        const int chunk = ChunkOf(block, i / 2, Lane() / 4);
         const int tap = chunk / p_.block_chunks;
-        const int x = x_channel_ + chunk % p_.block_chunks * Math::kVector + Lane() / 4;
+        const int x =
+            x_channel_ + chunk % p_.block_chunks * Math::kVector + Lane() / 4 % Math::kVector;
         const int y = y_channel_ + Lane() % 4 * 2 + i % 2;
         const int group = y / p_.group_y;
         if (chunk < p_.chunks && x / p_.group_x == group) {
           const std::int64_t row = std::int64_t{y} * p_.filter_taps + tap;
-          partial[row * p_.group_x + (x - group * p_.group_x)] = sums_[pair][i];
+          partial[row * p_.group_x + (x - group * p_.group_x)] = sums_[block][i];
         }
       }
     }
   }
 
  private:
+  /// A lane's rows of a block are of one chunk or two, whose addresses it needs.
+  static constexpr int kOffsets = Math::kVector == 8 ? 1 : 2;
+
+  /// The chunk of a block's row `row` + 8 * half.
+  __device__ static int ChunkOf(int block, int half, int row) {
+    return (block * kRows + half * 8 + row) / Math::kVector;
+  }
+
+  /// Of 16 positions, in 16 bits.
+  __device__ __forceinline__ void
+  AddPositions(const int* places, unsigned x, unsigned y, unsigned exist) {
+    std::uint32_t b[2];
+    LoadTransposed(y + Lane() % 16 * p_.y_pixel_bytes + block_ * kChunkBytes, b);
+    const unsigned from = x + places[Lane() % 8 + Lane() / 16 * 8];
+    const std::uint32_t masks[2] = {
+        MaskOf(exist, Lane() % 4 * 2), MaskOf(exist, Lane() % 4 * 2 + 8)};
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      std::uint32_t a[4];
+      LoadTransposed(from + offsets_[block][0], a);
+      if (exist != ~0U) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          a[i] &= masks[i / 2];
+        }
+      }
+      AddProduct<Math>(a, b, sums_[block]);
+    }
+  }
+
+  /// Of 8 positions, in float.
+  __device__ __forceinline__ void
+  AddFloats(const int* places, unsigned x, unsigned y, unsigned exist) {
+    constexpr int kBytes = 4;
+    const int term = Lane() % 4;
+    const int row = Lane() / 4;
+    std::uint32_t b[2];
+    unsigned from[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      b[i] = LoadTf32(y + (term + 4 * i) * p_.y_pixel_bytes + (block_ * kColumns + row) * kBytes);
+      from[i] = x + places[term + 4 * i] + row % Math::kVector * kBytes;
+    }
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      std::uint32_t a[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        a[i] = LoadTf32(from[i / 2] + offsets_[block][i % 2 * (kOffsets - 1)]);
+        if ((exist >> (term + 4 * (i / 2)) & 1U) == 0) {
+          a[i] = 0;
+        }
+      }
+      AddProduct<Math>(a, b, sums_[block]);
+    }
+  }
+
   __device__ unsigned Exist(int first, const int (&end)[kRank]) const {
     int column = first + Lane() % 16;
     const int row = DivideBy(p_.tiling.tile_columns, &column);
@@ -95,11 +154,11 @@ class Sums {
   int split_;
   int x_channel_;
   int y_channel_;
-  unsigned offsets_[kPairs];
-  float sums_[kPairs][4] = {};
+  unsigned offsets_[kBlocks][kOffsets];
+  float sums_[kBlocks][4] = {};
 };
 
-template <typename Math, int kPairs>
+template <typename Math, int kBlocks>
 __device__ __forceinline__ void SumFilter(
     const FilterArguments& p,
     const typename Math::T* x,
@@ -110,7 +169,7 @@ __device__ __forceinline__ void SumFilter(
   const auto slab = static_cast<int>(blockIdx.y);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const bool works = warp < p.blocks * p.splits;
-  Sums<Math, kPairs> sums(p, works ? warp % p.blocks : 0, warp / p.blocks);
+  Sums<Math, kBlocks> sums(p, works ? warp % p.blocks : 0, warp / p.blocks);
   const auto load = [&](const TilePlace& tile, unsigned window) {
     const int first[kRank] = {
         tile.first[0] * p.stride[0] + p.origin[0], tile.first[1] * p.stride[1] + p.origin[1]};
@@ -150,15 +209,16 @@ __device__ __forceinline__ void SumFilter(
 }  // namespace gradsmith::conv::window
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
-#define GRADSMITH_WINDOW_FILTER(name, math, pairs)                                              \
-  extern "C" __global__ void __launch_bounds__(                                                 \
-      gradsmith::conv::window::kFilterThreads, gradsmith::conv::window::kFilterBlocksOfSm)      \
-      gradsmith_window_filter_##name##_##pairs(                                                 \
-          const __grid_constant__ gradsmith::conv::window::FilterArguments arguments,           \
-          const gradsmith::conv::window::math::T* x, const gradsmith::conv::window::math::T* y, \
-          float* partial) {                                                                     \
-    gradsmith::conv::window::SumFilter<gradsmith::conv::window::math, pairs>(                   \
-        arguments, x, y, partial);                                                              \
+#define GRADSMITH_WINDOW_FILTER(name, math, blocks)                                                \
+  extern "C" __global__ void __launch_bounds__(                                                    \
+      gradsmith::conv::window::kFilterThreads,                                                     \
+      gradsmith::conv::window::FilterBlocksOfSm(blocks, sizeof(gradsmith::conv::window::math::T))) \
+      gradsmith_window_filter_##name##_##blocks(                                                   \
+          const __grid_constant__ gradsmith::conv::window::FilterArguments arguments,              \
+          const gradsmith::conv::window::math::T* x, const gradsmith::conv::window::math::T* y,    \
+          float* partial) {                                                                        \
+    gradsmith::conv::window::SumFilter<gradsmith::conv::window::math, blocks>(                     \
+        arguments, x, y, partial);                                                                 \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 
@@ -168,3 +228,6 @@ GRADSMITH_WINDOW_FILTER(half, Half, 13)
 GRADSMITH_WINDOW_FILTER(bf16, Bfloat16, 5)
 GRADSMITH_WINDOW_FILTER(bf16, Bfloat16, 9)
 GRADSMITH_WINDOW_FILTER(bf16, Bfloat16, 13)
+GRADSMITH_WINDOW_FILTER(tf32, Tf32, 5)
+GRADSMITH_WINDOW_FILTER(tf32, Tf32, 9)
+GRADSMITH_WINDOW_FILTER(tf32, Tf32, 13)

@@ -212,7 +212,7 @@ TEST_F(CudaConvTensorCores, AreOfferedWhereTheyArePromising) {
     return OwnOf(*algorithms, is_float && context.options().allow_tf32);
   };
   const ConvShape few = {.name = "few channels", .x = {2, 4, 9, 9}, .w = {4, 4, 3, 3}};
-  const ConvShape many = {.name = "many channels", .x = {2, 64, 9, 9}, .w = {32, 64, 3, 3}};
+  const ConvShape many = {.name = "many channels", .x = {2, 64, 9, 9}, .w = {64, 64, 3, 3}};
   for (const ConvPrimitive primitive : kPrimitives) {
     const auto call = [&](const ConvShape& shape, DataType type, Layout layout) {
       return MakeCall(primitive, shape, type, layout, random);

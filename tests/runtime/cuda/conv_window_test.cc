@@ -111,9 +111,7 @@ std::vector<Case> Cases() {
   const auto add = [&](ConvPrimitive primitive, const std::vector<ConvShape>& shapes) {
     for (const ConvShape& shape : shapes) {
       for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16, DataType::kFloat}) {
-        if (type != DataType::kFloat || primitive != ConvPrimitive::kBackwardFilter) {
-          cases.push_back({primitive, shape, type});
-        }
+        cases.push_back({primitive, shape, type});
       }
     }
   };
@@ -212,25 +210,27 @@ TEST_F(CudaConvWindow, AddsToWhatIsThere) {
 /// The filter's gradient takes nothing from beyond y, where x may be infinite.
 TEST_F(CudaConvWindow, InfinityBesideTheTileIsNotMultiplied) {
   Random random("cuda conv window infinity");
-  const Context context(OnGpu());
+  const Context context(WithTf32());
   const ConvShape shape = {
       .name = "steps that leave a row",
       .x = {1, 16, 10, 10},
       .w = {16, 8, 2, 2},
       .strides = {3, 3},
       .group = 2};
-  const PrimitiveCall call = MakeCall(
-      ConvPrimitive::kBackwardFilter, shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
-  // No window of y reaches the last row of x.
-  std::size_t at = 0;
-  call.x->Fill([&] { return at++ % 100 >= 90 ? INFINITY : 1.0; });
-  Result<ConvAlgorithms> algorithms = call.Prepare(context);
-  ASSERT_TRUE(algorithms.ok());
-  call.op.ResetOutputs();
-  ASSERT_TRUE(algorithms->Run({kWindow}).ok());
-  ASSERT_TRUE(Synchronize(context).ok());
-  for (const double value : call.w->GpuValues()) {
-    ASSERT_TRUE(std::isfinite(value));
+  for (const DataType type : {DataType::kMLFloat16, DataType::kFloat}) {
+    const PrimitiveCall call =
+        MakeCall(ConvPrimitive::kBackwardFilter, shape, type, Layout::kChannelsLast, random);
+    // No window of y reaches the last row of x.
+    std::size_t at = 0;
+    call.x->Fill([&] { return at++ % 100 >= 90 ? INFINITY : 1.0; });
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    ASSERT_TRUE(algorithms.ok());
+    call.op.ResetOutputs();
+    ASSERT_TRUE(algorithms->Run({kWindow}).ok());
+    ASSERT_TRUE(Synchronize(context).ok());
+    for (const double value : call.w->GpuValues()) {
+      ASSERT_TRUE(std::isfinite(value));
+    }
   }
 }
 
@@ -247,7 +247,6 @@ TEST_F(CudaConvWindow, IsOfferedWhereChannelsAreFew) {
   };
   for (const Layout layout : {Layout::kChannelsLast, Layout::kContiguous}) {
     for (const ConvPrimitive primitive : kPrimitives) {
-      const bool is_filter = primitive == ConvPrimitive::kBackwardFilter;
       for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
         EXPECT_TRUE(offered(strict, primitive, groups, type, layout));
         EXPECT_EQ(
@@ -255,7 +254,7 @@ TEST_F(CudaConvWindow, IsOfferedWhereChannelsAreFew) {
             primitive == ConvPrimitive::kBackwardData);
         EXPECT_FALSE(offered(strict, primitive, wide, type, layout));
       }
-      EXPECT_EQ(offered(with_tf32, primitive, groups, DataType::kFloat, layout), !is_filter);
+      EXPECT_TRUE(offered(with_tf32, primitive, groups, DataType::kFloat, layout));
       EXPECT_FALSE(offered(strict, primitive, groups, DataType::kFloat, layout));
       EXPECT_FALSE(offered(with_tf32, primitive, groups, DataType::kDouble, layout));
     }
