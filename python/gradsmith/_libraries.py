@@ -6,7 +6,8 @@ has come, so that none is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -42,6 +43,18 @@ class Library:
     empty_strided: tuple[Callable[..., Any] | None, Callable[..., Any] | None] = (None, None)
     """Make arrays of some dims, strides and dtype on the CPU and on the current CUDA device; None: `empty` does. Only
     for libraries that exchange."""
+
+    functions: Mapping[str, int] = {}
+    """The addresses of PyTorch's functions that _core calls without Python between, as far as there are."""
+
+    def implementation_of(self, kind: type) -> Any:
+        """What describes the attribute in which arrays of a type tell the address that those functions take; None where
+        they are not for arrays of the type."""
+        return None
+
+    def key_set(self, array: Any) -> int:
+        """What those functions make arrays by that are like another; 0 where they cannot."""
+        return 0
 
     def bits(self, array: Any) -> Any:
         """A bfloat16 array as one of integers of 16 bits; None for others."""
@@ -98,6 +111,41 @@ class NumPy(Library):
         return self._moveaxis(array, -1, 1)
 
 
+# PyTorch's functions in C++, by what _core calls them. A mangled name tells the types of parameters; where a function
+# had others once, each is known.
+_FUNCTIONS = {
+    "is_neg": ("_ZN2at6native6is_negERKNS_6TensorE",),
+    "requires_grad": ("_ZNK3c1010TensorImpl13requires_gradEv",),
+    "to_dlpack": (
+        "_ZN2at17toDLPackNonOwningERKNS_6TensorEP8DLTensorb",
+        "_ZN2at17toDLPackNonOwningERKNS_6TensorEP8DLTensor",
+    ),
+    "empty_strided": (
+        "_ZN2at6detail21empty_strided_genericEN3c108ArrayRefIlEES3_PNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeE",
+    ),
+    "cpu_allocator": ("_ZN3c1015GetCPUAllocatorEv",),
+    "cuda_allocator": ("_ZN2at4cuda22getCUDADeviceAllocatorEv",),
+    "wrap": ("_Z16THPVariable_WrapON2at10TensorBaseE",),
+    "data": ("aoti_torch_get_data_ptr",),
+    "device": ("aoti_torch_get_device_index",),
+}
+
+
+def _addresses(extension: str) -> dict[str, int]:
+    """Those of `_FUNCTIONS` that an extension, or a library that it was linked to, has."""
+    try:
+        library = ctypes.CDLL(extension)
+    except OSError:
+        return {}
+    found = {}
+    for name, symbols in _FUNCTIONS.items():
+        symbol = next((one for one in symbols if hasattr(library, one)), None)
+        address = symbol and ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
+        if address:
+            found[name] = address
+    return found
+
+
 class PyTorch(Library):
     name = "PyTorch"
 
@@ -110,6 +158,11 @@ class PyTorch(Library):
         # The quickest functions that PyTorch has, for what torch.compile writes. They are not documented.
         quick = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
         self.empty_strided = (getattr(quick, "_empty_strided_cpu", None), getattr(quick, "_empty_strided_cuda", None))
+        self.functions = _addresses(torch._C.__file__)
+        # A subclass may have a mind of its own.
+        self._plain: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)
+        self._implementation = getattr(torch.Tensor, "_cdata", None)
+        self._keys: Callable[[Any], Any] | None = getattr(torch._C, "_dispatch_keys", None)
         # What torch.autograd.graph.increment_version calls, at half the cost.
         self.written = written = torch._C._increment_version
         try:
@@ -127,6 +180,13 @@ class PyTorch(Library):
     @staticmethod
     def empty(dims: tuple[int, ...], dtype: Any, like: Any) -> Any:
         return like.new_empty(dims, dtype=dtype)
+
+    def implementation_of(self, kind: type) -> Any:
+        return self._implementation if kind in self._plain else None
+
+    def key_set(self, array: Any) -> int:
+        keys: Any = self._keys(array) if self._keys else None
+        return int(keys.raw_repr()) if hasattr(keys, "raw_repr") else 0
 
     def capsule(self, array: Any, stream: int | None) -> Any:
         return super().capsule(self._detach(array), stream)

@@ -1,6 +1,7 @@
 #include "library.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -45,6 +46,10 @@ const dlpack::Exchange* FindExchange(nb::handle type) {
 void SetPythonError(void* /*error*/, const char* kind, const char* message) {
   const bool is_memory = std::string(kind) == "MemoryError";
   PyErr_SetString(is_memory ? PyExc_MemoryError : PyExc_RuntimeError, message);
+}
+
+std::size_t IndexOf(Backend backend) {
+  return backend == Backend::kCuda ? 1 : 0;
 }
 
 /// A name that is looked up often; never freed.
@@ -153,6 +158,9 @@ Library::Library(nb::object adaptor, nb::handle type)
       is_recording_(adaptor_.attr("is_recording")),
       requires_grad_(adaptor_.attr("requires_grad")),
       written_(adaptor_.attr("written")),
+      torch_(adaptor_.attr("functions")),
+      implementation_(adaptor_.attr("implementation_of")(type)),
+      key_set_of_(adaptor_.attr("key_set")),
       has_buffers_(nb::cast<bool>(adaptor_.attr("has_buffers"))),
       is_writable_(nb::cast<bool>(adaptor_.attr("is_writable"))) {
   if (nb::cast<bool>(adaptor_.attr("exchanges"))) {
@@ -173,6 +181,32 @@ std::string Library::name() const {
 }
 
 Array Library::Read(nb::handle array, const char* op, const char* name) const {
+  if (std::optional<Array> read = ReadTensor(array, op, name)) {
+    return std::move(*read);
+  }
+  Array read = ReadMemory(array, op, name);
+  CheckMeaning(array, op, name);
+  return read;
+}
+
+std::optional<Array> Library::ReadTensor(nb::handle array, const char* op, const char* name) const {
+  if (!implementation_.is_known() || !torch_.CanView()) {
+    return std::nullopt;
+  }
+  const nb::object address = implementation_.Get(array);
+  TorchFunctions::View view;
+  // Within a mode of torch.overrides the address may be anything.
+  if (PyLong_CheckExact(address.ptr()) == 0 ||
+      !torch_.ViewOf(PyLong_AsVoidPtr(address.ptr()), &view)) {
+    return std::nullopt;
+  }
+  if (view.is_negative || (view.requires_grad && IsTrue(is_recording_()))) {
+    return std::nullopt;
+  }
+  return FromTensor(view.tensor, true, op, name);
+}
+
+Array Library::ReadMemory(nb::handle array, const char* op, const char* name) const {
   if (exchange_ != nullptr) {
     dlpack::Tensor tensor;
     if (exchange_->borrow(array.ptr(), &tensor) != 0) {
@@ -289,12 +323,18 @@ void* Library::CurrentStream(Device device) const {
 }
 
 Form::Form(const Dims& its_dims, bool is_channels_last)
-    : dims(its_dims), is_permuted(is_channels_last && dims.size() > 2), dims_tuple(ToTuple(dims)) {
+    : dims(its_dims),
+      is_permuted(is_channels_last && dims.size() > 2),
+      is_empty(NumElements(dims) == 0),
+      dims_tuple(ToTuple(dims)) {
   strides = is_permuted ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
   strides_tuple = ToTuple(strides);
 }
 
 Output Library::Make(DataType type, const Form& form, Device device, nb::handle like) const {
+  if (std::optional<Output> made = MakeTensor(type, form, device)) {
+    return std::move(*made);
+  }
   if (std::optional<Output> made = MakeStrided(type, form, device)) {
     return std::move(*made);
   }
@@ -313,16 +353,36 @@ Output Library::Make(DataType type, const Form& form, Device device, nb::handle 
   return output;
 }
 
+std::optional<Output> Library::MakeTensor(DataType type, const Form& form, Device device) const {
+  const std::uint64_t key_set = key_sets_.at(IndexOf(device.backend));
+  if (key_set == 0 || form.is_empty) {
+    return std::nullopt;
+  }
+  const TorchFunctions::Made made =
+      torch_.Make(type, form.dims, form.strides, device.backend, key_set);
+  if (made.object == nullptr) {
+    return std::nullopt;
+  }
+  Output output;
+  output.object = nb::steal(made.object);
+  output.array.ref = TensorRef(type, made.data, form.dims, form.strides, device);
+  return made.device == device.index ? std::optional(std::move(output)) : std::nullopt;
+}
+
 std::optional<Output> Library::MakeStrided(DataType type, const Form& form, Device device) const {
-  const nb::object& make = empty_strided_.at(device.backend == Backend::kCuda ? 1 : 0);
+  const std::size_t backend = IndexOf(device.backend);
+  const nb::object& make = empty_strided_.at(backend);
   // Libraries differ in what strides they give to what is empty.
-  if (exchange_ == nullptr || make.is_none() || NumElements(form.dims) == 0) {
+  if (exchange_ == nullptr || make.is_none() || form.is_empty) {
     return std::nullopt;
   }
   Output output;
   output.object =
       make(form.dims_tuple, form.strides_tuple, dtypes_.at(static_cast<std::size_t>(type)));
-  output.array = Read(output.object, kOurs, kOutput);
+  output.array = ReadMemory(output.object, kOurs, kOutput);
+  if (key_sets_.at(backend) == 0 && torch_.CanMake(device.backend)) {
+    key_sets_.at(backend) = nb::cast<std::uint64_t>(key_set_of_(output.object));
+  }
   // It was made on the library's current device, which need not be that of the inputs.
   return output.array.ref.device == device ? std::optional(std::move(output)) : std::nullopt;
 }
@@ -346,7 +406,7 @@ Output Library::MakeDense(
   std::optional<Array> buffer = has_buffers_ && !dtype.is_none()
                                     ? FromBuffer(output.object, type, kOurs, kOutput)
                                     : std::nullopt;
-  output.array = buffer ? std::move(*buffer) : Read(output.object, kOurs, kOutput);
+  output.array = buffer ? std::move(*buffer) : ReadMemory(output.object, kOurs, kOutput);
   return output;
 }
 

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "dlpack.h"
 #include "gradsmith/device_buffer.h"
 #include "gradsmith/tensor.h"
+#include "torch_functions.h"
 
 namespace gradsmith::python {
 
@@ -23,6 +25,12 @@ struct Output {
   DeviceBuffer memory;
 };
 
+/// Layout is how an array's elements lie.
+struct Layout {
+  Dims dims;
+  Strides strides;
+};
+
 /// Form is the shape of an array to be made, also as Python's tuples, which libraries are given.
 struct Form {
   Form(const Dims& dims, bool is_channels_last);
@@ -30,6 +38,7 @@ struct Form {
   Dims dims;
   Strides strides;
   bool is_permuted;
+  bool is_empty;
   nanobind::object dims_tuple;
   nanobind::object strides_tuple;
 };
@@ -40,6 +49,8 @@ class Property {
  public:
   /// `descriptor` may be None; Get is not to be called then.
   explicit Property(nanobind::object descriptor);
+
+  [[nodiscard]] bool is_known() const { return !descriptor_.is_none(); }
 
   [[nodiscard]] nanobind::object Get(nanobind::handle array) const;
 
@@ -66,12 +77,10 @@ class Library {
   /// Whether its arrays may be written to.
   [[nodiscard]] bool is_writable() const { return is_writable_; }
 
-  /// Read borrows an array for a call on the caller's stream. Raises as array.h says.
+  /// Read borrows an array for a call on the caller's stream. Raises as array.h says, and
+  /// ValueError for an array that means more than its memory holds: values that are negated when
+  /// they are read, or a part in gradients that the library records.
   [[nodiscard]] Array Read(nanobind::handle array, const char* op, const char* name) const;
-
-  /// CheckMeaning raises ValueError for an array that means more than its memory holds: values that
-  /// are negated when they are read, or a part in gradients that the library records.
-  void CheckMeaning(nanobind::handle array, const char* op, const char* name) const;
 
   /// TellWritten lets the library know that a caller's arrays, in a tuple, were written to: what it
   /// keeps for gradients from before is stale.
@@ -89,6 +98,13 @@ class Library {
   [[nodiscard]] nanobind::object Finish(Output output, const Context& context) const;
 
  private:
+  /// The same without the ValueError.
+  [[nodiscard]] Array ReadMemory(nanobind::handle array, const char* op, const char* name) const;
+  void CheckMeaning(nanobind::handle array, const char* op, const char* name) const;
+  /// Empty where PyTorch's own functions are not to be had, or for an array that needs a closer
+  /// look.
+  [[nodiscard]] std::optional<Array>
+  ReadTensor(nanobind::handle array, const char* op, const char* name) const;
   /// The type of the elements where the array names one of `dtypes_`.
   [[nodiscard]] std::optional<DataType> FindType(nanobind::handle array) const;
   [[nodiscard]] Array ReadCapsule(nanobind::handle array, const char* op, const char* name) const;
@@ -106,6 +122,9 @@ class Library {
   /// Empty where the library has no such function, or its array is on another device.
   [[nodiscard]] std::optional<Output> MakeStrided(DataType type, const Form& form, Device device)
       const;
+  /// The same by PyTorch's own functions, once MakeStrided has made one.
+  [[nodiscard]] std::optional<Output> MakeTensor(DataType type, const Form& form, Device device)
+      const;
   [[nodiscard]] Output Allocate(DataType type, const Dims& dims, Device device) const;
 
   nanobind::object adaptor_;
@@ -121,6 +140,12 @@ class Library {
   nanobind::object written_;
   /// The library's types of elements, by DataType; None where it has no such object.
   std::array<nanobind::object, kDataTypeCount> dtypes_;
+  TorchFunctions torch_;
+  /// Tells the address of a tensor's implementation; None where `torch_` is not to read them.
+  Property implementation_;
+  nanobind::object key_set_of_;
+  /// What PyTorch said of tensors that it made on devices of a backend; 0 before that.
+  mutable std::array<std::uint64_t, 2> key_sets_ = {};
   const dlpack::Exchange* exchange_ = nullptr;
   bool has_buffers_ = false;
   bool is_writable_ = true;

@@ -109,24 +109,27 @@ std::vector<TensorRef> Refs(const std::vector<Output>& outputs) {
   return refs;
 }
 
-/// Whether shapes were inferred for inputs of these dims.
-bool HasDims(const std::vector<Argument>& inputs, const std::vector<std::optional<Dims>>& dims) {
+/// Whether forms were inferred for inputs that lie so.
+bool HasLayouts(
+    const std::vector<Argument>& inputs,
+    const std::vector<std::optional<Layout>>& layouts) {
   return std::equal(
-      inputs.begin(), inputs.end(), dims.begin(), dims.end(),
-      [](const Argument& input, const std::optional<Dims>& expected) {
+      inputs.begin(), inputs.end(), layouts.begin(), layouts.end(),
+      [](const Argument& input, const std::optional<Layout>& expected) {
+        const TensorRef& ref = input.array.ref;
         return input.object.is_valid() == expected.has_value() &&
-               (!expected || input.array.ref.dims == *expected);
+               (!expected || (ref.dims == expected->dims && ref.strides == expected->strides));
       });
 }
 
-std::vector<std::optional<Dims>> DimsOf(const std::vector<Argument>& inputs) {
-  std::vector<std::optional<Dims>> dims(inputs.size());
+std::vector<std::optional<Layout>> LayoutsOf(const std::vector<Argument>& inputs) {
+  std::vector<std::optional<Layout>> layouts(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].object.is_valid()) {
-      dims[i] = inputs[i].array.ref.dims;
+      layouts[i] = Layout{inputs[i].array.ref.dims, inputs[i].array.ref.strides};
     }
   }
-  return dims;
+  return layouts;
 }
 
 /// Whether two tuples hold the same objects.
@@ -222,7 +225,6 @@ Output OutputInto(
   Output output;
   output.object = object;
   output.array = its.Read(object, op.c_str(), subject.c_str());
-  its.CheckMeaning(object, op.c_str(), subject.c_str());
   if (!output.array.is_writable || !its.is_writable()) {
     RaiseValueError(op + ": " + subject + " is read-only; expected an array to write to");
   }
@@ -332,7 +334,6 @@ std::vector<Argument> Op::ReadInputs(nb::handle inputs, const Library** library)
     }
     *library = &its;
     arguments[i] = {object, its.Read(object, name_.c_str(), spec.name.data())};
-    its.CheckMeaning(object, name_.c_str(), spec.name.data());
   }
   if (*library == nullptr) {
     RaiseTypeError(name_ + ": no input is given; expected at least one");
@@ -378,19 +379,17 @@ std::vector<Output> Op::MakeOutputs(
 std::shared_ptr<const std::vector<Form>> Op::FormsOf(
     CachedKernel& kernel,
     const std::vector<Argument>& inputs) {
-  const bool is_channels_last = IsChannelsLast(inputs);
-  if (kernel.forms == nullptr || kernel.is_channels_last != is_channels_last ||
-      !HasDims(inputs, kernel.input_dims)) {
+  if (kernel.forms == nullptr || !HasLayouts(inputs, kernel.layouts)) {
     const std::vector<ConstTensorRef> refs = Refs(inputs);
     const Result<std::vector<Dims>> inferred =
         kernel.kernel.InferShapes(std::span<const ConstTensorRef>(refs));
     Check(inferred.status());
+    const bool is_channels_last = IsChannelsLast(inputs);
     std::vector<Form> forms;
     for (const Dims& dims : *inferred) {
       forms.emplace_back(dims, is_channels_last);
     }
-    kernel.input_dims = DimsOf(inputs);
-    kernel.is_channels_last = is_channels_last;
+    kernel.layouts = LayoutsOf(inputs);
     kernel.forms = std::make_shared<const std::vector<Form>>(std::move(forms));
   }
   return kernel.forms;
@@ -445,7 +444,7 @@ std::shared_ptr<Op::CachedKernel> Op::FindKernel(
     kernels_.pop_back();
   }
   auto made = std::make_shared<CachedKernel>(
-      CachedKernel{&row, std::move(attributes), std::move(*kernel), {}, {}, false, nullptr});
+      CachedKernel{&row, std::move(attributes), std::move(*kernel), {}, {}, nullptr});
   kernels_.insert(kernels_.begin(), made);
   return made;
 }

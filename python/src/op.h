@@ -65,10 +65,9 @@ class Op {
     /// The tuple that the attributes were last read from where nothing in it can change, so that
     /// the same objects mean the same values; otherwise not valid.
     nanobind::object values;
-    /// The dims that the forms of outputs were last inferred for, and what came of it. Shared, as
-    /// other threads may make calls while a library makes an array.
-    std::vector<std::optional<Dims>> input_dims;
-    bool is_channels_last;
+    /// How inputs lay that the forms of outputs were last inferred for, and what came of it.
+    /// Shared, as other threads may make calls while a library makes an array.
+    std::vector<std::optional<Layout>> layouts;
     std::shared_ptr<const std::vector<Form>> forms;
   };
 
@@ -98,7 +97,7 @@ class Op {
       const Library& library,
       const std::vector<Argument>& inputs,
       const std::vector<Wish>& wishes) const;
-  /// FormsOf infers the forms of all outputs, anew only where the dims of inputs have changed.
+  /// FormsOf infers the forms of all outputs, anew only where inputs lie otherwise than before.
   static std::shared_ptr<const std::vector<Form>> FormsOf(
       CachedKernel& kernel,
       const std::vector<Argument>& inputs);

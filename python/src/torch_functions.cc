@@ -1,0 +1,99 @@
+#include "torch_functions.h"
+
+namespace gradsmith::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+std::size_t IndexOf(Backend backend) {
+  return backend == Backend::kCuda ? 1 : 0;
+}
+
+/// Sets a function that there is.
+template <typename Function>
+void Find(nb::handle addresses, const char* name, Function* function) {
+  const nb::object address = nb::steal(PyMapping_GetItemString(addresses.ptr(), name));
+  if (!address.is_valid()) {
+    PyErr_Clear();
+    return;
+  }
+  *function = reinterpret_cast<Function>(PyLong_AsVoidPtr(address.ptr()));
+}
+
+}  // namespace
+
+TorchFunctions::TorchFunctions(nb::handle addresses) {
+  Find(addresses, "is_neg", &is_neg_);
+  Find(addresses, "requires_grad", &requires_grad_);
+  Find(addresses, "to_dlpack", &to_dlpack_);
+  Find(addresses, "empty_strided", &empty_strided_);
+  Find(addresses, "cpu_allocator", &allocator_[IndexOf(Backend::kCpu)]);
+  Find(addresses, "cuda_allocator", &allocator_[IndexOf(Backend::kCuda)]);
+  Find(addresses, "wrap", &wrap_);
+  Find(addresses, "data", &data_);
+  Find(addresses, "device", &device_);
+}
+
+bool TorchFunctions::CanView() const {
+  return is_neg_ != nullptr && requires_grad_ != nullptr && to_dlpack_ != nullptr;
+}
+
+bool TorchFunctions::ViewOf(void* implementation, View* view) const {
+  try {
+    view->is_negative = is_neg_(implementation);
+    view->requires_grad = requires_grad_(implementation);
+    to_dlpack_(implementation, &view->tensor, false);
+    return true;
+  } catch (...) {  // whoever asks in Python is told why
+    return false;
+  }
+}
+
+bool TorchFunctions::CanMake(Backend backend) const {
+  return empty_strided_ != nullptr && allocator_.at(IndexOf(backend)) != nullptr &&
+         wrap_ != nullptr && data_ != nullptr && device_ != nullptr;
+}
+
+TorchFunctions::ScalarType TorchFunctions::ToScalarType(DataType type) {
+  switch (type) {
+    case DataType::kDouble:
+      return ScalarType::kDouble;
+    case DataType::kMLFloat16:
+      return ScalarType::kHalf;
+    case DataType::kBFloat16:
+      return ScalarType::kBFloat16;
+    default:
+      return ScalarType::kFloat;
+  }
+}
+
+TorchFunctions::Made TorchFunctions::Make(
+    DataType type,
+    const Dims& dims,
+    const Strides& strides,
+    Backend backend,
+    std::uint64_t key_set) const {
+  try {
+    Owned tensor = empty_strided_(
+        {dims.begin(), static_cast<std::size_t>(dims.size())},
+        {strides.begin(), static_cast<std::size_t>(strides.size())},
+        allocator_.at(IndexOf(backend))(), {key_set}, ToScalarType(type));
+    Made made;
+    std::int32_t index = 0;
+    if (data_(&tensor.implementation, &made.data) != 0 ||
+        device_(&tensor.implementation, &index) != 0) {
+      return {};
+    }
+    made.device = backend == Backend::kCuda ? index : 0;
+    made.object = wrap_(&tensor);
+    if (made.object == nullptr) {
+      PyErr_Clear();
+    }
+    return made;
+  } catch (...) {  // such as for want of memory, which PyTorch's function for Python tells better
+    return {};
+  }
+}
+
+}  // namespace gradsmith::python
