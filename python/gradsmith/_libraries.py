@@ -7,6 +7,7 @@ has come, so that none is needed.
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
@@ -131,6 +132,17 @@ _FUNCTIONS = {
 }
 
 
+# The first and the last version of PyTorch that has been seen to take what we pass. Names tell the types of parameters,
+# but not what these types hold: other versions are called by their documented ways alone.
+_KNOWN_VERSIONS = ((2, 11), (2, 15))
+
+
+def _is_known(version: str) -> bool:
+    first, last = _KNOWN_VERSIONS
+    parts = re.match(r"(\d+)\.(\d+)\.", version)
+    return parts is not None and first <= (int(parts[1]), int(parts[2])) <= last
+
+
 def _addresses(extension: str) -> dict[str, int]:
     """Those of `_FUNCTIONS` that an extension, or a library that it was linked to, has."""
     try:
@@ -158,7 +170,7 @@ class PyTorch(Library):
         # The quickest functions that PyTorch has, for what torch.compile writes. They are not documented.
         quick = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
         self.empty_strided = (getattr(quick, "_empty_strided_cpu", None), getattr(quick, "_empty_strided_cuda", None))
-        self.functions = _addresses(torch._C.__file__)
+        self.functions = _addresses(torch._C.__file__) if _is_known(torch.__version__) else {}
         # A subclass may have a mind of its own.
         self._plain: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)
         self._implementation = getattr(torch.Tensor, "_cdata", None)

@@ -19,7 +19,6 @@ from gradsmith import _libraries  # noqa: E402 - after the check that PyTorch ca
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 FORMATS = [torch.contiguous_format, torch.channels_last]
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
-IS_NEW = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 11)
 
 
 def tensors(device: str = "cpu", dtype: Any = torch.float32, memory_format: Any = torch.contiguous_format) -> list[Any]:
@@ -103,7 +102,15 @@ def test_the_key_set_may_be_learned_in_inference_mode(with_functions: Any) -> No
     check_as_pytorchs(gradsmith.conv(x, w).Y, torch.empty(2, 4, 3, 4))
 
 
-@pytest.mark.skipif(not IS_NEW, reason="an older PyTorch may be without, and does without")
+@pytest.mark.parametrize(
+    ("version", "known"),
+    [("2.10.1", False), ("2.11.0+cu130", True), ("2.15.1a0", True), ("2.16.0", False), ("3.12.0", False), ("", False)],
+)
+def test_versions_that_have_not_been_tried_are_called_by_documented_ways(version: str, known: bool) -> None:
+    assert _libraries._is_known(version) == known
+
+
+@pytest.mark.skipif(not _libraries._is_known(torch.__version__), reason="this PyTorch is called by its documented ways")
 def test_pytorch_has_the_functions() -> None:
     missing = set(_libraries._FUNCTIONS) - set(_libraries.PyTorch().functions)
     assert missing <= {"cuda_allocator"}  # one for the CPU has none

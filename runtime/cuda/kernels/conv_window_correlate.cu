@@ -324,7 +324,7 @@ __device__ __forceinline__ void Correlate(
   MakeRows(p, rows);
   const auto slab = static_cast<int>(blockIdx.y);
   for (int i = static_cast<int>(threadIdx.x); i < fragment_chunks; i += kThreads) {
-    CopyChunk(SharedAddress(shared + i), fragments + slab * fragment_chunks + i, true);
+    BeginCopy(SharedAddress(shared + i), fragments + slab * fragment_chunks + i, true);
   }
   // What is beyond the last chunk is multiplied by zeros: the first will do.
   for (int i = static_cast<int>(threadIdx.x); i < 2 * p.steps; i += kThreads) {

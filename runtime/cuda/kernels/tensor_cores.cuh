@@ -4,17 +4,17 @@
 #include <cstdint>
 
 #include "conv/cuda/tensor_cores_arguments.h"
+#include "cuda/kernels/async_copies.cuh"
 #include "cuda/kernels/indices.cuh"
 
 /// Matrix products on tensor cores, from panels in shared memory.
 namespace gradsmith::conv::tensor_cores {
 
+using cuda::BeforeCutOff;
 using cuda::DivideBy;
+using cuda::EndOfCopies;
 using cuda::IsWithin;
-
-#if __CUDA_ARCH__ >= 800
-#define GRADSMITH_HAS_TENSOR_CORES 1
-#endif
+using cuda::WaitForCopies;
 
 /// Where a position is.
 struct Position {
@@ -73,37 +73,11 @@ __device__ __forceinline__ const T* Whole(const T* pointer) {
 }
 
 /// Begins to copy a chunk to shared memory; zeros where there is nothing to copy, and then `chunk`
-/// may be anything. The L1 cache keeps what is `kShared`: what other threads of the block copy too.
+/// may be anything.
 template <bool kShared = false, typename T>
 __device__ __forceinline__ void CopyChunk(T* to, const T* first, int chunk, bool exists) {
-#ifdef GRADSMITH_HAS_TENSOR_CORES
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
   const char* from = reinterpret_cast<const char*>(first) + std::int64_t{chunk} * kChunkBytes;
-  const int bytes = exists ? kChunkBytes : 0;
-  if constexpr (kShared) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
-                 "r"(bytes)
-                 : "memory");
-  } else {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
-                 "r"(bytes)
-                 : "memory");
-  }
-#endif
-}
-
-__device__ __forceinline__ void EndOfCopies() {
-#ifdef GRADSMITH_HAS_TENSOR_CORES
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/// Waits until at most kPending groups of copies are under way.
-template <int kPending>
-__device__ __forceinline__ void WaitForCopies() {
-#ifdef GRADSMITH_HAS_TENSOR_CORES
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-#endif
+  cuda::BeginCopy<kShared>(cuda::SharedAddress(to), from, exists);
 }
 
 /// Adds the product of 16 x 8 and 8 x 8 numbers in TF32.
@@ -135,14 +109,6 @@ AddProduct(const double (&a)[4], const double (&b)[2], double (&sums)[4]) {
     }
   }
 #endif
-}
-
-/// Tensor cores cut off the bits that TF32 lacks. What this adds first makes that a rounding, which
-/// is off by up to 0.75 of the last bit instead of 0.5, and leaves alone what is a number in TF32.
-/// It costs one instruction, where the exact conversion goes through a narrow unit.
-__device__ __forceinline__ float BeforeCutOff(float value) {
-  constexpr float kShare = 1.5F / 4096;
-  return __fmaf_rn(value, kShare, value);
 }
 
 /// A number in TF32 that is near.
@@ -282,7 +248,7 @@ struct alignas(16) Four {
 __device__ __forceinline__ Four ReadMatrices(const float* row) {
   Four read{};
 #ifdef GRADSMITH_HAS_TENSOR_CORES
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  const unsigned address = cuda::SharedAddress(row);
   float(&to)[4] = read.values;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])

@@ -7,17 +7,17 @@
 #include <cstdint>
 
 #include "conv/cuda/window_arguments.h"
+#include "cuda/kernels/async_copies.cuh"
 #include "cuda/kernels/indices.cuh"
 
 /// Matrix products on tensor cores of what lies in a window of an image in shared memory.
 namespace gradsmith::conv::window {
 
+using cuda::BeginCopy;
 using cuda::DivideBy;
+using cuda::EndOfCopies;
 using cuda::IsWithin;
-
-#if __CUDA_ARCH__ >= 800
-#define GRADSMITH_WINDOW_HAS_TENSOR_CORES 1
-#endif
+using cuda::SharedAddress;
 
 /// Elements of a type are stored as T. A step multiplies two chunks: 16 numbers in half or bf16, 8
 /// in TF32.
@@ -38,36 +38,10 @@ __device__ __forceinline__ int Lane() {
   return static_cast<int>(threadIdx.x) % 32;
 }
 
-__device__ __forceinline__ unsigned SharedAddress(const void* shared) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(shared));
-}
-
-/// Begins to copy a chunk to shared memory; zeros where there is nothing to copy.
-__device__ __forceinline__ void CopyChunk(unsigned to, const void* from, bool exists) {
-#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-               "r"(exists ? kChunkBytes : 0)
-               : "memory");
-#endif
-}
-
-__device__ __forceinline__ void EndOfCopies() {
-#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/// Waits for all groups of copies but the last.
-__device__ __forceinline__ void WaitForAllButTheLast() {
-#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
-  asm volatile("cp.async.wait_group 1;" ::: "memory");
-#endif
-}
-
 /// Four blocks of 8 rows of 16 bytes, whose addresses a lane gives: those of row Lane() % 8 of
 /// block Lane() / 8. Every lane gets 4 bytes of each block: of row Lane() / 4.
 __device__ __forceinline__ void LoadBlocks(unsigned address, std::uint32_t (&blocks)[4]) {
-#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
+#ifdef GRADSMITH_HAS_TENSOR_CORES
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(blocks[0]), "=r"(blocks[1]), "=r"(blocks[2]), "=r"(blocks[3])
                : "r"(address));
@@ -76,7 +50,7 @@ __device__ __forceinline__ void LoadBlocks(unsigned address, std::uint32_t (&blo
 
 /// The same, of 16-bit elements with rows and columns exchanged.
 __device__ __forceinline__ void LoadTransposed(unsigned address, std::uint32_t (&blocks)[4]) {
-#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
+#ifdef GRADSMITH_HAS_TENSOR_CORES
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(blocks[0]), "=r"(blocks[1]), "=r"(blocks[2]), "=r"(blocks[3])
                : "r"(address));
@@ -84,7 +58,7 @@ __device__ __forceinline__ void LoadTransposed(unsigned address, std::uint32_t (
 }
 
 __device__ __forceinline__ void LoadTransposed(unsigned address, std::uint32_t (&blocks)[2]) {
-#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
+#ifdef GRADSMITH_HAS_TENSOR_CORES
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
                : "=r"(blocks[0]), "=r"(blocks[1])
                : "r"(address));
@@ -96,7 +70,7 @@ template <typename Math>
 __device__ __forceinline__ void
 AddProduct(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]);
 
-#ifdef GRADSMITH_WINDOW_HAS_TENSOR_CORES
+#ifdef GRADSMITH_HAS_TENSOR_CORES
 #define GRADSMITH_WINDOW_PRODUCT(shape)                                        \
   asm(shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])             \
@@ -123,11 +97,8 @@ AddProduct<Tf32>(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float
   GRADSMITH_WINDOW_PRODUCT("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32");
 }
 
-/// As tensor cores take a number in TF32: they cut off the bits that it lacks, which this makes a
-/// rounding, off by up to 0.75 of the last bit.
 __device__ __forceinline__ std::uint32_t AsTf32(float value) {
-  constexpr float kShare = 1.5F / 4096;
-  return __float_as_uint(__fmaf_rn(value, kShare, value));
+  return __float_as_uint(cuda::BeforeCutOff(value));
 }
 
 /// The pixels of an image in memory, `pitch` elements each.
@@ -167,7 +138,7 @@ __device__ __forceinline__ void LoadWindow(
     column += first[1];
     const bool exists = IsWithin(row, image.sizes[0]) && IsWithin(column, image.sizes[1]);
     const int at = exists ? (row * image.sizes[1] + column) * pitch + chunk : 0;
-    CopyChunk(
+    BeginCopy(
         to + pixel * pixel_bytes + chunk * kChunkBytes,
         reinterpret_cast<const uint4*>(image.channels) + at, exists);
   }
@@ -214,7 +185,7 @@ ForEachTile(const Tiling& tiling, unsigned memory, Load load, Multiply multiply)
     if (!tiling.is_double) {
       EndOfCopies();  // a group of none: the tile's is not the last
     }
-    WaitForAllButTheLast();
+    cuda::WaitForCopies<1>();
     __syncthreads();  // the copies of all threads are there
     multiply(PlaceOf(tiling, tile), memory + stage * tiling.window_bytes);
     __syncthreads();  // what has been read may be overwritten
