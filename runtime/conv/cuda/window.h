@@ -13,9 +13,9 @@
 
 /// Our own convolutions of few channels on tensor cores: of groups of up to 16 channels (8 for the
 /// filter's gradient), and forward and backward data where all of the result's channels at a step's
-/// positions are 8 at most, as in a network's first layer. A block of threads copies a window of the
-/// image to shared memory once and reads it there at every tap, where other engines fetch it anew
-/// for each.
+/// positions are 8 at most, as in a network's first layer. A block of threads copies a window of
+/// the image to shared memory once and reads it there at every tap, where other engines fetch it
+/// anew for each.
 ///
 /// Images and signals, channels last, half and bf16, and float where TF32 is allowed. Narrow groups
 /// are multiplied side by side, with zeros between them: what is infinite makes NaN of its

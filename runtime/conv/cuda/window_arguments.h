@@ -67,7 +67,8 @@ struct Tiling {
 
 /// Forward (source x, result y) and backward data (source y, result x). The result is computed by
 /// cells: backward a cell has `stride` positions along an axis. A slab is a part of the channels
-/// that needs nothing of the others.
+/// that needs nothing of the others; where columns are merged, a part of the source's channels,
+/// whose products are added to those of the others.
 struct CorrelateArguments {
   Tiling tiling;
   int source_sizes[kRank];

@@ -106,7 +106,7 @@ struct Target {
   }
 };
 
-/// `image` is the tile's image of the result.
+/// `image` is the tile's image of the result, from the slab's channels on.
 template <typename T>
 __device__ __forceinline__ Target<T>
 TargetOf(const CorrelateArguments& p, const TilePlace& tile, const ColumnBlock& block, T* image) {
@@ -118,8 +118,7 @@ TargetOf(const CorrelateArguments& p, const TilePlace& tile, const ColumnBlock& 
     pixel =
         pixel * p.result_sizes[axis] + tile.first[axis] * p.cell_sizes[axis] + block.first[axis];
   }
-  const int channel = p.is_merged ? 0 : static_cast<int>(blockIdx.y) * p.slab_result;
-  target.first = image + pixel * p.result_pitch + channel + block.channel;
+  target.first = image + pixel * p.result_pitch + block.channel;
   return target;
 }
 
@@ -315,6 +314,7 @@ __device__ __forceinline__ void Correlate(
     const typename Math::T* source,
     const uint4* fragments,
     typename Math::T* result,
+    int first_slab,
     bool accumulate) {
   extern __shared__ uint4 shared[];
   const int fragment_chunks = p.sets * p.steps * (kFragmentBytes / kChunkBytes);
@@ -322,7 +322,7 @@ __device__ __forceinline__ void Correlate(
   auto* rows = reinterpret_cast<TileRow*>(offsets + kMostChunks);
   const unsigned windows = SharedAddress(rows + p.tile_rows);
   MakeRows(p, rows);
-  const auto slab = static_cast<int>(blockIdx.y);
+  const int slab = first_slab + static_cast<int>(blockIdx.y);
   for (int i = static_cast<int>(threadIdx.x); i < fragment_chunks; i += kThreads) {
     BeginCopy(SharedAddress(shared + i), fragments + slab * fragment_chunks + i, true);
   }
@@ -345,8 +345,9 @@ __device__ __forceinline__ void Correlate(
         window);
   };
   const auto multiply = [&](const TilePlace& tile, unsigned window) {
-    auto* image = result + tile.image * (std::int64_t{p.result_sizes[0]} * p.result_sizes[1] *
-                                         p.result_pitch);
+    auto* image =
+        result + (p.is_merged ? 0 : slab * p.slab_result) +
+        tile.image * (std::int64_t{p.result_sizes[0]} * p.result_sizes[1] * p.result_pitch);
     constexpr int kRowsOfProduct = kRows * kRowBlocks;
     const int items = p.tile_rows / kRowsOfProduct * p.sets;
     for (int item = static_cast<int>(threadIdx.x) / 32; item < items; item += kThreads / 32) {
@@ -368,9 +369,9 @@ __device__ __forceinline__ void Correlate(
       gradsmith_window_correlate_##name(                                                 \
           const __grid_constant__ gradsmith::conv::window::CorrelateArguments arguments, \
           const gradsmith::conv::window::math::T* source, const uint4* fragments,        \
-          gradsmith::conv::window::math::T* result, bool accumulate) {                   \
+          gradsmith::conv::window::math::T* result, int first_slab, bool accumulate) {   \
     gradsmith::conv::window::Correlate<gradsmith::conv::window::math, shared>(           \
-        arguments, source, fragments, result, accumulate);                               \
+        arguments, source, fragments, result, first_slab, accumulate);                   \
   }
 
 #define GRADSMITH_WINDOW_FRAGMENTS(name, math)                                       \
