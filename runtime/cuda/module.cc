@@ -80,6 +80,25 @@ Result<CUkernel> FindKernel(std::initializer_list<const KernelImage*> images, co
   return Internal(std::string("there is no kernel ") + name);
 }
 
+Result<CUkernel> FindKernelOf(
+    int most_shared_bytes,
+    int device,
+    std::initializer_list<const KernelImage*> images,
+    const char* name) {
+  Result<CUkernel> kernel = FindKernel(images, name);
+  if (!kernel.ok()) {
+    return kernel;
+  }
+  const Status status = ToStatus(
+      Driver().cuKernelSetAttribute(
+          CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most_shared_bytes, *kernel, device),
+      "asking for shared memory");
+  if (!status.ok()) {
+    return status;
+  }
+  return kernel;
+}
+
 Status LaunchAny(CUkernel kernel, const LaunchShape& shape, CUstream stream, void** arguments) {
   return ToStatus(
       Driver().cuLaunchKernel(

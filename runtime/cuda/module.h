@@ -17,6 +17,14 @@ namespace gradsmith::cuda {
 /// every device.
 Result<CUkernel> FindKernel(std::initializer_list<const KernelImage*> images, const char* name);
 
+/// FindKernelOf is FindKernel for a kernel that takes up to so much dynamic shared memory. That is
+/// kept with the kernel, for all of its launches on a device: the most that any of them takes.
+Result<CUkernel> FindKernelOf(
+    int most_shared_bytes,
+    int device,
+    std::initializer_list<const KernelImage*> images,
+    const char* name);
+
 /// Grid is the shape of a launch: blocks, threads of a block, and dynamic shared memory in bytes.
 struct LaunchShape {
   unsigned blocks_x = 1;

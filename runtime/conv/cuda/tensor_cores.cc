@@ -396,21 +396,11 @@ FindKernel(const cuda::DeviceInfo& device, Primitive primitive, Variant variant,
                            kPrimitives.at(static_cast<std::size_t>(primitive)) + "_" +
                            kMathNames.at(static_cast<std::size_t>(variant.math)) + "_" +
                            std::to_string(variant.place);
-  Result<CUkernel> kernel = cuda::FindKernel(
+  return cuda::FindKernelOf(
+      shared_bytes, device.ordinal(),
       {&cuda::kImage_conv_tensor_cores_forward, &cuda::kImage_conv_tensor_cores_data,
        &cuda::kImage_conv_tensor_cores_filter},
       name.c_str());
-  if (!kernel.ok()) {
-    return kernel;
-  }
-  const Status status = cuda::ToStatus(
-      cuda::Driver().cuKernelSetAttribute(
-          CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes, *kernel, device.ordinal()),
-      "asking for shared memory");
-  if (!status.ok()) {
-    return status;
-  }
-  return kernel;
 }
 
 class CorrelatePlan final : public internal::Plan {

@@ -35,22 +35,12 @@ const char* NameOf(DataType type) {
   }
 }
 
-Result<CUkernel>
-FindKernel(const cuda::DeviceInfo& device, const std::string& name, int shared_bytes) {
-  Result<CUkernel> kernel = cuda::FindKernel(
+/// Launches of a kernel take different amounts of shared memory.
+Result<CUkernel> FindKernel(const cuda::DeviceInfo& device, const std::string& name) {
+  return cuda::FindKernelOf(
+      window::kMostShared, device.ordinal(),
       {&cuda::kImage_conv_window_correlate, &cuda::kImage_conv_window_filter},
       ("gradsmith_window_" + name).c_str());
-  if (!kernel.ok()) {
-    return kernel;
-  }
-  const Status status = cuda::ToStatus(
-      cuda::Driver().cuKernelSetAttribute(
-          CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes, *kernel, device.ordinal()),
-      "asking for shared memory");
-  if (!status.ok()) {
-    return status;
-  }
-  return kernel;
 }
 
 class CorrelatePlan final : public internal::Plan {
@@ -151,10 +141,9 @@ BuildCorrelate(const cuda::DeviceInfo& device, const Task& task, const Correlati
   constexpr std::int64_t kRegisterBytes = 4;
   const CorrelateArguments& arguments = correlation.arguments;
   const std::string type = NameOf(task.problem.type);
-  const Result<CUkernel> prepare = FindKernel(device, "fragments_" + type, 0);
+  const Result<CUkernel> prepare = FindKernel(device, "fragments_" + type);
   const Result<CUkernel> multiply = FindKernel(
-      device, "correlate_" + type + (window::SharesChunks(arguments) ? "_shared" : "_apart"),
-      correlation.shared_bytes);
+      device, "correlate_" + type + (window::SharesChunks(arguments) ? "_shared" : "_apart"));
   if (!prepare.ok() || !multiply.ok()) {
     return prepare.ok() ? multiply.status() : prepare.status();
   }
@@ -179,8 +168,7 @@ Result<std::unique_ptr<internal::Plan>>
 BuildFilter(const cuda::DeviceInfo& device, const Task& task, const Filter& filter) {
   const Result<CUkernel> kernel = FindKernel(
       device,
-      std::string("filter_") + NameOf(task.problem.type) + "_" + std::to_string(filter.row_blocks),
-      filter.shared_bytes);
+      std::string("filter_") + NameOf(task.problem.type) + "_" + std::to_string(filter.row_blocks));
   if (!kernel.ok()) {
     return kernel.status();
   }

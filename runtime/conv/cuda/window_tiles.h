@@ -33,8 +33,9 @@ struct Reach {
   std::array<std::int64_t, kRank> span;
 };
 
-/// Most shared memory of a block of threads: a multiprocessor has room for two.
-inline constexpr std::int64_t kMostShared = std::int64_t{112} * 1024;
+/// Most shared memory of a block of threads: what every device with these tensor cores has. An
+/// H200's multiprocessor has room for two such blocks.
+inline constexpr int kMostShared = 99 * 1024;
 
 /// RoomFor returns how many blocks of threads a multiprocessor has room for, `most` at most.
 std::int64_t RoomFor(std::int64_t shared_bytes, std::int64_t most);

@@ -210,6 +210,28 @@ TEST_F(CudaConvWindow, AddsToWhatIsThere) {
   }
 }
 
+/// Launches of one kernel ask for more and for less shared memory: what comes later takes nothing
+/// from what was prepared before.
+TEST_F(CudaConvWindow, PlansOfOneKernelKeepTheirSharedMemory) {
+  Random random("cuda conv window shared memory");
+  const Context context(OnGpu());
+  const ConvShape large = Stems()[0];
+  const ConvShape small = {.name = "small", .x = {1, 1, 5, 5}, .w = {8, 1, 3, 3}};
+  const auto call = [&](const ConvShape& shape) {
+    return MakeCall(
+        ConvPrimitive::kBackwardData, shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
+  };
+  const PrimitiveCall first = call(large);
+  const PrimitiveCall second = call(small);
+  Result<ConvAlgorithms> of_first = first.Prepare(context);
+  Result<ConvAlgorithms> of_second = second.Prepare(context);
+  ASSERT_TRUE(of_first.ok() && of_second.ok());
+  for (int i = 0; i < 2; ++i) {
+    RunAndCompare(*of_first, first, context, kWindow);
+    RunAndCompare(*of_second, second, context, kWindow);
+  }
+}
+
 /// The filter's gradient takes nothing from beyond y, where x may be infinite.
 TEST_F(CudaConvWindow, InfinityBesideTheTileIsNotMultiplied) {
   Random random("cuda conv window infinity");
