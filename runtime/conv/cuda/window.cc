@@ -184,13 +184,13 @@ std::vector<internal::Candidate> ListWindow(
     const Task& task,
     const std::string& engine,
     bool allow_tf32) {
-  if (!window::Fits(device, task, allow_tf32)) {
+  if (!window::Fits(device.compute_capability(), task, allow_tf32)) {
     return {};
   }
   internal::Candidate candidate = {.id = engine, .engine = engine};
   candidate.notes.tf32 = task.problem.type == DataType::kFloat;
   if (task.primitive == Primitive::kBackwardFilter) {
-    const std::optional<Filter> filter = window::MakeFilter(device, task);
+    const std::optional<Filter> filter = window::MakeFilter(task, device.multiprocessors());
     if (!filter) {
       return {};
     }
@@ -207,9 +207,9 @@ std::vector<internal::Candidate> ListWindow(
 
 Result<std::unique_ptr<internal::Plan>>
 BuildWindowPlan(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32) {
-  if (window::Fits(device, task, allow_tf32)) {
+  if (window::Fits(device.compute_capability(), task, allow_tf32)) {
     if (task.primitive == Primitive::kBackwardFilter) {
-      if (const std::optional<Filter> filter = window::MakeFilter(device, task)) {
+      if (const std::optional<Filter> filter = window::MakeFilter(task, device.multiprocessors())) {
         return BuildFilter(device, task, *filter);
       }
     } else if (const std::optional<Correlation> correlation = window::MakeCorrelation(task)) {

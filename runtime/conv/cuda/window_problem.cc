@@ -123,11 +123,10 @@ bool HasType(DataType type, bool allow_tf32) {
 
 }  // namespace
 
-bool Fits(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32) {
-  return device.compute_capability() >= kFirstWithTensorCores &&
-         HasType(task.problem.type, allow_tf32) && task.problem.spatial_rank <= kRank &&
-         !IsEmpty(task.problem) && IsChannelsLast(task) && HasFewChannels(task) &&
-         HasSmallSizes(task);
+bool Fits(int compute_capability, const Task& task, bool allow_tf32) {
+  return compute_capability >= kFirstWithTensorCores && HasType(task.problem.type, allow_tf32) &&
+         task.problem.spatial_rank <= kRank && !IsEmpty(task.problem) && IsChannelsLast(task) &&
+         HasFewChannels(task) && HasSmallSizes(task);
 }
 
 namespace {
@@ -222,8 +221,8 @@ bool MakeColumns(const Task& task, CorrelateArguments* p) {
         static_cast<std::int16_t>(chunk),
         {}};
     for (int i = 0; i < kRank; ++i) {
-      block.cells[i] =
-          static_cast<int>(CeilDivide(p->result_sizes[i] - block.first[i], p->cell_sizes[i]));
+      block.cells[i] = static_cast<int>(
+          CeilDivide(std::max(p->result_sizes[i] - block.first[i], 0), p->cell_sizes[i]));
     }
     p->columns[p->blocks++] = block;
     return true;
@@ -283,7 +282,7 @@ void SetChannels(const Task& task, std::int64_t slabs, CorrelateArguments* p) {
   p->source_pitch = static_cast<int>(channels.source);
   p->result_pitch = static_cast<int>(channels.result);
   p->slab_source = static_cast<int>(channels.source / slabs);
-  p->slab_result = static_cast<int>(channels.result / slabs);
+  p->slab_result = static_cast<int>(p->is_merged ? channels.result : channels.result / slabs);
   p->group_source = static_cast<int>(channels.group_source);
   p->group_result = static_cast<int>(channels.group_result);
 }
@@ -437,7 +436,7 @@ double FilterCost(
 }
 
 /// False where there is no memory for any tile.
-bool SetTile(const cuda::DeviceInfo& device, const Task& task, const Reach& reach, Filter* filter) {
+bool SetTile(const Task& task, const Reach& reach, int multiprocessors, Filter* filter) {
   FilterArguments& p = filter->arguments;
   const std::int64_t x_chunks = p.slab_x / VectorOf(task);
   const std::int64_t x_pixel_bytes = FilterPixelBytes(task.problem.type, x_chunks);
@@ -463,14 +462,14 @@ bool SetTile(const cuda::DeviceInfo& device, const Task& task, const Reach& reac
   p.tiling = TilingOf(*tile, reach, task.problem.batch, x_chunks, static_cast<int>(x_pixel_bytes));
   p.tiling.window_bytes += static_cast<int>(tile->positions()) * p.y_pixel_bytes;
   filter->shared_bytes = static_cast<int>(shared_bytes(*tile));
-  const std::int64_t room = device.multiprocessors() * RoomFor(filter->shared_bytes, most_blocks);
+  const std::int64_t room = multiprocessors * RoomFor(filter->shared_bytes, most_blocks);
   filter->blocks = std::clamp<std::int64_t>(room / filter->slabs, 1, p.tiling.count);
   return true;
 }
 
 }  // namespace
 
-std::optional<Filter> MakeFilter(const cuda::DeviceInfo& device, const Task& task) {
+std::optional<Filter> MakeFilter(const Task& task, int multiprocessors) {
   Filter filter;
   FilterArguments& p = filter.arguments;
   filter.slabs = SlabsOf(task);
@@ -484,8 +483,9 @@ std::optional<Filter> MakeFilter(const cuda::DeviceInfo& device, const Task& tas
     return std::nullopt;
   }
   filter.row_blocks = RowBlocksFor(task, p.chunks);
-  return filter.row_blocks != 0 && SetTile(device, task, reach, &filter) ? std::optional(filter)
-                                                                         : std::nullopt;
+  return filter.row_blocks != 0 && SetTile(task, reach, multiprocessors, &filter)
+             ? std::optional(filter)
+             : std::nullopt;
 }
 
 }  // namespace gradsmith::conv::window

@@ -7,13 +7,12 @@
 
 #include "conv/cuda/window_arguments.h"
 #include "conv/task.h"
-#include "cuda/device.h"
 
 /// A task as the kernels of conv/cuda/window.h compute it.
 namespace gradsmith::conv::window {
 
 /// Fits says whether the kernels may take a task.
-bool Fits(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32);
+bool Fits(int compute_capability, const Task& task, bool allow_tf32);
 
 /// Correlation is forward or backward data.
 struct Correlation {
@@ -54,7 +53,7 @@ struct Filter {
   }
 };
 
-std::optional<Filter> MakeFilter(const cuda::DeviceInfo& device, const Task& task);
+std::optional<Filter> MakeFilter(const Task& task, int multiprocessors);
 
 }  // namespace gradsmith::conv::window
 
