@@ -116,7 +116,8 @@ std::vector<Case> Cases() {
   std::vector<Case> cases;
   const auto add = [&](ConvPrimitive primitive, const std::vector<ConvShape>& shapes) {
     for (const ConvShape& shape : shapes) {
-      if (primitive == ConvPrimitive::kBackwardFilter && shape.w[1] > 8) {
+      const bool is_wide = shape.w[1] > 8 || shape.w[0] / shape.group > 8;
+      if (primitive == ConvPrimitive::kBackwardFilter && is_wide) {
         continue;  // cuDNN's are quicker
       }
       for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16, DataType::kFloat}) {
