@@ -79,17 +79,19 @@ TorchFunctions::Made TorchFunctions::Make(
         {dims.begin(), static_cast<std::size_t>(dims.size())},
         {strides.begin(), static_cast<std::size_t>(strides.size())},
         allocator_.at(IndexOf(backend))(), {key_set}, ToScalarType(type));
+    void* const implementation = tensor.implementation;
+    const nb::object object = nb::steal(wrap_(&tensor));
+    if (!object.is_valid()) {
+      PyErr_Clear();
+      return {};
+    }
     Made made;
     std::int32_t index = 0;
-    if (data_(&tensor.implementation, &made.data) != 0 ||
-        device_(&tensor.implementation, &index) != 0) {
+    if (data_(&implementation, &made.data) != 0 || device_(&implementation, &index) != 0) {
       return {};
     }
     made.device = backend == Backend::kCuda ? index : 0;
-    made.object = wrap_(&tensor);
-    if (made.object == nullptr) {
-      PyErr_Clear();
-    }
+    made.object = object.inc_ref().ptr();
     return made;
   } catch (...) {  // such as for want of memory, which PyTorch's function for Python tells better
     return {};

@@ -18,8 +18,9 @@
 /// anew for each.
 ///
 /// Images and signals, channels last, half and bf16, and float where TF32 is allowed. Narrow groups
-/// are multiplied side by side, with zeros between them: what is infinite makes NaN of its
-/// neighbours' results as well.
+/// are multiplied side by side with zeros between them, and all positions of a step by every tap
+/// that reaches any: what is infinite makes NaN of results beside those that it belongs to, of up
+/// to 8 channels and as far as the filter reaches. The filter's gradient keeps it where it belongs.
 namespace gradsmith::conv {
 
 /// ListWindow returns the candidate for a task, or none where the device or the kernels do not

@@ -103,9 +103,11 @@ bool HasFewChannels(const Task& task) {
 /// Counted in 32 bits: tiles, and the elements of an image and of what is beside it.
 bool HasSmallSizes(const Task& task) {
   constexpr std::int64_t kMost = 1 << 28;
+  constexpr std::int64_t kMostFilter = 1 << 24;  // a few registers for each element
   constexpr std::int64_t kMostOffset = std::numeric_limits<std::int16_t>::max();
   const Problem& problem = task.problem;
-  bool small = NumElements(DimsOf(problem, kW)) <= kMost;
+  constexpr std::int64_t kMostSlabs = 65535;  // blocks along a grid's second axis
+  bool small = NumElements(DimsOf(problem, kW)) <= kMostFilter && problem.group <= kMostSlabs;
   for (const Operand operand : {kX, kY}) {
     const Dims dims = DimsOf(problem, operand);
     small = small && NumElements(dims) / dims[1] <= kMost && NumElements(dims) / dims[0] <= kMost;
