@@ -164,7 +164,8 @@ def unknown_type(name: str, known: Iterable[str]) -> str:
 @fault("G015")
 def unknown_backend(name: str, known: Iterable[str]) -> str:
     """A backend that does not exist."""
-    return f"unknown backend '{name}'{instead(name, known)}"
+    meant = "; did you mean 'cuda'?" if name.lower() in ("gpu", "nvidia") else instead(name, known)
+    return f"unknown backend '{name}'{meant}"
 
 
 @fault("G016")
@@ -174,11 +175,11 @@ def unknown_layout(name: str, known: Iterable[str]) -> str:
 
 
 @fault("G017")
-def undefined_alias(anchor: str) -> str:
+def undefined_alias(anchor: str, known: Iterable[str]) -> str:
     """An alias has no anchor before it. A list symbol of a shape must be quoted: `"*D"`."""
-    return (
-        f"alias '*{anchor}' has no anchor '&{anchor}' before it; to mean a list symbol, write \"*{anchor}\""
-    )
+    near = did_you_mean(anchor, known)
+    meant = near or f'; to mean a list symbol, write "*{anchor}"'
+    return f"alias '*{anchor}' has no anchor '&{anchor}' before it{meant}"
 
 
 @fault("G018")

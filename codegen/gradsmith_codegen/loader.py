@@ -309,7 +309,7 @@ class _Composer:
             recursive = faults.recursive_alias(_span(event), event.anchor)
             self.diagnostics.append(recursive.noting("which starts here", anchor.span))
         else:
-            self.diagnostics.append(faults.undefined_alias(_span(event), event.anchor))
+            self.diagnostics.append(faults.undefined_alias(_span(event), event.anchor, self._anchors))
         return Invalid(self._source, event.start_mark, event.end_mark)
 
     def unused_anchors(self) -> Iterator[Diagnostic]:

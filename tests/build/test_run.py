@@ -47,6 +47,18 @@ def test_unknown_command_prints_the_help(arguments: tuple[str, ...]) -> None:
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_the_demo_tells_its_options_before_anything_is_built(
+    flag: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verbs = module()
+    monkeypatch.setattr(verbs, "need_system_packages", lambda packages: pytest.fail("something is set up"))
+    assert verbs.main(["demo", flag]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("    ./run demo ")
+    assert "--epochs" in told
+
+
 @pytest.mark.parametrize("verb", ["regenerate", "format"])
 def test_arguments_that_mean_nothing_are_refused(verb: str) -> None:
     result = run(verb, "--fast")
@@ -68,7 +80,8 @@ def test_arguments_that_mean_nothing_are_refused(verb: str) -> None:
         (("test", "conv"), "test takes options of ctest, but got 'conv'; did you mean -R conv?"),
         (("test", "-R", "conv", "grad"), "test takes options of ctest, but got 'grad'; did you mean -R grad?"),
         (("lint", "--foo"), "lint passes its arguments to pytest, which says\n"),
-        (("bench", "--foo"), "bench takes no arguments, but got --foo"),
+        (("lint", "no/such/test.py::at_all"), "lint: there is no no/such/test.py"),
+        (("bench", "--foo"), "bench takes --gpu or nothing, but got --foo"),
         (("bench", "--gpu", "--buget", "1"), "bench --gpu has no option --buget; did you mean --budget?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -108,7 +121,7 @@ def test_options_of_the_demo_and_of_the_gpu_benchmark_are_passed_on(monkeypatch:
 
     monkeypatch.setattr(verbs, "need_system_packages", stop)
     monkeypatch.setattr(verbs, "gpu_architecture", stop)
-    options = ["--data", "x", "--output=y", "--device", "cpu", "--epochs", "-1", "--learning-rate", "-.5", "-h", "--quiet"]
+    options = ["--data", "x", "--output=y", "--device", "cpu", "--epochs", "-1", "--learning-rate", "-.5", "--quiet"]
     for verb, given in (("demo", options), ("bench", ["--gpu", "--only", "conv", "--cases-only", "--filter", " f16"])):
         with pytest.raises(InterruptedError):
             verbs.VERBS[verb](given)
