@@ -32,6 +32,8 @@ class Library:
     """Is told of the arrays that were given as `out`."""
     is_negated: Callable[[Any], bool] | None = None
     """Tells whether an array's values are the negatives of those in its memory."""
+    lacks_memory: Callable[[Any], bool] | None = None
+    """Tells whether an array has elements, but no memory where its address is."""
     dtypes: tuple[Any, ...] = ()
     """The library's objects for float, double, MLFloat16 and BFloat16. None, for the last, is the dtype of the input
     that outputs are made like."""
@@ -129,18 +131,19 @@ _FUNCTIONS = {
     "wrap": ("_Z16THPVariable_WrapON2at10TensorBaseE",),
     "data": ("aoti_torch_get_data_ptr",),
     "device": ("aoti_torch_get_device_index",),
+    "storage_offset": ("aoti_torch_get_storage_offset",),
+    "is_in_mode": ("_ZN2at4impl27torch_function_mode_enabledEv",),
 }
 
 
-# The first and the last version of PyTorch that has been seen to take what we pass. Names tell the types of parameters,
-# but not what these types hold: other versions are called by their documented ways alone.
-_KNOWN_VERSIONS = ((2, 11), (2, 15))
+# The versions of PyTorch that have been seen to take what we pass. Names tell the types of parameters, but not what
+# these types hold: other versions, and what comes before a release, are called by their documented ways alone.
+_KNOWN_VERSIONS = ("2.11", "2.15")
 
 
 def _is_known(version: str) -> bool:
-    first, last = _KNOWN_VERSIONS
-    parts = re.match(r"(\d+)\.(\d+)\.", version)
-    return parts is not None and first <= (int(parts[1]), int(parts[2])) <= last
+    release = re.fullmatch(r"(\d+\.\d+)\.\d+(\+.*)?", version)
+    return release is not None and release[1] in _KNOWN_VERSIONS
 
 
 def _addresses(extension: str) -> dict[str, int]:
@@ -195,6 +198,13 @@ class PyTorch(Library):
 
     def implementation_of(self, kind: type) -> Any:
         return self._implementation if kind in self._plain else None
+
+    @staticmethod
+    def lacks_memory(array: Any) -> bool:
+        try:
+            return bool(array.numel()) and array.untyped_storage().data_ptr() == 0
+        except (NotImplementedError, RuntimeError):  # a storage that has none to tell of
+            return True
 
     def key_set(self, array: Any) -> int:
         keys: Any = self._keys(array) if self._keys else None

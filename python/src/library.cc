@@ -155,6 +155,7 @@ Library::Library(nb::object adaptor, nb::handle type)
       empty_(adaptor_.attr("empty")),
       plain_empty_(adaptor_.attr("plain_empty")),
       is_negated_(adaptor_.attr("is_negated")),
+      lacks_memory_(adaptor_.attr("lacks_memory")),
       is_recording_(adaptor_.attr("is_recording")),
       requires_grad_(adaptor_.attr("requires_grad")),
       written_(adaptor_.attr("written")),
@@ -190,14 +191,12 @@ Array Library::Read(nb::handle array, const char* op, const char* name) const {
 }
 
 std::optional<Array> Library::ReadTensor(nb::handle array, const char* op, const char* name) const {
-  if (!implementation_.is_known() || !torch_.CanView()) {
+  if (!implementation_.is_known() || !torch_.CanView() || torch_.IsInMode()) {
     return std::nullopt;
   }
   const nb::object address = implementation_.Get(array);
   TorchFunctions::View view;
-  // Within a mode of torch.overrides the address may be anything.
-  if (PyLong_CheckExact(address.ptr()) == 0 ||
-      !torch_.ViewOf(PyLong_AsVoidPtr(address.ptr()), &view)) {
+  if (!torch_.ViewOf(PyLong_AsVoidPtr(address.ptr()), &view)) {
     return std::nullopt;
   }
   if (view.is_negative || (view.requires_grad && IsTrue(is_recording_()))) {
@@ -281,6 +280,12 @@ void Library::RaiseUnreadable(
 
 void Library::CheckMeaning(nb::handle array, const char* op, const char* name) const {
   PyObject* const object = array.ptr();
+  if (!lacks_memory_.is_none() && IsTrue(lacks_memory_(array))) {
+    RaiseValueError(
+        std::string(op) + ": " + name + " (" + Py_TYPE(object)->tp_name +
+        ") has no memory of its own; expected a tensor that has, such as the local one of a "
+        "distributed tensor");
+  }
   if (!is_negated_.is_none() &&
       IsTrue(nb::steal(PyObject_Vectorcall(is_negated_.ptr(), &object, 1, nullptr)))) {
     RaiseValueError(

@@ -134,6 +134,7 @@ class Library {
   std::array<nanobind::object, 2> empty_strided_;
   /// Tells whether an array's values are the negatives of those in its memory; may be None.
   nanobind::object is_negated_;
+  nanobind::object lacks_memory_;
   /// Of a library that records gradients; otherwise None.
   nanobind::object is_recording_;
   Property requires_grad_;

@@ -24,6 +24,7 @@ void Find(nb::handle addresses, const char* name, Function* function) {
 }  // namespace
 
 TorchFunctions::TorchFunctions(nb::handle addresses) {
+  Find(addresses, "is_in_mode", &is_in_mode_);
   Find(addresses, "is_neg", &is_neg_);
   Find(addresses, "requires_grad", &requires_grad_);
   Find(addresses, "to_dlpack", &to_dlpack_);
@@ -33,10 +34,12 @@ TorchFunctions::TorchFunctions(nb::handle addresses) {
   Find(addresses, "wrap", &wrap_);
   Find(addresses, "data", &data_);
   Find(addresses, "device", &device_);
+  Find(addresses, "storage_offset", &storage_offset_);
 }
 
 bool TorchFunctions::CanView() const {
-  return is_neg_ != nullptr && requires_grad_ != nullptr && to_dlpack_ != nullptr;
+  return is_in_mode_ != nullptr && is_neg_ != nullptr && requires_grad_ != nullptr &&
+         to_dlpack_ != nullptr && storage_offset_ != nullptr;
 }
 
 bool TorchFunctions::ViewOf(void* implementation, View* view) const {
@@ -44,8 +47,19 @@ bool TorchFunctions::ViewOf(void* implementation, View* view) const {
     view->is_negative = is_neg_(implementation);
     view->requires_grad = requires_grad_(implementation);
     to_dlpack_(implementation, &view->tensor, false);
+    std::int64_t offset = 0;
+    if (storage_offset_(&implementation, &offset) != 0) {
+      return false;
+    }
+    // PyTorch adds the offset to the address of a storage that has no memory, too.
+    constexpr int kBits = 8;
+    const std::int64_t bytes = offset * (view->tensor.type.bits / kBits);
+    if (reinterpret_cast<std::intptr_t>(view->tensor.data) == bytes) {
+      view->tensor.data = nullptr;
+    }
     return true;
   } catch (...) {  // whoever asks in Python is told why
+    PyErr_Clear();
     return false;
   }
 }
@@ -94,6 +108,7 @@ TorchFunctions::Made TorchFunctions::Make(
     made.object = object.inc_ref().ptr();
     return made;
   } catch (...) {  // such as for want of memory, which PyTorch's function for Python tells better
+    PyErr_Clear();
     return {};
   }
 }

@@ -33,8 +33,11 @@ class TorchFunctions {
   };
 
   [[nodiscard]] bool CanView() const;
-  /// View describes the tensor whose implementation is at an address. False, and no error, where
-  /// PyTorch does not.
+  /// IsInMode says whether a mode of torch.overrides answers what is asked of tensors in Python,
+  /// where a tensor's implementation is: it may tell that of another, which is gone by then.
+  [[nodiscard]] bool IsInMode() const { return is_in_mode_(); }
+  /// View describes the tensor whose implementation is at an address, without data where its
+  /// storage has none. False, and no error, where PyTorch does not.
   bool ViewOf(void* implementation, View* view) const;
 
   [[nodiscard]] bool CanMake(Backend backend) const;
@@ -78,6 +81,7 @@ class TorchFunctions {
 
   static ScalarType ToScalarType(DataType type);
 
+  bool (*is_in_mode_)() = nullptr;
   bool (*is_neg_)(void* const& tensor) = nullptr;
   bool (*requires_grad_)(const void* implementation) = nullptr;
   /// That of PyTorch 2.11 has no last parameter, and does not look at what is passed for it.
@@ -88,6 +92,7 @@ class TorchFunctions {
   PyObject* (*wrap_)(Owned* tensor) = nullptr;
   std::int32_t (*data_)(void* const* tensor, void** data) = nullptr;
   std::int32_t (*device_)(void* const* tensor, std::int32_t* index) = nullptr;
+  std::int32_t (*storage_offset_)(void* const* tensor, std::int64_t* elements) = nullptr;
 };
 
 }  // namespace gradsmith::python

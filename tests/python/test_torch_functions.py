@@ -104,7 +104,14 @@ def test_the_key_set_may_be_learned_in_inference_mode(with_functions: Any) -> No
 
 @pytest.mark.parametrize(
     ("version", "known"),
-    [("2.10.1", False), ("2.11.0+cu130", True), ("2.15.1a0", True), ("2.16.0", False), ("3.12.0", False), ("", False)],
+    [
+        ("2.10.1", False),
+        ("2.11.0+cu130", True),
+        ("2.13.0", False),
+        ("2.15.1", True),
+        ("2.15.1a0+git", False),
+        ("", False),
+    ],
 )
 def test_versions_that_have_not_been_tried_are_called_by_documented_ways(version: str, known: bool) -> None:
     assert _libraries._is_known(version) == known
@@ -140,18 +147,79 @@ def test_what_is_not_found_is_left_out(symbols: dict[str, Any], monkeypatch: pyt
     assert _libraries._addresses("/no/such/library") == {}
 
 
-def test_modes_of_torch_functions_may_answer_anything() -> None:
-    class Nonsense(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return "nonsense" if func is torch.Tensor._cdata.__get__ else func(*args, **(kwargs or {}))
+class Answering(torch.overrides.TorchFunctionMode):
+    """A mode that tells another address of a tensor."""
 
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self.answer = answer
+        self.answered = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func == torch.Tensor._cdata.__get__:
+            self.answered += 1
+            return self.answer
+        return func(*args, **(kwargs or {}))
+
+
+class Passing(torch.overrides.TorchFunctionMode):
+    """A mode that has functions see other tensors, which are gone when they return."""
+
+    def __init__(self, change: Any) -> None:
+        super().__init__()
+        self.change = change
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*(self.change(one) if isinstance(one, torch.Tensor) else one for one in args), **(kwargs or {}))
+
+
+@pytest.mark.parametrize("answer", ["nonsense", -1, 0, 16, 10**30], ids=str)
+def test_modes_of_torch_functions_may_answer_anything(answer: Any) -> None:
+    inputs = tensors()
+    expected = gradsmith.conv_grad(*inputs)
+    mode = Answering(answer)
+    with mode:
+        assert inputs[0]._cdata == answer
+        result = gradsmith.conv_grad(*inputs)
+    assert mode.answered == 1  # by the test alone
+    assert all(torch.equal(one, two) for one, two in zip(result, expected, strict=True))
+
+
+@pytest.mark.parametrize("change", [torch.Tensor.clone, torch.Tensor.detach], ids=lambda change: change.__name__)
+def test_modes_of_torch_functions_may_pass_other_tensors_on(change: Any) -> None:
+    x, w = torch.randn(8, 16, 64, 64), torch.randn(8, 16, 3, 3)
+    expected = gradsmith.conv(x, w).Y
+    for _ in range(20):
+        with Passing(change), torch.device("cpu"):
+            result = gradsmith.conv(x, w).Y
+        assert torch.equal(result, expected)
+
+
+def wrapper(tensor: Any) -> Any:
+    """A tensor that says that it is like another, and has no memory."""
+
+    class Wrapper(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise NotImplementedError
+
+    shape, strides = tensor.shape, tensor.stride()
+    return torch.Tensor._make_wrapper_subclass(Wrapper, shape, strides, storage_offset=54, dtype=tensor.dtype)
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [lambda one: torch._efficientzerotensor((len(one) + 1, *one.shape[1:]))[1:], wrapper],
+    ids=["zeros", "wrapper"],
+)
+def test_tensors_without_memory_are_refused_whatever_their_offset(empty: Any) -> None:
     dy, x, w = tensors()
-    expected = gradsmith.conv_grad(dy, x, w)
-    with Nonsense():
-        result = gradsmith.conv_grad(dy, x, w)
-    with torch.device("cpu"):
-        again = gradsmith.conv_grad(dy, x, w)
-    assert all(torch.equal(one, two) for got in (result, again) for one, two in zip(got, expected, strict=True))
+    without = empty(x)
+    assert without.storage_offset() > 0
+    with pytest.raises((ValueError, TypeError), match=r"\bX\b.*(null data|no memory)"):
+        gradsmith.conv(without, w)
+    with pytest.raises((ValueError, TypeError), match=r"(null data|no memory)"):
+        gradsmith.conv_grad(dy, x, w, out=(without, torch.empty_like(w), torch.empty(4)))
 
 
 def resident_bytes() -> int:
