@@ -136,9 +136,10 @@ _FUNCTIONS = {
 }
 
 
-# The versions of PyTorch that have been seen to take what we pass. Names tell the types of parameters, but not what
-# these types hold: other versions, and what comes before a release, are called by their documented ways alone.
-_KNOWN_VERSIONS = ("2.11", "2.15")
+# The versions of PyTorch for which tests/python/test_torch_functions.py has passed. Names tell the types of parameters,
+# but not what these types hold: other versions, and what comes before a release, are called by their documented ways
+# alone.
+_KNOWN_VERSIONS = ("2.11", "2.12", "2.13", "2.14", "2.15")
 
 
 def _is_known(version: str) -> bool:

@@ -107,7 +107,7 @@ def test_the_key_set_may_be_learned_in_inference_mode(with_functions: Any) -> No
     [
         ("2.10.1", False),
         ("2.11.0+cu130", True),
-        ("2.13.0", False),
+        ("2.16.0", False),
         ("2.15.1", True),
         ("2.15.1a0+git", False),
         ("", False),
