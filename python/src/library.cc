@@ -48,10 +48,6 @@ void SetPythonError(void* /*error*/, const char* kind, const char* message) {
   PyErr_SetString(is_memory ? PyExc_MemoryError : PyExc_RuntimeError, message);
 }
 
-std::size_t IndexOf(Backend backend) {
-  return backend == Backend::kCuda ? 1 : 0;
-}
-
 /// A name that is looked up often; never freed.
 PyObject* Interned(const char* name) {
   PyObject* text = PyUnicode_InternFromString(name);

@@ -6,10 +6,6 @@ namespace nb = nanobind;
 
 namespace {
 
-std::size_t IndexOf(Backend backend) {
-  return backend == Backend::kCuda ? 1 : 0;
-}
-
 /// Sets a function that there is.
 template <typename Function>
 void Find(nb::handle addresses, const char* name, Function* function) {

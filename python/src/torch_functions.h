@@ -12,6 +12,11 @@
 
 namespace gradsmith::python {
 
+/// IndexOf returns the place of what there is one of for each backend.
+constexpr std::size_t IndexOf(Backend backend) {
+  return backend == Backend::kCuda ? 1 : 0;
+}
+
 /// TorchFunctions are those of PyTorch's own C++ that its functions for Python come to, called
 /// without the way there, which is half of reading a tensor and a third of making one. PyTorch's
 /// headers are not needed: what is passed are pointers, numbers, and a tensor as what it is, a

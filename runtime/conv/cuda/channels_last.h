@@ -3,8 +3,11 @@
 
 #include "conv/task.h"
 
-/// What our own kernels on tensor cores ask of operands.
+/// What our own kernels on tensor cores ask of the device and of operands.
 namespace gradsmith::conv {
+
+/// The first compute capability whose tensor cores take TF32, bf16 and double.
+inline constexpr int kFirstWithTensorCores = 80;
 
 /// IsChannelsLast says whether all operands are dense with innermost channels, at addresses that
 /// are multiples of 16 bytes.

@@ -15,7 +15,6 @@
 #include "conv/cuda/channels_last.h"
 #include "conv/cuda/tensor_cores_arguments.h"
 #include "core/tiles.h"
-#include "cuda/driver.h"
 #include "cuda/module.h"
 #include "cuda/tensor_ops.h"
 
@@ -89,8 +88,6 @@ bool HasSmallSizes(const Task& task) {
   }
   return small;
 }
-
-constexpr int kFirstWithTensorCores = 80;
 
 bool Fits(const cuda::DeviceInfo& device, const Task& task) {
   return device.compute_capability() >= kFirstWithTensorCores && SizeOf(task.problem.type) > 2 &&

@@ -14,7 +14,7 @@
 /// Our own convolutions on tensor cores, as matrix products whose operands are gathered on the way:
 /// of double, of float as sums of two numbers in TF32, which is as exact as float, and of float in
 /// TF32. All three primitives, for channels last. In float, what is infinite makes NaN, but not in
-/// TF32.
+/// TF32; padding is multiplied as zeros, by which an infinite factor makes NaN in any of them.
 namespace gradsmith::conv {
 
 /// ListTensorCores returns the candidates for a task, the most promising first; none where the

@@ -11,7 +11,6 @@
 #include "conv/cuda/window_problem.h"
 #include "conv/cuda/window_tiles.h"
 #include "core/tiles.h"
-#include "cuda/driver.h"
 #include "cuda/module.h"
 #include "cuda/tensor_ops.h"
 

@@ -34,7 +34,6 @@ ImageAxes AxesOf(const Problem& problem) {
   return axes;
 }
 
-constexpr int kFirstWithTensorCores = 80;
 /// Channels of a group: of more, cuDNN's filter gradients are quicker (9.19 on an H200).
 constexpr std::int64_t kMostOfGroup = 16;
 constexpr std::int64_t kMostOfFilterGroup = 8;
