@@ -1,5 +1,6 @@
 #include "conv/cuda/depthwise_arguments.h"
 #include "cuda/kernels/element_vector.cuh"
+#include "cuda/kernels/ptx.cuh"
 
 /// Depthwise convolutions; see conv/cuda/depthwise.h.
 namespace gradsmith::conv::depthwise {
@@ -8,6 +9,7 @@ namespace {
 using cuda::Accumulator;
 using cuda::Convert;
 using cuda::Divide;
+using cuda::PrefetchToL2;
 
 /// kLength neighbouring elements: one, or a vector of them.
 template <typename T, int kLength>
@@ -240,8 +242,7 @@ class ThreeColumns {
     for (int i = 0; i < kMost; ++i) {
       const int row = first + i;
       if (i < count && inside_[1] && row >= 0 && row < rows_) {
-        const T* from = from_ + row * row_step + step_;
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+        PrefetchToL2(from_ + row * row_step + step_);
       }
     }
   }
@@ -325,7 +326,7 @@ CorrelateWindow(const Arguments& p, const Column& column, const Line<T>& line, b
 template <bool kBackward, Taps kTaps, int kLength, typename T>
 __device__ __forceinline__ void
 Correlate(const Arguments& p, const T* from, const T* w, T* to, bool accumulate) {
-  extern __shared__ uint4 shared[];
+  GRADSMITH_DYNAMIC_SHARED(shared);
   T* filters = reinterpret_cast<T*>(shared);
   const Place place = PlaceOf<kLength>(p);
   const int span = p.units_of_block * kLength;

@@ -1,4 +1,5 @@
 #include "cuda/kernels/depthwise_rows.cuh"
+#include "cuda/kernels/ptx.cuh"
 
 /// Forward and backward data of depthwise convolutions; see conv/cuda/depthwise_rows.h.
 namespace gradsmith::conv::depthwise_rows {
@@ -195,7 +196,7 @@ __device__ __forceinline__ void StoreSpan(const Span& span, const T* shared, T* 
 template <typename G, int kSide, typename T>
 __device__ __forceinline__ void
 CorrelateStaged(const Arguments& p, const T* from, const T* w, T* to) {
-  extern __shared__ uint4 storage[];
+  GRADSMITH_DYNAMIC_SHARED(storage);
   T* shared = reinterpret_cast<T*>(storage);
   const std::uint32_t first = blockIdx.x * p.strips_of_block;
   const std::uint32_t last = min(first + p.strips_of_block, p.all_strips) - 1;

@@ -159,7 +159,7 @@ __device__ __forceinline__ void SumFilter(
     Element<kMath>* partial) {
   using T = Element<kMath>;
   using Total = Sums<kMath, kTile, false, false>;
-  extern __shared__ uint4 shared[];
+  GRADSMITH_DYNAMIC_SHARED(shared);
   auto* rows = reinterpret_cast<SourceRow*>(shared);
   auto* memory = reinterpret_cast<T*>(rows + Total::kSourceRows);
   const auto block = static_cast<int>(blockIdx.x);

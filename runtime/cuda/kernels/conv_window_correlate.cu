@@ -253,7 +253,7 @@ class Product {
       for (int k = 0; k < kRowBlocks; ++k) {
 #pragma unroll
         for (int j = 0; j < kLoads; ++j) {
-          LoadBlocks(at[k] + offset + j * apart, a[k][j]);
+          LoadMatrices(at[k] + offset + j * apart, a[k][j]);
         }
       }
       b[0][0] = columns.x;
@@ -316,7 +316,7 @@ __device__ __forceinline__ void Correlate(
     typename Math::T* result,
     int first_slab,
     bool accumulate) {
-  extern __shared__ uint4 shared[];
+  GRADSMITH_DYNAMIC_SHARED(shared);
   const int fragment_chunks = p.sets * p.steps * (kFragmentBytes / kChunkBytes);
   auto* offsets = reinterpret_cast<int*>(shared + fragment_chunks);
   auto* rows = reinterpret_cast<TileRow*>(offsets + kMostChunks);

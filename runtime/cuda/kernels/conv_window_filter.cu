@@ -14,9 +14,7 @@ __device__ __forceinline__ std::uint32_t MaskOf(unsigned exist, int first) {
 
 /// A float of shared memory, as tensor cores take it.
 __device__ __forceinline__ std::uint32_t LoadTf32(unsigned address) {
-  float value = 0;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address));
-  return AsTf32(value);
+  return AsTf32(cuda::LoadShared(address));
 }
 
 /// A warp's sums: kBlocks blocks of 16 rows by 8 channels of y.
@@ -164,7 +162,7 @@ __device__ __forceinline__ void SumFilter(
     const typename Math::T* x,
     const typename Math::T* y,
     float* partial) {
-  extern __shared__ uint4 shared[];
+  GRADSMITH_DYNAMIC_SHARED(shared);
   const int bytes_of_x = p.tiling.window_pixels * p.tiling.pixel_bytes;
   const auto slab = static_cast<int>(blockIdx.y);
   const int warp = static_cast<int>(threadIdx.x) / 32;

@@ -7,6 +7,11 @@
 
 namespace gradsmith::cuda {
 
+/// A thread's place in its warp.
+__device__ __forceinline__ int Lane() {
+  return static_cast<int>(threadIdx.x) % 32;
+}
+
 /// Whether an index is one of [0, count).
 __device__ __forceinline__ bool IsWithin(int index, int count) {
   return static_cast<unsigned int>(index) < static_cast<unsigned int>(count);

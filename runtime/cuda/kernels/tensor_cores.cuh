@@ -4,8 +4,9 @@
 #include <cstdint>
 
 #include "conv/cuda/tensor_cores_arguments.h"
-#include "cuda/kernels/async_copies.cuh"
 #include "cuda/kernels/indices.cuh"
+#include "cuda/kernels/ptx.cuh"
+#include "cuda/kernels/tf32.cuh"
 
 /// Matrix products on tensor cores, from panels in shared memory.
 namespace gradsmith::conv::tensor_cores {
@@ -14,7 +15,9 @@ using cuda::BeforeCutOff;
 using cuda::DivideBy;
 using cuda::EndOfCopies;
 using cuda::IsWithin;
+using cuda::Lane;
 using cuda::WaitForCopies;
+using cuda::Whole;
 
 /// Where a position is.
 struct Position {
@@ -65,50 +68,12 @@ __device__ __forceinline__ SourceRow RowOf(
   return row;
 }
 
-/// Keeps the compiler from taking a pointer apart: what is added to it takes one instruction then.
-template <typename T>
-__device__ __forceinline__ const T* Whole(const T* pointer) {
-  asm("" : "+l"(pointer));
-  return pointer;
-}
-
 /// Begins to copy a chunk to shared memory; zeros where there is nothing to copy, and then `chunk`
 /// may be anything.
 template <bool kShared = false, typename T>
 __device__ __forceinline__ void CopyChunk(T* to, const T* first, int chunk, bool exists) {
   const char* from = reinterpret_cast<const char*>(first) + std::int64_t{chunk} * kChunkBytes;
   cuda::BeginCopy<kShared>(cuda::SharedAddress(to), from, exists);
-}
-
-/// Adds the product of 16 x 8 and 8 x 8 numbers in TF32.
-__device__ __forceinline__ void
-AddProduct(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
-#ifdef GRADSMITH_HAS_TENSOR_CORES
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#endif
-}
-
-__device__ __forceinline__ void
-AddProduct(const double (&a)[4], const double (&b)[2], double (&sums)[4]) {
-#if __CUDA_ARCH__ >= 900
-  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
-      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
-#elif defined(GRADSMITH_HAS_TENSOR_CORES)
-#pragma unroll
-  for (int term = 0; term < 2; ++term) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-          : "+d"(sums[2 * half]), "+d"(sums[2 * half + 1])
-          : "d"(a[2 * term + half]), "d"(b[term]));
-    }
-  }
-#endif
 }
 
 /// A number in TF32 that is near.
@@ -156,7 +121,11 @@ __device__ __forceinline__ void Multiply(
     T (&sums)[kBlocks][4]) {
 #pragma unroll
   for (int j = 0; j < kBlocks; ++j) {
-    AddProduct(a.values, b[j].values, sums[j]);
+    if constexpr (kMath == Math::kDouble) {
+      cuda::AddProductOfDouble(a.values, b[j].values, sums[j]);
+    } else {
+      cuda::AddProductOfTf32(a.values, b[j].values, sums[j]);
+    }
   }
 }
 
@@ -171,15 +140,15 @@ __device__ __forceinline__ void Multiply(
   float few[kBlocks][4] = {};
 #pragma unroll
   for (int j = 0; j < kBlocks; ++j) {
-    AddProduct(a.low, b[j].high, few[j]);
+    cuda::AddProductOfTf32(a.low, b[j].high, few[j]);
   }
 #pragma unroll
   for (int j = 0; j < kBlocks; ++j) {
-    AddProduct(a.high, b[j].low, few[j]);
+    cuda::AddProductOfTf32(a.high, b[j].low, few[j]);
   }
 #pragma unroll
   for (int j = 0; j < kBlocks; ++j) {
-    AddProduct(a.high, b[j].high, few[j]);
+    cuda::AddProductOfTf32(a.high, b[j].high, few[j]);
   }
 #pragma unroll
   for (int j = 0; j < kBlocks; ++j) {
@@ -234,27 +203,20 @@ struct Share {
   __device__ int Run(int i) const { return first_run + i * kStep; }
 };
 
-__device__ __forceinline__ int Lane() {
-  return static_cast<int>(threadIdx.x) % 32;
-}
-
 /// Four elements, in registers or in memory.
 struct alignas(16) Four {
   float values[4];
 };
 
-/// Reads four matrices of 8 rows of 16 bytes: a thread gives a row's address, and gets of each
-/// matrix the element of row lane / 4 and column lane % 4.
+/// LoadMatrices, of floats.
 __device__ __forceinline__ Four ReadMatrices(const float* row) {
-  Four read{};
-#ifdef GRADSMITH_HAS_TENSOR_CORES
-  const unsigned address = cuda::SharedAddress(row);
-  float(&to)[4] = read.values;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
-               : "r"(address)
-               : "memory");
-#endif
+  std::uint32_t bits[4] = {};
+  cuda::LoadMatrices(cuda::SharedAddress(row), bits);
+  Four read;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    read.values[i] = __uint_as_float(bits[i]);
+  }
   return read;
 }
 

@@ -147,7 +147,7 @@ __device__ __forceinline__ void Correlate(
     bool accumulate) {
   using T = Element<kMath>;
   using Total = Sums<kMath, kTile, true, !kBackward>;
-  extern __shared__ uint4 shared[];
+  GRADSMITH_DYNAMIC_SHARED(shared);
   auto* rows = reinterpret_cast<SourceRow*>(shared);
   auto* memory = reinterpret_cast<T*>(rows + Total::kSourceRows);
   const Part& part = p.parts[blockIdx.y];

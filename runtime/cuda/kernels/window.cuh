@@ -5,10 +5,12 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "conv/cuda/window_arguments.h"
-#include "cuda/kernels/async_copies.cuh"
 #include "cuda/kernels/indices.cuh"
+#include "cuda/kernels/ptx.cuh"
+#include "cuda/kernels/tf32.cuh"
 
 /// Matrix products on tensor cores of what lies in a window of an image in shared memory.
 namespace gradsmith::conv::window {
@@ -17,6 +19,9 @@ using cuda::BeginCopy;
 using cuda::DivideBy;
 using cuda::EndOfCopies;
 using cuda::IsWithin;
+using cuda::Lane;
+using cuda::LoadMatrices;
+using cuda::LoadTransposed;
 using cuda::SharedAddress;
 
 /// Elements of a type are stored as T. A step multiplies two chunks: 16 numbers in half or bf16, 8
@@ -34,67 +39,17 @@ struct Tf32 {
   static constexpr int kVector = 4;
 };
 
-__device__ __forceinline__ int Lane() {
-  return static_cast<int>(threadIdx.x) % 32;
-}
-
-/// Four blocks of 8 rows of 16 bytes, whose addresses a lane gives: those of row Lane() % 8 of
-/// block Lane() / 8. Every lane gets 4 bytes of each block: of row Lane() / 4.
-__device__ __forceinline__ void LoadBlocks(unsigned address, std::uint32_t (&blocks)[4]) {
-#ifdef GRADSMITH_HAS_TENSOR_CORES
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(blocks[0]), "=r"(blocks[1]), "=r"(blocks[2]), "=r"(blocks[3])
-               : "r"(address));
-#endif
-}
-
-/// The same, of 16-bit elements with rows and columns exchanged.
-__device__ __forceinline__ void LoadTransposed(unsigned address, std::uint32_t (&blocks)[4]) {
-#ifdef GRADSMITH_HAS_TENSOR_CORES
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(blocks[0]), "=r"(blocks[1]), "=r"(blocks[2]), "=r"(blocks[3])
-               : "r"(address));
-#endif
-}
-
-__device__ __forceinline__ void LoadTransposed(unsigned address, std::uint32_t (&blocks)[2]) {
-#ifdef GRADSMITH_HAS_TENSOR_CORES
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-               : "=r"(blocks[0]), "=r"(blocks[1])
-               : "r"(address));
-#endif
-}
-
 /// Adds the product of 16 rows and 8 columns.
 template <typename Math>
 __device__ __forceinline__ void
-AddProduct(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]);
-
-#ifdef GRADSMITH_HAS_TENSOR_CORES
-#define GRADSMITH_WINDOW_PRODUCT(shape)                                        \
-  asm(shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])             \
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
-#else
-#define GRADSMITH_WINDOW_PRODUCT(shape)
-#endif
-
-template <>
-__device__ __forceinline__ void
-AddProduct<Half>(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
-  GRADSMITH_WINDOW_PRODUCT("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32");
-}
-
-template <>
-__device__ __forceinline__ void
-AddProduct<Bfloat16>(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
-  GRADSMITH_WINDOW_PRODUCT("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32");
-}
-
-template <>
-__device__ __forceinline__ void
-AddProduct<Tf32>(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
-  GRADSMITH_WINDOW_PRODUCT("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32");
+AddProduct(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
+  if constexpr (std::is_same_v<Math, Half>) {
+    cuda::AddProductOfHalf(a, b, sums);
+  } else if constexpr (std::is_same_v<Math, Bfloat16>) {
+    cuda::AddProductOfBfloat16(a, b, sums);
+  } else {
+    cuda::AddProductOfTf32(a, b, sums);
+  }
 }
 
 __device__ __forceinline__ std::uint32_t AsTf32(float value) {

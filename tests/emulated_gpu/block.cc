@@ -1,0 +1,456 @@
+#include "emulated_gpu/block.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "emulated_gpu/static_shared.h"
+#include "emulated_gpu/switch_stack.h"
+
+namespace emulated_gpu {
+
+Indices indices = {};
+
+namespace {
+
+constexpr std::size_t kStackBytes = std::size_t{256} << 10U;
+constexpr std::size_t kPageBytes = std::size_t{64} << 10U;  // or a divisor of it, everywhere
+
+/// Memory that ends where nothing may be read or written.
+std::byte* MapGuarded(std::size_t size) {
+  void* base = mmap(
+      nullptr, size + kPageBytes, PROT_READ | PROT_WRITE,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED ||
+      mprotect(static_cast<std::byte*>(base) + size, kPageBytes, PROT_NONE) != 0) {
+    Fail("no memory for the emulated GPU");
+  }
+  return static_cast<std::byte*>(base);
+}
+
+/// Seeds differ from process to process only where one is given.
+std::mt19937& Random() {
+  static std::mt19937 random([] {
+    const char* seed = std::getenv("EMULATED_GPU_SEED");  // NOLINT(concurrency-mt-unsafe)
+    return seed == nullptr ? 1U : static_cast<unsigned>(std::strtoul(seed, nullptr, 10));
+  }());
+  return random;
+}
+
+struct Copy {
+  std::byte* to;
+  const void* from;
+  bool exists;
+  int group;
+};
+
+void Finish(const Copy& copy) {
+  if (copy.exists) {
+    std::memcpy(copy.to, copy.from, 16);
+  } else {
+    std::memset(copy.to, 0, 16);
+  }
+}
+
+/// What threads wait for: its generation changes when they may go on.
+struct Gate {
+  unsigned generation = 0;
+};
+
+struct Warp {
+  Gate gate;
+  unsigned alive = 0;
+  unsigned arrived = 0;
+  unsigned lanes = 0;
+  void (*combine)(Exchanged*) = nullptr;
+  // A lane may give to an exchange while another still reads what the one before gave.
+  Exchanged exchanged[2];
+};
+
+/// Fiber is a thread of a block. Its stack serves block after block.
+class Fiber {
+ public:
+  using Body = void (*)();
+
+  explicit Fiber(Body body) : inside_(NewStack(MapGuarded(kStackBytes) + kStackBytes, body)) {}
+
+  uint3 index = {};
+  unsigned number = 0;
+  bool done = false;
+  const Gate* gate = nullptr;
+  unsigned generation = 0;
+  std::deque<Copy> copies;
+  int group = 0;
+
+  [[nodiscard]] bool CanRun() const {
+    return !done && (gate == nullptr || gate->generation != generation);
+  }
+
+  /// Runs until the fiber leaves.
+  void Enter() { emulated_gpu_switch_stack(&outside_, inside_); }
+  void Leave() { emulated_gpu_switch_stack(&inside_, outside_); }
+
+ private:
+  void* inside_;
+  void* outside_ = nullptr;
+};
+
+/// Not a number in any type: what shared memory has before it is written.
+constexpr int kPoison = 0xFF;
+
+void Poison(const Variable& variable) {
+  std::memset(variable.data(), kPoison, variable.size());
+}
+
+bool IsPoisoned(const Variable& variable) {
+  return std::all_of(
+      variable.begin(), variable.end(), [](std::byte byte) { return byte == std::byte{kPoison}; });
+}
+
+/// The static shared memory of kernels, as blocks before have left it.
+class StaticShared {
+ public:
+  /// Before a kernel's block: poisons what blocks of it have written.
+  void Begin(const void* kernel) {
+    uses_ = &uses_of_[kernel];
+    if (uses_->launches == 0) {
+      for (const Variable& variable : StaticSharedOf(kernel)) {
+        Poison(variable);
+      }
+    }
+    for (const Variable& variable : uses_->variables) {
+      Poison(variable);
+    }
+  }
+
+  /// After it: finds what the block has written, in the first blocks of a kernel.
+  void End(const void* kernel) {
+    if (uses_->launches == kWatched) {
+      return;
+    }
+    ++uses_->launches;
+    uses_->variables.clear();
+    for (const Variable& variable : StaticSharedOf(kernel)) {
+      if (!IsPoisoned(variable)) {
+        uses_->variables.push_back(variable);
+      }
+    }
+  }
+
+ private:
+  static constexpr int kWatched = 8;
+
+  struct Uses {
+    int launches = 0;
+    std::vector<Variable> variables;
+  };
+
+  std::map<const void*, Uses> uses_of_;
+  Uses* uses_ = nullptr;
+};
+
+/// Block is one after the other of the blocks of a launch.
+class Block {
+ public:
+  Block() : shared_(MapGuarded(kSharedBytes)) {}
+  void Begin(const Launch& launch, Order order) {
+    launch_ = &launch;
+    order_ = order;
+    const unsigned threads = launch.block.x * launch.block.y * launch.block.z;
+    while (fibers_.size() < threads) {
+      fibers_.push_back(std::make_unique<Fiber>(&Block::Body));
+    }
+    turns_.resize(threads);
+    std::iota(turns_.begin(), turns_.end(), 0U);
+    if (order == Order::kBackward) {
+      std::reverse(turns_.begin(), turns_.end());
+    }
+    warps_.resize((threads + kWarp - 1) / kWarp);
+    indices.block_size = launch.block;
+    indices.grid_size = launch.grid;
+  }
+
+  void RunBlock(const uint3& index) {
+    indices.block = index;
+    Reset();
+    static_shared_.Begin(launch_->kernel);
+    while (alive_ > 0) {
+      if (order_ == Order::kShuffled) {
+        std::shuffle(turns_.begin(), turns_.end(), Random());
+      }
+      bool has_run = false;
+      for (const unsigned turn : turns_) {
+        if (fibers_[turn]->CanRun()) {
+          has_run = true;
+          current_ = fibers_[turn].get();
+          indices.thread = current_->index;
+          current_->Enter();
+        }
+      }
+      if (!has_run) {
+        Fail(
+            "%s: threads of block (%u, %u, %u) wait for each other: %u of %u at __syncthreads",
+            launch_->name, index.x, index.y, index.z, arrived_, alive_);
+      }
+    }
+    static_shared_.End(launch_->kernel);
+  }
+
+  void SyncThreads() {
+    ++arrived_;
+    if (!OpenIfAllAreHere()) {
+      WaitAt(gate_);
+    }
+  }
+
+  const Exchanged&
+  Exchange(unsigned lanes, const void* mine, std::size_t size, void (*combine)(Exchanged*)) {
+    Warp& warp = warps_[current_->number / kWarp];
+    const unsigned lane = current_->number % kWarp;
+    if (warp.arrived != 0 && warp.lanes != lanes) {
+      Fail("%s: lanes of a warp name %08x and %08x", launch_->name, warp.lanes, lanes);
+    }
+    if ((lanes >> lane & 1U) == 0) {
+      Fail("%s: lane %u is not among those that it names, %08x", launch_->name, lane, lanes);
+    }
+    Exchanged& exchanged = warp.exchanged[warp.gate.generation % 2];
+    std::memcpy(exchanged.lanes[lane], mine, size);
+    warp.lanes = lanes;
+    warp.combine = combine;
+    warp.arrived |= 1U << lane;
+    if (!OpenIfAllAreHere(&warp)) {
+      WaitAt(warp.gate);
+    }
+    return exchanged;
+  }
+
+  [[nodiscard]] std::byte* shared() const { return shared_ + kSharedBytes - SharedBytes(); }
+
+  unsigned AddressOf(const void* at) const {
+    const std::ptrdiff_t address = static_cast<const std::byte*>(at) - shared();
+    if (address < 0 || address > static_cast<std::ptrdiff_t>(SharedBytes())) {
+      Fail("%s: an address is outside of dynamic shared memory", launch_->name);
+    }
+    return static_cast<unsigned>(address);
+  }
+
+  std::byte* At(unsigned address, std::size_t size) const {
+    if (address % size != 0 || address + size > SharedBytes()) {
+      Fail(
+          "%s: %zu bytes at %u of %u bytes of shared memory", launch_->name, size, address,
+          SharedBytes());
+    }
+    return shared() + address;
+  }
+
+  void BeginCopy(unsigned to, const void* from, bool exists) {
+    if (exists && reinterpret_cast<std::uintptr_t>(from) % 16 != 0) {
+      Fail("%s: a copy from %p, which is not aligned to 16 bytes", launch_->name, from);
+    }
+    const Copy copy = {At(to, 16), from, exists, current_->group};
+    if (order_ == Order::kBackward || (order_ == Order::kShuffled && Random()() % 2 == 0)) {
+      Finish(copy);
+    } else {
+      current_->copies.push_back(copy);
+    }
+  }
+
+  void EndOfCopies() { ++current_->group; }
+
+  void WaitForCopies(int pending) {
+    std::deque<Copy>& copies = current_->copies;
+    while (!copies.empty() && copies.front().group < current_->group - pending) {
+      Finish(copies.front());
+      copies.pop_front();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kSharedBytes = std::size_t{256} << 10U;
+
+  static void Body();
+
+  [[nodiscard]] unsigned SharedBytes() const { return (launch_->shared_bytes + 15) / 16 * 16; }
+
+  void Reset() {
+    const dim3& size = launch_->block;
+    alive_ = static_cast<unsigned>(turns_.size());
+    arrived_ = 0;
+    for (unsigned i = 0; i < alive_; ++i) {
+      Fiber& fiber = *fibers_[i];
+      fiber.index = {i % size.x, i / size.x % size.y, i / size.x / size.y};
+      fiber.number = i;
+      fiber.done = false;
+      fiber.gate = nullptr;
+      fiber.group = 0;
+    }
+    for (unsigned i = 0; i < warps_.size(); ++i) {
+      const unsigned lanes = std::min(alive_ - (i * kWarp), kWarp);
+      warps_[i].alive = lanes == kWarp ? ~0U : (1U << lanes) - 1;
+      warps_[i].arrived = 0;
+    }
+    std::memset(shared(), kPoison, SharedBytes());
+  }
+
+  void EndOfThread() {
+    WaitForCopies(-1);
+    current_->done = true;
+    --alive_;
+    if (arrived_ > 0) {
+      OpenIfAllAreHere();
+    }
+    Warp& warp = warps_[current_->number / kWarp];
+    warp.alive &= ~(1U << current_->number % kWarp);
+    if (warp.arrived != 0) {
+      OpenIfAllAreHere(&warp);
+    }
+    current_->Leave();
+  }
+
+  bool OpenIfAllAreHere() {
+    if (arrived_ < alive_) {
+      return false;
+    }
+    arrived_ = 0;
+    ++gate_.generation;
+    return true;
+  }
+
+  static bool OpenIfAllAreHere(Warp* warp) {
+    if (warp->arrived != (warp->lanes & warp->alive)) {
+      return false;
+    }
+    warp->arrived = 0;
+    if (warp->combine != nullptr) {
+      warp->combine(&warp->exchanged[warp->gate.generation % 2]);
+    }
+    ++warp->gate.generation;
+    return true;
+  }
+
+  void WaitAt(const Gate& gate) {
+    current_->gate = &gate;
+    current_->generation = gate.generation;
+    current_->Leave();
+    current_->gate = nullptr;
+  }
+
+  const Launch* launch_ = nullptr;
+  Order order_ = Order::kForward;
+  std::byte* shared_;
+  StaticShared static_shared_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<unsigned> turns_;
+  std::vector<Warp> warps_;
+  Fiber* current_ = nullptr;
+  Gate gate_;
+  unsigned alive_ = 0;
+  unsigned arrived_ = 0;
+};
+
+// Made by the first launch, and there as long as the process.
+Block* the_block = nullptr;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+void Block::Body() {
+  for (;;) {
+    the_block->launch_->thread();
+    the_block->EndOfThread();
+  }
+}
+
+}  // namespace
+
+Order OrderOfEnvironment() {
+  const char* text = std::getenv("EMULATED_GPU_ORDER");  // NOLINT(concurrency-mt-unsafe)
+  const std::string_view order = text == nullptr ? "forward" : text;
+  if (order == "backward") {
+    return Order::kBackward;
+  }
+  if (order == "shuffled") {
+    return Order::kShuffled;
+  }
+  if (order != "forward") {
+    Fail("EMULATED_GPU_ORDER is %s; expected forward, backward or shuffled", text);
+  }
+  return Order::kForward;
+}
+
+void Fail(const char* format, ...) {
+  std::fputs("emulated GPU: ", stderr);
+  va_list arguments;  // NOLINT(cppcoreguidelines-init-variables)
+  va_start(arguments, format);
+  std::vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  std::fputs("\n", stderr);
+  std::abort();
+}
+
+void Run(const Launch& launch, Order order) {
+  static std::mutex mutex;
+  const std::scoped_lock lock(mutex);
+  if (the_block == nullptr) {
+    the_block = new Block;
+  }
+  the_block->Begin(launch, order);
+  const dim3& grid = launch.grid;
+  std::vector<unsigned> blocks(std::size_t{grid.x} * grid.y * grid.z);
+  std::iota(blocks.begin(), blocks.end(), 0U);
+  if (order == Order::kBackward) {
+    std::reverse(blocks.begin(), blocks.end());
+  } else if (order == Order::kShuffled) {
+    std::shuffle(blocks.begin(), blocks.end(), Random());
+  }
+  for (const unsigned i : blocks) {
+    the_block->RunBlock({i % grid.x, i / grid.x % grid.y, i / grid.x / grid.y});
+  }
+}
+
+void SyncThreads() {
+  the_block->SyncThreads();
+}
+
+const Exchanged&
+Exchange(unsigned lanes, const void* mine, std::size_t size, void (*combine)(Exchanged*)) {
+  return the_block->Exchange(lanes, mine, size, combine);
+}
+
+std::byte* DynamicShared() {
+  return the_block->shared();
+}
+
+unsigned SharedAddressOf(const void* shared) {
+  return the_block->AddressOf(shared);
+}
+
+std::byte* SharedAt(unsigned address, std::size_t size) {
+  return the_block->At(address, size);
+}
+
+void BeginCopy(unsigned to, const void* from, bool exists) {
+  the_block->BeginCopy(to, from, exists);
+}
+
+void EndOfCopies() {
+  the_block->EndOfCopies();
+}
+
+void WaitForCopies(int pending) {
+  the_block->WaitForCopies(pending);
+}
+
+}  // namespace emulated_gpu

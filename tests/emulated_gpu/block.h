@@ -1,0 +1,77 @@
+#ifndef GRADSMITH_TESTS_EMULATED_GPU_BLOCK_H_
+#define GRADSMITH_TESTS_EMULATED_GPU_BLOCK_H_
+
+#include <vector_types.h>
+
+#include <cstddef>
+#include <functional>
+
+/// Kernels on the CPU: the threads of a block take turns on one thread of the host, and change
+/// where they wait for each other. In which order they come is chosen, so that what relies on an
+/// order that no barrier makes gives different results.
+namespace emulated_gpu {
+
+/// The order of blocks, of a block's threads between barriers, and of a graph's branches. With it
+/// changes when copies to shared memory happen: when they are waited for, at once, or either.
+enum class Order { kForward, kBackward, kShuffled };
+
+/// By the environment variable EMULATED_GPU_ORDER: forward (the default), backward or shuffled.
+Order OrderOfEnvironment();
+
+/// Says what is wrong with a kernel or a call, and ends the process.
+[[noreturn]] void Fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+/// What a block may have of shared memory beside what its kernel declares: an H200's.
+inline constexpr unsigned kMostDynamicShared = 227 * 1024;
+inline constexpr unsigned kMostThreads = 1024;
+inline constexpr unsigned kWarp = 32;
+
+struct Launch {
+  const char* name = "";
+  const void* kernel = nullptr;
+  dim3 grid;
+  dim3 block;
+  unsigned shared_bytes = 0;
+  /// What each thread does: the kernel with its arguments.
+  std::function<void()> thread;
+};
+
+/// Runs all blocks of a launch to their ends. Launches of several threads of the host take turns.
+void Run(const Launch& launch, Order order);
+
+// What follows is for kernels, in the thread that runs.
+
+struct Indices {
+  uint3 thread;
+  uint3 block;
+  dim3 block_size;
+  dim3 grid_size;
+};
+extern Indices indices;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+void SyncThreads();
+
+/// What every lane of a warp gave to an exchange, 96 bytes for each, and what was made of it.
+struct Exchanged {
+  alignas(16) std::byte lanes[kWarp][96];
+  alignas(16) std::byte results[kWarp][32];
+};
+
+/// Waits for the lanes of a mask, and returns what they gave; good until the thread's next
+/// exchange. The last of them calls `combine`, unless it is null.
+const Exchanged&
+Exchange(unsigned lanes, const void* mine, std::size_t size, void (*combine)(Exchanged*) = nullptr);
+
+std::byte* DynamicShared();
+/// Where something is within it, in bytes, and back; both fail outside of it.
+unsigned SharedAddressOf(const void* shared);
+std::byte* SharedAt(unsigned address, std::size_t size);
+
+/// Copies of 16 bytes to shared memory, in groups that can be waited for.
+void BeginCopy(unsigned to, const void* from, bool exists);
+void EndOfCopies();
+void WaitForCopies(int pending);
+
+}  // namespace emulated_gpu
+
+#endif  // GRADSMITH_TESTS_EMULATED_GPU_BLOCK_H_

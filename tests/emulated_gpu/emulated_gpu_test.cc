@@ -1,0 +1,333 @@
+#include <cuda.h>
+#include <cuda_fp16.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulated_gpu/block.h"
+#include "emulated_gpu/device.h"
+#include "emulated_gpu/kernel.h"
+
+/// That the emulated GPU runs right kernels and notices wrong ones, and wrong uses of the driver.
+namespace emulated_gpu {
+namespace {
+
+constexpr unsigned kThreads = 64;
+constexpr std::array<Order, 3> kOrders = {Order::kForward, Order::kBackward, Order::kShuffled};
+
+const Kernel& KernelOf(std::string_view name) {
+  const auto found = std::find_if(Kernels().begin(), Kernels().end(), [&](const Kernel* kernel) {
+    return kernel->name == name;
+  });
+  if (found == Kernels().end()) {
+    Fail("there is no kernel %s", std::string(name).c_str());
+  }
+  return **found;
+}
+
+struct Shape {
+  unsigned shared_bytes = 0;
+  unsigned threads = kThreads;
+};
+
+template <typename... Arguments>
+void RunKernel(const char* name, Order order, Shape shape, Arguments... arguments) {
+  std::array<void*, sizeof...(Arguments)> pointers = {&arguments...};
+  const Kernel& kernel = KernelOf(name);
+  const auto thread = kernel.bind(pointers.data());
+  Run({name, kernel.address, {2, 1, 1}, {shape.threads, 1, 1}, shape.shared_bytes, thread}, order);
+}
+
+/// What each thread of a kernel got from its neighbour is right in every order.
+bool AreNeighbours(const char* kernel, int step) {
+  bool are = true;
+  for (const Order order : kOrders) {
+    std::vector<int> got(kThreads, -1);
+    RunKernel(kernel, order, {}, step, got.data());
+    for (int i = 0; i < static_cast<int>(kThreads); ++i) {
+      are = are && got[i] == (i + step + static_cast<int>(kThreads)) % static_cast<int>(kThreads);
+    }
+  }
+  return are;
+}
+
+TEST(EmulatedGpu, AMissingBarrierIsSeenInSomeOrder) {
+  for (const int step : {1, -1, 5}) {
+    EXPECT_TRUE(AreNeighbours("test_neighbours", step)) << step;
+    EXPECT_FALSE(AreNeighbours("test_neighbours_without_barrier", step)) << step;
+  }
+}
+
+/// Whether what was copied is there, in every order.
+bool IsCopied(int waits) {
+  std::vector<std::uint64_t> from(2 * kThreads);
+  std::iota(from.begin(), from.end(), 100);
+  bool is = true;
+  for (const Order order : kOrders) {
+    alignas(16) std::array<std::uint64_t, 2 * kThreads> to{};
+    RunKernel(
+        "test_copy", order, {.shared_bytes = 2 * kThreads * 16},
+        static_cast<const uint4*>(static_cast<const void*>(from.data())),
+        static_cast<uint4*>(static_cast<void*>(to.data())), waits);
+    is = is && std::equal(from.begin(), from.end(), to.begin());
+  }
+  return is;
+}
+
+TEST(EmulatedGpu, CopiesAreThereOnceTheyAreWaitedFor) {
+  EXPECT_TRUE(IsCopied(1));
+  EXPECT_FALSE(IsCopied(2)) << "two groups may be under way, and there were two";
+  EXPECT_FALSE(IsCopied(0));
+}
+
+TEST(EmulatedGpu, CopiesBeyondSharedMemoryAndMisalignedOnesEndTheProcess) {
+  alignas(16) std::array<char, 64> from{};
+  const auto copy = [&](std::size_t offset, unsigned shared_bytes) {
+    RunKernel(
+        "test_copy_beyond", Order::kForward, {.shared_bytes = shared_bytes},
+        static_cast<const uint4*>(static_cast<const void*>(from.data() + offset)));
+  };
+  copy(0, 65 * 16);
+  EXPECT_DEATH(copy(0, 64 * 16), "16 bytes at 1024 of 1024 bytes of shared memory");
+  EXPECT_DEATH(copy(8, 65 * 16), "not aligned to 16 bytes");
+}
+
+TEST(EmulatedGpu, AMisalignedLoadEndsTheProcess) {
+  alignas(16) std::array<char, 64> from{};
+  std::vector<int> to(kThreads);
+  const auto load = [&](long long at) {
+    RunKernel(
+        "test_load_word", Order::kForward, {}, static_cast<const char*>(from.data()), at,
+        to.data());
+  };
+  load(4);
+  EXPECT_DEATH(load(2), "");
+}
+
+TEST(EmulatedGpu, ThreadsThatWaitForEachOtherEndTheProcess) {
+  EXPECT_DEATH(RunKernel("test_deadlock", Order::kForward, {}), "wait for each other: 32 of 64");
+}
+
+TEST(EmulatedGpu, LanesExchange) {
+  for (const Order order : kOrders) {
+    std::vector<int> sums(2 * kThreads);
+    std::vector<unsigned> votes(kThreads);
+    RunKernel("test_warp", order, {}, sums.data(), votes.data());
+    for (int lane = 0; lane < 64; ++lane) {
+      const int first = lane / 32 * 32;
+      if (lane == first) {
+        EXPECT_EQ(sums[lane], (32 * first) + (31 * 16));
+      }
+      EXPECT_EQ(sums[64 + lane], lane ^ 3);
+      // Lane 0 of the second warp is thread 32: thread 33 is the first that three divides.
+      EXPECT_EQ(votes[lane], first == 0 ? 0x49249249U : 0x92492492U);
+    }
+  }
+}
+
+TEST(EmulatedGpu, MatricesAreReadByRowsAndByColumns) {
+  alignas(16) std::array<std::uint16_t, 4 * 64> from{};  // matrix, row, column
+  std::iota(from.begin(), from.end(), std::uint16_t{0});
+  std::vector<std::uint32_t> plain(128);
+  std::vector<std::uint32_t> transposed(128);
+  RunKernel(
+      "test_matrices", Order::kShuffled, {.shared_bytes = 512, .threads = 32},
+      static_cast<const uint4*>(static_cast<const void*>(from.data())), plain.data(),
+      transposed.data());
+  const auto pair = [](unsigned low, unsigned high) { return low | high << 16U; };
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    for (unsigned matrix = 0; matrix < 4; ++matrix) {
+      const unsigned line = lane / 4;
+      const unsigned place = lane % 4 * 2;
+      const unsigned row = (64 * matrix) + (8 * line) + place;
+      const unsigned column = (64 * matrix) + (8 * place) + line;
+      EXPECT_EQ(plain[(4 * lane) + matrix], pair(row, row + 1));
+      EXPECT_EQ(transposed[(4 * lane) + matrix], pair(column, column + 8));
+    }
+  }
+}
+
+TEST(EmulatedGpu, TensorCoresMultiply) {
+  alignas(16) std::array<__half, 16 * 16> a{};
+  alignas(16) std::array<__half, 8 * 16> b{};  // by columns
+  const auto of_a = [](int row, int term) { return static_cast<float>((row * 5 + term * 3) % 7); };
+  const auto of_b = [](int column, int term) {
+    return static_cast<float>((column + term) % 4) - 1;
+  };
+  for (int i = 0; i < 256; ++i) {
+    a.at(i) = of_a(i / 16, i % 16);
+  }
+  for (int i = 0; i < 128; ++i) {
+    b.at(i) = of_b(i / 16, i % 16);
+  }
+  std::vector<float> sums(16 * 8);
+  RunKernel(
+      "test_half_product", Order::kShuffled, {.shared_bytes = 1024, .threads = 32},
+      static_cast<const uint4*>(static_cast<const void*>(a.data())),
+      static_cast<const uint4*>(static_cast<const void*>(b.data())), sums.data());
+  for (int row = 0; row < 16; ++row) {
+    for (int column = 0; column < 8; ++column) {
+      float expected = 1;
+      for (int term = 0; term < 16; ++term) {
+        expected += of_a(row, term) * of_b(column, term);
+      }
+      EXPECT_EQ(sums[(row * 8) + column], expected) << row << ", " << column;
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------------------
+// The driver
+// ------------------------------------------------------------------------------------------------
+
+class EmulatedDriver : public testing::Test {
+ protected:
+  void SetUp() override {
+    CUcontext context = nullptr;
+    ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    for (CUstream& stream : streams_) {
+      ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    }
+    for (CUevent& event : events_) {
+      ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DEFAULT), CUDA_SUCCESS);
+    }
+  }
+
+  void TearDown() override {
+    for (CUstream stream : streams_) {
+      cuStreamDestroy(stream);
+    }
+    for (CUevent event : events_) {
+      cuEventDestroy(event);
+    }
+  }
+
+  static CUresult Launch(
+      const char* name,
+      unsigned threads,
+      unsigned shared_bytes,
+      CUstream stream,
+      void** arguments) {
+    const Kernel& kernel = KernelOf(name);
+    return cuLaunchKernel(
+        reinterpret_cast<CUfunction>(const_cast<Kernel*>(&kernel)), 1, 1, 1, threads, 1, 1,
+        shared_bytes, stream, arguments, nullptr);
+  }
+
+  static CUdeviceptr Allocate(std::size_t size) {
+    CUdeviceptr address = 0;
+    EXPECT_EQ(cuMemAlloc(&address, size), CUDA_SUCCESS);
+    return address;
+  }
+
+  void WriteAt(CUdeviceptr to, long long at, CUstream stream = nullptr) {
+    std::array<void*, 2> arguments = {&to, &at};
+    EXPECT_EQ(Launch("test_write_at", kThreads, 0, stream, arguments.data()), CUDA_SUCCESS);
+  }
+
+  /// One stream forks to the other, and each sets a byte; `joins`: they come together again.
+  CUresult Capture(std::uint8_t* byte, bool joins, CUgraph* graph) {
+    auto [stream, other] = streams_;
+    const auto address = reinterpret_cast<CUdeviceptr>(byte);
+    EXPECT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+    EXPECT_EQ(cuEventRecord(events_[0], stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuStreamWaitEvent(other, events_[0], 0), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemsetD8Async(address, 1, 1, stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemsetD8Async(address, 2, 1, other), CUDA_SUCCESS);
+    if (joins) {
+      EXPECT_EQ(cuEventRecord(events_[1], other), CUDA_SUCCESS);
+      EXPECT_EQ(cuStreamWaitEvent(stream, events_[1], 0), CUDA_SUCCESS);
+    }
+    return cuStreamEndCapture(stream, graph);
+  }
+
+  std::array<CUstream, 2> streams_{};
+  std::array<CUevent, 2> events_{};
+};
+
+TEST_F(EmulatedDriver, MemoryIsPoisonedAndItsEndIsWatched) {
+  const CUdeviceptr memory = Allocate(300);
+  EXPECT_EQ(*reinterpret_cast<const std::uint8_t*>(memory), 0xFF);
+  WriteAt(memory, 299);
+  EXPECT_EQ(cuMemFree(memory), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
+  const CUdeviceptr other = Allocate(300);
+  EXPECT_DEATH(WriteAt(other, 512), "");
+  EXPECT_DEATH(
+      {
+        WriteAt(other, 300);
+        cuMemFree(other);
+      },
+      "300 bytes of memory were allocated, and byte 300 was written");
+  EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
+  CUdeviceptr none = 0;
+  EXPECT_EQ(cuMemAlloc(&none, kMemoryBytes + 1), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(EmulatedDriver, LaunchesThatNoGpuTakesAreRefused) {
+  CUdeviceptr memory = Allocate(1);
+  long long at = 0;
+  std::array<void*, 2> arguments = {&memory, &at};
+  const auto launch = [&](unsigned threads, unsigned shared_bytes) {
+    return Launch("test_write_at", threads, shared_bytes, nullptr, arguments.data());
+  };
+  EXPECT_EQ(launch(64, 48 * 1024), CUDA_SUCCESS);
+  EXPECT_EQ(launch(64, (48 * 1024) + 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch(1025, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch(0, 0), CUDA_ERROR_INVALID_VALUE);
+  CUcontext second = nullptr;
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&second, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(second), CUDA_SUCCESS);
+  EXPECT_EQ(
+      Launch("test_write_at", 64, 0, streams_[0], arguments.data()), CUDA_ERROR_INVALID_HANDLE)
+      << "a stream of another device";
+  ASSERT_EQ(cuCtxSetCurrent(nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(launch(64, 0), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+TEST_F(EmulatedDriver, ACaptureRunsWhenItIsLaunched) {
+  std::uint8_t byte = 0;
+  CUgraph graph = nullptr;
+  ASSERT_EQ(Capture(&byte, true, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(byte, 0);
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphLaunch(exec, streams_[0]), CUDA_SUCCESS);
+  EXPECT_EQ(byte, OrderOfEnvironment() == Order::kBackward ? 1 : 2)
+      << "what no branch waits for comes in either order";
+  EXPECT_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+}
+
+TEST_F(EmulatedDriver, ABranchThatNobodyWaitsForSpoilsACapture) {
+  std::uint8_t byte = 0;
+  CUgraph graph = nullptr;
+  EXPECT_EQ(Capture(&byte, false, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  EXPECT_EQ(graph, nullptr);
+}
+
+TEST_F(EmulatedDriver, WhatACaptureForbidsSpoilsIt) {
+  CUstream stream = streams_[0];
+  CUgraph graph = nullptr;
+  CUdeviceptr memory = 0;
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&memory, 16), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&memory, 16), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_EQ(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+}  // namespace
+}  // namespace emulated_gpu

@@ -1,0 +1,19 @@
+#ifndef GRADSMITH_TESTS_EMULATED_GPU_STATIC_SHARED_H_
+#define GRADSMITH_TESTS_EMULATED_GPU_STATIC_SHARED_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace emulated_gpu {
+
+using Variable = std::span<std::byte>;
+
+/// The variables that kernels declare as __shared__, of the library that has this kernel: to C++
+/// they are variables of functions that are there as long as the process. Read from the library's
+/// symbols; it must not be stripped, and have nothing but kernels and the emulated GPU.
+const std::vector<Variable>& StaticSharedOf(const void* kernel);
+
+}  // namespace emulated_gpu
+
+#endif  // GRADSMITH_TESTS_EMULATED_GPU_STATIC_SHARED_H_

@@ -1,0 +1,114 @@
+#include "cuda/kernels/indices.cuh"
+#include "cuda/kernels/ptx.cuh"
+
+// Kernels right and wrong, for emulated_gpu_test.cc. Blocks have 64 threads.
+
+/// Each thread writes what its neighbour on either side has.
+template <bool kWaits>
+__device__ __forceinline__ void Neighbours(int step, int* to) {
+  __shared__ int values[64];
+  const int thread = static_cast<int>(threadIdx.x);
+  values[thread] = thread;
+  if (kWaits) {
+    __syncthreads();
+  }
+  to[thread] = values[(thread + step + 64) % 64];
+}
+
+extern "C" __global__ void test_neighbours(int step, int* to) {
+  Neighbours<true>(step, to);
+}
+
+extern "C" __global__ void test_neighbours_without_barrier(int step, int* to) {
+  Neighbours<false>(step, to);
+}
+
+/// Copies 16 bytes through shared memory.
+extern "C" __global__ void test_copy(const uint4* from, uint4* to, int waits) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  using namespace gradsmith::cuda;
+  BeginCopy(SharedAddress(shared + threadIdx.x), from + threadIdx.x, true);
+  EndOfCopies();
+  BeginCopy(SharedAddress(shared + 64 + threadIdx.x), from, false);
+  EndOfCopies();
+  if (waits == 1) {
+    WaitForCopies<1>();
+  } else if (waits == 2) {
+    WaitForCopies<2>();
+  }
+  to[threadIdx.x] = shared[threadIdx.x];
+}
+
+extern "C" __global__ void test_copy_beyond(const uint4* from) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  using namespace gradsmith::cuda;
+  BeginCopy(SharedAddress(shared + 64), from, true);
+}
+
+extern "C" __global__ void test_write_at(char* to, long long at) {
+  if (threadIdx.x == 0) {
+    to[at] = 1;
+  }
+}
+
+extern "C" __global__ void test_load_word(const char* from, long long at, int* to) {
+  to[threadIdx.x] = *reinterpret_cast<const int*>(from + at);
+}
+
+/// Odd threads wait at a barrier, even ones for their warp.
+extern "C" __global__ void test_deadlock() {
+  if (threadIdx.x % 2 == 0) {
+    __ballot_sync(0xFFFFFFFFU, true);
+  }
+  __syncthreads();
+}
+
+extern "C" __global__ void test_warp(int* sums, unsigned* votes) {
+  int sum = static_cast<int>(threadIdx.x);
+  for (int distance = 16; distance > 0; distance /= 2) {
+    sum += __shfl_down_sync(0xFFFFFFFFU, sum, distance);
+  }
+  sums[threadIdx.x] = sum;
+  sums[64 + threadIdx.x] = __shfl_xor_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x), 3);
+  votes[threadIdx.x] = __ballot_sync(0xFFFFFFFFU, threadIdx.x % 3 == 0);
+}
+
+/// One warp: matrices of 8 x 8 numbers of 16 bits, as they are and transposed.
+extern "C" __global__ void
+test_matrices(const uint4* from, std::uint32_t* plain, std::uint32_t* transposed) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  using namespace gradsmith::cuda;
+  shared[threadIdx.x] = from[threadIdx.x];
+  __syncthreads();
+  std::uint32_t to[4];
+  LoadMatrices(SharedAddress(shared + threadIdx.x), to);
+  for (int i = 0; i < 4; ++i) {
+    plain[4 * threadIdx.x + i] = to[i];
+  }
+  LoadTransposed(SharedAddress(shared + threadIdx.x), to);
+  for (int i = 0; i < 4; ++i) {
+    transposed[4 * threadIdx.x + i] = to[i];
+  }
+}
+
+/// One warp: 16 x 16 by 16 x 8 numbers in half. Operands are read by LoadMatrices from rows of a,
+/// and of b turned around.
+extern "C" __global__ void test_half_product(const uint4* a, const uint4* b, float* sums) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  using namespace gradsmith::cuda;
+  const int lane = Lane();
+  // Row r of a has two chunks; the matrices are rows 0 to 7 and 8 to 15 of each chunk.
+  shared[lane] = a[lane % 16 * 2 + lane / 16];
+  shared[32 + lane] = b[lane % 8 * 2 + lane / 8 % 2];
+  __syncthreads();
+  std::uint32_t of_a[4];
+  std::uint32_t of_b[4];
+  LoadMatrices(SharedAddress(shared + lane), of_a);
+  LoadMatrices(SharedAddress(shared + 32 + lane), of_b);
+  const std::uint32_t first[2] = {of_b[0], of_b[1]};
+  float mine[4] = {1, 1, 1, 1};
+  AddProductOfHalf(of_a, first, mine);
+  for (int i = 0; i < 4; ++i) {
+    sums[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = mine[i];
+  }
+}
