@@ -26,6 +26,8 @@ using internal::SpanBytes;
 /// Every floating-point type reads it as NaN.
 constexpr unsigned char kPoison = 0xFF;
 constexpr std::size_t kAlignment = 256;
+/// A few rows of a small image: what is wrong by an index or a tile writes here.
+constexpr std::size_t kGuard = 4096;
 
 CUdeviceptr Address(const void* data) {
   return reinterpret_cast<CUdeviceptr>(data);
@@ -132,17 +134,19 @@ Status Trial::AllocateAll(const std::vector<TrialOperand>& operands, bool copy_i
       continue;
     }
     const std::size_t offset = Address(tensor.data) % kAlignment;
+    const std::size_t guard = spec.is_output && SpanBytes(tensor) > 0 ? kGuard : 0;
     for (Buffer* buffer : {&buffers_.back(), &before_.back()}) {
       if (buffer == &before_.back() && !tensor.accumulate) {
         continue;
       }
-      Result<Buffer> allocated = Buffer::Allocate(SpanBytes(tensor) + offset, stream_);
+      Result<Buffer> allocated =
+          Buffer::Allocate(SpanBytes(tensor) + offset + (2 * guard), stream_);
       if (!allocated.ok()) {
         return allocated.status();
       }
       *buffer = std::move(*allocated);
     }
-    addresses_.back() = static_cast<std::byte*>(buffers_.back().data()) + offset;
+    addresses_.back() = static_cast<std::byte*>(buffers_.back().data()) + guard + offset;
   }
   return {};
 }
@@ -184,11 +188,13 @@ TensorRef Trial::Ref(std::size_t operand) const {
 }
 
 Status Trial::ReserveWorkspace(const internal::Plan& plan) {
-  if (plan.workspace() <= workspace_.size()) {
+  workspace_of_run_ = plan.workspace();
+  const std::size_t size = workspace_of_run_ + kGuard;
+  if (workspace_of_run_ == 0 || size <= workspace_.size()) {
     return {};
   }
   workspace_ = Buffer();
-  Result<Buffer> workspace = Buffer::Allocate(plan.workspace(), stream_);
+  Result<Buffer> workspace = Buffer::Allocate(size, stream_);
   if (!workspace.ok()) {
     return workspace.status();
   }
@@ -209,10 +215,12 @@ Status Trial::Poison(const internal::Plan& plan) {
     if (!specs_[i].is_output || bytes == 0) {
       continue;
     }
-    const CUresult result =
-        Before(i) == nullptr
-            ? driver.cuMemsetD8Async(Address(addresses_[i]), kPoison, bytes, stream_)
-            : driver.cuMemcpyAsync(Address(addresses_[i]), Address(Before(i)), bytes, stream_);
+    const Buffer& buffer = buffers_[i];
+    CUresult result =
+        driver.cuMemsetD8Async(Address(buffer.data()), kPoison, buffer.size(), stream_);
+    if (result == CUDA_SUCCESS && Before(i) != nullptr) {
+      result = driver.cuMemcpyAsync(Address(addresses_[i]), Address(Before(i)), bytes, stream_);
+    }
     if (result != CUDA_SUCCESS) {
       return ToStatus(result, "poisoning an output");
     }
@@ -234,27 +242,64 @@ Status Trial::Run(internal::Plan& plan, std::span<const double> scalars) {
   return Wait();
 }
 
+Status Trial::CheckGuard(const std::byte* guard, const std::string& where) {
+  std::array<unsigned char, kGuard> found{};
+  Status status = ToStatus(
+      Driver().cuMemcpyAsync(Address(found.data()), Address(guard), kGuard, stream_),
+      "reading what lies around an output");
+  if (status.ok()) {
+    status = Wait();
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  const auto written = kGuard - std::ranges::count(found, kPoison);
+  return written == 0 ? Status() : Internal("wrote " + std::to_string(written) + " bytes " + where);
+}
+
+Status Trial::CheckGuards(std::size_t output) {
+  const auto* first = static_cast<const std::byte*>(addresses_[output]);
+  Status status = CheckGuard(first - kGuard, "before an output");
+  return status.ok() ? CheckGuard(first + SpanBytes(specs_[output].tensor), "behind an output")
+                     : status;
+}
+
+Status Trial::CheckElements(std::size_t output) {
+  const TensorRef tensor = Ref(output);
+  if (Status status = CompareTensors(device_, stream_, tensor, tensor, difference());
+      !status.ok()) {
+    return status;
+  }
+  const Result<Difference> found = Read();
+  if (!found.ok()) {
+    return found.status();
+  }
+  if (found->not_finite > 0) {
+    return Internal(
+        "left " + std::to_string(found->not_finite) + " of " +
+        std::to_string(NumElements(tensor.dims)) + " elements unwritten or not finite");
+  }
+  return {};
+}
+
 Status Trial::CheckWritten() {
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     if (!specs_[i].is_output || buffers_[i].size() == 0) {
       continue;
     }
-    const TensorRef output = Ref(i);
-    if (Status status = CompareTensors(device_, stream_, output, output, difference());
-        !status.ok()) {
+    Status status = CheckElements(i);
+    if (status.ok()) {
+      status = CheckGuards(i);
+    }
+    if (!status.ok()) {
       return status;
     }
-    const Result<Difference> found = Read();
-    if (!found.ok()) {
-      return found.status();
-    }
-    if (found->not_finite > 0) {
-      return Internal(
-          "left " + std::to_string(found->not_finite) + " of " +
-          std::to_string(NumElements(output.dims)) + " elements unwritten or not finite");
-    }
   }
-  return {};
+  return workspace_of_run_ == 0
+             ? Status()
+             : CheckGuard(
+                   static_cast<const std::byte*>(workspace_.data()) + workspace_of_run_,
+                   "behind its workspace");
 }
 
 Result<Difference> Trial::Read() {

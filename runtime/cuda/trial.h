@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/plan.h"
@@ -28,7 +29,8 @@ struct TrialOperand {
 };
 
 /// Trial is where candidates are tried: memory of the problem's shapes, strides and alignment,
-/// apart from the caller's, with random inputs, on a stream of its own.
+/// apart from the caller's, with random inputs, on a stream of its own. Around each output, and
+/// behind the workspace, lies memory that nobody may write.
 class Trial {
  public:
   /// Create allocates and fills; it waits for the caller's stream. Absent operands stay absent.
@@ -55,7 +57,7 @@ class Trial {
   Status Run(internal::Plan& plan, std::span<const double> scalars = {});
 
   /// CheckWritten reads all outputs whole; an element that is not finite was not written, or
-  /// wrongly.
+  /// wrongly. What the last run wrote beyond its outputs or its workspace is an error as well.
   Status CheckWritten();
 
   /// There is room for the differences of so many outputs, one behind the other.
@@ -79,6 +81,10 @@ class Trial {
   Status Fill();
   Status ReserveWorkspace(const internal::Plan& plan);
   Status Poison(const internal::Plan& plan);
+  Status CheckElements(std::size_t output);
+  Status CheckGuards(std::size_t output);
+  /// An error where the memory of a guard has been written.
+  Status CheckGuard(const std::byte* guard, const std::string& where);
   Status Wait();
 
   const DeviceInfo& device_;
@@ -90,6 +96,8 @@ class Trial {
   std::vector<Buffer> before_;
   std::vector<void*> addresses_;
   Buffer workspace_;
+  /// How much of it the last run was given.
+  std::size_t workspace_of_run_ = 0;
   Buffer difference_;
   /// Twice the size of the L2 cache: writing it leaves nothing else there.
   Buffer flush_;

@@ -87,7 +87,12 @@ class Fiber {
  public:
   using Body = void (*)();
 
-  explicit Fiber(Body body) : inside_(NewStack(MapGuarded(kStackBytes) + kStackBytes, body)) {}
+  /// Stacks begin at different places of their pages, so as not to compete for the same cache
+  /// lines.
+  Fiber(Body body, std::size_t number)
+      : place(NewStack(
+            MapGuarded(kStackBytes) + kStackBytes - (number * kStagger % kMostStagger),
+            body)) {}
 
   uint3 index = {};
   unsigned number = 0;
@@ -101,13 +106,12 @@ class Fiber {
     return !done && (gate == nullptr || gate->generation != generation);
   }
 
-  /// Runs until the fiber leaves.
-  void Enter() { emulated_gpu_switch_stack(&outside_, inside_); }
-  void Leave() { emulated_gpu_switch_stack(&inside_, outside_); }
+  /// Where the fiber goes on.
+  void* place;
 
  private:
-  void* inside_;
-  void* outside_ = nullptr;
+  static constexpr std::size_t kStagger = 1088;
+  static constexpr std::size_t kMostStagger = kStackBytes / 4;
 };
 
 /// Not a number in any type: what shared memory has before it is written.
@@ -173,7 +177,7 @@ class Block {
     order_ = order;
     const unsigned threads = launch.block.x * launch.block.y * launch.block.z;
     while (fibers_.size() < threads) {
-      fibers_.push_back(std::make_unique<Fiber>(&Block::Body));
+      fibers_.push_back(std::make_unique<Fiber>(&Block::Body, fibers_.size()));
     }
     turns_.resize(threads);
     std::iota(turns_.begin(), turns_.end(), 0U);
@@ -193,16 +197,8 @@ class Block {
       if (order_ == Order::kShuffled) {
         std::shuffle(turns_.begin(), turns_.end(), Random());
       }
-      bool has_run = false;
-      for (const unsigned turn : turns_) {
-        if (fibers_[turn]->CanRun()) {
-          has_run = true;
-          current_ = fibers_[turn].get();
-          indices.thread = current_->index;
-          current_->Enter();
-        }
-      }
-      if (!has_run) {
+      turn_ = 0;
+      if (!Enter(&scheduler_)) {
         Fail(
             "%s: threads of block (%u, %u, %u) wait for each other: %u of %u at __syncthreads",
             launch_->name, index.x, index.y, index.z, arrived_, alive_);
@@ -319,7 +315,30 @@ class Block {
     if (warp.arrived != 0) {
       OpenIfAllAreHere(&warp);
     }
-    current_->Leave();
+    Leave();
+  }
+
+  /// Goes on with the next thread whose turn it is and that can run, and returns when somebody
+  /// comes back to `*here`; false where there is none.
+  bool Enter(void** here) {
+    while (turn_ < turns_.size()) {
+      Fiber& next = *fibers_[turns_[turn_++]];
+      if (next.CanRun()) {
+        current_ = &next;
+        indices.thread = next.index;
+        emulated_gpu_switch_stack(here, next.place);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Lets others run: at the end of a turn of all, the scheduler.
+  void Leave() {
+    void** here = &current_->place;
+    if (!Enter(here)) {
+      emulated_gpu_switch_stack(here, scheduler_);
+    }
   }
 
   bool OpenIfAllAreHere() {
@@ -346,7 +365,7 @@ class Block {
   void WaitAt(const Gate& gate) {
     current_->gate = &gate;
     current_->generation = gate.generation;
-    current_->Leave();
+    Leave();
     current_->gate = nullptr;
   }
 
@@ -356,6 +375,8 @@ class Block {
   StaticShared static_shared_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<unsigned> turns_;
+  std::size_t turn_ = 0;
+  void* scheduler_ = nullptr;
   std::vector<Warp> warps_;
   Fiber* current_ = nullptr;
   Gate gate_;

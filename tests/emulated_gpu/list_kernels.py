@@ -1,6 +1,6 @@
 """Writes a C++ source that includes a file of kernels and adds each of them to those of the emulated GPU.
 
-    list_kernels.py <source> <output> -- <compiler and its flags>
+list_kernels.py <source> <output> -- <compiler and its flags>
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 # Builds for the GPU of this machine and runs every test that needs one. Logs go to the folder given, or to
 # build/gpu-results. Usage: tests/gpu/run.sh [folder] [memcheck|racecheck|initcheck|synccheck ...]
 #
-# With names of compute-sanitizer's tools, the tests are run under each of them as well.
+# With names of compute-sanitizer's tools, the tests are run under each of them as well: of the generated ones those that
+# SANITIZED filters. For more of them than there is time in one go, see tests/gpu/sanitize.py.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 results=$(realpath -m "${1:-build/gpu-results}")

@@ -3,9 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <memory>
 #include <string>
 
-/// How far a result may be off. Needs no GPU.
+#include "core/plan.h"
+#include "cuda/driver.h"
+#include "runtime/cuda/gpu_tensor.h"
+
+/// How far a result may be off, which needs no GPU, and what candidates may not write, which does.
 namespace gradsmith::cuda {
 namespace {
 
@@ -80,6 +86,77 @@ TEST(CheckDifference, ExpectedZerosMustBeZero) {
   EXPECT_TRUE(CheckDifference(difference, DataType::kFloat, 9, Exactness::kStrict).ok());
   difference.squared_error = 1e-12;
   EXPECT_FALSE(CheckDifference(difference, DataType::kFloat, 9, Exactness::kStrict).ok());
+}
+
+/// A plan that sets bytes: all of its output, and one more that is not its own.
+class Stray final : public internal::Plan {
+ public:
+  enum class Where : unsigned char { kNowhere, kBefore, kBehind, kBehindWorkspace };
+
+  Stray(const ConstTensorRef& output, Where where) : output_(output), where_(where) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return kWorkspace; }
+
+  Status Run(const internal::Launch& launch) override {
+    auto* output = static_cast<std::byte*>(launch.operands[1]);
+    auto* workspace = static_cast<std::byte*>(launch.workspace);
+    const std::size_t size = NumElements(output_.dims) * SizeOf(output_.type);
+    Status status = Zero(launch, output, size);
+    if (status.ok()) {
+      status = Zero(launch, workspace, kWorkspace);
+    }
+    if (status.ok() && where_ != Where::kNowhere) {
+      status = Zero(
+          launch,
+          where_ == Where::kBefore   ? output - 1
+          : where_ == Where::kBehind ? output + size
+                                     : workspace + kWorkspace,
+          1);
+    }
+    return status;
+  }
+
+ private:
+  static constexpr std::size_t kWorkspace = 512;
+
+  static Status Zero(const internal::Launch& launch, std::byte* place, std::size_t size) {
+    return ToStatus(
+        Driver().cuMemsetD8Async(
+            reinterpret_cast<CUdeviceptr>(place), 0, size, static_cast<CUstream>(launch.stream)),
+        "setting bytes");
+  }
+
+  ConstTensorRef output_;
+  Where where_;
+};
+
+class CudaTrial : public GpuTest {
+ protected:
+  /// What a trial says of a plan whose output is aligned to 4 bytes and no more.
+  Status Try(Stray::Where where, bool accumulate) {
+    const Block memory(256);
+    ConstTensorRef tensor(DataType::kFloat, memory.data() + 4, Dims{3, 5}, Strides{5, 1});
+    const ConstTensorRef input = tensor;
+    tensor.accumulate = accumulate;
+    Result<std::unique_ptr<Trial>> trial =
+        Trial::Create(device(), kStream, {{input, false}, {tensor, true}});
+    if (!trial.ok()) {
+      return trial.status();
+    }
+    Stray plan(tensor, where);
+    const Status status = (*trial)->Run(plan);
+    return status.ok() ? (*trial)->CheckWritten() : status;
+  }
+};
+
+TEST_F(CudaTrial, WhatIsWrittenBeyondAnOutputIsSaid) {
+  using enum Stray::Where;
+  for (const bool accumulate : {false, true}) {
+    EXPECT_EQ(Try(kNowhere, accumulate).message(), "");
+    EXPECT_EQ(Try(kBefore, accumulate).message(), "wrote 1 bytes before an output");
+    EXPECT_EQ(Try(kBehind, accumulate).message(), "wrote 1 bytes behind an output");
+    EXPECT_EQ(Try(kBehindWorkspace, accumulate).message(), "wrote 1 bytes behind its workspace");
+  }
 }
 
 }  // namespace
