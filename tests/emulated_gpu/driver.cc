@@ -323,7 +323,7 @@ CUresult cuLaunchKernel(
   const auto* kernel = reinterpret_cast<const Kernel*>(function);
   const std::uint64_t threads = std::uint64_t{block_x} * block_y * block_z;
   if (grid_x == 0 || grid_y == 0 || grid_z == 0 || grid_x > INT32_MAX || grid_y > kMostBlocks ||
-      grid_z > kMostBlocks || threads == 0 || threads > emulated_gpu::kMostThreads ||
+      grid_z > kMostBlocks || threads == 0 || threads > kernel->most_threads ||
       shared_bytes > kernel->most_dynamic_shared) {
     return CUDA_ERROR_INVALID_VALUE;
   }

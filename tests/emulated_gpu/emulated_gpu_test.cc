@@ -281,7 +281,8 @@ TEST_F(EmulatedDriver, LaunchesThatNoGpuTakesAreRefused) {
   };
   EXPECT_EQ(launch(64, 48 * 1024), CUDA_SUCCESS);
   EXPECT_EQ(launch(64, (48 * 1024) + 1), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(launch(1025, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch(128, 0), CUDA_SUCCESS);
+  EXPECT_EQ(launch(129, 0), CUDA_ERROR_INVALID_VALUE) << "beyond the kernel's launch bounds";
   EXPECT_EQ(launch(0, 0), CUDA_ERROR_INVALID_VALUE);
   CUcontext second = nullptr;
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&second, 1), CUDA_SUCCESS);

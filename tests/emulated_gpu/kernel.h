@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "emulated_gpu/block.h"
+
 namespace emulated_gpu {
 
 /// Kernel is one of the functions that the emulated GPU can run.
@@ -18,10 +20,19 @@ struct Kernel {
   /// What a thread does, with a copy of the arguments that the pointers lead to.
   std::function<void()> (*bind)(void** arguments);
   const void* address;
+  /// Of a block.
+  unsigned most_threads;
   std::atomic<unsigned> most_dynamic_shared = 48 * 1024;
 
-  Kernel(std::string of_name, std::function<void()> (*of_bind)(void**), const void* of_address)
-      : name(std::move(of_name)), bind(of_bind), address(of_address) {}
+  Kernel(
+      std::string of_name,
+      std::function<void()> (*of_bind)(void**),
+      const void* of_address,
+      unsigned of_most_threads)
+      : name(std::move(of_name)),
+        bind(of_bind),
+        address(of_address),
+        most_threads(of_most_threads) {}
 };
 
 /// All of them; each file of kernels adds its own before main.
@@ -45,10 +56,11 @@ struct Binder<kFunction> {
   }
 };
 
-template <auto kFunction>
-bool AddKernel(const char* name) {
-  Kernels().push_back(
-      new Kernel(name, &Binder<kFunction>::Bind, reinterpret_cast<const void*>(kFunction)));
+/// Takes the launch bounds of a kernel: what follows the threads is about registers.
+template <auto kFunction, typename... Others>
+bool AddKernel(const char* name, unsigned most_threads, const Others&... /*others*/) {
+  Kernels().push_back(new Kernel(
+      name, &Binder<kFunction>::Bind, reinterpret_cast<const void*>(kFunction), most_threads));
   return true;
 }
 

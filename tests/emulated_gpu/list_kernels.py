@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -19,14 +20,37 @@ def main(arguments: list[str]) -> int:
         text=True,
         stdout=subprocess.PIPE,
     )
-    names = re.findall(r"\bemulated_gpu_kernel\s+void\s+(\w+)\s*\(", listed.stdout)
-    if not names:
+    kernels = list(find_kernels(listed.stdout))
+    if not kernels:
         print(f"{source} has no kernels", file=sys.stderr)
         return 1
     lines = [f'#include "{source}"', '#include "emulated_gpu/kernel.h"', ""]
-    lines += [f'static const bool kHas_{name} = emulated_gpu::AddKernel<&{name}>("{name}");' for name in names]
+    for name, threads in kernels:
+        lines.append(f'static const bool kHas_{name} = emulated_gpu::AddKernel<&{name}>("{name}", {threads});')
     Path(output).write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 0
+
+
+def find_kernels(text: str) -> Iterator[tuple[str, str]]:
+    """The name of each kernel, and its launch bounds: the most threads of a block first."""
+    for found in re.finditer(r"\bemulated_gpu_kernel\s+void\s+(emulated_gpu_bounds\s*)?", text):
+        at, threads = found.end(), "emulated_gpu::kMostThreads"
+        if found[1]:
+            at = end_of_brackets(text, at)
+            threads = text[found.end() + 1 : at - 1]
+        name = re.compile(r"\s*(\w+)\s*\(").match(text, at)
+        if name is None:
+            raise ValueError(f"what kernel is this: {text[found.start() : at + 80]}")
+        yield name[1], " ".join(threads.split())
+
+
+def end_of_brackets(text: str, at: int) -> int:
+    depth = 0
+    for i in range(at, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[i], 0)
+        if depth == 0:
+            return i + 1
+    raise ValueError(f"a bracket is not closed: {text[at : at + 80]}")
 
 
 if __name__ == "__main__":

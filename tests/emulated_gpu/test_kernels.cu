@@ -45,7 +45,7 @@ extern "C" __global__ void test_copy_beyond(const uint4* from) {
   BeginCopy(SharedAddress(shared + 64), from, true);
 }
 
-extern "C" __global__ void test_write_at(char* to, long long at) {
+extern "C" __global__ void __launch_bounds__((2 * 64), 3) test_write_at(char* to, long long at) {
   if (threadIdx.x == 0) {
     to[at] = 1;
   }

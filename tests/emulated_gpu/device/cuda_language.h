@@ -31,15 +31,16 @@
 #define __device__
 #define __forceinline__ inline
 #define __grid_constant__
-#define __launch_bounds__(...)
 #define __noinline__ __attribute__((noinline))
 // There is one block at a time.
 #define __shared__ static
-// list_kernels.py looks for it in what the preprocessor makes.
+// list_kernels.py looks for them in what the preprocessor makes.
 #ifdef EMULATED_GPU_LISTS_KERNELS
 #define __global__ emulated_gpu_kernel
+#define __launch_bounds__(...) emulated_gpu_bounds(__VA_ARGS__)
 #else
 #define __global__
+#define __launch_bounds__(...)
 #endif
 
 #define threadIdx (::emulated_gpu::indices.thread)
