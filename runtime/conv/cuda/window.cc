@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "conv/cuda/filter_slices.h"
 #include "conv/cuda/window_problem.h"
 #include "conv/cuda/window_tiles.h"
 #include "core/tiles.h"
 #include "cuda/module.h"
-#include "cuda/tensor_ops.h"
 
 namespace gradsmith::conv {
 
@@ -89,43 +89,6 @@ class CorrelatePlan final : public internal::Plan {
   Operand result_;
 };
 
-class FilterPlan final : public internal::Plan {
- public:
-  FilterPlan(
-      const Task& task,
-      const Filter& filter,
-      const cuda::LaunchShape& shape,
-      CUkernel kernel)
-      : filter_(filter),
-        shape_(shape),
-        kernel_(kernel),
-        sums_(task.problem.type, nullptr, Dims{NumElements(DimsOf(task.problem, kW))}, Strides{1}) {
-    sums_.accumulate = task.accumulate;
-  }
-
-  [[nodiscard]] std::size_t workspace() const override { return filter_.workspace(); }
-
-  Status Run(const internal::Launch& launch) override {
-    auto* stream = static_cast<CUstream>(launch.stream);
-    const void* x = launch.operands[kX];
-    const void* y = launch.operands[kY];
-    if (Status status =
-            cuda::Launch(kernel_, shape_, stream, filter_.arguments, x, y, launch.workspace);
-        !status.ok()) {
-      return status;
-    }
-    TensorRef sums = sums_;
-    sums.data = launch.operands[kW];
-    return cuda::SumPartials(stream, filter_.slices(), launch.workspace, sums);
-  }
-
- private:
-  Filter filter_;
-  cuda::LaunchShape shape_;
-  CUkernel kernel_;
-  TensorRef sums_;
-};
-
 cuda::LaunchShape ShapeOf(std::int64_t blocks, std::int64_t slabs, int threads, int shared_bytes) {
   return {
       .blocks_x = static_cast<unsigned>(blocks),
@@ -171,9 +134,14 @@ BuildFilter(const cuda::DeviceInfo& device, const Task& task, const Filter& filt
   if (!kernel.ok()) {
     return kernel.status();
   }
-  return std::unique_ptr<internal::Plan>(std::make_unique<FilterPlan>(
-      task, filter,
-      ShapeOf(filter.blocks, filter.slabs, window::kFilterThreads, filter.shared_bytes), *kernel));
+  const FilterSlices<window::FilterArguments> slices = {
+      .kernel = *kernel,
+      .shape = ShapeOf(filter.blocks, filter.slabs, window::kFilterThreads, filter.shared_bytes),
+      .arguments = filter.arguments,
+      .count = filter.slices()};
+  return std::unique_ptr<internal::Plan>(
+      std::make_unique<FilterSlicesPlan<window::FilterArguments>>(
+          task, slices, filter.workspace()));
 }
 
 }  // namespace
