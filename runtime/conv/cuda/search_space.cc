@@ -324,7 +324,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
   } else if (choice == kWindow) {
     inner = BuildWindowPlan(device_, form.inner, policy_.allow_tf32);
   } else if (Skip(&choice, std::string(kTensorCores) + "/")) {
-    inner = BuildTensorCoresPlan(device_, form.inner, choice);
+    inner = BuildTensorCoresPlan(device_, form.inner, policy_.allow_tf32, choice);
   } else if (Skip(&choice, kLegacy)) {
     inner = BuildLegacyPlan(**handle, form.inner, choice);
   }

@@ -542,12 +542,15 @@ std::vector<internal::Candidate> ListTensorCores(
   return candidates;
 }
 
-Result<std::unique_ptr<internal::Plan>>
-BuildTensorCoresPlan(const cuda::DeviceInfo& device, const Task& task, const std::string& choice) {
+Result<std::unique_ptr<internal::Plan>> BuildTensorCoresPlan(
+    const cuda::DeviceInfo& device,
+    const Task& task,
+    bool allow_tf32,
+    const std::string& choice) {
   if (Fits(device, task)) {
     for (const bool in_tf32 : {false, true}) {
       for (const Variant& variant : VariantsOf(task, in_tf32)) {
-        if (variant.Id() == choice) {
+        if (variant.Id() == choice && (allow_tf32 || variant.math != Math::kTf32)) {
           return IsFilter(task) ? BuildFilter(device, task, variant)
                                 : BuildCorrelate(device, task, variant);
         }
