@@ -6,10 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
+#include <variant>
 
 #include "conv/cuda/filter_slices.h"
-#include "conv/cuda/window_problem.h"
 #include "conv/cuda/window_tiles.h"
 #include "core/tiles.h"
 #include "cuda/module.h"
@@ -98,7 +97,7 @@ cuda::LaunchShape ShapeOf(std::int64_t blocks, std::int64_t slabs, int threads, 
 }
 
 Result<std::unique_ptr<internal::Plan>>
-BuildCorrelate(const cuda::DeviceInfo& device, const Task& task, const Correlation& correlation) {
+Build(const cuda::DeviceInfo& device, const Task& task, const Correlation& correlation) {
   constexpr int kPrepareThreads = 128;
   constexpr std::int64_t kRegisterBytes = 4;
   const CorrelateArguments& arguments = correlation.arguments;
@@ -127,7 +126,7 @@ BuildCorrelate(const cuda::DeviceInfo& device, const Task& task, const Correlati
 }
 
 Result<std::unique_ptr<internal::Plan>>
-BuildFilter(const cuda::DeviceInfo& device, const Task& task, const Filter& filter) {
+Build(const cuda::DeviceInfo& device, const Task& task, const Filter& filter) {
   const Result<CUkernel> kernel = FindKernel(
       device,
       std::string("filter_") + NameOf(task.problem.type) + "_" + std::to_string(filter.row_blocks));
@@ -146,44 +145,29 @@ BuildFilter(const cuda::DeviceInfo& device, const Task& task, const Filter& filt
 
 }  // namespace
 
-std::vector<internal::Candidate> ListWindow(
-    const cuda::DeviceInfo& device,
-    const Task& task,
-    const std::string& engine,
-    bool allow_tf32) {
+std::optional<WindowWork>
+MakeWindowWork(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32) {
   if (!window::Fits(device.compute_capability(), task, allow_tf32)) {
-    return {};
+    return std::nullopt;
   }
-  internal::Candidate candidate = {.id = engine, .engine = engine};
-  candidate.notes.tf32 = task.problem.type == DataType::kFloat;
   if (task.primitive == Primitive::kBackwardFilter) {
-    const std::optional<Filter> filter = window::MakeFilter(task, device.multiprocessors());
-    if (!filter) {
-      return {};
-    }
-    candidate.workspace = filter->workspace();
-  } else {
-    const std::optional<Correlation> correlation = window::MakeCorrelation(task);
-    if (!correlation) {
-      return {};
-    }
-    candidate.workspace = correlation->workspace();
+    return window::MakeFilter(task, device.multiprocessors());
   }
-  return {candidate};
+  return window::MakeCorrelation(task);
+}
+
+internal::Candidate
+WindowCandidate(const Task& task, const WindowWork& work, const std::string& engine) {
+  return {
+      .id = engine,
+      .engine = engine,
+      .notes = {.tf32 = task.problem.type == DataType::kFloat},
+      .workspace = std::visit([](const auto& either) { return either.workspace(); }, work)};
 }
 
 Result<std::unique_ptr<internal::Plan>>
-BuildWindowPlan(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32) {
-  if (window::Fits(device.compute_capability(), task, allow_tf32)) {
-    if (task.primitive == Primitive::kBackwardFilter) {
-      if (const std::optional<Filter> filter = window::MakeFilter(task, device.multiprocessors())) {
-        return BuildFilter(device, task, *filter);
-      }
-    } else if (const std::optional<Correlation> correlation = window::MakeCorrelation(task)) {
-      return BuildCorrelate(device, task, *correlation);
-    }
-  }
-  return InvalidArgument("windows do not fit the problem");
+BuildWindowPlan(const cuda::DeviceInfo& device, const Task& task, const WindowWork& work) {
+  return std::visit([&](const auto& either) { return Build(device, task, either); }, work);
 }
 
 }  // namespace gradsmith::conv
