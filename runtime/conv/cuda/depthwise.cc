@@ -11,9 +11,9 @@
 
 #include "conv/cuda/depthwise_arguments.h"
 #include "conv/cuda/depthwise_rows.h"
+#include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
 #include "cuda/kernel_table.h"
-#include "cuda/tensor_ops.h"
 
 namespace gradsmith::conv {
 
@@ -183,13 +183,12 @@ class DepthwisePlan final : public internal::Plan {
   [[nodiscard]] std::size_t workspace() const override { return workspace_; }
 
   Status Run(const internal::Launch& launch) override {
-    auto* stream = static_cast<CUstream>(launch.stream);
-    return task_.primitive == Primitive::kBackwardFilter ? RunFilter(stream, launch)
-                                                         : RunData(stream, launch);
+    return task_.primitive == Primitive::kBackwardFilter ? RunFilter(launch) : RunData(launch);
   }
 
  private:
-  Status RunData(CUstream stream, const internal::Launch& launch) {
+  Status RunData(const internal::Launch& launch) {
+    auto* stream = static_cast<CUstream>(launch.stream);
     const Operand result = ResultOf(task_.primitive);
     const void* from = launch.operands[result == kX ? kY : kX];
     const void* filters = launch.operands[kW];
@@ -203,23 +202,13 @@ class DepthwisePlan final : public internal::Plan {
         task_.accumulate);
   }
 
-  Status RunFilter(CUstream stream, const internal::Launch& launch) {
-    const void* x = launch.operands[kX];
-    const void* y = launch.operands[kY];
+  Status RunFilter(const internal::Launch& launch) {
     const std::int64_t slices = SlicesOf(arguments_);
     const cuda::LaunchShape shape = {
         .blocks_x = static_cast<unsigned>(slices * arguments_.unit_tiles),
         .blocks_y = static_cast<unsigned>(CeilDivide(arguments_.taps, depthwise::kTapsAtOnce)),
         .threads = static_cast<unsigned>(arguments_.units_of_block * arguments_.columns_of_block)};
-    if (Status status = cuda::Launch(kernel_, shape, stream, arguments_, x, y, launch.workspace);
-        !status.ok()) {
-      return status;
-    }
-    TensorRef sums(
-        task_.problem.type, launch.operands[kW],
-        Dims{static_cast<std::int64_t>(arguments_.channels) * arguments_.taps}, Strides{1});
-    sums.accumulate = task_.accumulate;
-    return cuda::SumPartials(stream, slices, launch.workspace, sums);
+    return RunFilterSlices<Arguments>(task_, {kernel_, shape, arguments_, slices}, launch);
   }
 
   Task task_;

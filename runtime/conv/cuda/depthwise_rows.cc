@@ -7,9 +7,9 @@
 #include <limits>
 #include <string>
 
+#include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
 #include "cuda/kernel_table.h"
-#include "cuda/tensor_ops.h"
 
 namespace gradsmith::conv {
 
@@ -246,18 +246,19 @@ class DepthwiseRowsPlan final : public internal::Plan {
   [[nodiscard]] std::size_t workspace() const override { return rows_.workspace; }
 
   Status Run(const internal::Launch& launch) override {
-    auto* stream = static_cast<CUstream>(launch.stream);
     const cuda::LaunchShape shape = {
         .blocks_x = static_cast<unsigned>(rows_.blocks),
         .threads = static_cast<unsigned>(rows_.threads),
         .shared_bytes = static_cast<unsigned>(rows_.shared_bytes)};
-    return task_.primitive == Primitive::kBackwardFilter ? RunFilter(stream, shape, launch)
-                                                         : RunData(stream, shape, launch);
+    return task_.primitive == Primitive::kBackwardFilter
+               ? RunFilterSlices<Arguments>(
+                     task_, {kernel_, shape, rows_.arguments, rows_.slices}, launch)
+               : RunData(shape, launch);
   }
 
  private:
-  Status RunData(CUstream stream, const cuda::LaunchShape& shape, const internal::Launch& launch)
-      const {
+  Status RunData(const cuda::LaunchShape& shape, const internal::Launch& launch) const {
+    auto* stream = static_cast<CUstream>(launch.stream);
     const Operand result = ResultOf(task_.primitive);
     const void* from = launch.operands[result == kX ? kY : kX];
     const void* filters = launch.operands[kW];
@@ -268,22 +269,6 @@ class DepthwiseRowsPlan final : public internal::Plan {
     return cuda::Launch(
         kernel_, shape, stream, rows_.arguments, from, filters, launch.operands[result],
         task_.accumulate);
-  }
-
-  Status RunFilter(CUstream stream, const cuda::LaunchShape& shape, const internal::Launch& launch)
-      const {
-    const void* x = launch.operands[kX];
-    const void* y = launch.operands[kY];
-    if (Status status =
-            cuda::Launch(kernel_, shape, stream, rows_.arguments, x, y, launch.workspace);
-        !status.ok()) {
-      return status;
-    }
-    const std::int64_t taps = std::int64_t{rows_.form.side} * rows_.form.side;
-    TensorRef sums(
-        task_.problem.type, launch.operands[kW], Dims{task_.problem.x_channels * taps}, Strides{1});
-    sums.accumulate = task_.accumulate;
-    return cuda::SumPartials(stream, rows_.slices, launch.workspace, sums);
   }
 
   Task task_;

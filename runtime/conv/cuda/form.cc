@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "conv/cuda/window_problem.h"
 #include "cuda/channel_copies.h"
 #include "cuda/tensor_ops.h"
 
@@ -199,12 +200,6 @@ Form Padded(const Task& task, std::int64_t multiple) {
       task, "padded" + std::to_string(multiple) + " ", Layout::kChannelsLast, multiple);
 }
 
-/// As the first layer of a network, and the last of one that makes images.
-bool HasFewChannels(const Problem& problem) {
-  constexpr std::int64_t kFew = 8;
-  return std::min(problem.x_channels, problem.y_channels) <= kFew;
-}
-
 /// Ways about, which cost copies.
 std::vector<Form> Detours(const Task& task) {
   const Problem& problem = task.problem;
@@ -220,9 +215,11 @@ std::vector<Form> Detours(const Task& task) {
   for (const std::int64_t multiple : multiples) {
     forms.push_back(Padded(task, multiple));
   }
-  if (multiples.empty() || HasFewChannels(problem)) {
-    forms.push_back(Rearranged(task, "nhwc ", Layout::kChannelsLast, 1));
-    forms.back().is_for_own = !multiples.empty();
+  // Of what takes channels as they are where others ask for more, windows alone may be quick.
+  Form last = Rearranged(task, "nhwc ", Layout::kChannelsLast, 1);
+  last.is_for_own = !multiples.empty();
+  if (!last.is_for_own || window::MayFit(last.inner)) {
+    forms.push_back(std::move(last));
   }
   if (SizeOf(problem.type) > 2) {
     forms.push_back(Rearranged(task, "nchw ", Layout::kChannelsFirst, 1));

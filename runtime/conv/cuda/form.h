@@ -37,7 +37,7 @@ struct Form {
 /// - "padded4" and "padded8": channels last, and a multiple of so many of them, which tensor cores
 ///   need;
 /// - "nhwc" and "nchw": the other layout; the first, where channels are padded as well, for our own
-///   engines alone;
+///   windows alone and where they may fit;
 /// but half and bf16 that tensor cores could not take otherwise are padded before all else.
 std::vector<Form> FormsOf(const Task& task);
 

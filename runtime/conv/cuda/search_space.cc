@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +15,6 @@
 #include "conv/cuda/graph.h"
 #include "conv/cuda/legacy.h"
 #include "conv/cuda/tensor_cores.h"
-#include "conv/cuda/window.h"
 #include "cuda/bad_engines.h"
 #include "cuda/thread_state.h"
 
@@ -254,13 +254,25 @@ Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, Sou
   return listed;
 }
 
-std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) const {
-  std::vector<Candidate> candidates =
-      ListWindow(device_, form.inner, form.name + kWindow, policy_.allow_tf32);
+std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
+  std::vector<Candidate> candidates;
+  if (const WindowWork* work = WindowOf(form)) {
+    candidates.push_back(WindowCandidate(form.inner, *work, form.name + kWindow));
+  }
   std::ranges::move(
       ListTensorCores(device_, form.inner, policy_.allow_tf32, form.name + kTensorCores),
       std::back_inserter(candidates));
   return candidates;
+}
+
+const WindowWork* ConvSearchSpace::WindowOf(const Form& form) {
+  auto found = windows_.find(form.name);
+  if (found == windows_.end()) {
+    found =
+        windows_.emplace(form.name, MakeWindowWork(device_, form.inner, policy_.allow_tf32)).first;
+  }
+  const std::optional<WindowWork>& work = found->second;
+  return work ? &*work : nullptr;
 }
 
 Result<const cuda::OperationGraph*> ConvSearchSpace::GraphOf(const Form& form) {
@@ -322,9 +334,11 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
     }
     inner = cuda::BuildGraphPlan(cuda::GraphTarget(*handle), **graph, *engine);
   } else if (choice == kWindow) {
-    inner = BuildWindowPlan(device_, form.inner, policy_.allow_tf32);
+    const WindowWork* work = WindowOf(form);
+    inner = work != nullptr ? BuildWindowPlan(device_, form.inner, *work)
+                            : InvalidArgument("windows do not fit the problem");
   } else if (Skip(&choice, std::string(kTensorCores) + "/")) {
-    inner = BuildTensorCoresPlan(device_, form.inner, choice);
+    inner = BuildTensorCoresPlan(device_, form.inner, policy_.allow_tf32, choice);
   } else if (Skip(&choice, kLegacy)) {
     inner = BuildLegacyPlan(**handle, form.inner, choice);
   }

@@ -4,10 +4,12 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "conv/cuda/form.h"
+#include "conv/cuda/window.h"
 #include "conv/task.h"
 #include "core/candidate.h"
 #include "core/selection.h"
@@ -64,7 +66,9 @@ class ConvSearchSpace final : public internal::SearchSpace {
   [[nodiscard]] std::vector<internal::Candidate> ListDepthwise() const;
   std::vector<internal::Candidate> ListLast(std::vector<internal::Rejection>* rejections) const;
   Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, Source source);
-  [[nodiscard]] std::vector<internal::Candidate> ListOwn(const Form& form) const;
+  std::vector<internal::Candidate> ListOwn(const Form& form);
+  /// Null where windows do not fit.
+  const WindowWork* WindowOf(const Form& form);
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);
   Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& given);
   Status OpenTrial();
@@ -78,7 +82,9 @@ class ConvSearchSpace final : public internal::SearchSpace {
   bool rounds_once_;
   std::vector<Form> forms_;
   std::array<Source, kSources> sources_ = {kHeuristicA, kOwnTensorCores, kFallback, kLegacyApi};
+  /// By the form's name, as is what follows.
   std::map<std::string, cuda::OperationGraph> graphs_;
+  std::map<std::string, std::optional<WindowWork>> windows_;
   std::unique_ptr<cuda::Trial> trial_;
 };
 

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "conv/cuda/channels_last.h"
+#include "conv/cuda/filter_slices.h"
 #include "conv/cuda/tensor_cores_arguments.h"
 #include "core/tiles.h"
 #include "cuda/module.h"
-#include "cuda/tensor_ops.h"
 
 namespace gradsmith::conv {
 
@@ -434,45 +434,6 @@ class CorrelatePlan final : public internal::Plan {
   Operand result_;
 };
 
-class FilterPlan final : public internal::Plan {
- public:
-  FilterPlan(
-      const Task& task,
-      const FilterArguments& arguments,
-      const cuda::LaunchShape& shape,
-      CUkernel kernel,
-      std::size_t workspace)
-      : arguments_(arguments),
-        shape_(shape),
-        kernel_(kernel),
-        workspace_(workspace),
-        sums_(task.problem.type, nullptr, Dims{NumElements(DimsOf(task.problem, kW))}, Strides{1}) {
-    sums_.accumulate = task.accumulate;
-  }
-
-  [[nodiscard]] std::size_t workspace() const override { return workspace_; }
-
-  Status Run(const internal::Launch& launch) override {
-    auto* stream = static_cast<CUstream>(launch.stream);
-    const void* x = launch.operands[kX];
-    const void* y = launch.operands[kY];
-    if (Status status = cuda::Launch(kernel_, shape_, stream, arguments_, x, y, launch.workspace);
-        !status.ok()) {
-      return status;
-    }
-    TensorRef sums = sums_;
-    sums.data = launch.operands[kW];
-    return cuda::SumPartials(stream, shape_.blocks_y, launch.workspace, sums);
-  }
-
- private:
-  FilterArguments arguments_;
-  cuda::LaunchShape shape_;
-  CUkernel kernel_;
-  std::size_t workspace_;
-  TensorRef sums_;
-};
-
 cuda::LaunchShape
 LaunchShapeOf(const Task& task, Tile tile, std::int64_t blocks, std::int64_t y, int shared_bytes) {
   return {
@@ -500,16 +461,20 @@ BuildFilter(const cuda::DeviceInfo& device, const Task& task, Variant variant) {
   arguments.positions_of_slice =
       static_cast<int>(CeilDivide(CeilDivide(arguments.positions, grid.slices), depth) * depth);
   // Whole stages for each: there may be fewer slices than were asked for.
-  const std::int64_t slices = CeilDivide(arguments.positions, arguments.positions_of_slice);
+  const std::int64_t count = CeilDivide(arguments.positions, arguments.positions_of_slice);
   const int shared_bytes =
       tensor_cores::SharedBytes(tile, true, false, static_cast<int>(SizeOf(task.problem.type)));
   const Result<CUkernel> kernel = FindKernel(device, task.primitive, variant, shared_bytes);
   if (!kernel.ok()) {
     return kernel.status();
   }
-  return std::unique_ptr<internal::Plan>(std::make_unique<FilterPlan>(
-      task, arguments, LaunchShapeOf(task, tile, grid.blocks, slices, shared_bytes), *kernel,
-      FilterWorkspace(task, grid)));
+  const FilterSlices<FilterArguments> slices = {
+      .kernel = *kernel,
+      .shape = LaunchShapeOf(task, tile, grid.blocks, count, shared_bytes),
+      .arguments = arguments,
+      .count = count};
+  return std::unique_ptr<internal::Plan>(std::make_unique<FilterSlicesPlan<FilterArguments>>(
+      task, slices, FilterWorkspace(task, grid)));
 }
 
 Result<std::unique_ptr<internal::Plan>>
@@ -577,12 +542,15 @@ std::vector<internal::Candidate> ListTensorCores(
   return candidates;
 }
 
-Result<std::unique_ptr<internal::Plan>>
-BuildTensorCoresPlan(const cuda::DeviceInfo& device, const Task& task, const std::string& choice) {
+Result<std::unique_ptr<internal::Plan>> BuildTensorCoresPlan(
+    const cuda::DeviceInfo& device,
+    const Task& task,
+    bool allow_tf32,
+    const std::string& choice) {
   if (Fits(device, task)) {
     for (const bool in_tf32 : {false, true}) {
       for (const Variant& variant : VariantsOf(task, in_tf32)) {
-        if (variant.Id() == choice) {
+        if (variant.Id() == choice && (allow_tf32 || variant.math != Math::kTf32)) {
           return IsFilter(task) ? BuildFilter(device, task, variant)
                                 : BuildCorrelate(device, task, variant);
         }

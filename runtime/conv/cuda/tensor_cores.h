@@ -27,9 +27,13 @@ std::vector<internal::Candidate> ListTensorCores(
     bool allow_tf32,
     const std::string& engine);
 
-/// BuildTensorCoresPlan makes the plan of a choice, whether it is listed or not.
-Result<std::unique_ptr<internal::Plan>>
-BuildTensorCoresPlan(const cuda::DeviceInfo& device, const Task& task, const std::string& choice);
+/// BuildTensorCoresPlan makes the plan of a choice, whether it is listed or not; in TF32 only where
+/// that is allowed.
+Result<std::unique_ptr<internal::Plan>> BuildTensorCoresPlan(
+    const cuda::DeviceInfo& device,
+    const Task& task,
+    bool allow_tf32,
+    const std::string& choice);
 
 }  // namespace gradsmith::conv
 

@@ -14,6 +14,7 @@
 #include "conv/cuda/form.h"
 #include "conv/cuda/search_space.h"
 #include "core/decision_cache.h"
+#include "core/ready_plan.h"
 #include "core/selection.h"
 #include "core/warning.h"
 #include "cuda/call_graph.h"
@@ -261,8 +262,12 @@ class TogetherSpace final : public internal::SearchSpace {
       }
       parts.push_back(std::move(part));
     }
-    return std::unique_ptr<Plan>(
-        std::make_unique<CallPlan>(std::move(parts), call_.sums, call_.shared, order));
+    auto plan = std::make_unique<CallPlan>(std::move(parts), call_.sums, call_.shared, order);
+    // What is remembered may have been chosen under another limit.
+    if (plan->workspace() > call_.limit()) {
+      return Unsupported("needs more workspace than the context's limit");
+    }
+    return std::unique_ptr<Plan>(std::move(plan));
   }
 
   [[nodiscard]] CUstream stream() const {
@@ -344,68 +349,48 @@ std::optional<std::array<Decision, 2>> ChoicesAlone(const Call& call) {
   return alone;
 }
 
-/// The choice for a call that is remembered, or that timing makes where that is allowed; none where
-/// the rule is to decide. `*searched` is a plan where there was a search.
-std::optional<Decision> Choose(
-    const Call& call,
-    const ProblemKey& key,
-    TogetherSpace& space,
-    std::unique_ptr<Plan>* searched) {
-  internal::DecisionCache& cache = *call.context.decisions();
-  const SearchMode mode = call.context.search_mode();
-  std::optional<Decision> remembered = cache.Find(key, mode);
-  const bool may_search = mode == SearchMode::kBenchmark &&
-                          !cuda::IsCapturing(static_cast<CUstream>(call.context.options().stream));
-  if (remembered || !may_search) {
-    return remembered;
-  }
-  Result<Decision> found = cache.FindOrSearch(
-      key, mode, [&] { return space.Describe(); },
-      [&] { return internal::Select(space, cuda::PolicyOf(call.context, call.problem().type)); },
-      searched);
-  if (!found.ok()) {
-    internal::Warn(space.Describe() + ": not timed together: " + found.status().message());
-    return Decision{.id = "", .mode = mode};
-  }
-  return *found;
+bool MaySearch(const Call& call) {
+  return call.context.search_mode() == SearchMode::kBenchmark &&
+         !cuda::IsCapturing(static_cast<CUstream>(call.context.options().stream));
 }
 
-/// The plan of a choice; null where it cannot be built any more, and then it is forgotten.
-std::unique_ptr<Plan>
-Rebuild(const Call& call, const ProblemKey& key, const Decision& decision, TogetherSpace& space) {
-  Result<std::unique_ptr<Plan>> plan = space.Build(decision.id);
-  if (plan.ok() && (*plan)->workspace() <= call.limit()) {
-    return std::move(*plan);
-  }
-  internal::Warn(
-      space.Describe() + ": the remembered choice " + decision.id + " is not used" +
-      (plan.ok() ? ": it needs too much workspace" : ": " + plan.status().message()));
-  call.context.decisions()->Forget(key);
-  return nullptr;
+/// The plan for a call that is remembered, or that timing makes where that is allowed.
+Result<ReadyPlan> MakeReady(const Call& call, const ProblemKey& key, TogetherSpace& space) {
+  return internal::MakeReady(call.context, key, space, [&]() -> Result<internal::Selected> {
+    return MaySearch(call)
+               ? internal::Select(space, cuda::PolicyOf(call.context, call.problem().type))
+               : Result<internal::Selected>(Unsupported("the rule is to decide"));
+  });
 }
 
 /// Brings the plan for two primitives up to date: what is still the choice is kept.
 void Update(const Call& call, ReadyPlan* ready) {
   const cuda::RelaxedCapture relaxed;
-  ready->generation = call.context.decisions()->generation();
+  const std::uint64_t generation = call.context.decisions()->generation();
   std::unique_ptr<CallPlan> by_rule = PlanByRule(call);
-  std::unique_ptr<Plan> plan;
-  Decision decision;
+  SearchMode mode = SearchMode::kHeuristic;
   if (std::optional<std::array<Decision, 2>> alone = ChoicesAlone(call)) {
     const ProblemKey key = KeyOf(call, *alone);
+    if (ready->plan != nullptr && internal::Serves(call.context, key, ready)) {
+      return;
+    }
     TogetherSpace space(call, std::move(*alone), by_rule->order());
-    decision = Choose(call, key, space, &plan).value_or(Decision());
-    if (plan == nullptr && !decision.id.empty() &&
-        (ready->plan == nullptr || ready->id != decision.id)) {
-      plan = Rebuild(call, key, decision, space);
-      decision = plan == nullptr ? Decision() : std::move(decision);
+    Result<ReadyPlan> made = MakeReady(call, key, space);
+    if (made.ok()) {
+      *ready = std::move(*made);
+      return;
+    }
+    if (MaySearch(call)) {
+      internal::Warn(space.Describe() + ": not timed together: " + made.status().message());
+      mode = SearchMode::kBenchmark;  // timing would fail again
     }
   }
-  ready->mode = decision.mode;
-  if (plan != nullptr || ready->plan == nullptr || ready->id != decision.id) {
-    ready->plan = plan != nullptr ? std::move(plan) : std::move(by_rule);
-    ready->id = decision.id;
+  if (ready->plan == nullptr || !ready->id.empty()) {
+    ready->plan = std::move(by_rule);
+    ready->id.clear();
   }
+  ready->mode = mode;
+  ready->generation = generation;
 }
 
 bool IsUpToDate(const Call& call, const ReadyPlan& ready) {

@@ -6,13 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
+#include <variant>
 
-#include "conv/cuda/window_problem.h"
+#include "conv/cuda/filter_slices.h"
 #include "conv/cuda/window_tiles.h"
 #include "core/tiles.h"
 #include "cuda/module.h"
-#include "cuda/tensor_ops.h"
 
 namespace gradsmith::conv {
 
@@ -89,43 +88,6 @@ class CorrelatePlan final : public internal::Plan {
   Operand result_;
 };
 
-class FilterPlan final : public internal::Plan {
- public:
-  FilterPlan(
-      const Task& task,
-      const Filter& filter,
-      const cuda::LaunchShape& shape,
-      CUkernel kernel)
-      : filter_(filter),
-        shape_(shape),
-        kernel_(kernel),
-        sums_(task.problem.type, nullptr, Dims{NumElements(DimsOf(task.problem, kW))}, Strides{1}) {
-    sums_.accumulate = task.accumulate;
-  }
-
-  [[nodiscard]] std::size_t workspace() const override { return filter_.workspace(); }
-
-  Status Run(const internal::Launch& launch) override {
-    auto* stream = static_cast<CUstream>(launch.stream);
-    const void* x = launch.operands[kX];
-    const void* y = launch.operands[kY];
-    if (Status status =
-            cuda::Launch(kernel_, shape_, stream, filter_.arguments, x, y, launch.workspace);
-        !status.ok()) {
-      return status;
-    }
-    TensorRef sums = sums_;
-    sums.data = launch.operands[kW];
-    return cuda::SumPartials(stream, filter_.slices(), launch.workspace, sums);
-  }
-
- private:
-  Filter filter_;
-  cuda::LaunchShape shape_;
-  CUkernel kernel_;
-  TensorRef sums_;
-};
-
 cuda::LaunchShape ShapeOf(std::int64_t blocks, std::int64_t slabs, int threads, int shared_bytes) {
   return {
       .blocks_x = static_cast<unsigned>(blocks),
@@ -135,7 +97,7 @@ cuda::LaunchShape ShapeOf(std::int64_t blocks, std::int64_t slabs, int threads, 
 }
 
 Result<std::unique_ptr<internal::Plan>>
-BuildCorrelate(const cuda::DeviceInfo& device, const Task& task, const Correlation& correlation) {
+Build(const cuda::DeviceInfo& device, const Task& task, const Correlation& correlation) {
   constexpr int kPrepareThreads = 128;
   constexpr std::int64_t kRegisterBytes = 4;
   const CorrelateArguments& arguments = correlation.arguments;
@@ -164,58 +126,48 @@ BuildCorrelate(const cuda::DeviceInfo& device, const Task& task, const Correlati
 }
 
 Result<std::unique_ptr<internal::Plan>>
-BuildFilter(const cuda::DeviceInfo& device, const Task& task, const Filter& filter) {
+Build(const cuda::DeviceInfo& device, const Task& task, const Filter& filter) {
   const Result<CUkernel> kernel = FindKernel(
       device,
       std::string("filter_") + NameOf(task.problem.type) + "_" + std::to_string(filter.row_blocks));
   if (!kernel.ok()) {
     return kernel.status();
   }
-  return std::unique_ptr<internal::Plan>(std::make_unique<FilterPlan>(
-      task, filter,
-      ShapeOf(filter.blocks, filter.slabs, window::kFilterThreads, filter.shared_bytes), *kernel));
+  const FilterSlices<window::FilterArguments> slices = {
+      .kernel = *kernel,
+      .shape = ShapeOf(filter.blocks, filter.slabs, window::kFilterThreads, filter.shared_bytes),
+      .arguments = filter.arguments,
+      .count = filter.slices()};
+  return std::unique_ptr<internal::Plan>(
+      std::make_unique<FilterSlicesPlan<window::FilterArguments>>(
+          task, slices, filter.workspace()));
 }
 
 }  // namespace
 
-std::vector<internal::Candidate> ListWindow(
-    const cuda::DeviceInfo& device,
-    const Task& task,
-    const std::string& engine,
-    bool allow_tf32) {
+std::optional<WindowWork>
+MakeWindowWork(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32) {
   if (!window::Fits(device.compute_capability(), task, allow_tf32)) {
-    return {};
+    return std::nullopt;
   }
-  internal::Candidate candidate = {.id = engine, .engine = engine};
-  candidate.notes.tf32 = task.problem.type == DataType::kFloat;
   if (task.primitive == Primitive::kBackwardFilter) {
-    const std::optional<Filter> filter = window::MakeFilter(task, device.multiprocessors());
-    if (!filter) {
-      return {};
-    }
-    candidate.workspace = filter->workspace();
-  } else {
-    const std::optional<Correlation> correlation = window::MakeCorrelation(task);
-    if (!correlation) {
-      return {};
-    }
-    candidate.workspace = correlation->workspace();
+    return window::MakeFilter(task, device.multiprocessors());
   }
-  return {candidate};
+  return window::MakeCorrelation(task);
+}
+
+internal::Candidate
+WindowCandidate(const Task& task, const WindowWork& work, const std::string& engine) {
+  return {
+      .id = engine,
+      .engine = engine,
+      .notes = {.tf32 = task.problem.type == DataType::kFloat},
+      .workspace = std::visit([](const auto& either) { return either.workspace(); }, work)};
 }
 
 Result<std::unique_ptr<internal::Plan>>
-BuildWindowPlan(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32) {
-  if (window::Fits(device.compute_capability(), task, allow_tf32)) {
-    if (task.primitive == Primitive::kBackwardFilter) {
-      if (const std::optional<Filter> filter = window::MakeFilter(task, device.multiprocessors())) {
-        return BuildFilter(device, task, *filter);
-      }
-    } else if (const std::optional<Correlation> correlation = window::MakeCorrelation(task)) {
-      return BuildCorrelate(device, task, *correlation);
-    }
-  }
-  return InvalidArgument("windows do not fit the problem");
+BuildWindowPlan(const cuda::DeviceInfo& device, const Task& task, const WindowWork& work) {
+  return std::visit([&](const auto& either) { return Build(device, task, either); }, work);
 }
 
 }  // namespace gradsmith::conv

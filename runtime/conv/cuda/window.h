@@ -2,9 +2,11 @@
 #define GRADSMITH_CONV_CUDA_WINDOW_H_
 
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
+#include <variant>
 
+#include "conv/cuda/window_problem.h"
 #include "conv/task.h"
 #include "core/candidate.h"
 #include "core/plan.h"
@@ -23,17 +25,21 @@
 /// to 8 channels and as far as the filter reaches. The filter's gradient keeps it where it belongs.
 namespace gradsmith::conv {
 
-/// ListWindow returns the candidate for a task, or none where the device or the kernels do not
-/// take it.
-std::vector<internal::Candidate> ListWindow(
-    const cuda::DeviceInfo& device,
-    const Task& task,
-    const std::string& engine,
-    bool allow_tf32);
+/// WindowWork is a task as the kernels compute it.
+using WindowWork = std::variant<window::Correlation, window::Filter>;
+
+/// MakeWindowWork returns nothing where the device or the kernels do not take a task. It weighs
+/// thousands of tiles.
+std::optional<WindowWork>
+MakeWindowWork(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32);
+
+/// WindowCandidate returns the candidate, of the engine's name.
+internal::Candidate
+WindowCandidate(const Task& task, const WindowWork& work, const std::string& engine);
 
 /// BuildWindowPlan makes the candidate's plan.
 Result<std::unique_ptr<internal::Plan>>
-BuildWindowPlan(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32);
+BuildWindowPlan(const cuda::DeviceInfo& device, const Task& task, const WindowWork& work);
 
 }  // namespace gradsmith::conv
 

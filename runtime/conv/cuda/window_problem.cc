@@ -118,16 +118,21 @@ bool HasSmallSizes(const Task& task) {
   return small;
 }
 
-bool HasType(DataType type, bool allow_tf32) {
-  return SizeOf(type) == 2 || (type == DataType::kFloat && allow_tf32);
+bool HasType(DataType type) {
+  return SizeOf(type) == 2 || type == DataType::kFloat;
 }
 
 }  // namespace
 
+bool MayFit(const Task& task) {
+  return HasType(task.problem.type) && task.problem.spatial_rank <= kRank &&
+         !IsEmpty(task.problem) && IsChannelsLast(task) && HasFewChannels(task) &&
+         HasSmallSizes(task);
+}
+
 bool Fits(int compute_capability, const Task& task, bool allow_tf32) {
-  return compute_capability >= kFirstWithTensorCores && HasType(task.problem.type, allow_tf32) &&
-         task.problem.spatial_rank <= kRank && !IsEmpty(task.problem) && IsChannelsLast(task) &&
-         HasFewChannels(task) && HasSmallSizes(task);
+  return compute_capability >= kFirstWithTensorCores &&
+         (allow_tf32 || task.problem.type != DataType::kFloat) && MayFit(task);
 }
 
 namespace {

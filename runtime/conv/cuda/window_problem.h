@@ -11,7 +11,10 @@
 /// A task as the kernels of conv/cuda/window.h compute it.
 namespace gradsmith::conv::window {
 
-/// Fits says whether the kernels may take a task.
+/// MayFit says whether the kernels may take a task where the device and the policies let them.
+bool MayFit(const Task& task);
+
+/// Fits says whether these do.
 bool Fits(int compute_capability, const Task& task, bool allow_tf32);
 
 /// Correlation is forward or backward data.

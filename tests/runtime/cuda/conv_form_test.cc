@@ -202,12 +202,7 @@ TEST(FormsOf, TensorCoresWantMultiplesOfChannels) {
   for (const Operand operand : {kX, kW, kY}) {
     StridesOf(task.problem, operand) = ContiguousStrides(DimsOf(task.problem, operand));
   }
-  EXPECT_EQ(
-      Detours(task),
-      (Forms{{"padded4 ", kAllCopied}, {"padded8 ", kAllCopied}, {"nhwc ", kAllCopied}}));
-  for (const Form& form : FormsOf(task)) {
-    EXPECT_EQ(form.is_for_own, form.name == "nhwc ") << form.name;
-  }
+  EXPECT_EQ(Detours(task), (Forms{{"padded4 ", kAllCopied}, {"padded8 ", kAllCopied}}));
   for (const Operand operand : {kX, kW, kY}) {
     StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
   }
@@ -223,6 +218,44 @@ TEST(FormsOf, TensorCoresWantMultiplesOfChannels) {
   // Groups cannot be padded at their ends.
   task.problem.group = 2;
   EXPECT_EQ(Detours(task), (Forms{{"nchw ", kAllCopied}}));
+}
+
+/// As the backward data of a network's first layer, by small steps.
+TEST(FormsOf, ChannelsThatWindowsTakeNeedNoPadding) {
+  struct Case {
+    Primitive primitive;
+    DataType type;
+    std::int64_t stride;
+    bool fits;
+  };
+  const std::vector<Case> cases = {
+      {Primitive::kBackwardData, DataType::kMLFloat16, 1, true},
+      {Primitive::kBackwardData, DataType::kBFloat16, 2, true},
+      {Primitive::kBackwardData, DataType::kFloat, 2, true},
+      {Primitive::kBackwardData, DataType::kMLFloat16, 3, false},
+      {Primitive::kBackwardData, DataType::kDouble, 1, false},
+      {Primitive::kForward, DataType::kMLFloat16, 1, false},
+      {Primitive::kBackwardFilter, DataType::kMLFloat16, 1, false}};
+  for (const Case& each : cases) {
+    Task task = Dense(each.primitive);
+    task.problem.type = each.type;
+    task.problem.x_channels = 3;
+    task.problem.y_channels = 8;
+    for (int i = 0; i < 2; ++i) {
+      task.problem.axes[i].stride = each.stride;
+      task.problem.axes[i].y = ((6 - 3) / each.stride) + 1;
+    }
+    for (const Operand operand : {kX, kW, kY}) {
+      StridesOf(task.problem, operand) = ContiguousStrides(DimsOf(task.problem, operand));
+    }
+    SCOPED_TRACE(Describe(task));
+    bool has_own = false;
+    for (const Form& form : FormsOf(task)) {
+      EXPECT_EQ(form.is_for_own, form.name == "nhwc ") << form.name;
+      has_own = has_own || form.is_for_own;
+    }
+    EXPECT_EQ(has_own, each.fits);
+  }
 }
 
 TEST(FormsOf, LargeTensorsArePaddedFirst) {

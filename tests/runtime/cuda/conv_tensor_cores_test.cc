@@ -260,6 +260,28 @@ TEST_F(CudaConvTensorCores, RefuseWhatTheyDoNotTake) {
   }
 }
 
+/// A name is no way around what the context asks for.
+TEST_F(CudaConvTensorCores, AreInTf32OnlyWhereThatIsAllowed) {
+  Random random("cuda tensor cores strict");
+  const ConvShape shape = {.name = "3x3", .x = {1, 8, 5, 6}, .w = {12, 8, 3, 3}};
+  for (const ConvPrimitive primitive : kPrimitives) {
+    const PrimitiveCall call =
+        MakeCall(primitive, shape, DataType::kFloat, Layout::kChannelsLast, random);
+    for (const bool is_allowed : {false, true}) {
+      const Context context = is_allowed ? WithTf32() : Context(OnGpu());
+      Result<ConvAlgorithms> algorithms = call.Prepare(context);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      for (const std::string& name : NamesOf(Math::kTf32, primitive)) {
+        EXPECT_EQ(algorithms->Run({name}).ok(), is_allowed) << name;
+      }
+      for (const std::string& name : NamesOf(Math::kFloat, primitive)) {
+        EXPECT_TRUE(algorithms->Run({name}).ok()) << name;
+      }
+      ASSERT_TRUE(Synchronize(context).ok());
+    }
+  }
+}
+
 /// Through the op, whose choice they are for large strict float and double.
 TEST_F(CudaConvTensorCores, AreChosenAndAddToWhatIsThere) {
   Random random("cuda tensor cores accumulate");

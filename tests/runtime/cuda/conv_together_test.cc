@@ -148,7 +148,7 @@ TEST_F(CudaConvTogether, EveryOrderAndFormComputesTheSame) {
 }
 
 /// By heuristics the choice of an earlier search counts as well; one that cannot be built any more
-/// is forgotten, and the call goes on.
+/// is forgotten, and the call goes on, or searches anew where it may.
 TEST_F(CudaConvTogether, AChoiceThatCannotBeBuiltIsForgotten) {
   Random random("cuda together forgotten");
   const Context searching(OnGpu(SearchMode::kBenchmark, 1));
@@ -158,13 +158,18 @@ TEST_F(CudaConvTogether, AChoiceThatCannotBeBuiltIsForgotten) {
     ASSERT_TRUE(ClearCache().ok());
     ASSERT_TRUE(call.Run(searching).ok());
     ASSERT_TRUE(Together()) << RecentChoices(8);
-    Choose(*Together(), wrong);
+    const StoredDecision together = *Together();
+    Choose(together, wrong);
     std::string warnings;
     SetWarningHandler([&](const std::string& sentence) { warnings += sentence + "\n"; });
     ASSERT_NO_FATAL_FAILURE(RunThrice(call, context, "after " + wrong));
     SetWarningHandler(nullptr);
     EXPECT_FALSE(Together()) << RecentChoices(8);
     EXPECT_NE(warnings.find(wrong + " is not used"), std::string::npos) << warnings;
+    Choose(together, wrong);
+    ASSERT_TRUE(call.Run(searching).ok());
+    ASSERT_TRUE(Together()) << RecentChoices(8);
+    EXPECT_NE(Together()->decision.id, wrong);
   }
 }
 

@@ -1,0 +1,70 @@
+#ifndef GRADSMITH_CONV_CUDA_FILTER_SLICES_H_
+#define GRADSMITH_CONV_CUDA_FILTER_SLICES_H_
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "conv/task.h"
+#include "core/plan.h"
+#include "cuda/module.h"
+#include "cuda/tensor_ops.h"
+#include "gradsmith/status.h"
+
+/// How our own kernels compute a filter's gradient: each slice of the positions has its own sums in
+/// the workspace, which are then added up, always in the same order.
+namespace gradsmith::conv {
+
+/// FilterSlices is the launch of a kernel that leaves every slice's sums.
+template <typename Arguments>
+struct FilterSlices {
+  CUkernel kernel = nullptr;
+  cuda::LaunchShape shape = {};
+  Arguments arguments = {};
+  std::int64_t count = 0;
+};
+
+/// RunFilterSlices computes a task's gradient, of a filter that is dense.
+template <typename Arguments>
+Status RunFilterSlices(
+    const Task& task,
+    const FilterSlices<Arguments>& slices,
+    const internal::Launch& launch) {
+  auto* stream = static_cast<CUstream>(launch.stream);
+  const void* x = launch.operands[kX];
+  const void* y = launch.operands[kY];
+  if (Status status = cuda::Launch(
+          slices.kernel, slices.shape, stream, slices.arguments, x, y, launch.workspace);
+      !status.ok()) {
+    return status;
+  }
+  TensorRef sums(
+      task.problem.type, launch.operands[kW], Dims{NumElements(DimsOf(task.problem, kW))},
+      Strides{1});
+  sums.accumulate = task.accumulate;
+  return cuda::SumPartials(stream, slices.count, launch.workspace, sums);
+}
+
+/// FilterSlicesPlan does that and no more.
+template <typename Arguments>
+class FilterSlicesPlan final : public internal::Plan {
+ public:
+  FilterSlicesPlan(const Task& task, const FilterSlices<Arguments>& slices, std::size_t workspace)
+      : task_(task), slices_(slices), workspace_(workspace) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return workspace_; }
+
+  Status Run(const internal::Launch& launch) override {
+    return RunFilterSlices(task_, slices_, launch);
+  }
+
+ private:
+  Task task_;
+  FilterSlices<Arguments> slices_;
+  std::size_t workspace_;
+};
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_FILTER_SLICES_H_
