@@ -4,9 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "conv/cuda/preference.h"
 #include "conv/cuda/window_problem.h"
 #include "cuda/channel_copies.h"
 #include "cuda/tensor_ops.h"
@@ -184,17 +186,6 @@ std::vector<std::int64_t> PaddedMultiples(const Problem& problem) {
                                  : std::vector<std::int64_t>{wanted};
 }
 
-/// Whether tensor cores are so much worse off without more channels that no timing is needed: in
-/// half and bf16, where the layout is theirs already, and for images in any, unless the copies'
-/// launches weigh more (docs/performance.md).
-bool PaddingPays(const Problem& problem) {
-  constexpr std::int64_t kEnough = std::int64_t{1} << 23U;
-  const bool channels_last = problem.x_strides[1] == 1 && problem.y_strides[1] == 1;
-  const std::int64_t elements = NumElements(DimsOf(problem, kX)) + NumElements(DimsOf(problem, kY));
-  return SizeOf(problem.type) == 2 && elements >= kEnough && !PaddedMultiples(problem).empty() &&
-         (channels_last || problem.x_channels < 4);
-}
-
 Form Padded(const Task& task, std::int64_t multiple) {
   return Rearranged(
       task, "padded" + std::to_string(multiple) + " ", Layout::kChannelsLast, multiple);
@@ -226,6 +217,22 @@ std::vector<Form> Detours(const Task& task) {
   }
   std::erase_if(forms, [](const Form& form) { return !CopiesAny(form); });
   return forms;
+}
+
+/// The detour that is likely to be the quickest way.
+std::optional<Form> LikelyDetour(const Task& task) {
+  const std::vector<std::int64_t> multiples = PaddedMultiples(task.problem);
+  if (!multiples.empty()) {
+    return PaddingPays(task.problem) ? std::optional(Padded(task, multiples.front()))
+                                     : std::nullopt;
+  }
+  if (CanBeSubsampled(task.problem) && SubsamplingPays(task)) {
+    return Subsampled(task);
+  }
+  if (ChannelsLastPays(task)) {
+    return Rearranged(task, "nhwc ", Layout::kChannelsLast, 1);
+  }
+  return std::nullopt;
 }
 
 /// What of an operand of the task is copied.
@@ -378,8 +385,8 @@ std::vector<Form> FormsOf(const Task& task) {
   bool needed = false;
   Form packed = Packed(normalized, &needed);
   std::vector<Form> forms;
-  if (PaddingPays(normalized.problem)) {
-    forms.push_back(Padded(normalized, PaddedMultiples(normalized.problem).front()));
+  if (std::optional<Form> likely = LikelyDetour(normalized)) {
+    forms.push_back(std::move(*likely));
   }
   if (!needed) {
     forms.push_back({.name = "", .inner = normalized});

@@ -14,6 +14,7 @@
 #include "conv/cuda/direct.h"
 #include "conv/cuda/graph.h"
 #include "conv/cuda/legacy.h"
+#include "conv/cuda/preference.h"
 #include "conv/cuda/tensor_cores.h"
 #include "cuda/bad_engines.h"
 #include "cuda/thread_state.h"
@@ -58,19 +59,6 @@ class DirectPlan final : public Plan {
 /// but where groups are many (9.19 on an H200).
 bool IsNaive(const Task& task, const std::string& engine) {
   return engine == "graph/0" && task.primitive != Primitive::kForward && task.problem.group == 1;
-}
-
-/// Whether cuDNN has depthwise engines of its own that are quicker than ours (9.19 on an H200), to
-/// which its heuristic leads: for filters of 3 by 3. For others it leads to what takes up to 15
-/// times as long as ours.
-bool CudnnHasDepthwise(const Task& task) {
-  const Problem& problem = task.problem;
-  const bool channels_last = problem.x_strides[1] == 1 && problem.y_strides[1] == 1;
-  const bool has_three_taps =
-      problem.spatial_rank == 2 && problem.axes[0].w == 3 && problem.axes[1].w == 3;
-  return channels_last && has_three_taps &&
-         (problem.type == DataType::kMLFloat16 ||
-          (problem.type == DataType::kFloat && task.primitive == Primitive::kBackwardFilter));
 }
 
 /// Allowed candidates of a detour that are listed, the best by cuDNN's heuristic: there are several
@@ -150,8 +138,9 @@ ConvSearchSpace::ConvSearchSpace(
       policy_(std::move(policy)),
       rounds_once_(task.accumulate && SizeOf(task.problem.type) == 2),
       forms_(FormsOf(task)) {
-  // Then ours are quicker than most of cuDNN's engines, but not in TF32 (docs/performance.md).
-  if (IsLarge() && !IsInTf32(policy_, task.problem.type)) {
+  const bool has_window =
+      std::ranges::any_of(forms_, [&](const Form& form) { return WindowOf(form) != nullptr; });
+  if (OursComeFirst(task, IsInTf32(policy_, task.problem.type), has_window)) {
     std::swap(sources_[0], sources_[1]);
   }
 }
@@ -386,10 +375,8 @@ Status ConvSearchSpace::Check(Plan& plan) {
       policy_);
 }
 
-/// By the products that a plain kernel multiplies.
 bool ConvSearchSpace::IsLarge() const {
-  constexpr double kProducts = 1e9;
-  return ProductsOf(task_) > kProducts;
+  return conv::IsLarge(task_);
 }
 
 bool ConvSearchSpace::Relax() {

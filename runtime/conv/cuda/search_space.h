@@ -36,9 +36,9 @@ Status CheckResult(
     const internal::SearchPolicy& policy);
 
 /// ConvSearchSpace offers all ways to compute a task on CUDA: our own depthwise kernels where they
-/// are the quickest; in each form cuDNN's graph engines by heuristic A, our own kernels on
-/// tensor cores (for what is large these first, but in TF32), then the engines of cuDNN's fallback
-/// list, then the legacy API's algorithms; at last our own kernels for any problem.
+/// are the quickest; in each form cuDNN's graph engines by heuristic A and our own kernels on
+/// tensor cores (these first where they are likely to be quicker), then the engines of cuDNN's
+/// fallback list, then the legacy API's algorithms; at last our own kernels for any problem.
 class ConvSearchSpace final : public internal::SearchSpace {
  public:
   /// `operands` are the caller's addresses, `stream` the caller's. The policy says

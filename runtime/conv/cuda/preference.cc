@@ -1,0 +1,112 @@
+#include "conv/cuda/preference.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace gradsmith::conv {
+
+namespace {
+
+/// Of x and y together: below, the launches of copies weigh more than what they gain.
+constexpr std::int64_t kEnoughElements = std::int64_t{1} << 23U;
+
+bool IsNarrow(const Problem& problem) {
+  return SizeOf(problem.type) == 2;
+}
+
+bool HasEnoughElements(const Problem& problem) {
+  return NumElements(DimsOf(problem, kX)) + NumElements(DimsOf(problem, kY)) >= kEnoughElements;
+}
+
+bool AreChannelsFirst(const Problem& problem) {
+  return problem.x_strides == ContiguousStrides(DimsOf(problem, kX)) &&
+         problem.y_strides == ContiguousStrides(DimsOf(problem, kY));
+}
+
+bool AreChannelsLast(const Problem& problem) {
+  return problem.x_strides[1] == 1 && problem.y_strides[1] == 1;
+}
+
+bool HasOneTap(const Problem& problem) {
+  return std::all_of(
+      problem.axes.begin(), problem.axes.begin() + problem.spatial_rank,
+      [](const Axis& axis) { return axis.w == 1; });
+}
+
+bool HasSteps(const Problem& problem) {
+  return std::any_of(
+      problem.axes.begin(), problem.axes.begin() + problem.spatial_rank,
+      [](const Axis& axis) { return axis.stride > 1; });
+}
+
+std::int64_t FewestChannels(const Problem& problem) {
+  return std::min(problem.x_channels, problem.y_channels) / problem.group;
+}
+
+/// The filter's gradient of a layer that takes or makes images.
+bool IsFilterOfImages(const Task& task) {
+  constexpr std::int64_t kImage = 4;
+  return task.primitive == Primitive::kBackwardFilter && task.problem.group == 1 &&
+         FewestChannels(task.problem) <= kImage;
+}
+
+/// cuDNN's engines multiply most of TF32 as quickly as ours; not what leaves their tiles empty.
+bool OursComeFirstInTf32(const Task& task, bool has_window) {
+  constexpr std::int64_t kFew = 64;
+  if (task.primitive == Primitive::kForward) {
+    return false;
+  }
+  const Problem& problem = task.problem;
+  return has_window || IsFilterOfImages(task) ||
+         (task.primitive == Primitive::kBackwardFilter && FewestChannels(problem) <= kFew &&
+          !HasOneTap(problem) && !HasSteps(problem));
+}
+
+}  // namespace
+
+bool IsLarge(const Task& task) {
+  constexpr double kProducts = 1e9;
+  return ProductsOf(task) > kProducts;
+}
+
+bool CudnnHasDepthwise(const Task& task) {
+  const Problem& problem = task.problem;
+  const bool has_three_taps =
+      problem.spatial_rank == 2 && problem.axes[0].w == 3 && problem.axes[1].w == 3;
+  return AreChannelsLast(problem) && has_three_taps &&
+         (problem.type == DataType::kMLFloat16 ||
+          (problem.type == DataType::kFloat && task.primitive == Primitive::kBackwardFilter));
+}
+
+bool OursComeFirst(const Task& task, bool in_tf32, bool has_window) {
+  const Problem& problem = task.problem;
+  if (IsNarrow(problem)) {
+    return has_window;
+  }
+  if (in_tf32) {
+    return OursComeFirstInTf32(task, has_window);
+  }
+  // cuDNN's engines for plain matrix products take half as long as ours in double.
+  if (problem.type == DataType::kDouble && HasOneTap(problem) && problem.group == 1) {
+    return false;
+  }
+  return IsLarge(task) || IsFilterOfImages(task);
+}
+
+bool ChannelsLastPays(const Task& task) {
+  const Problem& problem = task.problem;
+  return IsNarrow(problem) && problem.group == 1 && AreChannelsFirst(problem) &&
+         !HasOneTap(problem) && HasEnoughElements(problem);
+}
+
+bool SubsamplingPays(const Task& task) {
+  const Problem& problem = task.problem;
+  return problem.group == 1 && AreChannelsFirst(problem) && HasEnoughElements(problem);
+}
+
+bool PaddingPays(const Problem& problem) {
+  return IsNarrow(problem) && HasEnoughElements(problem) &&
+         (AreChannelsLast(problem) || problem.x_channels < 4);
+}
+
+}  // namespace gradsmith::conv

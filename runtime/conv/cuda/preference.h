@@ -1,0 +1,36 @@
+#ifndef GRADSMITH_CONV_CUDA_PREFERENCE_H_
+#define GRADSMITH_CONV_CUDA_PREFERENCE_H_
+
+#include "conv/task.h"
+
+/// What is likely to be the quickest where nothing is timed: read off the benchmarks of
+/// docs/performance.md (cuDNN 9.19 on an H200). It settles which candidates come first, and never
+/// what is right.
+namespace gradsmith::conv {
+
+/// By the products that a plain kernel multiplies.
+bool IsLarge(const Task& task);
+
+/// Whether cuDNN has depthwise engines of its own that are quicker than ours, to which its
+/// heuristic leads: for filters of 3 by 3. For others it leads to what takes up to 15 times as long
+/// as ours.
+bool CudnnHasDepthwise(const Task& task);
+
+/// Whether our own kernels on tensor cores come before cuDNN's engines. `has_window`: own/window is
+/// among them.
+bool OursComeFirst(const Task& task, bool in_tf32, bool has_window);
+
+/// Whether a task whose tensors are channels first is likely to be quicker in channels last, with
+/// the copies.
+bool ChannelsLastPays(const Task& task);
+
+/// The same of copying no more than the positions that a strided filter of one tap reads.
+bool SubsamplingPays(const Task& task);
+
+/// Whether tensor cores are so much worse off without more channels that these pay: where the
+/// layout is theirs already, and for images in any, unless the copies' launches weigh more.
+bool PaddingPays(const Problem& problem);
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_PREFERENCE_H_

@@ -1,0 +1,162 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "conv/cuda/form.h"
+#include "conv/cuda/preference.h"
+
+/// What comes first where nothing is timed, for layers of the benchmarks whose quickest candidates
+/// were measured on an H200 (bench/results). Needs no GPU.
+namespace gradsmith::conv {
+namespace {
+
+enum class Layout : unsigned char { kFirst, kLast };
+
+struct Layer {
+  const char* name;
+  std::int64_t batch;
+  std::int64_t x_channels;
+  std::int64_t y_channels;
+  std::int64_t group;
+  std::vector<std::int64_t> x;
+  std::int64_t taps;
+  std::int64_t stride;
+};
+
+const Layer kStem = {"rn50_stem", 128, 3, 64, 1, {224, 224}, 7, 2};
+const Layer kPlain56 = {"rn50_1x1_56", 128, 64, 256, 1, {56, 56}, 1, 1};
+const Layer kThree56 = {"rn50_3x3_56", 128, 64, 64, 1, {56, 56}, 3, 1};
+const Layer kThree14 = {"rn50_3x3_14", 128, 256, 256, 1, {14, 14}, 3, 1};
+const Layer kThree7 = {"rn50_3x3_7", 128, 512, 512, 1, {7, 7}, 3, 1};
+const Layer kStrided = {"rn50_1x1_56_s2", 128, 256, 512, 1, {56, 56}, 1, 2};
+const Layer kGrouped = {"resnext_g32_56", 128, 128, 128, 32, {56, 56}, 3, 1};
+const Layer kDepthwise = {"mbv2_dw_56", 128, 144, 144, 144, {56, 56}, 3, 1};
+const Layer kVolume = {"unet3d", 2, 32, 64, 1, {32, 96, 96}, 3, 1};
+const Layer kImages = {"dcgan_rgb", 128, 3, 64, 1, {64, 64}, 4, 2};
+
+Task TaskOf(const Layer& layer, Primitive primitive, DataType type, Layout layout) {
+  Task task;
+  task.primitive = primitive;
+  Problem& problem = task.problem;
+  problem.type = type;
+  problem.batch = layer.batch;
+  problem.x_channels = layer.x_channels;
+  problem.y_channels = layer.y_channels;
+  problem.group = layer.group;
+  problem.spatial_rank = static_cast<int>(layer.x.size());
+  const std::int64_t pad = (layer.taps - 1) / 2;
+  for (std::size_t i = 0; i < layer.x.size(); ++i) {
+    Axis& axis = problem.axes.at(i);
+    axis.x = layer.x[i];
+    axis.w = layer.taps;
+    axis.stride = layer.stride;
+    axis.pad_begin = axis.pad_end = pad;
+    axis.y = ((axis.x + (2 * pad) - axis.w) / axis.stride) + 1;
+  }
+  for (const Operand operand : {kX, kW, kY}) {
+    const Dims dims = DimsOf(problem, operand);
+    StridesOf(problem, operand) =
+        layout == Layout::kLast ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
+    task.alignment.at(operand) = 16;
+  }
+  return task;
+}
+
+std::string FirstForm(const Layer& layer, Primitive primitive, DataType type, Layout layout) {
+  return FormsOf(TaskOf(layer, primitive, type, layout)).front().name;
+}
+
+TEST(Preference, HalfGoesToChannelsLastWhereTheCopiesPay) {
+  for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
+    for (const Primitive primitive :
+         {Primitive::kForward, Primitive::kBackwardData, Primitive::kBackwardFilter}) {
+      const auto first = [&](const Layer& layer, Layout layout = Layout::kFirst) {
+        return FirstForm(layer, primitive, type, layout);
+      };
+      EXPECT_EQ(first(kThree56), "nhwc ");
+      EXPECT_EQ(first(kThree14), "nhwc ");
+      EXPECT_EQ(first(kVolume), "nhwc ");
+      EXPECT_EQ(first(kThree7), "") << "small";
+      EXPECT_EQ(first(kPlain56), "") << "a matrix product";
+      EXPECT_EQ(first(kGrouped), "");
+      EXPECT_EQ(first(kDepthwise), "");
+      EXPECT_EQ(first(kStem), "padded4 ");
+      EXPECT_EQ(first(kThree56, Layout::kLast), "");
+    }
+  }
+  EXPECT_EQ(FirstForm(kThree56, Primitive::kForward, DataType::kFloat, Layout::kFirst), "");
+}
+
+TEST(Preference, OneTapByStepsIsSubsampledInChannelsFirst) {
+  for (const DataType type : {DataType::kMLFloat16, DataType::kFloat, DataType::kDouble}) {
+    for (const Primitive primitive : {Primitive::kBackwardData, Primitive::kBackwardFilter}) {
+      EXPECT_EQ(FirstForm(kStrided, primitive, type, Layout::kFirst), "subsampled ");
+      EXPECT_EQ(FirstForm(kStrided, primitive, type, Layout::kLast), "");
+    }
+  }
+}
+
+/// How a layer's type is multiplied.
+enum class Math : unsigned char { kHalf, kTf32, kFloat, kDouble };
+
+struct Choice {
+  const Layer& layer;
+  Primitive primitive;
+  Math math;
+  bool has_window;
+  bool ours;
+};
+
+TEST(Preference, OursComeFirstWhereTheyWereQuicker) {
+  constexpr auto kData = Primitive::kBackwardData;
+  constexpr auto kFilter = Primitive::kBackwardFilter;
+  const std::vector<Choice> choices = {
+      {kGrouped, kData, Math::kHalf, true, true},
+      {kThree56, kFilter, Math::kHalf, false, false},
+      {kStem, kData, Math::kTf32, true, true},
+      {kStem, kFilter, Math::kTf32, false, true},
+      {kImages, kFilter, Math::kTf32, false, true},
+      {kGrouped, kFilter, Math::kTf32, true, true},
+      {kGrouped, Primitive::kForward, Math::kTf32, true, false},
+      {kVolume, kFilter, Math::kTf32, false, true},
+      {kThree56, kFilter, Math::kTf32, false, true},
+      {kThree56, kData, Math::kTf32, false, false},
+      {kThree14, kFilter, Math::kTf32, false, false},
+      {kPlain56, kFilter, Math::kTf32, false, false},
+      {kThree14, kData, Math::kFloat, false, true},
+      {kPlain56, kData, Math::kFloat, false, true},
+      {kImages, kFilter, Math::kFloat, false, true},
+      {kImages, kFilter, Math::kDouble, false, true},
+      {kThree14, kFilter, Math::kDouble, false, true},
+      {kPlain56, kData, Math::kDouble, false, false},
+      {kPlain56, kFilter, Math::kDouble, false, false},
+      {kStrided, kData, Math::kDouble, false, false},
+  };
+  for (const Choice& choice : choices) {
+    const DataType type = choice.math == Math::kHalf     ? DataType::kMLFloat16
+                          : choice.math == Math::kDouble ? DataType::kDouble
+                                                         : DataType::kFloat;
+    const Task task = TaskOf(choice.layer, choice.primitive, type, Layout::kLast);
+    EXPECT_EQ(OursComeFirst(task, choice.math == Math::kTf32, choice.has_window), choice.ours)
+        << choice.layer.name << ": " << Describe(task);
+  }
+}
+
+TEST(Preference, SmallOnesAreCudnnsUnlessTheyAreImages) {
+  Layer small = kThree56;
+  small.batch = 1;
+  small.x = {14, 14};
+  Layer images = kImages;
+  images.batch = 4;
+  for (const Layer& layer : {small, images}) {
+    const Task task = TaskOf(layer, Primitive::kBackwardFilter, DataType::kFloat, Layout::kFirst);
+    EXPECT_FALSE(IsLarge(task));
+    EXPECT_EQ(OursComeFirst(task, false, false), layer.x_channels == 3) << layer.name;
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::conv
