@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -65,6 +66,29 @@ TEST(EmulatedGpu, AMissingBarrierIsSeenInSomeOrder) {
   }
 }
 
+/// The threads of two blocks, as they came.
+std::vector<int> ThreadsIn(Order order) {
+  int count = 0;
+  std::vector<int> threads(std::size_t{2} * kThreads);
+  RunKernel("test_order", order, {}, &count, threads.data());
+  return threads;
+}
+
+TEST(EmulatedGpu, ThreadsComeInTheOrderThatIsAskedFor) {
+  std::vector<int> expected(std::size_t{2} * kThreads);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(ThreadsIn(Order::kForward), expected);
+  const std::vector<int> shuffled = ThreadsIn(Order::kShuffled);
+  EXPECT_NE(shuffled, expected);
+  EXPECT_TRUE(std::is_permutation(shuffled.begin(), shuffled.end(), expected.begin()));
+  // Blocks are shuffled too, but their threads also without.
+  EXPECT_FALSE(std::is_sorted(shuffled.begin(), shuffled.begin() + kThreads));
+  EXPECT_FALSE(std::is_sorted(shuffled.begin(), shuffled.begin() + kThreads, std::greater<int>()));
+  std::reverse(expected.begin(), expected.end());
+  EXPECT_EQ(ThreadsIn(Order::kBackward), expected);
+  EXPECT_NE(shuffled, expected);
+}
+
 /// Whether what was copied is there, in every order.
 bool IsCopied(int waits) {
   std::vector<std::uint64_t> from(2 * kThreads);
@@ -85,6 +109,17 @@ TEST(EmulatedGpu, CopiesAreThereOnceTheyAreWaitedFor) {
   EXPECT_TRUE(IsCopied(1));
   EXPECT_FALSE(IsCopied(2)) << "two groups may be under way, and there were two";
   EXPECT_FALSE(IsCopied(0));
+}
+
+TEST(EmulatedGpu, ACopyOfNothingIsZero) {
+  for (const Order order : kOrders) {
+    alignas(16) std::array<std::uint64_t, 2 * kThreads> to{};
+    to.fill(1);
+    RunKernel(
+        "test_copy_of_nothing", order, {.shared_bytes = kThreads * 16},
+        static_cast<uint4*>(static_cast<void*>(to.data())));
+    EXPECT_EQ(std::count(to.begin(), to.end(), 0), to.size());
+  }
 }
 
 TEST(EmulatedGpu, CopiesBeyondSharedMemoryAndMisalignedOnesEndTheProcess) {
@@ -130,6 +165,28 @@ TEST(EmulatedGpu, LanesExchange) {
       EXPECT_EQ(votes[lane], first == 0 ? 0x49249249U : 0x92492492U);
     }
   }
+}
+
+TEST(EmulatedGpu, LanesExchangeWithinGroups) {
+  for (const Order order : kOrders) {
+    std::vector<int> values(kThreads);
+    RunKernel("test_groups", order, {}, values.data());
+    for (int lane = 0; lane < 64; ++lane) {
+      EXPECT_EQ(values[lane], lane % 8 < 5 ? lane + 3 : lane);
+    }
+  }
+}
+
+TEST(EmulatedGpu, LanesNameEachOther) {
+  std::vector<unsigned> votes(kThreads);
+  const auto vote = [&](unsigned even, unsigned odd) {
+    RunKernel("test_lanes", Order::kForward, {}, even, odd, votes.data());
+  };
+  vote(~0U, ~0U);
+  EXPECT_EQ(votes, std::vector<unsigned>(kThreads, ~0U));
+  EXPECT_DEATH(vote(0x55555555U, 0xAAAAAAAAU), "lanes of a warp name 55555555 and aaaaaaaa");
+  EXPECT_DEATH(vote(~0U, 0x55555555U), "lanes of a warp name ffffffff and 55555555");
+  EXPECT_DEATH(vote(0xAAAAAAAAU, 0xAAAAAAAAU), "lane 0 is not among those that it names");
 }
 
 TEST(EmulatedGpu, MatricesAreReadByRowsAndByColumns) {
@@ -181,6 +238,20 @@ TEST(EmulatedGpu, TensorCoresMultiply) {
       EXPECT_EQ(sums[(row * 8) + column], expected) << row << ", " << column;
     }
   }
+}
+
+TEST(EmulatedGpu, TensorCoresCutFloatsOff) {
+  constexpr float kLastBit = 0x1p-10F;  // of a number in TF32 from 1 to 2
+  const auto product = [](float a, float b) {
+    std::vector<float> sums(128);
+    RunKernel("test_tf32_product", Order::kForward, {.threads = 32}, a, b, sums.data());
+    EXPECT_EQ(std::count(sums.begin(), sums.end(), sums[0]), sums.size());
+    return sums[0];
+  };
+  EXPECT_EQ(product(3, 5), 15);
+  EXPECT_EQ(product(1 + kLastBit, 1), 1 + kLastBit);
+  EXPECT_EQ(product(1 + (kLastBit * 0.75F), 1), 1);
+  EXPECT_EQ(product(1, -1 - (kLastBit * 0.75F)), -1);
 }
 
 // ------------------------------------------------------------------------------------------------

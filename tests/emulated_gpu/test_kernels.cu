@@ -39,6 +39,15 @@ extern "C" __global__ void test_copy(const uint4* from, uint4* to, int waits) {
   to[threadIdx.x] = shared[threadIdx.x];
 }
 
+extern "C" __global__ void test_copy_of_nothing(uint4* to) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  using namespace gradsmith::cuda;
+  BeginCopy(SharedAddress(shared + threadIdx.x), nullptr, false);
+  EndOfCopies();
+  WaitForCopies<0>();
+  to[threadIdx.x] = shared[threadIdx.x];
+}
+
 extern "C" __global__ void test_copy_beyond(const uint4* from) {
   GRADSMITH_DYNAMIC_SHARED(shared);
   using namespace gradsmith::cuda;
@@ -71,6 +80,21 @@ extern "C" __global__ void test_warp(int* sums, unsigned* votes) {
   sums[threadIdx.x] = sum;
   sums[64 + threadIdx.x] = __shfl_xor_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x), 3);
   votes[threadIdx.x] = __ballot_sync(0xFFFFFFFFU, threadIdx.x % 3 == 0);
+}
+
+/// Lanes exchange within groups of eight.
+extern "C" __global__ void test_groups(int* values) {
+  values[threadIdx.x] = __shfl_down_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x), 3, 8);
+}
+
+/// Half of a warp exchanges while the other half does.
+extern "C" __global__ void test_lanes(unsigned even, unsigned odd, unsigned* votes) {
+  votes[threadIdx.x] = __ballot_sync(threadIdx.x % 2 == 0 ? even : odd, true);
+}
+
+/// The order of threads, counted through all blocks.
+extern "C" __global__ void test_order(int* count, int* order) {
+  order[atomicAdd(count, 1)] = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
 }
 
 /// One warp: matrices of 8 x 8 numbers of 16 bits, as they are and transposed.
@@ -110,5 +134,19 @@ extern "C" __global__ void test_half_product(const uint4* a, const uint4* b, flo
   AddProductOfHalf(of_a, first, mine);
   for (int i = 0; i < 4; ++i) {
     sums[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = mine[i];
+  }
+}
+
+/// One warp: every row and column is `a` and `b` once, and else zero.
+extern "C" __global__ void test_tf32_product(float a, float b, float* sums) {
+  using namespace gradsmith::cuda;
+  const bool is_first = Lane() % 4 == 0;
+  const std::uint32_t of_a[4] = {
+      is_first ? __float_as_uint(a) : 0, is_first ? __float_as_uint(a) : 0, 0, 0};
+  const std::uint32_t of_b[2] = {is_first ? __float_as_uint(b) : 0, 0};
+  float mine[4] = {};
+  AddProductOfTf32(of_a, of_b, mine);
+  for (int i = 0; i < 4; ++i) {
+    sums[4 * Lane() + i] = mine[i];
   }
 }
