@@ -86,8 +86,11 @@ bool OursComeFirst(const Task& task, bool in_tf32, bool has_window) {
   if (in_tf32) {
     return OursComeFirstInTf32(task, has_window);
   }
-  // cuDNN's engines for plain matrix products take half as long as ours in double.
-  if (problem.type == DataType::kDouble && HasOneTap(problem) && problem.group == 1) {
+  // cuDNN's engines for plain matrix products take half as long as ours in double, but those for
+  // steps twice as long.
+  const bool is_product =
+      HasOneTap(problem) && problem.group == 1 && (!HasSteps(problem) || SubsamplingPays(task));
+  if (problem.type == DataType::kDouble && is_product) {
     return false;
   }
   return IsLarge(task) || IsFilterOfImages(task);

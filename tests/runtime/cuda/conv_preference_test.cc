@@ -133,7 +133,7 @@ TEST(Preference, OursComeFirstWhereTheyWereQuicker) {
       {kThree14, kFilter, Math::kDouble, false, true},
       {kPlain56, kData, Math::kDouble, false, false},
       {kPlain56, kFilter, Math::kDouble, false, false},
-      {kStrided, kData, Math::kDouble, false, false},
+      {kStrided, kData, Math::kDouble, false, true},
   };
   for (const Choice& choice : choices) {
     const DataType type = choice.math == Math::kHalf     ? DataType::kMLFloat16
@@ -142,6 +142,13 @@ TEST(Preference, OursComeFirstWhereTheyWereQuicker) {
     const Task task = TaskOf(choice.layer, choice.primitive, type, Layout::kLast);
     EXPECT_EQ(OursComeFirst(task, choice.math == Math::kTf32, choice.has_window), choice.ours)
         << choice.layer.name << ": " << Describe(task);
+  }
+}
+
+TEST(Preference, ProductsInDoubleAreCudnnsWhereStepsAreSubsampled) {
+  for (const Layout layout : {Layout::kFirst, Layout::kLast}) {
+    const Task task = TaskOf(kStrided, Primitive::kBackwardData, DataType::kDouble, layout);
+    EXPECT_EQ(OursComeFirst(task, false, false), layout == Layout::kLast);
   }
 }
 
