@@ -186,6 +186,26 @@ TEST_F(CudaConvWindow, IsExactOnIntegers) {
   }
 }
 
+/// Blocks that have three tiles and more: what a tile reads takes the place of what was read
+/// before. A prime number of groups makes slabs of one each, so many that a GPU has few blocks for
+/// each.
+TEST_F(CudaConvWindow, BlocksOfManyTiles) {
+  Random random("cuda conv window blocks of many tiles");
+  const Context context(WithTf32());
+  const ConvShape shape = {
+      .name = "many slabs",
+      .x = {6, 2152, 7, 11},
+      .w = {2152, 8, 3, 3},
+      .pads = {1, 1, 1, 1},
+      .group = 269};
+  for (const ConvPrimitive primitive : {ConvPrimitive::kForward, ConvPrimitive::kBackwardFilter}) {
+    const PrimitiveCall call =
+        MakeCall(primitive, shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
+    call.op.FillInputsWithIntegers(random, -1, 1);
+    Check(call, context, 0);
+  }
+}
+
 TEST_F(CudaConvWindow, AddsToWhatIsThere) {
   Random random("cuda conv window accumulate");
   const Context context(WithTf32());
