@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdarg>
 #include <cstdint>
@@ -172,6 +173,7 @@ class StaticShared {
 class Block {
  public:
   Block() : shared_(MapGuarded(kSharedBytes)) {}
+
   void Begin(const Launch& launch, Order order) {
     launch_ = &launch;
     order_ = order;
@@ -179,12 +181,15 @@ class Block {
     while (fibers_.size() < threads) {
       fibers_.push_back(std::make_unique<Fiber>(&Block::Body, fibers_.size()));
     }
-    turns_.resize(threads);
+    threads_ = threads;
+    warps_.resize((threads + kWarp - 1) / kWarp);
+    turns_.resize(warps_.size());
     std::iota(turns_.begin(), turns_.end(), 0U);
+    std::iota(lanes_.begin(), lanes_.end(), 0U);
     if (order == Order::kBackward) {
       std::reverse(turns_.begin(), turns_.end());
+      std::reverse(lanes_.begin(), lanes_.end());
     }
-    warps_.resize((threads + kWarp - 1) / kWarp);
     indices.block_size = launch.block;
     indices.grid_size = launch.grid;
   }
@@ -196,8 +201,11 @@ class Block {
     while (alive_ > 0) {
       if (order_ == Order::kShuffled) {
         std::shuffle(turns_.begin(), turns_.end(), Random());
+        std::shuffle(lanes_.begin(), lanes_.end(), Random());
       }
       turn_ = 0;
+      lane_ = 0;
+      has_run_ = false;
       if (!Enter(&scheduler_)) {
         Fail(
             "%s: threads of block (%u, %u, %u) wait for each other: %u of %u at __syncthreads",
@@ -285,7 +293,7 @@ class Block {
 
   void Reset() {
     const dim3& size = launch_->block;
-    alive_ = static_cast<unsigned>(turns_.size());
+    alive_ = threads_;
     arrived_ = 0;
     for (unsigned i = 0; i < alive_; ++i) {
       Fiber& fiber = *fibers_[i];
@@ -319,21 +327,29 @@ class Block {
   }
 
   /// Goes on with the next thread whose turn it is and that can run, and returns when somebody
-  /// comes back to `*here`; false where there is none.
+  /// comes back to `*here`; false where there is none. A warp's turn lasts until it can go no
+  /// further, so that warps run ahead of each other as far as barriers let them.
   bool Enter(void** here) {
     while (turn_ < turns_.size()) {
-      Fiber& next = *fibers_[turns_[turn_++]];
-      if (next.CanRun()) {
-        current_ = &next;
-        indices.thread = next.index;
-        emulated_gpu_switch_stack(here, next.place);
+      if (lane_ == kWarp) {
+        turn_ += has_run_ ? 0 : 1;
+        lane_ = 0;
+        has_run_ = false;
+        continue;
+      }
+      const unsigned number = (turns_[turn_] * kWarp) + lanes_[lane_++];
+      if (number < threads_ && fibers_[number]->CanRun()) {
+        has_run_ = true;
+        current_ = fibers_[number].get();
+        indices.thread = current_->index;
+        emulated_gpu_switch_stack(here, current_->place);
         return true;
       }
     }
     return false;
   }
 
-  /// Lets others run: at the end of a turn of all, the scheduler.
+  /// Lets others run: after the last one's turn, the scheduler.
   void Leave() {
     void** here = &current_->place;
     if (!Enter(here)) {
@@ -374,8 +390,13 @@ class Block {
   std::byte* shared_;
   StaticShared static_shared_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
+  unsigned threads_ = 0;
+  /// The order of warps, and of lanes in each; whose turn it is, and whether it has used it.
   std::vector<unsigned> turns_;
+  std::array<unsigned, kWarp> lanes_{};
   std::size_t turn_ = 0;
+  unsigned lane_ = 0;
+  bool has_run_ = false;
   void* scheduler_ = nullptr;
   std::vector<Warp> warps_;
   Fiber* current_ = nullptr;

@@ -19,11 +19,6 @@
 /// The driver's functions that gradsmith calls, for GPUs that there are not.
 namespace emulated_gpu {
 
-std::vector<Kernel*>& Kernels() {
-  static auto& kernels = *new std::vector<Kernel*>;
-  return kernels;
-}
-
 namespace {
 
 /// As the driver aligns it. What lies between an allocation's end and the next guarded page is

@@ -343,6 +343,24 @@ TEST_F(EmulatedDriver, MemoryIsPoisonedAndItsEndIsWatched) {
   EXPECT_EQ(cuMemAlloc(&none, kMemoryBytes + 1), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+TEST_F(EmulatedDriver, EveryLaunchFollowsTheOrderOfTheEnvironment) {
+  const CUdeviceptr count = Allocate(sizeof(int));
+  const CUdeviceptr threads = Allocate(kThreads * sizeof(int));
+  const auto* order = reinterpret_cast<const int*>(threads);
+  for (int launch = 0; launch < 3; ++launch) {
+    std::array<CUdeviceptr, 2> values = {count, threads};
+    std::array<void*, 2> arguments = {&values[0], &values[1]};
+    ASSERT_EQ(cuMemsetD8Async(count, 0, sizeof(int), nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(Launch("test_order", kThreads, 0, nullptr, arguments.data()), CUDA_SUCCESS);
+    const bool is_forward = std::is_sorted(order, order + kThreads);
+    const bool is_backward = std::is_sorted(order, order + kThreads, std::greater<int>());
+    EXPECT_EQ(is_forward, OrderOfEnvironment() == Order::kForward) << launch;
+    EXPECT_EQ(is_backward, OrderOfEnvironment() == Order::kBackward) << launch;
+  }
+  EXPECT_EQ(cuMemFree(count), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(threads), CUDA_SUCCESS);
+}
+
 TEST_F(EmulatedDriver, LaunchesThatNoGpuTakesAreRefused) {
   CUdeviceptr memory = Allocate(1);
   long long at = 0;

@@ -11,7 +11,8 @@ using Variable = std::span<std::byte>;
 
 /// The variables that kernels declare as __shared__, of the library that has this kernel: to C++
 /// they are variables of functions that are there as long as the process. Read from the library's
-/// symbols; it must not be stripped, and have nothing but kernels and the emulated GPU.
+/// symbols, which it must have. It has no other variables of functions, but those of `emulated`
+/// namespaces.
 const std::vector<Variable>& StaticSharedOf(const void* kernel);
 
 }  // namespace emulated_gpu
