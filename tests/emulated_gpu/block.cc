@@ -1,11 +1,9 @@
 #include "emulated_gpu/block.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>

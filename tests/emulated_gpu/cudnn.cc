@@ -4,8 +4,6 @@
 
 #include <cudnn_graph.h>
 
-#include <cstdio>
-
 // The headers declare them with other types: only the linker's names are the same.
 // NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define EMULATED_GPU_REFUSAL(name)                                      \

@@ -37,6 +37,10 @@ constexpr const char* kDirect = "own/direct";
 constexpr std::array<const char*, kSources> kSourceNames = {
     "graph (heuristic A)", "own kernels on tensor cores", "graph (fallback)", "legacy"};
 
+/// The first two are exchanged where ours are likely to be quicker.
+constexpr std::array<Source, kSources> kSourceOrder = {
+    kHeuristicA, kOwnTensorCores, kFallback, kLegacyApi};
+
 /// Runs our own kernel.
 class DirectPlan final : public Plan {
  public:
@@ -137,13 +141,7 @@ ConvSearchSpace::ConvSearchSpace(
       operands_(operands),
       policy_(std::move(policy)),
       rounds_once_(task.accumulate && SizeOf(task.problem.type) == 2),
-      forms_(FormsOf(task)) {
-  const bool has_window =
-      std::ranges::any_of(forms_, [&](const Form& form) { return WindowOf(form) != nullptr; });
-  if (OursComeFirst(task, IsInTf32(policy_, task.problem.type), has_window)) {
-    std::swap(sources_[0], sources_[1]);
-  }
-}
+      forms_(FormsOf(task)) {}
 
 int ConvSearchSpace::batches() const {
   return 1 + (kSources * static_cast<int>(forms_.size())) + 1;
@@ -159,7 +157,7 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
   --batch;
   const auto forms = static_cast<int>(forms_.size());
   const Form& form = forms_[batch % forms];
-  const Source source = sources_.at(batch / forms);
+  const Source source = SourceAt(batch / forms);
   Result<std::vector<Candidate>> listed = ListOfForm(form, source);
   if (!listed.ok()) {
     rejections->push_back({form.name + kSourceNames.at(source), listed.status().message()});
@@ -179,8 +177,20 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
 /// cuDNN's legacy heuristic takes up to 7 s for groups of half (9.19 on an H200).
 bool ConvSearchSpace::IsSlowToList(int batch) const {
   const int place = (batch - 1) / static_cast<int>(forms_.size());
-  return batch > 0 && place < kSources && sources_.at(place) == kLegacyApi &&
+  return batch > 0 && place < kSources && kSourceOrder.at(place) == kLegacyApi &&
          task_.problem.group > 1 && SizeOf(task_.problem.type) == 2;
+}
+
+Source ConvSearchSpace::SourceAt(int place) {
+  if (place > 1) {
+    return kSourceOrder.at(place);
+  }
+  if (!ours_come_first_) {
+    const bool has_window =
+        std::ranges::any_of(forms_, [&](const Form& form) { return WindowOf(form) != nullptr; });
+    ours_come_first_ = OursComeFirst(task_, IsInTf32(policy_, task_.problem.type), has_window);
+  }
+  return kSourceOrder.at(*ours_come_first_ ? 1 - place : place);
 }
 
 std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {

@@ -63,6 +63,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   Result<double> Time(internal::Plan& plan) override;
 
  private:
+  Source SourceAt(int place);
   [[nodiscard]] std::vector<internal::Candidate> ListDepthwise() const;
   std::vector<internal::Candidate> ListLast(std::vector<internal::Rejection>* rejections) const;
   Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, Source source);
@@ -81,7 +82,8 @@ class ConvSearchSpace final : public internal::SearchSpace {
   /// Sums of half or bf16 that are added to must be rounded once.
   bool rounds_once_;
   std::vector<Form> forms_;
-  std::array<Source, kSources> sources_ = {kHeuristicA, kOwnTensorCores, kFallback, kLegacyApi};
+  /// Known once candidates are listed: a choice that is remembered need not ask.
+  std::optional<bool> ours_come_first_;
   /// By the form's name, as is what follows.
   std::map<std::string, cuda::OperationGraph> graphs_;
   std::map<std::string, std::optional<WindowWork>> windows_;
