@@ -278,7 +278,7 @@ void Library::CheckMeaning(nb::handle array, const char* op, const char* name) c
   PyObject* const object = array.ptr();
   if (!lacks_memory_.is_none() && IsTrue(lacks_memory_(array))) {
     RaiseValueError(
-        std::string(op) + ": " + name + " (" + Py_TYPE(object)->tp_name +
+        std::string(op) + ": " + name + " (" + nb::inst_name(array).c_str() +
         ") has no memory of its own; expected a tensor that has, such as the local one of a "
         "distributed tensor");
   }

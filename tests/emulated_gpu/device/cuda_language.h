@@ -31,7 +31,8 @@
 #define __device__
 #define __forceinline__ inline
 #define __grid_constant__
-#define __noinline__ __attribute__((noinline))
+// Empty, as libstdc++ writes __attribute__((__noinline__)).
+#define __noinline__
 // There is one block at a time.
 #define __shared__ static
 // list_kernels.py looks for them in what the preprocessor makes.
