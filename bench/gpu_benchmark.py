@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +96,14 @@ PARTS = (
 
 
 def chosen_parts(options: argparse.Namespace) -> list[Part]:
-    """All of them, unless some are named."""
+    """All of them, unless some are named; the cases of --suite in place of those that the one of --only has."""
     names = {options.only, *(name for name in ("batches", "workspaces") if getattr(options, name))}
-    return [part for part in PARTS if part.name in names] or list(PARTS)
+    parts = [part for part in PARTS if part.name in names] or list(PARTS)
+    if options.suite is None:
+        return parts
+    return [
+        replace(part, cases=lambda: read_suite(options.suite)) if part.name == options.only else part for part in parts
+    ]
 
 
 def deadline_of(parts: list[Part], end: float) -> float:
@@ -241,6 +246,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--cudnn", default=os.environ.get("GRADSMITH_CUDNN_LIBRARY"), help="default: that of PyTorch")
     parser.add_argument("--filter", default="", help="only cases whose name contains one of these, as ' f16 , tf32 '")
     parser.add_argument("--only", choices=[part.name for part in PARTS], help="one part")
+    parser.add_argument("--suite", type=Path, help="with --only: cases of your own, in a file such as bench/suites has")
     parser.add_argument("--batches", action="store_true", help="five convolutions at batches of 1 to 1024")
     parser.add_argument("--workspaces", action="store_true", help="the convolutions under limits of workspace")
     parser.add_argument("--cases-only", action="store_true", help="no checks, no host times, no first calls")
@@ -249,7 +255,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--time-limit", type=float, default=math.inf, help="seconds after which no case is begun; default: none"
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.suite and not options.only:
+        parser.error("--suite: its cases are of one part, which --only names")
+    return options
 
 
 def main() -> int:

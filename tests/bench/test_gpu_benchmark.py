@@ -218,6 +218,20 @@ def test_all_parts_are_run_unless_some_are_named() -> None:
     assert chosen("--only", "conv", "--workspaces") == ["conv", "workspaces"]
 
 
+def test_a_suite_of_ones_own_is_of_the_part_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.tsv"
+    case = {**gpu_suites.read_suite(gpu_suites.SUITES / "conv.tsv")[0], "case": "mine"}
+    gpu_suites.write_suite([case], path)
+    arguments = ["--program", "none", "--suite", str(path)]
+    parts = gpu_benchmark.chosen_parts(gpu_benchmark.parse([*arguments, "--only", "conv", "--workspaces"]))
+    assert [part.name for part in parts] == ["conv", "workspaces"]
+    assert parts[0].cases() == [case]
+    assert parts[1].cases() == gpu_suites.sweep_cases()
+    with pytest.raises(SystemExit):
+        gpu_benchmark.parse(arguments)
+    assert "--only" in capsys.readouterr().err
+
+
 def test_parts_share_the_time() -> None:
     parts = list(PARTS.values())
     assert gpu_benchmark.deadline_of(parts, math.inf) == math.inf

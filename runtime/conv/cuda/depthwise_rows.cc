@@ -34,6 +34,32 @@ bool Spreads(const Task& task) {
   return task.primitive == Primitive::kBackwardData && StepOf(task) == 2;
 }
 
+struct FilterForm {
+  const char* name;
+  int side;
+  int step;
+};
+
+constexpr std::array<FilterForm, 7> kForms = {{
+    {"3x3", 3, 1},
+    {"5x5", 5, 1},
+    {"7x7", 7, 1},
+    {"2x2_by_2", 2, 2},
+    {"3x3_by_2", 3, 2},
+    {"4x4_by_2", 4, 2},
+    {"5x5_by_2", 5, 2},
+}};
+
+/// The index of a form in kForms, or -1.
+int FindForm(std::int64_t side, std::int64_t step) {
+  for (std::size_t i = 0; i < kForms.size(); ++i) {
+    if (kForms.at(i).side == side && kForms.at(i).step == step) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
 bool HasForm(const Problem& problem) {
   if (problem.spatial_rank != 2 || NumElements(DimsOf(problem, kX)) == 0 ||
       NumElements(DimsOf(problem, kY)) == 0) {
@@ -41,8 +67,8 @@ bool HasForm(const Problem& problem) {
   }
   const Axis& first = problem.axes[0];
   const Axis& last = problem.axes[1];
-  return first.w == last.w && (last.w == 3 || last.w == 5) && first.stride == last.stride &&
-         (last.stride == 1 || last.stride == 2) && first.dilation == 1 && last.dilation == 1;
+  return first.w == last.w && first.stride == last.stride && FindForm(last.w, last.stride) >= 0 &&
+         first.dilation == 1 && last.dilation == 1;
 }
 
 /// The kernels compute positions in a plane in 32 bits.
@@ -96,7 +122,8 @@ struct Origin {
 };
 
 Origin OriginOf(const Task& task, const Axis& axis) {
-  const int center = static_cast<int>(axis.w / 2);
+  const auto side = static_cast<int>(axis.w);
+  const int center = depthwise_rows::CenterOf(side);
   const int pad = static_cast<int>(axis.pad_begin);
   if (Spreads(task)) {
     // x[p] meets y[(p + pad - tap) / 2]: tiles begin where p + pad - center is even.
@@ -105,7 +132,7 @@ Origin OriginOf(const Task& task, const Axis& axis) {
     return {-odd, (ahead - odd) / 2};
   }
   const bool is_data = task.primitive == Primitive::kBackwardData;
-  return {0, is_data ? pad - center : center - pad};
+  return {0, is_data ? pad - (side - 1 - center) : center - pad};
 }
 
 /// Sets where tiles begin, how they are read and how many there are of a plane.
@@ -151,8 +178,8 @@ bool IsDense(const Task& task, Operand operand) {
 
 /// The rows that so many strips read at most, those of whole planes included that lie between.
 std::int64_t RowsRead(const Form& form, const Tile& tile, const Arguments& arguments, int strips) {
-  const int center = form.side / 2;
-  const int before = form.spreads ? center / 2 : center;
+  const int center = depthwise_rows::CenterOf(form.side);
+  const int before = form.spreads ? (form.side - 1 - center) / 2 : center;
   const int after = form.spreads ? (center + 1) / 2 : form.side - form.step - center;
   const int main_rows = form.spreads ? tile.rows / 2 : tile.rows * form.step;
   const auto of_plane = static_cast<int>(arguments.strips.divisor);
@@ -214,17 +241,15 @@ void SetSlices(const Task& task, DepthwiseRows* rows) {
                     (is_double ? sizeof(double) : sizeof(float));
 }
 
-constexpr int kForms = 4;
-
 Result<CUkernel> FindKernel(const Task& task, const DepthwiseRows& rows) {
   const Form& form = rows.form;
+  constexpr auto kCount = static_cast<int>(kForms.size());
   static auto& data_table =
-      *new cuda::KernelTable<2 * 2 * kForms>(cuda::kImage_conv_depthwise_rows);
+      *new cuda::KernelTable<2 * 2 * kCount>(cuda::kImage_conv_depthwise_rows);
   static auto& filter_table =
-      *new cuda::KernelTable<kForms>(cuda::kImage_conv_depthwise_rows_filter);
-  constexpr std::array<const char*, kForms> kNames = {"3x3", "5x5", "3x3_by_2", "5x5_by_2"};
-  const int index = (form.step == 2 ? 2 : 0) + (form.side == 5 ? 1 : 0);
-  const std::string name = kNames.at(index);
+      *new cuda::KernelTable<kCount>(cuda::kImage_conv_depthwise_rows_filter);
+  const int index = FindForm(form.side, form.step);
+  const std::string name = kForms.at(index).name;
   const bool is_staged = rows.shared_bytes > 0;
   const std::string prefix =
       std::string("gradsmith_depthwise_rows_") + (is_staged ? "staged_" : "");
@@ -235,7 +260,7 @@ Result<CUkernel> FindKernel(const Task& task, const DepthwiseRows& rows) {
   const std::string by_two = form.spreads ? "data_" : "forward_";
   const std::string direction = form.step == 1 ? "" : by_two;
   const int variant = (is_staged ? 2 : 0) + (form.spreads ? 1 : 0);
-  return data_table.Find((variant * kForms) + index, prefix + direction + name, task.problem.type);
+  return data_table.Find((variant * kCount) + index, prefix + direction + name, task.problem.type);
 }
 
 class DepthwiseRowsPlan final : public internal::Plan {

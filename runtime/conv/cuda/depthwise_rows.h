@@ -9,9 +9,10 @@
 #include "conv/task.h"
 #include "core/plan.h"
 
-/// Depthwise convolutions of tensors whose rows are dense, as in NCHW, with filters of 3x3 or 5x5
-/// by steps of 1 or 2: each thread computes a tile of a plane in registers, read through shared
-/// memory where rows are odd. The quick part of conv/cuda/depthwise.h, which has the rest.
+/// Depthwise convolutions of tensors whose rows are dense, as in NCHW, with square filters of 3, 5
+/// or 7 by steps of 1, or of 2 to 5 by steps of 2: each thread computes a tile of a plane in
+/// registers, read through shared memory where rows are odd. The quick part of
+/// conv/cuda/depthwise.h, which has the rest.
 namespace gradsmith::conv {
 
 /// DepthwiseRows is how such a task is launched.

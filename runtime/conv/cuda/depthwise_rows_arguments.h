@@ -22,6 +22,12 @@ struct Form {
   bool spreads;
 };
 
+/// The tap that joins the first elements of tiles. What is padded by as much on both sides, filters
+/// of even sides by as much less as their step is, begins there with an aligned element.
+constexpr int CenterOf(int side) {
+  return (side - 1) / 2;
+}
+
 /// The tile of a thread: `rows` rows of a run of `columns` neighbouring elements of the result, or
 /// of dY for the filter's gradient.
 struct Tile {
@@ -32,7 +38,7 @@ struct Tile {
 /// TileOf returns the tile for elements of so many bytes: what it reads of a row, apart from
 /// what surrounds it, is 16 bytes, and its rows are as many as registers allow.
 constexpr Tile TileOf(Form form, int element_bytes) {
-  const bool is_large = form.side > 3 && (form.step > 1 || element_bytes > 4);
+  const bool is_large = (form.side > 4 && form.step > 1) || (form.side > 3 && element_bytes > 4);
   const bool shrinks = form.step > 1 && !form.spreads;
   return {is_large && !form.spreads ? 2 : 4, 16 / element_bytes / (shrinks ? form.step : 1)};
 }

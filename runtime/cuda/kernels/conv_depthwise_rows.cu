@@ -265,9 +265,14 @@ CorrelateStaged(const Arguments& p, const T* from, const T* w, T* to) {
 #define GRADSMITH_DEPTHWISE_ROWS_BY(KERNEL, suffix, T)  \
   KERNEL(3x3, 3, 1, false, suffix, T)                   \
   KERNEL(5x5, 5, 1, false, suffix, T)                   \
+  KERNEL(7x7, 7, 1, false, suffix, T)                   \
+  KERNEL(forward_2x2_by_2, 2, 2, false, suffix, T)      \
   KERNEL(forward_3x3_by_2, 3, 2, false, suffix, T)      \
+  KERNEL(forward_4x4_by_2, 4, 2, false, suffix, T)      \
   KERNEL(forward_5x5_by_2, 5, 2, false, suffix, T)      \
+  KERNEL(data_2x2_by_2, 2, 2, true, suffix, T)          \
   KERNEL(data_3x3_by_2, 3, 2, true, suffix, T)          \
+  KERNEL(data_4x4_by_2, 4, 2, true, suffix, T)          \
   KERNEL(data_5x5_by_2, 5, 2, true, suffix, T)
 
 #define GRADSMITH_DEPTHWISE_ROWS(suffix, T) \

@@ -71,12 +71,13 @@ __device__ __forceinline__ void SumOverBlock(A (&sums)[kTaps], A* partial) {
     }
   }
   __syncthreads();
-  if (threadIdx.x < kTaps) {
+  // A block may have fewer threads than a filter has taps.
+  for (unsigned int tap = threadIdx.x; tap < kTaps; tap += blockDim.x) {
     A sum = 0;
     for (unsigned int warp = 0; warp < blockDim.x / kWarp; ++warp) {
-      sum += of_warps[warp][threadIdx.x];
+      sum += of_warps[warp][tap];
     }
-    partial[threadIdx.x] = sum;
+    partial[tap] = sum;
   }
 }
 
@@ -121,7 +122,10 @@ SumFilters(const Arguments& p, const T* x, const T* y, Accumulator<T>* partial) 
 #define GRADSMITH_DEPTHWISE_ROWS(suffix, T)                         \
   GRADSMITH_DEPTHWISE_ROWS_KERNEL(filter_3x3, 3, 1, suffix, T)      \
   GRADSMITH_DEPTHWISE_ROWS_KERNEL(filter_5x5, 5, 1, suffix, T)      \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(filter_7x7, 7, 1, suffix, T)      \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(filter_2x2_by_2, 2, 2, suffix, T) \
   GRADSMITH_DEPTHWISE_ROWS_KERNEL(filter_3x3_by_2, 3, 2, suffix, T) \
+  GRADSMITH_DEPTHWISE_ROWS_KERNEL(filter_4x4_by_2, 4, 2, suffix, T) \
   GRADSMITH_DEPTHWISE_ROWS_KERNEL(filter_5x5_by_2, 5, 2, suffix, T)
 
 GRADSMITH_FOR_ELEMENT_TYPES(GRADSMITH_DEPTHWISE_ROWS)

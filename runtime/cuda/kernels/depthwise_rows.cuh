@@ -35,11 +35,11 @@ template <int kSide, int kStep, bool kSpreads, int kTileRows, int kTileColumns>
 struct Geometry {
   static constexpr int kToRows = kTileRows;
   static constexpr int kToColumns = kTileColumns;
-  static constexpr int kCenter = kSide / 2;
+  static constexpr int kCenter = CenterOf(kSide);
   /// By single steps there is no difference.
   static constexpr bool kShrinks = kStep > 1 && !kSpreads;
   static constexpr bool kGrows = kStep > 1 && kSpreads;
-  static constexpr int kBefore = kGrows ? kCenter / kStep : kCenter;
+  static constexpr int kBefore = kGrows ? (kSide - 1 - kCenter) / kStep : kCenter;
   static constexpr int kAfter = kGrows ? (kCenter + 1) / kStep : kSide - kStep - kCenter;
   static constexpr int kMainRows = kGrows ? kToRows / kStep : kToRows * (kShrinks ? kStep : 1);
   static constexpr int kMain = kGrows ? kToColumns / kStep : kToColumns * (kShrinks ? kStep : 1);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "cuda/thread_state.h"
@@ -45,38 +46,56 @@ TEST_F(CudaCallGraph, LaterCallsReadWhatIsThereThen) {
   }
 }
 
+/// One shape and type, so that a sanitizer can be given a few of them at a time.
+class CudaCallGraphSideBySide
+    : public CudaCallGraph,
+      public testing::WithParamInterface<std::tuple<ConvShape, DataType>> {};
+
 /// Recorded, the three gradients run side by side, each with its part of the workspace: many times,
 /// as what they did to each other would come and go.
-TEST_F(CudaCallGraph, GradientsSideBySideLeaveEachOtherAlone) {
+TEST_P(CudaCallGraphSideBySide, GradientsLeaveEachOtherAlone) {
+  const auto& [shape, type] = GetParam();
   Random random("cuda call graph side by side");
   ContextOptions options = OnGpu();
   options.deterministic = true;
   const Context context(options);
-  const ConvShape large = {
-      .name = "large", .x = {3, 64, 28, 28}, .w = {128, 64, 3, 3}, .pads = {1, 1, 1, 1}};
-  const ConvShape odd = {.name = "odd", .x = {4, 33, 21, 19}, .w = {65, 33, 3, 3}};
-  for (const ConvShape& shape : {large, odd, ConvGrouped(), ConvDepthwise()}) {
-    for (const DataType type : kAllTypes) {
-      for (const Layout layout : kDenseLayouts) {
-        const OpCall call = MakeConvGrad(shape, type, layout, random);
-        RunAndCheck(call, context, "as it is");
-        std::vector<std::vector<std::byte>> first;
-        for (const TensorPointer& output : call.outputs) {
-          first.push_back(output->GpuBytes());
-        }
-        for (int run = 0; run < 20; ++run) {
-          call.ResetOutputs();
-          ASSERT_TRUE(call.Run(context).ok());
-          ASSERT_TRUE(Synchronize(context).ok());
-          for (std::size_t i = 0; i < first.size(); ++i) {
-            ASSERT_TRUE(call.outputs[i]->GpuBytes() == first[i])
-                << call.Describe() << ", output " << i << ", run " << run;
-          }
-        }
+  for (const Layout layout : kDenseLayouts) {
+    const OpCall call = MakeConvGrad(shape, type, layout, random);
+    RunAndCheck(call, context, "as it is");
+    std::vector<std::vector<std::byte>> first;
+    for (const TensorPointer& output : call.outputs) {
+      first.push_back(output->GpuBytes());
+    }
+    for (int run = 0; run < 20; ++run) {
+      call.ResetOutputs();
+      ASSERT_TRUE(call.Run(context).ok());
+      ASSERT_TRUE(Synchronize(context).ok());
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        ASSERT_TRUE(call.outputs[i]->GpuBytes() == first[i])
+            << call.Describe() << ", output " << i << ", run " << run;
       }
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases,
+    CudaCallGraphSideBySide,
+    testing::Combine(
+        testing::Values(
+            ConvShape{
+                .name = "large",
+                .x = {3, 64, 28, 28},
+                .w = {128, 64, 3, 3},
+                .pads = {1, 1, 1, 1}},
+            ConvShape{.name = "odd", .x = {4, 33, 21, 19}, .w = {65, 33, 3, 3}},
+            ConvGrouped(),
+            ConvDepthwise()),
+        testing::ValuesIn(kAllTypes)),
+    [](const auto& of_case) {
+      const DataType type = std::get<1>(of_case.param);
+      return std::get<0>(of_case.param).name + "_" + std::string(ToString(type));
+    });
 
 TEST_F(CudaCallGraph, BatchNormalizationWithOtherNumbers) {
   Random random("cuda call graph batch norm");

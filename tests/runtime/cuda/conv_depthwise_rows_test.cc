@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -34,6 +35,10 @@ Task MakeTask(
   return task;
 }
 
+/// Sides and steps that there are kernels for.
+constexpr std::array<std::array<std::int64_t, 2>, 7> kForms = {
+    {{3, 1}, {5, 1}, {7, 1}, {2, 2}, {3, 2}, {4, 2}, {5, 2}}};
+
 TEST(DepthwiseRows, ReadsByTheLargestPieceThatDividesAll) {
   const auto pieces_of = [](const Task& task) {
     const std::optional<DepthwiseRows> rows = PlanDepthwiseRows(task);
@@ -50,6 +55,11 @@ TEST(DepthwiseRows, ReadsByTheLargestPieceThatDividesAll) {
   EXPECT_EQ(pieces_of(MakeTask(forward, half, {8, 7}, 3, 1, 1)), (Pieces{1, 1}));
   EXPECT_EQ(pieces_of(MakeTask(forward, half, {8, 48}, 5, 2, 2)), (Pieces{8, 8}));
   EXPECT_EQ(pieces_of(MakeTask(forward, DataType::kDouble, {9, 56}, 3, 1, 1)), (Pieces{2, 2}));
+  EXPECT_EQ(pieces_of(MakeTask(forward, half, {9, 56}, 7, 1, 3)), (Pieces{8, 8}));
+  // Even sides that halve the size.
+  EXPECT_EQ(pieces_of(MakeTask(forward, half, {8, 64}, 2, 2, 0)), (Pieces{8, 8}));
+  EXPECT_EQ(pieces_of(MakeTask(forward, half, {8, 64}, 4, 2, 1)), (Pieces{8, 8}));
+  EXPECT_EQ(pieces_of(MakeTask(Primitive::kBackwardData, half, {8, 64}, 4, 2, 1)), (Pieces{8, 8}));
   // Other pads than those that keep the size shift x against y.
   EXPECT_EQ(pieces_of(MakeTask(forward, half, {9, 58}, 3, 1, 0)), (Pieces{1, 8}));
   EXPECT_EQ(pieces_of(MakeTask(Primitive::kBackwardData, half, {8, 56}, 3, 2, 1)), (Pieces{4, 8}));
@@ -65,10 +75,10 @@ TEST(DepthwiseRows, ReadsByTheLargestPieceThatDividesAll) {
 TEST(DepthwiseRows, CoversEveryElement) {
   for (const std::int64_t width : {1, 7, 8, 9, 56, 57}) {
     for (const std::int64_t pad : {0, 1, 2}) {
-      for (const std::int64_t step : {1, 2}) {
+      for (const auto& [side, step] : kForms) {
         for (const Primitive primitive : {Primitive::kForward, Primitive::kBackwardData}) {
           const Task task =
-              MakeTask(primitive, DataType::kFloat, {width + 4, width + 2}, 3, step, pad);
+              MakeTask(primitive, DataType::kFloat, {width + 6, width + 6}, side, step, pad);
           const std::optional<DepthwiseRows> rows = PlanDepthwiseRows(task);
           ASSERT_TRUE(rows.has_value());
           const depthwise_rows::Tile tile = depthwise_rows::TileOf(rows->form, 4);
@@ -87,8 +97,14 @@ TEST(DepthwiseRows, CoversEveryElement) {
 TEST(DepthwiseRows, LeavesTheRestToTheGeneralKernels) {
   const Task task = MakeTask(Primitive::kForward, DataType::kFloat, {9, 11}, 3, 1, 1);
   ASSERT_TRUE(PlanDepthwiseRows(task).has_value());
-  EXPECT_FALSE(PlanDepthwiseRows(MakeTask(task.primitive, DataType::kFloat, {9, 11}, 7, 1, 3)));
-  EXPECT_FALSE(PlanDepthwiseRows(MakeTask(task.primitive, DataType::kFloat, {9, 11}, 3, 3, 1)));
+  for (std::int64_t side = 1; side < 9; ++side) {
+    for (std::int64_t step = 1; step < 4; ++step) {
+      const bool has_kernel =
+          std::find(kForms.begin(), kForms.end(), std::array{side, step}) != kForms.end();
+      const Task other = MakeTask(task.primitive, DataType::kFloat, {9, 11}, side, step, 1);
+      EXPECT_EQ(PlanDepthwiseRows(other).has_value(), has_kernel) << side << " by " << step;
+    }
+  }
   Task dilated = task;
   dilated.problem.axes[1].dilation = 2;
   EXPECT_FALSE(PlanDepthwiseRows(dilated));

@@ -59,10 +59,10 @@ std::vector<ConvShape> Shapes() {
   };
 }
 
-/// 3x3 and 5x5 by steps of 1 and 2, which have kernels of their own where rows are dense: rows that
-/// are read by 16 bytes and by fewer, that are shorter than that, that pads shift against what is
-/// aligned; more columns of x than any y meets; channels that are summed in one slice and in
-/// several.
+/// Squares of 2 to 7 by steps of 1 and 2, which have kernels of their own where rows are dense:
+/// rows that are read by 16 bytes and by fewer, that are shorter than that, that pads shift against
+/// what is aligned; more columns of x than any y meets; channels that are summed in one slice and
+/// in several.
 std::vector<ConvShape> ShapesOfRows() {
   return {
       Depthwise("rows of whole vectors", {2, 8, 12, 56}, {3, 3}, {}, {1, 1, 1, 1}),
@@ -85,6 +85,20 @@ std::vector<ConvShape> ShapesOfRows() {
       Depthwise("5x5 by two", {2, 4, 28, 48}, {5, 5}, {2, 2}, {2, 2, 2, 2}),
       Depthwise("5x5 by two, uneven pads", {2, 3, 14, 15}, {5, 5}, {2, 2}, {1, 1, 2, 2}),
       Depthwise("5x5 by two, more pads", {1, 3, 6, 9}, {5, 5}, {2, 2}, {3, 4, 4, 2}),
+      Depthwise("7x7 of whole vectors", {2, 4, 14, 24}, {7, 7}, {}, {3, 3, 3, 3}),
+      Depthwise("7x7 of a few odd rows", {1, 3, 7, 7}, {7, 7}, {}, {3, 3, 3, 3}),
+      Depthwise("7x7, uneven pads", {2, 3, 9, 21}, {7, 7}, {}, {5, 2, 1, 6}),
+      Depthwise("7x7, no pads", {2, 3, 12, 33}, {7, 7}),
+      Depthwise("7x7, several slices", {48, 2, 28, 28}, {7, 7}, {}, {3, 3, 3, 3}),
+      Depthwise("2x2 by two", {2, 4, 16, 32}, {2, 2}, {2, 2}),
+      Depthwise("2x2 by two, odd", {2, 3, 15, 17}, {2, 2}, {2, 2}),
+      Depthwise("2x2 by two, pads", {2, 3, 13, 20}, {2, 2}, {2, 2}, {1, 1, 0, 1}),
+      Depthwise("4x4 by two", {2, 4, 16, 32}, {4, 4}, {2, 2}, {1, 1, 1, 1}),
+      Depthwise("4x4 by two, odd", {2, 3, 15, 17}, {4, 4}, {2, 2}, {1, 1, 1, 1}),
+      Depthwise("4x4 by two, no pads", {2, 3, 14, 24}, {4, 4}, {2, 2}),
+      Depthwise("4x4 by two, uneven pads", {1, 3, 11, 18}, {4, 4}, {2, 2}, {3, 2, 0, 3}),
+      Depthwise("4x4 by two, several slices", {96, 2, 28, 32}, {4, 4}, {2, 2}, {1, 1, 1, 1}),
+      Depthwise("many small planes of 4x4 by two", {9, 33, 7, 7}, {4, 4}, {2, 2}, {1, 1, 1, 1}),
       Depthwise("odd planes of several blocks", {5, 7, 13, 55}, {3, 3}, {}, {1, 1, 1, 1}),
       Depthwise("many small planes", {9, 33, 7, 7}, {3, 3}, {}, {1, 1, 1, 1}),
       Depthwise("many small planes by two", {9, 33, 7, 7}, {5, 5}, {2, 2}, {2, 2, 2, 2}),
