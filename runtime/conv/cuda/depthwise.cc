@@ -52,6 +52,17 @@ bool HasDenseFilter(const Problem& problem) {
   return true;
 }
 
+/// Every channel has a filter of its own, and all of it is of a size that the kernels take.
+bool IsDepthwise(const Problem& problem) {
+  bool fits = problem.group == problem.x_channels && problem.group == problem.y_channels &&
+              FitsInt(problem.x_channels * TapsOf(problem)) &&
+              TapsOf(problem) <= depthwise::kMaxTaps && HasDenseFilter(problem);
+  for (int i = 0; i < problem.spatial_rank; ++i) {
+    fits = fits && FitsInt(problem.axes.at(i));
+  }
+  return fits;
+}
+
 bool IsChannelsLast(const Task& task) {
   return task.problem.x_strides[1] == 1 && task.problem.y_strides[1] == 1;
 }
@@ -221,14 +232,7 @@ class DepthwisePlan final : public internal::Plan {
 }  // namespace
 
 bool DepthwiseFits(const Task& task) {
-  const Problem& problem = task.problem;
-  bool fits = problem.group == problem.x_channels && problem.group == problem.y_channels &&
-              FitsInt(problem.x_channels * TapsOf(problem)) &&
-              TapsOf(problem) <= depthwise::kMaxTaps && HasDenseFilter(problem);
-  for (int i = 0; i < problem.spatial_rank; ++i) {
-    fits = fits && FitsInt(problem.axes.at(i));
-  }
-  if (!fits) {
+  if (!IsDepthwise(task.problem)) {
     return false;
   }
   if (PlanDepthwiseRows(task)) {
@@ -237,6 +241,10 @@ bool DepthwiseFits(const Task& task) {
   const Arguments arguments = MakeArguments(task);
   const std::int64_t runs = CeilDivide(arguments.columns, arguments.columns_of_block);
   return runs <= std::numeric_limits<int>::max() / arguments.unit_tiles;
+}
+
+bool DepthwiseFitsByRows(const Task& task) {
+  return IsDepthwise(task.problem) && PlanDepthwiseRows(task).has_value();
 }
 
 std::size_t DepthwiseWorkspace(const Task& task) {

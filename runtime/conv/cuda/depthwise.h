@@ -16,6 +16,9 @@ namespace gradsmith::conv {
 /// all sizes within 32 bits.
 bool DepthwiseFits(const Task& task);
 
+/// DepthwiseFitsByRows returns whether the kernels of conv/cuda/depthwise_rows.h take it.
+bool DepthwiseFitsByRows(const Task& task);
+
 /// DepthwiseWorkspace returns the bytes of the filter gradient's partial sums.
 std::size_t DepthwiseWorkspace(const Task& task);
 

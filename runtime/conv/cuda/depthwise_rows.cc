@@ -218,12 +218,13 @@ void StageRows(const Task& task, DepthwiseRows* rows) {
   rows->blocks = CeilDivide(arguments.all_strips, strips);
 }
 
-/// Rows of less than a run of single 16-bit elements, as of 7x7, are summed for the filter's
-/// gradient as quickly by the general kernel.
+/// Rows of less than a run of single 16-bit elements, as of 7x7, are summed for the gradient of a
+/// filter of 3x3 as quickly by the general kernel.
 bool IsShortFilter(const Task& task, const DepthwiseRows& rows) {
   const int size = static_cast<int>(SizeOf(task.problem.type));
   const Arguments& arguments = rows.arguments;
-  return size == 2 && std::min(arguments.from.piece, arguments.to.piece) == 1 &&
+  return size == 2 && rows.form.side <= 3 &&
+         std::min(arguments.from.piece, arguments.to.piece) == 1 &&
          arguments.to.width < depthwise_rows::TileOf(rows.form, size).columns;
 }
 

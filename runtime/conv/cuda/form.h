@@ -37,7 +37,8 @@ struct Form {
 /// - "padded4" and "padded8": channels last, and a multiple of so many of them, which tensor cores
 ///   need;
 /// - "nhwc" and "nchw": the other layout; the first, where channels are padded as well, for our own
-///   windows alone and where they may fit;
+///   windows alone and where they may fit; the second, of depthwise ones, for our own kernels of
+///   dense rows alone;
 /// but half and bf16 that tensor cores could not take otherwise are padded before all else.
 std::vector<Form> FormsOf(const Task& task);
 

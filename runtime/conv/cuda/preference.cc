@@ -7,24 +7,25 @@ namespace gradsmith::conv {
 
 namespace {
 
-/// Of x and y together: below, the launches of copies weigh more than what they gain.
+/// Below, the launches of copies weigh more than what they gain.
 constexpr std::int64_t kEnoughElements = std::int64_t{1} << 23U;
 
 bool IsNarrow(const Problem& problem) {
   return SizeOf(problem.type) == 2;
 }
 
+/// Of x and y together.
+std::int64_t ElementsOf(const Problem& problem) {
+  return NumElements(DimsOf(problem, kX)) + NumElements(DimsOf(problem, kY));
+}
+
 bool HasEnoughElements(const Problem& problem) {
-  return NumElements(DimsOf(problem, kX)) + NumElements(DimsOf(problem, kY)) >= kEnoughElements;
+  return ElementsOf(problem) >= kEnoughElements;
 }
 
 bool AreChannelsFirst(const Problem& problem) {
   return problem.x_strides == ContiguousStrides(DimsOf(problem, kX)) &&
          problem.y_strides == ContiguousStrides(DimsOf(problem, kY));
-}
-
-bool AreChannelsLast(const Problem& problem) {
-  return problem.x_strides[1] == 1 && problem.y_strides[1] == 1;
 }
 
 bool HasOneTap(const Problem& problem) {
@@ -64,6 +65,10 @@ bool OursComeFirstInTf32(const Task& task, bool has_window) {
 
 }  // namespace
 
+bool AreChannelsLast(const Problem& problem) {
+  return problem.x_strides[1] == 1 && problem.y_strides[1] == 1;
+}
+
 bool IsLarge(const Task& task) {
   constexpr double kProducts = 1e9;
   return ProductsOf(task) > kProducts;
@@ -76,6 +81,21 @@ bool CudnnHasDepthwise(const Task& task) {
   return AreChannelsLast(problem) && has_three_taps &&
          (problem.type == DataType::kMLFloat16 ||
           (problem.type == DataType::kFloat && task.primitive == Primitive::kBackwardFilter));
+}
+
+bool DenseRowsPay(const Task& task) {
+  constexpr std::int64_t kEnough = std::int64_t{1} << 20U;
+  constexpr std::int64_t kManyTaps = 25;
+  constexpr std::int64_t kMostTapsAtOnce = 9;
+  const Problem& problem = task.problem;
+  std::int64_t taps = 1;
+  for (int i = 0; i < problem.spatial_rank; ++i) {
+    taps *= problem.axes.at(i).w;
+  }
+  const bool is_costly =
+      taps >= kManyTaps || IsNarrow(problem) || task.primitive == Primitive::kBackwardFilter;
+  return AreChannelsLast(problem) && taps > kMostTapsAtOnce && is_costly &&
+         ElementsOf(problem) >= kEnough;
 }
 
 bool OursComeFirst(const Task& task, bool in_tf32, bool has_window) {

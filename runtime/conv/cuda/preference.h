@@ -8,6 +8,9 @@
 /// what is right.
 namespace gradsmith::conv {
 
+/// Whether the channels of x and y are next to each other.
+bool AreChannelsLast(const Problem& problem);
+
 /// By the products that a plain kernel multiplies.
 bool IsLarge(const Task& task);
 
@@ -15,6 +18,11 @@ bool IsLarge(const Task& task);
 /// heuristic leads: for filters of 3 by 3. For others it leads to what takes up to 15 times as long
 /// as ours.
 bool CudnnHasDepthwise(const Task& task);
+
+/// Whether a depthwise task whose tensors are channels last is likely to be quicker by our own
+/// kernels of dense rows, with the copies to channels first and back: the others read what they
+/// meet at each of many taps anew.
+bool DenseRowsPay(const Task& task);
 
 /// Whether our own kernels on tensor cores come before cuDNN's engines. `has_window`: own/window is
 /// among them.

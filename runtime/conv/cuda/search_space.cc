@@ -194,10 +194,25 @@ Source ConvSearchSpace::SourceAt(int place) {
 }
 
 std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
-  if (!DepthwiseFits(task_)) {
-    return {};
+  std::vector<Candidate> candidates;
+  if (DepthwiseFits(task_)) {
+    candidates.push_back(
+        {.id = kDepthwise, .engine = kDepthwise, .workspace = DepthwiseWorkspace(task_)});
   }
-  return {{.id = kDepthwise, .engine = kDepthwise, .workspace = DepthwiseWorkspace(task_)}};
+  for (const Form& form : forms_) {
+    if (form.is_detour && DepthwiseFitsByRows(form.inner)) {
+      const std::string id = form.name + kDepthwise;
+      candidates.push_back(
+          {.id = id,
+           .engine = id,
+           .workspace = CopiesBytes(form) + DepthwiseWorkspace(form.inner),
+           .form = form.name});
+    }
+  }
+  if (DenseRowsPay(task_)) {
+    std::ranges::reverse(candidates);
+  }
+  return candidates;
 }
 
 std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejections) const {
@@ -294,7 +309,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
     return std::unique_ptr<Plan>(std::make_unique<DirectPlan>(device_, task_));
   }
   if (id == kDepthwise && DepthwiseFits(task_)) {
-    return MakeDepthwisePlan(task_);
+    return MakeDepthwisePlan(task_);  // of operands as they are, in whatever form others take them
   }
   // The form as it is comes last: its name, which is empty, begins every id.
   for (const Form& form : forms_) {
@@ -332,6 +347,8 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
       return engine.ok() ? graph.status() : engine.status();
     }
     inner = cuda::BuildGraphPlan(cuda::GraphTarget(*handle), **graph, *engine);
+  } else if (choice == kDepthwise && DepthwiseFitsByRows(form.inner)) {
+    inner = MakeDepthwisePlan(form.inner);
   } else if (choice == kWindow) {
     const WindowWork* work = WindowOf(form);
     inner = work != nullptr ? BuildWindowPlan(device_, form.inner, *work)

@@ -136,13 +136,16 @@ void Replace(PrimitiveCall* call, const TensorPointer& x, const TensorPointer& y
 class CudaConvDepthwise : public CudaTest {
  protected:
   /// Right against the CPU, twice with the same bits.
-  static void Check(const PrimitiveCall& call, const Context& context) {
+  static void Check(
+      const PrimitiveCall& call,
+      const Context& context,
+      const std::string& candidate = kDepthwise) {
     SCOPED_TRACE(call.op.Describe());
     Result<ConvAlgorithms> algorithms = call.Prepare(context);
     ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-    RunAndCompare(*algorithms, call, context, kDepthwise);
+    RunAndCompare(*algorithms, call, context, candidate);
     const std::vector<std::byte> first = call.Result()->GpuBytes();
-    RunAndCompare(*algorithms, call, context, kDepthwise);
+    RunAndCompare(*algorithms, call, context, candidate);
     EXPECT_TRUE(call.Result()->GpuBytes() == first) << "the second run has other bits";
   }
 
@@ -191,6 +194,26 @@ TEST_F(CudaConvDepthwise, ComputesByRows) {
     for (const DataType type : kAllTypes) {
       for (const ConvPrimitive primitive : kPrimitives) {
         Check(MakeCall(primitive, shape, type, Layout::kContiguous, random), context);
+      }
+    }
+  }
+}
+
+/// Channels last by copies whose rows are dense.
+TEST_F(CudaConvDepthwise, ComputesByRowsOfCopies) {
+  Random random("cuda depthwise rows of copies");
+  const Context context(OnGpu());
+  for (const ConvShape& shape : ShapesOfRows()) {
+    for (const DataType type : kAllTypes) {
+      for (const ConvPrimitive primitive : kPrimitives) {
+        // The short ones are left to the general kernel.
+        const std::int64_t run = 8 / (shape.strides.empty() ? 1 : shape.strides[1]);
+        if (primitive == ConvPrimitive::kBackwardFilter && SizeOf(type) == 2 && shape.w[3] <= 3 &&
+            shape.YDims()[3] < run) {
+          continue;
+        }
+        const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kChannelsLast, random);
+        Check(call, context, "nchw own/depthwise");
       }
     }
   }

@@ -297,10 +297,23 @@ TEST(FormsOf, SingleTapsBySteps) {
   EXPECT_EQ(Detours(task), (Forms{{"nhwc ", {true, false, true}}}));
 }
 
-TEST(FormsOf, DepthwiseHasNoDetours) {
-  Task task = Dense(Primitive::kBackwardData);
-  task.problem.group = 8;
-  task.problem.y_channels = 8;
+TEST(FormsOf, DepthwiseGoesAboutWhereItsRowsAreNotDenseAndTheirKernelsFit) {
+  const auto depthwise = [](bool channels_last) {
+    Task task = Dense(Primitive::kBackwardData, channels_last);
+    task.problem.group = 8;
+    task.problem.y_channels = 8;
+    for (const Operand operand : {kX, kW, kY}) {
+      const Dims dims = DimsOf(task.problem, operand);
+      StridesOf(task.problem, operand) =
+          channels_last ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
+    }
+    return task;
+  };
+  EXPECT_EQ(Detours(depthwise(false)), Forms());
+  Task task = depthwise(true);
+  EXPECT_EQ(Detours(task), (Forms{{"nchw ", {true, false, true}}}));
+  EXPECT_TRUE(FormsOf(task).back().is_for_own);
+  task.problem.axes[1].dilation = 2;
   EXPECT_EQ(Detours(task), Forms());
 }
 

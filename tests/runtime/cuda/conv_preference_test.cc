@@ -34,6 +34,9 @@ const Layer kThree7 = {"rn50_3x3_7", 128, 512, 512, 1, {7, 7}, 3, 1};
 const Layer kStrided = {"rn50_1x1_56_s2", 128, 256, 512, 1, {56, 56}, 1, 2};
 const Layer kGrouped = {"resnext_g32_56", 128, 128, 128, 32, {56, 56}, 3, 1};
 const Layer kDepthwise = {"mbv2_dw_56", 128, 144, 144, 144, {56, 56}, 3, 1};
+const Layer kSevenTaps = {"convnext_dw_56", 128, 96, 96, 96, {56, 56}, 7, 1};
+const Layer kSmallSeven = {"convnext_dw_7", 2, 768, 768, 768, {7, 7}, 7, 1};
+const Layer kDoubled = {"dla_up_dw", 32, 64, 64, 64, {128, 128}, 4, 2};
 const Layer kVolume = {"unet3d", 2, 32, 64, 1, {32, 96, 96}, 3, 1};
 const Layer kImages = {"dcgan_rgb", 128, 3, 64, 1, {64, 64}, 4, 2};
 
@@ -88,6 +91,26 @@ TEST(Preference, HalfGoesToChannelsLastWhereTheCopiesPay) {
     }
   }
   EXPECT_EQ(FirstForm(kThree56, Primitive::kForward, DataType::kFloat, Layout::kFirst), "");
+}
+
+TEST(Preference, DepthwiseOfManyTapsGoesByDenseRows) {
+  constexpr auto kData = Primitive::kBackwardData;
+  constexpr auto kFilter = Primitive::kBackwardFilter;
+  constexpr DataType kHalf = DataType::kMLFloat16;
+  const auto pays = [](const Layer& layer, Primitive primitive, DataType type) {
+    EXPECT_FALSE(DenseRowsPay(TaskOf(layer, primitive, type, Layout::kFirst)));
+    return DenseRowsPay(TaskOf(layer, primitive, type, Layout::kLast));
+  };
+  for (const Primitive primitive : {Primitive::kForward, kData, kFilter}) {
+    for (const DataType type : {kHalf, DataType::kFloat, DataType::kDouble}) {
+      EXPECT_TRUE(pays(kSevenTaps, primitive, type));
+      EXPECT_FALSE(pays(kDepthwise, primitive, type)) << "3x3";
+    }
+  }
+  EXPECT_TRUE(pays(kDoubled, kData, kHalf));
+  EXPECT_TRUE(pays(kDoubled, kFilter, DataType::kFloat));
+  EXPECT_FALSE(pays(kDoubled, kData, DataType::kFloat)) << "copies cost as much as they gain";
+  EXPECT_FALSE(pays(kSmallSeven, kFilter, kHalf)) << "launches cost more than they gain";
 }
 
 TEST(Preference, OneTapByStepsIsSubsampledInChannelsFirst) {
