@@ -10,6 +10,9 @@ namespace {
 /// Below, the launches of copies weigh more than what they gain.
 constexpr std::int64_t kEnoughElements = std::int64_t{1} << 23U;
 
+/// The same where depthwise kernels of many taps are left for others.
+constexpr std::int64_t kEnoughForDepthwise = std::int64_t{1} << 20U;
+
 bool IsNarrow(const Problem& problem) {
   return SizeOf(problem.type) == 2;
 }
@@ -38,6 +41,14 @@ bool HasSteps(const Problem& problem) {
   return std::any_of(
       problem.axes.begin(), problem.axes.begin() + problem.spatial_rank,
       [](const Axis& axis) { return axis.stride > 1; });
+}
+
+/// A matrix product that multiplies enough for each element to make up for copies of all.
+bool IsDenseProduct(const Problem& problem) {
+  constexpr std::int64_t kEnoughForEach = 128;
+  const std::int64_t x = problem.x_channels;
+  const std::int64_t y = problem.y_channels;
+  return x * y >= kEnoughForEach * (x + y);
 }
 
 std::int64_t FewestChannels(const Problem& problem) {
@@ -78,13 +89,19 @@ bool CudnnHasDepthwise(const Task& task) {
   const Problem& problem = task.problem;
   const bool has_three_taps =
       problem.spatial_rank == 2 && problem.axes[0].w == 3 && problem.axes[1].w == 3;
-  return AreChannelsLast(problem) && has_three_taps &&
+  const bool is_depthwise = problem.group > 1 && problem.group == problem.x_channels;
+  return is_depthwise && AreChannelsLast(problem) && has_three_taps &&
          (problem.type == DataType::kMLFloat16 ||
           (problem.type == DataType::kFloat && task.primitive == Primitive::kBackwardFilter));
 }
 
+bool WindowsPayForDepthwise(const Task& task) {
+  const Problem& problem = task.problem;
+  return IsNarrow(problem) && AreChannelsLast(problem) &&
+         ElementsOf(problem) >= kEnoughForDepthwise;
+}
+
 bool DenseRowsPay(const Task& task) {
-  constexpr std::int64_t kEnough = std::int64_t{1} << 20U;
   constexpr std::int64_t kManyTaps = 25;
   constexpr std::int64_t kMostTapsAtOnce = 9;
   const Problem& problem = task.problem;
@@ -95,11 +112,14 @@ bool DenseRowsPay(const Task& task) {
   const bool is_costly =
       taps >= kManyTaps || IsNarrow(problem) || task.primitive == Primitive::kBackwardFilter;
   return AreChannelsLast(problem) && taps > kMostTapsAtOnce && is_costly &&
-         ElementsOf(problem) >= kEnough;
+         ElementsOf(problem) >= kEnoughForDepthwise;
 }
 
 bool OursComeFirst(const Task& task, bool in_tf32, bool has_window) {
   const Problem& problem = task.problem;
+  if (CudnnHasDepthwise(task)) {
+    return false;
+  }
   if (IsNarrow(problem)) {
     return has_window;
   }
@@ -119,7 +139,7 @@ bool OursComeFirst(const Task& task, bool in_tf32, bool has_window) {
 bool ChannelsLastPays(const Task& task) {
   const Problem& problem = task.problem;
   return IsNarrow(problem) && problem.group == 1 && AreChannelsFirst(problem) &&
-         !HasOneTap(problem) && HasEnoughElements(problem);
+         (!HasOneTap(problem) || IsDenseProduct(problem)) && HasEnoughElements(problem);
 }
 
 bool SubsamplingPays(const Task& task) {

@@ -19,6 +19,10 @@ bool IsLarge(const Task& task);
 /// as ours.
 bool CudnnHasDepthwise(const Task& task);
 
+/// Whether own/window, where it fits a depthwise task, is likely to be quicker than our kernels of
+/// one channel each.
+bool WindowsPayForDepthwise(const Task& task);
+
 /// Whether a depthwise task whose tensors are channels last is likely to be quicker by our own
 /// kernels of dense rows, with the copies to channels first and back: the others read what they
 /// meet at each of many taps anew.
@@ -29,7 +33,7 @@ bool DenseRowsPay(const Task& task);
 bool OursComeFirst(const Task& task, bool in_tf32, bool has_window);
 
 /// Whether a task whose tensors are channels first is likely to be quicker in channels last, with
-/// the copies.
+/// the copies: not so what multiplies little for each element.
 bool ChannelsLastPays(const Task& task);
 
 /// The same of copying no more than the positions that a strided filter of one tap reads.

@@ -149,7 +149,7 @@ int ConvSearchSpace::batches() const {
 
 std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* rejections) {
   if (batch == 0) {
-    return CudnnHasDepthwise(task_) ? std::vector<Candidate>() : ListDepthwise();
+    return DepthwiseComesFirst() ? ListDepthwise() : std::vector<Candidate>();
   }
   if (batch == batches() - 1) {
     return ListLast(rejections);
@@ -186,11 +186,17 @@ Source ConvSearchSpace::SourceAt(int place) {
     return kSourceOrder.at(place);
   }
   if (!ours_come_first_) {
-    const bool has_window =
-        std::ranges::any_of(forms_, [&](const Form& form) { return WindowOf(form) != nullptr; });
-    ours_come_first_ = OursComeFirst(task_, IsInTf32(policy_, task_.problem.type), has_window);
+    ours_come_first_ = OursComeFirst(task_, IsInTf32(policy_, task_.problem.type), HasWindow());
   }
   return kSourceOrder.at(*ours_come_first_ ? 1 - place : place);
+}
+
+bool ConvSearchSpace::HasWindow() {
+  return std::ranges::any_of(forms_, [&](const Form& form) { return WindowOf(form) != nullptr; });
+}
+
+bool ConvSearchSpace::DepthwiseComesFirst() {
+  return !CudnnHasDepthwise(task_) && !(WindowsPayForDepthwise(task_) && HasWindow());
 }
 
 std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
@@ -215,9 +221,9 @@ std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
   return candidates;
 }
 
-std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejections) const {
+std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejections) {
   std::vector<Candidate> candidates;
-  if (CudnnHasDepthwise(task_)) {
+  if (!DepthwiseComesFirst()) {
     candidates = ListDepthwise();
   }
   if (rounds_once_ && IsLarge()) {

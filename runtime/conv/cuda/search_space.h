@@ -36,9 +36,10 @@ Status CheckResult(
     const internal::SearchPolicy& policy);
 
 /// ConvSearchSpace offers all ways to compute a task on CUDA: our own depthwise kernels where they
-/// are the quickest; in each form cuDNN's graph engines by heuristic A and our own kernels on
-/// tensor cores (these first where they are likely to be quicker), then the engines of cuDNN's
-/// fallback list, then the legacy API's algorithms; at last our own kernels for any problem.
+/// are the quickest, elsewhere at the end; in each form cuDNN's graph engines by heuristic A and
+/// our own kernels on tensor cores (these first where they are likely to be quicker), then the
+/// engines of cuDNN's fallback list, then the legacy API's algorithms; at last our own kernels for
+/// any problem.
 class ConvSearchSpace final : public internal::SearchSpace {
  public:
   /// `operands` are the caller's addresses, `stream` the caller's. The policy says
@@ -64,8 +65,10 @@ class ConvSearchSpace final : public internal::SearchSpace {
 
  private:
   Source SourceAt(int place);
+  bool HasWindow();
+  bool DepthwiseComesFirst();
   [[nodiscard]] std::vector<internal::Candidate> ListDepthwise() const;
-  std::vector<internal::Candidate> ListLast(std::vector<internal::Rejection>* rejections) const;
+  std::vector<internal::Candidate> ListLast(std::vector<internal::Rejection>* rejections);
   Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, Source source);
   std::vector<internal::Candidate> ListOwn(const Form& form);
   /// Null where windows do not fit.

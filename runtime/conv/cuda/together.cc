@@ -97,7 +97,7 @@ std::unique_ptr<CallPlan> PlanInOrder(const Call& call, Order order) {
 
 /// Without timing. Side by side costs memory.
 std::unique_ptr<CallPlan> PlanByRule(const Call& call) {
-  constexpr std::size_t kMostForIt = std::size_t{64} << 20U;
+  constexpr std::size_t kMostForIt = std::size_t{256} << 20U;
   if (!call.tasks.empty() && ArePromisingSideBySide(call.problem())) {
     std::unique_ptr<CallPlan> aside = PlanInOrder(call, Order::kSideBySide);
     if (aside->workspace() <= call.limit() && aside->extra_workspace() <= kMostForIt) {

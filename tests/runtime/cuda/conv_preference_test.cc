@@ -28,6 +28,7 @@ struct Layer {
 
 const Layer kStem = {"rn50_stem", 128, 3, 64, 1, {224, 224}, 7, 2};
 const Layer kPlain56 = {"rn50_1x1_56", 128, 64, 256, 1, {56, 56}, 1, 1};
+const Layer kPlain14 = {"rn50_1x1_14", 128, 1024, 256, 1, {14, 14}, 1, 1};
 const Layer kThree56 = {"rn50_3x3_56", 128, 64, 64, 1, {56, 56}, 3, 1};
 const Layer kThree14 = {"rn50_3x3_14", 128, 256, 256, 1, {14, 14}, 3, 1};
 const Layer kThree7 = {"rn50_3x3_7", 128, 512, 512, 1, {7, 7}, 3, 1};
@@ -83,7 +84,8 @@ TEST(Preference, HalfGoesToChannelsLastWhereTheCopiesPay) {
       EXPECT_EQ(first(kThree14), "nhwc ");
       EXPECT_EQ(first(kVolume), "nhwc ");
       EXPECT_EQ(first(kThree7), "") << "small";
-      EXPECT_EQ(first(kPlain56), "") << "a matrix product";
+      EXPECT_EQ(first(kPlain56), "") << "a matrix product that waits for memory";
+      EXPECT_EQ(first(kPlain14), "nhwc ");
       EXPECT_EQ(first(kGrouped), "");
       EXPECT_EQ(first(kDepthwise), "");
       EXPECT_EQ(first(kStem), "padded4 ");
@@ -111,6 +113,25 @@ TEST(Preference, DepthwiseOfManyTapsGoesByDenseRows) {
   EXPECT_TRUE(pays(kDoubled, kFilter, DataType::kFloat));
   EXPECT_FALSE(pays(kDoubled, kData, DataType::kFloat)) << "copies cost as much as they gain";
   EXPECT_FALSE(pays(kSmallSeven, kFilter, kHalf)) << "launches cost more than they gain";
+}
+
+TEST(Preference, WindowsComeBeforeDepthwiseOfHalfInChannelsLast) {
+  constexpr auto kFilter = Primitive::kBackwardFilter;
+  const auto pay = [](const Layer& layer, DataType type, Layout layout) {
+    return WindowsPayForDepthwise(TaskOf(layer, kFilter, type, layout));
+  };
+  EXPECT_TRUE(pay(kDoubled, DataType::kMLFloat16, Layout::kLast));
+  EXPECT_TRUE(pay(kDepthwise, DataType::kBFloat16, Layout::kLast));
+  EXPECT_FALSE(pay(kDoubled, DataType::kMLFloat16, Layout::kFirst)) << "dense rows";
+  EXPECT_FALSE(pay(kDoubled, DataType::kFloat, Layout::kLast));
+  EXPECT_FALSE(pay(kSmallSeven, DataType::kMLFloat16, Layout::kLast));
+  // But after cuDNN's own depthwise engines.
+  EXPECT_FALSE(OursComeFirst(
+      TaskOf(kDepthwise, kFilter, DataType::kMLFloat16, Layout::kLast), /*in_tf32=*/false,
+      /*has_window=*/true));
+  EXPECT_FALSE(OursComeFirst(
+      TaskOf(kDepthwise, kFilter, DataType::kFloat, Layout::kLast), /*in_tf32=*/true,
+      /*has_window=*/true));
 }
 
 TEST(Preference, OneTapByStepsIsSubsampledInChannelsFirst) {
