@@ -110,7 +110,7 @@ bool DenseRowsPay(const Task& task) {
     taps *= problem.axes.at(i).w;
   }
   const bool is_costly =
-      taps >= kManyTaps || IsNarrow(problem) || task.primitive == Primitive::kBackwardFilter;
+      taps >= kManyTaps || IsNarrow(problem) || task.primitive != Primitive::kForward;
   return AreChannelsLast(problem) && taps > kMostTapsAtOnce && is_costly &&
          ElementsOf(problem) >= kEnoughForDepthwise;
 }
