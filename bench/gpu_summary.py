@@ -2,7 +2,8 @@
 
     python3 bench/gpu_summary.py [--check]
 
-They come from bench/results: of each case counts the newest run that measured it, as gpu_runs.txt orders them. A table
+They come from bench/results: of each case of SUITE_OF counts the newest run that measured it, as gpu_runs.txt orders
+them; cases of other suites are in no table. A table
 stands between the marks `<!-- gpu_summary: NAME -->` and `<!-- end -->`. --check writes nothing, and exits with 1 where
 a page has other figures.
 """
@@ -10,6 +11,7 @@ a page has other figures.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import re
@@ -21,6 +23,7 @@ from typing import Any
 
 from gpu_figures import Case, geometric_mean, group_of, legacy_ratio, of_kind, torch_ratio
 from gpu_report import row, table_head
+from gpu_suites import SUITES, read_suite
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/performance.md")
@@ -34,6 +37,12 @@ OPERATORS = {
     "conv_transpose": "ConvTransposeGrad",
     "batch_norm": "BatchNormalizationGrad",
     "batch_norm_relu": "BatchNormalizationReluGrad",
+}
+SUITE_OF = {
+    "conv": "conv",
+    "conv_transpose": "conv_transpose",
+    "batch_norm": "batch_norm",
+    "batch_norm_relu": "batch_norm",
 }
 TYPES = {"f16": "half", "bf16": "bf16", "tf32": "TF32", "f32": "strict float", "f64": "double"}
 PARAMETERS = {"f16/f32": "half, float parameters", "f16/f16": "half", "bf16/f32": "bf16, float parameters"}
@@ -80,11 +89,16 @@ def read_runs(folder: Path) -> list[Run]:
     return [Run(name, json.loads((folder / name / "results.json").read_text(encoding="utf-8"))) for name in names]
 
 
+@functools.cache
+def suite_of(kind: str) -> frozenset[str]:
+    return frozenset(case["case"] for case in read_suite(SUITES / f"{SUITE_OF[kind]}.tsv"))
+
+
 def cell(runs: Sequence[Run], kind: str, group: str, ratio_of: Ratio) -> Cell:
     newest: dict[str, tuple[Case, str]] = {}
     for run in runs:
         for case in of_kind(run.results, kind):
-            if group_of(case) == group and "error" not in case:
+            if case["case"] in suite_of(kind) and group_of(case) == group and "error" not in case:
                 newest[case["case"]] = case, run.name
     found = [(value, name) for case, name in newest.values() if (value := ratio_of(case)) is not None]
     return Cell(tuple(value for value, _ in found), frozenset(name for _, name in found))

@@ -48,8 +48,10 @@ def test_every_run_has_its_place_in_the_order() -> None:
 
 
 def test_of_each_case_the_newest_run_counts() -> None:
-    old = run("old", conv("a", "NCHW", 2.0), conv("b", "NCHW", 8.0), conv("c", "NHWC", 50.0))
-    new = run("new", conv("a", "NCHW", 4.0, ours=2.0), {**conv("b", "NCHW", 9.0), "error": "out of memory"})
+    old = run("old", conv("rn50_stem", "NCHW", 2.0), conv("unet3d", "NCHW", 8.0), conv("conv1d_4096", "NHWC", 50.0))
+    new = run(
+        "new", conv("rn50_stem", "NCHW", 4.0, ours=2.0), {**conv("unet3d", "NCHW", 9.0), "error": "out of memory"}
+    )
     found = cell_of(old, new)
     assert (found.text(), found.runs) == ("4.00", frozenset({"old", "new"}))
     assert cell_of(old).ratios == (2.0, 8.0)
@@ -57,13 +59,18 @@ def test_of_each_case_the_newest_run_counts() -> None:
     assert cell_of(new, old).runs == {"old"}
 
 
+def test_a_case_of_another_suite_does_not_count() -> None:
+    found = cell_of(run("one", conv("rn50_stem", "NCHW", 2.0), conv("convnext_dw_56", "NCHW", 12.0)))
+    assert found.ratios == (2.0,)
+
+
 def test_a_figure_that_the_newest_run_lacks_is_no_older_one() -> None:
-    found = cell_of(run("old", conv("a", "NCHW", 2.0)), run("new", conv("a", "NCHW", None)))
+    found = cell_of(run("old", conv("rn50_stem", "NCHW", 2.0)), run("new", conv("rn50_stem", "NCHW", None)))
     assert (found.text(), found.runs) == ("", frozenset())
 
 
 def test_what_meets_its_goal_is_bold() -> None:
-    found = cell_of(run("one", conv("a", "NCHW", 1.596)))
+    found = cell_of(run("one", conv("rn50_stem", "NCHW", 1.596)))
     assert found.text(1.6) == "**1.60**"
     assert found.text(1.61) == "1.60"
     assert cell_of().text(0.0) == ""
@@ -84,8 +91,8 @@ def copy(tmp_path: Path) -> Path:
 def test_a_page_with_another_figure_is_found_and_mended(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = copy / "README.md"
     right = page.read_text(encoding="utf-8")
-    assert "| ConvGrad, double | 16 | 2.71 | 3.41 |" in right
-    wrong = right.replace("| 2.71 | 3.41 |", "| 2.71 | 3.42 |")
+    assert "| ConvGrad, double | 16 | 2.94 | 3.71 |" in right
+    wrong = right.replace("| 2.94 | 3.71 |", "| 2.94 | 3.72 |")
     page.write_text(wrong, encoding="utf-8")
     assert gpu_summary.main(["--check", "--root", str(copy)]) == 1
     assert capsys.readouterr().out == "README.md: other figures than bench/results; run bench/gpu_summary.py\n"
