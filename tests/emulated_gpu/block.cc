@@ -42,12 +42,8 @@ std::byte* MapGuarded(std::size_t size) {
   return static_cast<std::byte*>(base);
 }
 
-/// Seeds differ from process to process only where one is given.
 std::mt19937& Random() {
-  static std::mt19937 random([] {
-    const char* seed = std::getenv("EMULATED_GPU_SEED");  // NOLINT(concurrency-mt-unsafe)
-    return seed == nullptr ? 1U : static_cast<unsigned>(std::strtoul(seed, nullptr, 10));
-  }());
+  static std::mt19937 random(SeedOfEnvironment());
   return random;
 }
 
@@ -414,6 +410,11 @@ void Block::Body() {
 }
 
 }  // namespace
+
+unsigned SeedOfEnvironment() {
+  const char* seed = std::getenv("EMULATED_GPU_SEED");  // NOLINT(concurrency-mt-unsafe)
+  return seed == nullptr ? 1U : static_cast<unsigned>(std::strtoul(seed, nullptr, 10));
+}
 
 Order OrderOfEnvironment() {
   const char* text = std::getenv("EMULATED_GPU_ORDER");  // NOLINT(concurrency-mt-unsafe)

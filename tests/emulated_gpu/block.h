@@ -18,6 +18,10 @@ enum class Order { kForward, kBackward, kShuffled };
 /// By the environment variable EMULATED_GPU_ORDER: forward (the default), backward or shuffled.
 Order OrderOfEnvironment();
 
+/// SeedOfEnvironment returns the number in EMULATED_GPU_SEED, or 1: shuffled orders differ from
+/// process to process only where it does.
+unsigned SeedOfEnvironment();
+
 /// Says what is wrong with a kernel or a call, and ends the process.
 [[noreturn]] void Fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -103,7 +103,7 @@ CUstream Resolve(CUstream stream) {
 
 void RunGraph(const CUgraphExec_st& graph) {
   static const Order order = OrderOfEnvironment();
-  thread_local std::mt19937 random;
+  thread_local std::mt19937 random(SeedOfEnvironment());
   std::vector<bool> is_done(graph.nodes.size());
   for (std::size_t left = graph.nodes.size(); left > 0; --left) {
     std::vector<std::size_t> ready;
