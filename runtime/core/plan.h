@@ -27,7 +27,7 @@ struct Launch {
   void* copy = nullptr;
   /// The copy is there already: Copy has made it, or the plan before, which makes the same one.
   bool is_copied = false;
-  /// Where making the copy also leaves sums of its channels: see PartialSumRows.
+  /// Where the plan also leaves sums of an operand's channels: see PartialSumRows.
   void* partial_sums = nullptr;
 };
 
@@ -64,7 +64,8 @@ class Plan : public std::enable_shared_from_this<Plan> {
   [[nodiscard]] virtual const OperandCopy* CopyOf(int /*operand*/) const { return nullptr; }
 
   /// PartialSumRows returns how many rows of partial sums of an operand's channels, in float, the
-  /// plan can leave while it copies it; 0 where it cannot.
+  /// plan can leave while it copies it, or, where it makes no copy, while it computes with it; 0
+  /// where it cannot.
   [[nodiscard]] virtual std::int64_t PartialSumRows(int /*operand*/) const { return 0; }
 
   /// Copy enqueues no more than the copy of the launch's shared operand, which CopyOf tells of.

@@ -20,6 +20,9 @@ extern const KernelImage kImage_conv_depthwise;       // NOLINT(readability-iden
 extern const KernelImage kImage_conv_depthwise_rows;  // NOLINT(readability-identifier-naming)
 extern const KernelImage
     kImage_conv_depthwise_rows_filter;                      // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_depthwise_tiles;  // NOLINT(readability-identifier-naming)
+extern const KernelImage
+    kImage_conv_depthwise_tiles_filter;                     // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_direct;                // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_tensor_cores_data;     // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_tensor_cores_filter;   // NOLINT(readability-identifier-naming)

@@ -70,7 +70,7 @@ Result<CUstream> CallPlan::StreamOf(cuda::Branches& branches, bool may_fork) con
   return may_fork && order_ == Order::kSideBySide ? branches.Fork() : branches.stream();
 }
 
-/// The bias gradient, from dY or from what its copy has left.
+/// The bias gradient, from dY or from the partial sums that a part has left.
 Status CallPlan::EnqueueSums(CUstream stream, const Memory& memory) const {
   TensorRef to = sums_.to;
   to.data = memory.addresses.at(kSums);

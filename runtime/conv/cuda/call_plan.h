@@ -68,7 +68,8 @@ struct BiasSums {
 };
 
 /// CallPlan computes what a call asks for: results of primitives, a bias gradient, or both. Where a
-/// part copies what is summed, the copy leaves partial sums: it is read once less.
+/// part leaves partial sums of what is summed, as it copies it or computes with it, that is read
+/// once less.
 class CallPlan final : public internal::Plan {
  public:
   /// `shared` is the operand that several outputs are computed from, and a bias gradient sums:
@@ -87,7 +88,7 @@ class CallPlan final : public internal::Plan {
  private:
   /// Whether both parts make the same copy of the shared operand.
   [[nodiscard]] bool SharesCopy() const;
-  /// The part whose copy leaves partial sums; -1 for none.
+  /// The part that leaves partial sums; -1 for none.
   [[nodiscard]] int SummingPart() const;
   void Place();
   /// The call's stream, or another for work that others need not wait for.

@@ -11,6 +11,7 @@
 
 #include "conv/cuda/depthwise_arguments.h"
 #include "conv/cuda/depthwise_rows.h"
+#include "conv/cuda/depthwise_tiles.h"
 #include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
 #include "cuda/kernel_table.h"
@@ -245,6 +246,18 @@ bool DepthwiseFits(const Task& task) {
 
 bool DepthwiseFitsByRows(const Task& task) {
   return IsDepthwise(task.problem) && PlanDepthwiseRows(task).has_value();
+}
+
+bool DepthwiseFitsByTiles(const Task& task) {
+  return IsDepthwise(task.problem) && PlanDepthwiseTiles(task).has_value();
+}
+
+std::size_t DepthwiseTilesWorkspace(const Task& task) {
+  return PlanDepthwiseTiles(task).value().workspace;
+}
+
+Result<std::unique_ptr<internal::Plan>> MakeDepthwiseTilesPlan(const Task& task) {
+  return MakeDepthwiseTilesPlan(task, PlanDepthwiseTiles(task).value());
 }
 
 std::size_t DepthwiseWorkspace(const Task& task) {

@@ -19,6 +19,14 @@ bool DepthwiseFits(const Task& task);
 /// DepthwiseFitsByRows returns whether the kernels of conv/cuda/depthwise_rows.h take it.
 bool DepthwiseFitsByRows(const Task& task);
 
+/// DepthwiseFitsByTiles returns whether the kernels of conv/cuda/depthwise_tiles.h take it, which
+/// are a candidate of their own.
+bool DepthwiseFitsByTiles(const Task& task);
+
+/// DepthwiseTilesWorkspace and MakeDepthwiseTilesPlan are for a task that fits by tiles.
+std::size_t DepthwiseTilesWorkspace(const Task& task);
+Result<std::unique_ptr<internal::Plan>> MakeDepthwiseTilesPlan(const Task& task);
+
 /// DepthwiseWorkspace returns the bytes of the filter gradient's partial sums.
 std::size_t DepthwiseWorkspace(const Task& task);
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "conv/cuda/depthwise_forms.h"
 #include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
 #include "cuda/kernel_table.h"
@@ -23,68 +24,6 @@ using depthwise_rows::Tile;
 using internal::CeilDivide;
 
 constexpr std::int64_t kMostTiles = std::numeric_limits<int>::max();
-
-/// 1 or 2 for the steps of the last two axes.
-std::int64_t StepOf(const Task& task) {
-  return task.problem.axes[1].stride;
-}
-
-/// Whether tiles of x meet every other row of y.
-bool Spreads(const Task& task) {
-  return task.primitive == Primitive::kBackwardData && StepOf(task) == 2;
-}
-
-struct FilterForm {
-  const char* name;
-  int side;
-  int step;
-};
-
-constexpr std::array<FilterForm, 7> kForms = {{
-    {"3x3", 3, 1},
-    {"5x5", 5, 1},
-    {"7x7", 7, 1},
-    {"2x2_by_2", 2, 2},
-    {"3x3_by_2", 3, 2},
-    {"4x4_by_2", 4, 2},
-    {"5x5_by_2", 5, 2},
-}};
-
-/// The index of a form in kForms, or -1.
-int FindForm(std::int64_t side, std::int64_t step) {
-  for (std::size_t i = 0; i < kForms.size(); ++i) {
-    if (kForms.at(i).side == side && kForms.at(i).step == step) {
-      return static_cast<int>(i);
-    }
-  }
-  return -1;
-}
-
-bool HasForm(const Problem& problem) {
-  if (problem.spatial_rank != 2 || NumElements(DimsOf(problem, kX)) == 0 ||
-      NumElements(DimsOf(problem, kY)) == 0) {
-    return false;
-  }
-  const Axis& first = problem.axes[0];
-  const Axis& last = problem.axes[1];
-  return first.w == last.w && first.stride == last.stride && FindForm(last.w, last.stride) >= 0 &&
-         first.dilation == 1 && last.dilation == 1;
-}
-
-/// The kernels compute positions in a plane in 32 bits.
-bool HasSmallPlanes(const Problem& problem, Operand operand) {
-  constexpr std::int64_t kMost = std::numeric_limits<int>::max() / 4;
-  constexpr std::int64_t kMargin = 32;
-  const Strides& strides = StridesOf(problem, operand);
-  std::int64_t rows = kMargin;
-  for (const Axis& axis : {problem.axes[0], problem.axes[1]}) {
-    if (axis.x > kMost || axis.y > kMost || std::abs(axis.pad_begin) > kMost) {
-      return false;
-    }
-  }
-  rows += problem.axes[0].x + problem.axes[0].y + std::abs(problem.axes[0].pad_begin);
-  return std::abs(strides[2]) <= kMost / rows;
-}
 
 bool HasDenseRows(const Problem& problem, Operand operand) {
   return StridesOf(problem, operand)[3] == 1 || DimsOf(problem, operand)[3] == 1;
@@ -115,33 +54,13 @@ Planes PlanesOf(const Task& task, Operand operand, int first_column) {
       .piece = PieceOf(task, operand, first_column)};
 }
 
-/// Where tiles begin along an axis: in the tensor that they are of, and in the other.
-struct Origin {
-  int to;
-  int from;
-};
-
-Origin OriginOf(const Task& task, const Axis& axis) {
-  const auto side = static_cast<int>(axis.w);
-  const int center = depthwise_rows::CenterOf(side);
-  const int pad = static_cast<int>(axis.pad_begin);
-  if (Spreads(task)) {
-    // x[p] meets y[(p + pad - tap) / 2]: tiles begin where p + pad - center is even.
-    const int ahead = pad - center;
-    const int odd = ahead & 1;
-    return {-odd, (ahead - odd) / 2};
-  }
-  const bool is_data = task.primitive == Primitive::kBackwardData;
-  return {0, is_data ? pad - (side - 1 - center) : center - pad};
-}
-
 /// Sets where tiles begin, how they are read and how many there are of a plane.
 void SetPlanes(const Task& task, const Form& form, Arguments* arguments) {
   const bool is_data = task.primitive == Primitive::kBackwardData;
   const Operand from = is_data ? kY : kX;
   const Operand to = is_data ? kX : kY;
-  const Origin row = OriginOf(task, task.problem.axes[0]);
-  const Origin column = OriginOf(task, task.problem.axes[1]);
+  const depthwise::Origin row = depthwise::OriginOf(task, task.problem.axes[0]);
+  const depthwise::Origin column = depthwise::OriginOf(task, task.problem.axes[1]);
   arguments->to_row = row.to;
   arguments->from_row = row.from;
   arguments->to_column = column.to;
@@ -244,13 +163,13 @@ void SetSlices(const Task& task, DepthwiseRows* rows) {
 
 Result<CUkernel> FindKernel(const Task& task, const DepthwiseRows& rows) {
   const Form& form = rows.form;
-  constexpr auto kCount = static_cast<int>(kForms.size());
+  constexpr int kCount = depthwise::kForms;
   static auto& data_table =
       *new cuda::KernelTable<2 * 2 * kCount>(cuda::kImage_conv_depthwise_rows);
   static auto& filter_table =
       *new cuda::KernelTable<kCount>(cuda::kImage_conv_depthwise_rows_filter);
-  const int index = FindForm(form.side, form.step);
-  const std::string name = kForms.at(index).name;
+  const int index = depthwise::IndexOf(form);
+  const std::string name = depthwise::NameOf(form);
   const bool is_staged = rows.shared_bytes > 0;
   const std::string prefix =
       std::string("gradsmith_depthwise_rows_") + (is_staged ? "staged_" : "");
@@ -306,19 +225,17 @@ class DepthwiseRowsPlan final : public internal::Plan {
 
 std::optional<DepthwiseRows> PlanDepthwiseRows(const Task& task) {
   const Problem& problem = task.problem;
-  if (!HasForm(problem)) {
+  const std::optional<Form> form = depthwise::FormOf(task);
+  if (!form) {
     return std::nullopt;
   }
   for (const Operand operand : {kX, kY}) {
-    if (!HasDenseRows(problem, operand) || !HasSmallPlanes(problem, operand)) {
+    if (!HasDenseRows(problem, operand) || !depthwise::HasSmallPlanes(problem, operand)) {
       return std::nullopt;
     }
   }
   DepthwiseRows rows;
-  rows.form = {
-      .side = static_cast<int>(problem.axes[1].w),
-      .step = static_cast<int>(StepOf(task)),
-      .spreads = Spreads(task)};
+  rows.form = *form;
   Arguments& arguments = rows.arguments;
   SetPlanes(task, rows.form, &arguments);
   arguments.reversed = task.primitive == Primitive::kBackwardData && !rows.form.spreads;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "conv/cuda/depthwise_form.h"
 #include "cuda/divisor.h"
 
 /// What conv/cuda/depthwise_rows.cc passes to the kernels of cuda/kernels/conv_depthwise_rows.cu
@@ -14,19 +15,8 @@ constexpr int kThreads = 128;
 /// Tiles that a thread sums for the filter's gradient, so that its sums are worth adding up.
 constexpr int kTilesOfThread = 4;
 
-/// What a kernel goes by: `side` x `side` filters, by steps of `step`, from the small tensor (y) to
-/// the large one (x) where `spreads`; otherwise from x to y.
-struct Form {
-  int side;
-  int step;
-  bool spreads;
-};
-
-/// The tap that joins the first elements of tiles. What is padded by as much on both sides, filters
-/// of even sides by as much less as their step is, begins there with an aligned element.
-constexpr int CenterOf(int side) {
-  return (side - 1) / 2;
-}
+using depthwise::CenterOf;
+using depthwise::Form;
 
 /// The tile of a thread: `rows` rows of a run of `columns` neighbouring elements of the result, or
 /// of dY for the filter's gradient.

@@ -25,17 +25,19 @@ struct FilterSlices {
   std::int64_t count = 0;
 };
 
-/// RunFilterSlices computes a task's gradient, of a filter that is dense.
-template <typename Arguments>
+/// RunFilterSlices computes a task's gradient, of a filter that is dense. `more` are what the
+/// kernel takes after the sums.
+template <typename Arguments, typename... More>
 Status RunFilterSlices(
     const Task& task,
     const FilterSlices<Arguments>& slices,
-    const internal::Launch& launch) {
+    const internal::Launch& launch,
+    const More&... more) {
   auto* stream = static_cast<CUstream>(launch.stream);
   const void* x = launch.operands[kX];
   const void* y = launch.operands[kY];
   if (Status status = cuda::Launch(
-          slices.kernel, slices.shape, stream, slices.arguments, x, y, launch.workspace);
+          slices.kernel, slices.shape, stream, slices.arguments, x, y, launch.workspace, more...);
       !status.ok()) {
     return status;
   }

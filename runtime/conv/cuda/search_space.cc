@@ -30,6 +30,7 @@ using internal::Rejection;
 constexpr const char* kGraph = "graph/";
 constexpr const char* kLegacy = "legacy/";
 constexpr const char* kDepthwise = "own/depthwise";
+constexpr const char* kDepthwiseTiles = "own/depthwise-tiles";
 constexpr const char* kTensorCores = "own/tensor-cores";
 constexpr const char* kWindow = "own/window";
 constexpr const char* kDirect = "own/direct";
@@ -196,7 +197,8 @@ bool ConvSearchSpace::HasWindow() {
 }
 
 bool ConvSearchSpace::DepthwiseComesFirst() {
-  return !CudnnHasDepthwise(task_) && !(WindowsPayForDepthwise(task_) && HasWindow());
+  return DepthwiseFitsByTiles(task_) ||
+         (!CudnnHasDepthwise(task_) && !(WindowsPayForDepthwise(task_) && HasWindow()));
 }
 
 std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
@@ -217,6 +219,12 @@ std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
   }
   if (DenseRowsPay(task_)) {
     std::ranges::reverse(candidates);
+  }
+  if (DepthwiseFitsByTiles(task_)) {
+    candidates.insert(
+        candidates.begin(), {.id = kDepthwiseTiles,
+                             .engine = kDepthwiseTiles,
+                             .workspace = DepthwiseTilesWorkspace(task_)});
   }
   return candidates;
 }
@@ -313,6 +321,9 @@ Result<const cuda::OperationGraph*> ConvSearchSpace::GraphOf(const Form& form) {
 Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
   if (id == kDirect) {
     return std::unique_ptr<Plan>(std::make_unique<DirectPlan>(device_, task_));
+  }
+  if (id == kDepthwiseTiles && DepthwiseFitsByTiles(task_)) {
+    return MakeDepthwiseTilesPlan(task_);
   }
   if (id == kDepthwise && DepthwiseFits(task_)) {
     return MakeDepthwisePlan(task_);  // of operands as they are, in whatever form others take them

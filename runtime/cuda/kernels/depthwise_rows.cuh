@@ -2,6 +2,7 @@
 #define GRADSMITH_CUDA_KERNELS_DEPTHWISE_ROWS_CUH_
 
 #include "conv/cuda/depthwise_rows_arguments.h"
+#include "cuda/kernels/depthwise_tile.cuh"
 #include "cuda/kernels/element_vector.cuh"
 #include "cuda/kernels/indices.cuh"
 
@@ -12,6 +13,9 @@ using cuda::Accumulator;
 using cuda::Convert;
 using cuda::Divide;
 using cuda::IsWithin;
+using depthwise::Geometry;
+using depthwise::Pack;
+using depthwise::Unpack;
 
 /// Where a thread's tile is.
 struct Place {
@@ -27,33 +31,6 @@ __device__ __forceinline__ Place PlaceOf(const Arguments& p, std::uint32_t tile)
       plane, static_cast<int>(line - plane * p.strips.divisor),
       static_cast<int>(tile - line * p.runs.divisor)};
 }
-
-/// What of x a tile of y meets, or of y a tile of x (spreads): `kRows` rows of `kMain` elements
-/// that neighbouring tiles do not share, kBefore rows and elements before and kAfter elements
-/// after.
-template <int kSide, int kStep, bool kSpreads, int kTileRows, int kTileColumns>
-struct Geometry {
-  static constexpr int kToRows = kTileRows;
-  static constexpr int kToColumns = kTileColumns;
-  static constexpr int kCenter = CenterOf(kSide);
-  /// By single steps there is no difference.
-  static constexpr bool kShrinks = kStep > 1 && !kSpreads;
-  static constexpr bool kGrows = kStep > 1 && kSpreads;
-  static constexpr int kBefore = kGrows ? (kSide - 1 - kCenter) / kStep : kCenter;
-  static constexpr int kAfter = kGrows ? (kCenter + 1) / kStep : kSide - kStep - kCenter;
-  static constexpr int kMainRows = kGrows ? kToRows / kStep : kToRows * (kShrinks ? kStep : 1);
-  static constexpr int kMain = kGrows ? kToColumns / kStep : kToColumns * (kShrinks ? kStep : 1);
-  static constexpr int kRows = kBefore + kMainRows + kAfter;
-  static constexpr int kColumns = kBefore + kMain + kAfter;
-
-  /// The tap that joins a row (or column) of the tile and one of what it meets; there may be none.
-  static __device__ __forceinline__ constexpr int TapOf(int to, int from) {
-    return kGrows ? to + kCenter - kStep * (from - kBefore) : from - to * kStep;
-  }
-  static __device__ __forceinline__ constexpr bool IsTap(int tap) {
-    return tap >= 0 && tap < kSide;
-  }
-};
 
 template <int kSide, int kStep, bool kSpreads, int kBytes>
 using RowGeometry = Geometry<
@@ -72,80 +49,6 @@ struct Row {
   T before[kBefore > 0 ? kBefore : 1];
   T after[kAfter > 0 ? kAfter : 1];
 };
-
-template <int kWords>
-__device__ __forceinline__ void Unpack(const unsigned int (&words)[kWords], float* to, float) {
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    to[i] = __uint_as_float(words[i]);
-  }
-}
-
-template <int kWords>
-__device__ __forceinline__ void Unpack(const unsigned int (&words)[kWords], double* to, double) {
-#pragma unroll
-  for (int i = 0; i < kWords / 2; ++i) {
-    to[i] = __hiloint2double(static_cast<int>(words[2 * i + 1]), static_cast<int>(words[2 * i]));
-  }
-}
-
-template <int kWords>
-__device__ __forceinline__ void Unpack(const unsigned int (&words)[kWords], float* to, __half) {
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    __half2 pair;
-    memcpy(&pair, &words[i], sizeof(pair));
-    const float2 values = __half22float2(pair);
-    to[2 * i] = values.x;
-    to[2 * i + 1] = values.y;
-  }
-}
-
-template <int kWords>
-__device__ __forceinline__ void
-Unpack(const unsigned int (&words)[kWords], float* to, __nv_bfloat16) {
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    to[2 * i] = __uint_as_float(words[i] << 16);
-    to[2 * i + 1] = __uint_as_float(words[i] & 0xFFFF0000U);
-  }
-}
-
-template <int kWords>
-__device__ __forceinline__ void Pack(const float* from, unsigned int (&words)[kWords], float) {
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    words[i] = __float_as_uint(from[i]);
-  }
-}
-
-template <int kWords>
-__device__ __forceinline__ void Pack(const double* from, unsigned int (&words)[kWords], double) {
-#pragma unroll
-  for (int i = 0; i < kWords / 2; ++i) {
-    words[2 * i] = static_cast<unsigned int>(__double2loint(from[i]));
-    words[2 * i + 1] = static_cast<unsigned int>(__double2hiint(from[i]));
-  }
-}
-
-template <int kWords>
-__device__ __forceinline__ void Pack(const float* from, unsigned int (&words)[kWords], __half) {
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    const __half2 pair = __floats2half2_rn(from[2 * i], from[2 * i + 1]);
-    memcpy(&words[i], &pair, sizeof(pair));
-  }
-}
-
-template <int kWords>
-__device__ __forceinline__ void
-Pack(const float* from, unsigned int (&words)[kWords], __nv_bfloat16) {
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(from[2 * i], from[2 * i + 1]);
-    memcpy(&words[i], &pair, sizeof(pair));
-  }
-}
 
 template <typename T, int kMain, int kBefore, int kAfter>
 __device__ __forceinline__ void Unpack(

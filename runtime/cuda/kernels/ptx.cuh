@@ -39,6 +39,7 @@ __device__ __forceinline__ const T* Whole(const T* pointer) {
 
 /// Begins to copy 16 bytes to shared memory; zeros, and `from` may be anything, where there is
 /// nothing to copy. The L1 cache keeps what is `kShared`: what other threads of the block copy too.
+/// Before compute capability 8.0 it is copied at once.
 template <bool kShared = false>
 __device__ __forceinline__ void BeginCopy(unsigned to, const void* from, bool exists) {
 #ifdef GRADSMITH_HAS_TENSOR_CORES
@@ -50,6 +51,11 @@ __device__ __forceinline__ void BeginCopy(unsigned to, const void* from, bool ex
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
                  : "memory");
   }
+#else
+  const uint4 bits = exists ? *static_cast<const uint4*>(from) : uint4{0, 0, 0, 0};
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(bits.x), "r"(bits.y),
+               "r"(bits.z), "r"(bits.w)
+               : "memory");
 #endif
 }
 

@@ -15,6 +15,8 @@ namespace gradsmith::cuda {
 namespace {
 
 constexpr const char* kDepthwise = "own/depthwise";
+constexpr const char* kTiles = "own/depthwise-tiles";
+constexpr DataType kTypesOfTiles[] = {DataType::kFloat, DataType::kMLFloat16, DataType::kBFloat16};
 
 /// A depthwise convolution of x (N, C, D...) with filters K.
 ConvShape Depthwise(
@@ -106,6 +108,18 @@ std::vector<ConvShape> ShapesOfRows() {
       Depthwise("two slices", {24, 3, 28, 28}, {3, 3}, {}, {1, 1, 1, 1}),
       Depthwise("several slices by two", {96, 2, 28, 28}, {3, 3}, {2, 2}, {1, 1, 1, 1}),
   };
+}
+
+/// The same with 8 times the channels, which vectors divide: of one block, of part of one, and of
+/// several.
+std::vector<ConvShape> ShapesOfTiles() {
+  std::vector<ConvShape> shapes = ShapesOfRows();
+  for (ConvShape& shape : shapes) {
+    constexpr std::int64_t kVector = 8;
+    shape.x[1] *= kVector;
+    shape.w[0] = shape.group = shape.x[1];
+  }
+  return shapes;
 }
 
 /// Strides of rows that have a gap after them.
@@ -219,6 +233,67 @@ TEST_F(CudaConvDepthwise, ComputesByRowsOfCopies) {
   }
 }
 
+/// Channels last by tiles of channels.
+TEST_F(CudaConvDepthwise, ComputesByTiles) {
+  Random random("cuda depthwise tiles");
+  const Context context(OnGpu());
+  for (const ConvShape& shape : ShapesOfTiles()) {
+    for (const DataType type : kTypesOfTiles) {
+      for (const ConvPrimitive primitive : kPrimitives) {
+        const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kChannelsLast, random);
+        Check(call, context, kTiles);
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvDepthwise, TilesTakePixelsWithGaps) {
+  Random random("cuda depthwise tiles with gaps");
+  const Context context(OnGpu());
+  for (const ConvShape& shape : ShapesOfTiles()) {
+    for (const DataType type : {DataType::kFloat, DataType::kMLFloat16}) {
+      for (const ConvPrimitive primitive : kPrimitives) {
+        PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kChannelsLast, random);
+        const auto with_gaps = [&](const Sizes& dims) {
+          const std::int64_t pixel = dims[1] + 8;
+          const std::int64_t row = (dims[3] * pixel) + 16;
+          return std::make_shared<GpuTensor>(
+              type, dims, Sizes{(dims[2] * row) + 8, 1, row, pixel}, /*misaligned=*/0);
+        };
+        Replace(&call, with_gaps(shape.x), with_gaps(shape.YDims()), random);
+        Check(call, context, kTiles);
+      }
+    }
+  }
+}
+
+/// The bias gradient of what dW is computed from by tiles: what integers add up to, rounded once.
+TEST_F(CudaConvDepthwise, TilesLeaveSumsForTheBiasGradient) {
+  Random random("cuda depthwise tiles and sums");
+  const Context context(OnGpu());
+  for (const ConvShape& shape : ShapesOfTiles()) {
+    for (const DataType type : kTypesOfTiles) {
+      const OpCall call = MakeConvGrad(shape, type, Layout::kChannelsLast, random);
+      SCOPED_TRACE(call.Describe());
+      call.FillInputsWithIntegers(random, -1, 1);
+      for (const bool with_data : {true, false}) {
+        OpCall asked = call;
+        asked.outputs[0] = with_data ? call.outputs[0] : nullptr;
+        asked.ResetOutputs();
+        ASSERT_TRUE(asked.Run(context).ok());
+        ASSERT_TRUE(Synchronize(context).ok());
+        asked.ExpectResults("integers");
+        const std::vector<double> sums = asked.outputs[2]->GpuValues();
+        const std::vector<double> expected = asked.Expected()[2];
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+          const double rounding = support::UnitRoundoff(type) * std::abs(expected[i]);
+          ASSERT_NEAR(sums[i], expected[i], rounding) << "channel " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST_F(CudaConvDepthwise, TakesRowsWithGapsAndAnyAddress) {
   Random random("cuda depthwise rows with gaps");
   const Context context(OnGpu());
@@ -247,6 +322,21 @@ TEST_F(CudaConvDepthwise, AddsToWhatIsThere) {
       for (const ConvPrimitive primitive :
            {ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter}) {
         const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kContiguous, random);
+        call.op.FillInputsWithIntegers(random, -1, 1);
+        CheckAdding(call, context, random);
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvDepthwise, TilesAddToWhatIsThere) {
+  Random random("cuda depthwise tiles accumulate");
+  const Context context(OnGpu());
+  for (const ConvShape& shape : ShapesOfTiles()) {
+    for (const DataType type : kTypesOfTiles) {
+      for (const ConvPrimitive primitive :
+           {ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter}) {
+        const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kChannelsLast, random);
         call.op.FillInputsWithIntegers(random, -1, 1);
         CheckAdding(call, context, random);
       }

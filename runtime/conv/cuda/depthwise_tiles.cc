@@ -1,0 +1,305 @@
+#include "conv/cuda/depthwise_tiles.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+#include "conv/cuda/depthwise_forms.h"
+#include "conv/cuda/filter_slices.h"
+#include "core/tiles.h"
+#include "cuda/kernel_table.h"
+
+namespace gradsmith::conv {
+
+namespace {
+
+using cuda::DivisorOf;
+using depthwise_tiles::Arguments;
+using depthwise_tiles::Form;
+using depthwise_tiles::kChannels;
+using depthwise_tiles::kPairs;
+using depthwise_tiles::Pixels;
+using depthwise_tiles::Tile;
+using internal::CeilDivide;
+
+constexpr std::int64_t kMostNumber = std::numeric_limits<int>::max();
+constexpr int kVectorBytes = 16;
+
+int SizeOfElement(const Task& task) {
+  return static_cast<int>(SizeOf(task.problem.type));
+}
+
+bool IsFilter(const Task& task) {
+  return task.primitive == Primitive::kBackwardFilter;
+}
+
+/// Whether the channels of every pixel can be read by vectors, and offsets in an image are small.
+bool HasVectors(const Task& task, Operand operand) {
+  const Problem& problem = task.problem;
+  const Dims dims = DimsOf(problem, operand);
+  const Strides& strides = StridesOf(problem, operand);
+  const int length = kVectorBytes / SizeOfElement(task);
+  bool fits = strides[1] == 1 && dims[1] % length == 0 &&
+              task.alignment.at(operand) >= kVectorBytes && dims[1] <= kMostNumber / 4;
+  for (const int axis : {0, 2, 3}) {
+    fits = fits && (dims[axis] == 1 || strides[axis] % length == 0);
+  }
+  constexpr std::int64_t kMargin = 32;
+  const Axis& columns = problem.axes[1];
+  const std::int64_t most = columns.x + columns.y + std::abs(columns.pad_begin) + kMargin;
+  return fits && depthwise::HasSmallPlanes(problem, operand) &&
+         std::abs(strides[3]) <= kMostNumber / 4 / most;
+}
+
+Pixels PixelsOf(const Task& task, Operand operand) {
+  const Dims dims = DimsOf(task.problem, operand);
+  const Strides& strides = StridesOf(task.problem, operand);
+  return {
+      .batch_stride = strides[0],
+      .row_stride = static_cast<int>(strides[2]),
+      .column_stride = static_cast<int>(strides[3]),
+      .height = static_cast<int>(dims[2]),
+      .width = static_cast<int>(dims[3])};
+}
+
+/// What surrounds the pixels that tiles share with none.
+int HaloOf(const Form& form) {
+  const int center = depthwise_tiles::CenterOf(form.side);
+  return form.spreads ? ((form.side - 1 - center) / 2) + ((center + 1) / 2) : form.side - form.step;
+}
+
+Tile TileOf(const Task& task, const Form& form) {
+  return depthwise_tiles::TileOf(form, IsFilter(task), SizeOfElement(task));
+}
+
+/// The pixels that a tile shares with none.
+Tile MainOf(const Task& task, const Form& form) {
+  const Tile tile = TileOf(task, form);
+  return form.spreads ? Tile{tile.rows / form.step, tile.columns / form.step}
+                      : Tile{tile.rows * form.step, tile.columns * form.step};
+}
+
+/// The tiles of a block along each axis.
+struct BlockShape {
+  int down = 0;
+  int across = 0;
+  std::int64_t bytes = 0;
+};
+
+/// The pixels that a block reads.
+Tile ReadBy(const Task& task, const Form& form, const BlockShape& shape) {
+  const Tile main = MainOf(task, form);
+  const int halo = HaloOf(form);
+  return {(shape.down * main.rows) + halo, (shape.across * main.columns) + halo};
+}
+
+/// The slots of a row of so many pixels.
+int PitchOf(const Task& task, const Form& form, int columns) {
+  return depthwise_tiles::SlotOf(columns - 1, MainOf(task, form).columns, SizeOfElement(task)) + 1;
+}
+
+/// The shared memory of a block.
+std::int64_t SharedBytes(const Task& task, const Form& form, const BlockShape& shape) {
+  const Tile read = ReadBy(task, form, shape);
+  const std::int64_t pixels =
+      std::int64_t{read.rows} * PitchOf(task, form, read.columns) * kChannels * SizeOfElement(task);
+  const std::int64_t filters =
+      IsFilter(task) ? 0 : form.side * form.side * kChannels * std::int64_t{sizeof(float)};
+  return pixels + filters;
+}
+
+/// Most of a block's memory is its pixels; the filter's gradient has sums of its warps, too.
+std::int64_t MostShared(const Task& task, const Form& form) {
+  const int warps = kPairs * depthwise_tiles::MostTiles(form, true) / 32;
+  const std::int64_t sums = warps * (form.side + 1) * kChannels * std::int64_t{sizeof(float)};
+  return depthwise_tiles::kMostShared - (IsFilter(task) ? sums : 0);
+}
+
+/// The shape of the blocks that take the fewest instructions for an image: those of results, also
+/// of tiles that are outside, and those that copy pixels.
+BlockShape ShapeOf(const Task& task, const Form& form, std::int64_t down, std::int64_t across) {
+  constexpr double kForTap = 1.3;
+  constexpr double kForResult = 3;
+  constexpr double kForVector = 14;
+  const int most = depthwise_tiles::MostTiles(form, IsFilter(task));
+  const int taps = form.side * form.side / (form.spreads ? form.step * form.step : 1);
+  const Tile tile = TileOf(task, form);
+  const double for_tile = kChannels * tile.rows * tile.columns * ((taps * kForTap) + kForResult);
+  const int vectors = kChannels * SizeOfElement(task) / kVectorBytes;
+  BlockShape best;
+  double least = 0;
+  for (int i = 1; i <= most; ++i) {
+    for (int j = 1; j <= most / i; ++j) {
+      BlockShape shape = {.down = i, .across = j};
+      shape.bytes = SharedBytes(task, form, shape);
+      if (shape.bytes > MostShared(task, form)) {
+        continue;
+      }
+      const auto blocks = static_cast<double>(CeilDivide(down, i) * CeilDivide(across, j));
+      const auto tiles = static_cast<double>(CeilDivide(std::int64_t{i} * j, 2) * 2);
+      const Tile read = ReadBy(task, form, shape);
+      const double copies = static_cast<double>(read.rows) * read.columns * vectors;
+      const double cost = blocks * ((tiles * for_tile) + (copies * kForVector));
+      if (best.down == 0 || cost < least) {
+        best = shape;
+        least = cost;
+      }
+    }
+  }
+  return best;
+}
+
+/// Sets where tiles begin and how blocks are made of them; false where a launch is too large.
+bool SetBlocks(const Task& task, DepthwiseTiles* plan) {
+  const Problem& problem = task.problem;
+  const Form& form = plan->form;
+  Arguments& arguments = plan->arguments;
+  const bool is_data = task.primitive == Primitive::kBackwardData;
+  const depthwise::Origin row = depthwise::OriginOf(task, problem.axes[0]);
+  const depthwise::Origin column = depthwise::OriginOf(task, problem.axes[1]);
+  arguments.from = PixelsOf(task, is_data ? kY : kX);
+  arguments.to = PixelsOf(task, is_data ? kX : kY);
+  arguments.to_row = row.to;
+  arguments.from_row = row.from;
+  arguments.to_column = column.to;
+  arguments.from_column = column.from;
+  arguments.reversed = is_data && !form.spreads;
+  const Tile tile = TileOf(task, form);
+  const std::int64_t tiles_down = CeilDivide(std::int64_t{arguments.to.height} - row.to, tile.rows);
+  const std::int64_t tiles_across =
+      CeilDivide(std::int64_t{arguments.to.width} - column.to, tile.columns);
+  const BlockShape shape = ShapeOf(task, form, tiles_down, tiles_across);
+  const Tile read = ReadBy(task, form, shape);
+  constexpr int kTilesOfWarp = 2;
+  plan->threads = static_cast<int>(
+      CeilDivide(std::int64_t{shape.down} * shape.across, kTilesOfWarp) * kTilesOfWarp * kPairs);
+  const int vectors = kChannels * SizeOfElement(task) / kVectorBytes;
+  arguments.channels = static_cast<int>(problem.x_channels);
+  arguments.tiles_down = shape.down;
+  arguments.tiles_across = DivisorOf(shape.across);
+  arguments.columns_read = DivisorOf(read.columns);
+  arguments.rows_read = read.rows;
+  arguments.pitch = PitchOf(task, form, read.columns);
+  arguments.step_down = plan->threads / vectors / read.columns;
+  arguments.step_across = plan->threads / vectors % read.columns;
+  arguments.down = DivisorOf(CeilDivide(tiles_down, shape.down));
+  arguments.across = DivisorOf(CeilDivide(tiles_across, shape.across));
+  arguments.groups = DivisorOf(CeilDivide(problem.x_channels, kChannels));
+  plan->shared_bytes = static_cast<int>(shape.bytes);
+  const std::int64_t of_image =
+      std::int64_t{arguments.down.divisor} * arguments.across.divisor * arguments.groups.divisor;
+  if (problem.batch > kMostNumber / of_image) {
+    return false;
+  }
+  plan->blocks = problem.batch * of_image;
+  return true;
+}
+
+/// As many slices as a GPU of 132 multiprocessors computes at once: they depend on the shape alone.
+void SetSlices(DepthwiseTiles* plan) {
+  constexpr int kMultiprocessors = 132;
+  const int most_threads = kPairs * depthwise_tiles::MostTiles(plan->form, true);
+  Arguments& arguments = plan->arguments;
+  const std::int64_t groups = arguments.groups.divisor;
+  const std::int64_t blocks = plan->blocks / groups;
+  const std::int64_t at_once = kMultiprocessors * (depthwise_tiles::BlocksAtOnce(plan->form, true) *
+                                                   most_threads / std::int64_t{plan->threads});
+  const std::int64_t most = std::max<std::int64_t>(at_once / groups, 1);
+  const std::int64_t slices = CeilDivide(blocks, CeilDivide(blocks, most));
+  arguments.blocks_of_group = static_cast<std::uint32_t>(blocks);
+  arguments.slices = static_cast<std::uint32_t>(slices);
+  plan->blocks = slices * groups;
+  plan->workspace = static_cast<std::size_t>(slices) *
+                    static_cast<std::size_t>(arguments.channels) *
+                    static_cast<std::size_t>(plan->form.side * plan->form.side) * sizeof(float);
+}
+
+Result<CUkernel> FindKernel(const Task& task, const Form& form) {
+  static auto& data_table =
+      *new cuda::KernelTable<2 * depthwise::kForms>(cuda::kImage_conv_depthwise_tiles);
+  static auto& filter_table =
+      *new cuda::KernelTable<depthwise::kForms>(cuda::kImage_conv_depthwise_tiles_filter);
+  const int index = depthwise::IndexOf(form);
+  const std::string prefix = "gradsmith_depthwise_tiles_";
+  if (IsFilter(task)) {
+    return filter_table.Find(
+        index, prefix + "filter_" + depthwise::NameOf(form), task.problem.type);
+  }
+  // By single steps backward data is forward with taps in reverse.
+  const std::string by_two = form.spreads ? "data_" : "forward_";
+  return data_table.Find(
+      (form.spreads ? depthwise::kForms : 0) + index,
+      prefix + (form.step == 1 ? "" : by_two) + depthwise::NameOf(form), task.problem.type);
+}
+
+class DepthwiseTilesPlan final : public internal::Plan {
+ public:
+  DepthwiseTilesPlan(const Task& task, const DepthwiseTiles& tiles, CUkernel kernel)
+      : task_(task), tiles_(tiles), kernel_(kernel) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return tiles_.workspace; }
+
+  /// dY is in registers where the filter's gradient is computed.
+  [[nodiscard]] std::int64_t PartialSumRows(int operand) const override {
+    return IsFilter(task_) && operand == kY ? tiles_.arguments.slices : 0;
+  }
+
+  Status Run(const internal::Launch& launch) override {
+    const cuda::LaunchShape shape = {
+        .blocks_x = static_cast<unsigned>(tiles_.blocks),
+        .threads = static_cast<unsigned>(tiles_.threads),
+        .shared_bytes = static_cast<unsigned>(tiles_.shared_bytes)};
+    if (IsFilter(task_)) {
+      return RunFilterSlices<Arguments>(
+          task_, {kernel_, shape, tiles_.arguments, tiles_.arguments.slices}, launch,
+          launch.partial_sums);
+    }
+    auto* stream = static_cast<CUstream>(launch.stream);
+    const Operand result = ResultOf(task_.primitive);
+    const void* from = launch.operands[result == kX ? kY : kX];
+    const void* filters = launch.operands[kW];
+    return cuda::Launch(
+        kernel_, shape, stream, tiles_.arguments, from, filters, launch.operands[result],
+        task_.accumulate);
+  }
+
+ private:
+  Task task_;
+  DepthwiseTiles tiles_;
+  CUkernel kernel_;
+};
+
+}  // namespace
+
+std::optional<DepthwiseTiles> PlanDepthwiseTiles(const Task& task) {
+  const std::optional<Form> form = depthwise::FormOf(task);
+  if (!form || task.problem.type == DataType::kDouble || !HasVectors(task, kX) ||
+      !HasVectors(task, kY)) {
+    return std::nullopt;
+  }
+  DepthwiseTiles tiles;
+  tiles.form = *form;
+  if (!SetBlocks(task, &tiles)) {
+    return std::nullopt;
+  }
+  if (IsFilter(task)) {
+    SetSlices(&tiles);
+  }
+  return tiles;
+}
+
+Result<std::unique_ptr<internal::Plan>> MakeDepthwiseTilesPlan(
+    const Task& task,
+    const DepthwiseTiles& tiles) {
+  const Result<CUkernel> kernel = FindKernel(task, tiles.form);
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  return std::unique_ptr<internal::Plan>(
+      std::make_unique<DepthwiseTilesPlan>(task, tiles, *kernel));
+}
+
+}  // namespace gradsmith::conv

@@ -1,0 +1,164 @@
+#include "cuda/kernels/depthwise_tiles.cuh"
+
+/// Forward and backward data of depthwise convolutions in channels last; see
+/// conv/cuda/depthwise_tiles.h.
+namespace gradsmith::conv::depthwise_tiles {
+namespace {
+
+/// The filters of a block's channels as (tap, channel), turned around where backward data is
+/// computed as forward is.
+template <int kTaps, typename T>
+__device__ __forceinline__ void
+LoadFilters(const T* from, bool reversed, int channels, Accumulator<T>* filters) {
+  // Each warp takes one tap at a time: what lanes write is in different banks.
+  const int channel = static_cast<int>(threadIdx.x) % kChannels;
+  if (channel < channels) {
+    for (int tap = static_cast<int>(threadIdx.x) / kChannels; tap < kTaps;
+         tap += static_cast<int>(blockDim.x) / kChannels) {
+      filters[(reversed ? kTaps - 1 - tap : tap) * kChannels + channel] =
+          Convert<Accumulator<T>>(from[channel * kTaps + tap]);
+    }
+  }
+}
+
+/// Adds what a row of pixels gives to a row of the tile by a row of taps.
+template <typename G, int kSide, typename A>
+__device__ __forceinline__ void
+AddRow(const A (&values)[G::kColumns][2], const A* filters, A (&sums)[G::kToColumns][2]) {
+#pragma unroll
+  for (int tap = 0; tap < kSide; ++tap) {
+    const A first = filters[tap * kChannels];
+    const A second = filters[tap * kChannels + 1];
+#pragma unroll
+    for (int to = 0; to < G::kToColumns; ++to) {
+#pragma unroll
+      for (int from = 0; from < G::kColumns; ++from) {
+        if (G::TapOf(to, from) == tap) {
+          sums[to][0] += values[from][0] * first;
+          sums[to][1] += values[from][1] * second;
+        }
+      }
+    }
+  }
+}
+
+/// Writes a tile's sums, or adds them to what is there.
+template <bool kIsWhole, typename G, typename T>
+__device__ __forceinline__ void StoreTile(
+    const Pixels& image,
+    int row,
+    int column,
+    T* tile,
+    Accumulator<T> (&sums)[G::kToRows][G::kToColumns][2],
+    bool accumulate) {
+  if (accumulate) {
+    ForEachPixel<kIsWhole, G>(image, row, column, tile, [&](int i, int j, const T* at) {
+      unsigned int words[kPairWords<T>];
+      LoadPair(at, words);
+      Accumulator<T> before[2];
+      Unpack(words, before, T());
+      sums[i][j][0] += before[0];
+      sums[i][j][1] += before[1];
+    });
+  }
+  ForEachPixel<kIsWhole, G>(image, row, column, tile, [&](int i, int j, T* at) {
+    unsigned int words[kPairWords<T>];
+    Pack(sums[i][j], words, T());
+    cuda::StoreAtOnce<kPairWords<T>>(words, reinterpret_cast<unsigned int*>(at));
+  });
+}
+
+/// Computes the tile at (row, column). `pixels` and `filters` are at the thread's tile and
+/// channels, `to` at its image and channels.
+template <typename G, int kSide, typename T>
+__device__ __forceinline__ void ComputeTile(
+    const Arguments& p,
+    const T* pixels,
+    const Accumulator<T>* filters,
+    int row,
+    int column,
+    T* to,
+    bool accumulate) {
+  using A = Accumulator<T>;
+  A sums[G::kToRows][G::kToColumns][2] = {};
+#pragma unroll
+  for (int i = 0; i < G::kRows; ++i) {
+    A values[G::kColumns][2];
+    LoadRow<G>(pixels + i * p.pitch * kChannels, values);
+#pragma unroll
+    for (int to_row = 0; to_row < G::kToRows; ++to_row) {
+      const int tap = G::TapOf(to_row, i);
+      if (G::IsTap(tap)) {
+        AddRow<G, kSide>(values, filters + tap * kSide * kChannels, sums[to_row]);
+      }
+    }
+  }
+  T* tile = to + (row * p.to.row_stride + column * p.to.column_stride);
+  if (IsWhole<G>(p.to, row, column)) {
+    StoreTile<true, G>(p.to, row, column, tile, sums, accumulate);
+  } else {
+    StoreTile<false, G>(p.to, row, column, tile, sums, accumulate);
+  }
+}
+
+/// y from x, or x from dY.
+template <typename G, int kSide, typename T>
+__device__ __forceinline__ void
+Correlate(const Arguments& p, const T* from, const T* w, T* to, bool accumulate) {
+  constexpr int kTaps = kSide * kSide;
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  auto* filters = reinterpret_cast<Accumulator<T>*>(shared);
+  T* pixels = reinterpret_cast<T*>(filters + kTaps * kChannels);
+  int group = static_cast<int>(blockIdx.x);
+  const Block block = BlockOf(p, static_cast<std::uint32_t>(DivideBy(p.groups, &group)));
+  const int first_channel = group * kChannels;
+  const int channels = min(kChannels, p.channels - first_channel);
+  BeginToLoad<G::kMain>(
+      p, from + (block.image * p.from.batch_stride + first_channel),
+      block.first_down * G::kMainRows + p.from_row - G::kBefore,
+      block.first_across * G::kMain + p.from_column - G::kBefore, channels, pixels);
+  cuda::EndOfCopies();
+  LoadFilters<kTaps>(w + std::int64_t{first_channel} * kTaps, p.reversed, channels, filters);
+  cuda::WaitForCopies<0>();
+  __syncthreads();
+  const Place place = PlaceOf(p, channels);
+  if (place.is_active) {
+    ComputeTile<G, kSide>(
+        p, pixels + (FirstSlot<G, T>(p, place) * kChannels + place.channel),
+        filters + place.channel, (block.first_down + place.down) * G::kToRows + p.to_row,
+        (block.first_across + place.across) * G::kToColumns + p.to_column,
+        to + (block.image * p.to.batch_stride + first_channel + place.channel), accumulate);
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::conv::depthwise_tiles
+
+#define GRADSMITH_DEPTHWISE_TILES_OF(name, side, step, spreads, suffix, T)                       \
+  extern "C" __global__ void __launch_bounds__(GRADSMITH_DEPTHWISE_TILES_BOUNDS(                 \
+      (gradsmith::conv::depthwise_tiles::Form{side, step, spreads}), false))                     \
+      gradsmith_depthwise_tiles_##name##_##suffix(                                               \
+          gradsmith::conv::depthwise_tiles::Arguments arguments, const void* from,               \
+          const void* w, void* to, bool accumulate) {                                            \
+    using namespace gradsmith::conv::depthwise_tiles;                                            \
+    Correlate<TileGeometry<side, step, spreads, false, T>, side>(                                \
+        arguments, static_cast<const T*>(from), static_cast<const T*>(w), static_cast<T*>(to),   \
+        accumulate);                                                                             \
+  }
+
+#define GRADSMITH_DEPTHWISE_TILES(suffix, T)                              \
+  GRADSMITH_DEPTHWISE_TILES_OF(3x3, 3, 1, false, suffix, T)               \
+  GRADSMITH_DEPTHWISE_TILES_OF(5x5, 5, 1, false, suffix, T)               \
+  GRADSMITH_DEPTHWISE_TILES_OF(7x7, 7, 1, false, suffix, T)               \
+  GRADSMITH_DEPTHWISE_TILES_OF(forward_2x2_by_2, 2, 2, false, suffix, T)  \
+  GRADSMITH_DEPTHWISE_TILES_OF(forward_3x3_by_2, 3, 2, false, suffix, T)  \
+  GRADSMITH_DEPTHWISE_TILES_OF(forward_4x4_by_2, 4, 2, false, suffix, T)  \
+  GRADSMITH_DEPTHWISE_TILES_OF(forward_5x5_by_2, 5, 2, false, suffix, T)  \
+  GRADSMITH_DEPTHWISE_TILES_OF(data_2x2_by_2, 2, 2, true, suffix, T)      \
+  GRADSMITH_DEPTHWISE_TILES_OF(data_3x3_by_2, 3, 2, true, suffix, T)      \
+  GRADSMITH_DEPTHWISE_TILES_OF(data_4x4_by_2, 4, 2, true, suffix, T)      \
+  GRADSMITH_DEPTHWISE_TILES_OF(data_5x5_by_2, 5, 2, true, suffix, T)
+
+GRADSMITH_DEPTHWISE_TILES(f32, float)
+GRADSMITH_DEPTHWISE_TILES(f16, __half)
+GRADSMITH_DEPTHWISE_TILES(bf16, __nv_bfloat16)

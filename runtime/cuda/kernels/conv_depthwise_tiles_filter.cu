@@ -1,0 +1,184 @@
+#include "cuda/kernels/depthwise_tiles.cuh"
+
+/// The filter's gradient of depthwise convolutions in channels last; see
+/// conv/cuda/depthwise_tiles.h.
+namespace gradsmith::conv::depthwise_tiles {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kMostWarps = kPairs * MostTiles({3, 1, false}, true) / kWarp;
+
+/// A tile of dY as it is in memory: 16-bit elements remain in pairs, which takes half of the
+/// registers.
+template <typename G, typename T>
+struct Gradients {
+  unsigned int words[G::kToRows][G::kToColumns][kPairWords<T>];
+
+  /// Reads the tile at (row, column) of `y`, which is at the thread's image and channels. Zeros
+  /// come from outside.
+  __device__ __forceinline__ void
+  Load(const Pixels& image, const T* y, int row, int column, bool is_active) {
+    const T* tile = y + (row * image.row_stride + column * image.column_stride);
+    const auto load = [&](int i, int j, const T* at) { LoadPair(at, words[i][j]); };
+    if (is_active && IsWhole<G>(image, row, column)) {
+      ForEachPixel<true, G>(image, row, column, tile, load);
+      return;
+    }
+    memset(words, 0, sizeof(words));
+    if (is_active) {
+      ForEachPixel<false, G>(image, row, column, tile, load);
+    }
+  }
+};
+
+/// Adds the products of a tile of dY with the pixels that it meets, the first of which `pixels` is
+/// at.
+template <typename G, int kSide, typename T>
+__device__ __forceinline__ void AddTile(
+    const Gradients<G, T>& gradients,
+    const T* pixels,
+    int pitch,
+    Accumulator<T> (&sums)[kSide][kSide][2],
+    Accumulator<T> (&gradient_sums)[2]) {
+  using A = Accumulator<T>;
+#pragma unroll
+  for (int i = 0; i < G::kRows; ++i) {
+    A values[G::kColumns][2];
+    LoadRow<G>(pixels + i * pitch * kChannels, values);
+#pragma unroll
+    for (int row = 0; row < G::kToRows; ++row) {
+      const int tap_row = G::TapOf(row, i);
+      if (G::IsTap(tap_row)) {
+#pragma unroll
+        for (int to = 0; to < G::kToColumns; ++to) {
+          A gradient[2];
+          Unpack(gradients.words[row][to], gradient, T());
+          if (tap_row == 0) {
+            gradient_sums[0] += gradient[0];
+            gradient_sums[1] += gradient[1];
+          }
+#pragma unroll
+          for (int from = 0; from < G::kColumns; ++from) {
+            const int tap = G::TapOf(to, from);
+            if (G::IsTap(tap)) {
+              sums[tap_row][tap][0] += values[from][0] * gradient[0];
+              sums[tap_row][tap][1] += values[from][1] * gradient[1];
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Adds up kCount sums of each channel over a block's tiles, always in the same order. The i-th of a
+/// channel goes to partial[channel * stride + i].
+template <int kCount, typename A>
+__device__ __forceinline__ void
+SumOverTiles(const A (&sums)[kCount][2], int channels, int stride, A* partial) {
+  __shared__ A of_warps[kMostWarps][kCount][kChannels];
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  const int lane = cuda::Lane();
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      // The other half of the warp has another tile of the same channels.
+      const A other = __shfl_down_sync(0xFFFFFFFFU, sums[i][j], kPairs);
+      if (lane < kPairs) {
+        of_warps[warp][i][2 * lane + j] = sums[i][j] + other;
+      }
+    }
+  }
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < kCount * kChannels;
+       i += static_cast<int>(blockDim.x)) {
+    const int channel = i % kChannels;
+    A sum = 0;
+    for (int other = 0; other < warps; ++other) {
+      sum += of_warps[other][i / kChannels][channel];
+    }
+    if (channel < channels) {
+      partial[channel * stride + i / kChannels] = sum;
+    }
+  }
+  __syncthreads();
+}
+
+/// Partial sums (slice, channel, tap); and, where they are wanted, those of dY (slice, channel).
+template <typename G, int kSide, typename T>
+__device__ __forceinline__ void
+SumFilters(
+    const Arguments& p,
+    const T* x,
+    const T* y,
+    Accumulator<T>* partial,
+    Accumulator<T>* gradient_partial) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  T* pixels = reinterpret_cast<T*>(shared);
+  int group = static_cast<int>(blockIdx.x);
+  const auto slice = static_cast<std::uint32_t>(DivideBy(p.groups, &group));
+  const int first_channel = group * kChannels;
+  const int channels = min(kChannels, p.channels - first_channel);
+  const Place place = PlaceOf(p, channels);
+  const T* mine = pixels + (FirstSlot<G, T>(p, place) * kChannels + place.channel);
+  Accumulator<T> sums[kSide][kSide][2] = {};
+  Accumulator<T> gradient_sums[1][2] = {};
+#pragma unroll 1
+  for (std::uint32_t i = slice; i < p.blocks_of_group; i += p.slices) {
+    const Block block = BlockOf(p, i);
+    BeginToLoad<G::kMain>(
+        p, x + (block.image * p.from.batch_stride + first_channel),
+        block.first_down * G::kMainRows + p.from_row - G::kBefore,
+        block.first_across * G::kMain + p.from_column - G::kBefore, channels, pixels);
+    cuda::EndOfCopies();
+    Gradients<G, T> gradients;
+    gradients.Load(
+        p.to, y + (block.image * p.to.batch_stride + first_channel + place.channel),
+        (block.first_down + place.down) * G::kToRows,
+        (block.first_across + place.across) * G::kToColumns, place.is_active);
+    cuda::WaitForCopies<0>();
+    __syncthreads();
+    if (place.is_active) {
+      AddTile<G, kSide>(gradients, mine, p.pitch, sums, gradient_sums[0]);
+    }
+    __syncthreads();
+  }
+  const std::int64_t first = std::int64_t{slice} * p.channels + first_channel;
+#pragma unroll
+  for (int row = 0; row < kSide; ++row) {
+    SumOverTiles(sums[row], channels, kSide * kSide, partial + first * (kSide * kSide) + row * kSide);
+  }
+  if (gradient_partial != nullptr) {
+    SumOverTiles(gradient_sums, channels, 1, gradient_partial + first);
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::conv::depthwise_tiles
+
+#define GRADSMITH_DEPTHWISE_TILES_KERNEL(name, side, step, suffix, T)                            \
+  extern "C" __global__ void __launch_bounds__(GRADSMITH_DEPTHWISE_TILES_BOUNDS(                 \
+      (gradsmith::conv::depthwise_tiles::Form{side, step, false}), true))                        \
+      gradsmith_depthwise_tiles_##name##_##suffix(                                               \
+          gradsmith::conv::depthwise_tiles::Arguments arguments, const void* x, const void* y,   \
+          void* partial, void* gradient_partial) {                                               \
+    using namespace gradsmith::conv::depthwise_tiles;                                            \
+    SumFilters<TileGeometry<side, step, false, true, T>, side>(                                  \
+        arguments, static_cast<const T*>(x), static_cast<const T*>(y),                           \
+        static_cast<Accumulator<T>*>(partial), static_cast<Accumulator<T>*>(gradient_partial));  \
+  }
+
+#define GRADSMITH_DEPTHWISE_TILES(suffix, T)                         \
+  GRADSMITH_DEPTHWISE_TILES_KERNEL(filter_3x3, 3, 1, suffix, T)      \
+  GRADSMITH_DEPTHWISE_TILES_KERNEL(filter_5x5, 5, 1, suffix, T)      \
+  GRADSMITH_DEPTHWISE_TILES_KERNEL(filter_7x7, 7, 1, suffix, T)      \
+  GRADSMITH_DEPTHWISE_TILES_KERNEL(filter_2x2_by_2, 2, 2, suffix, T) \
+  GRADSMITH_DEPTHWISE_TILES_KERNEL(filter_3x3_by_2, 3, 2, suffix, T) \
+  GRADSMITH_DEPTHWISE_TILES_KERNEL(filter_4x4_by_2, 4, 2, suffix, T) \
+  GRADSMITH_DEPTHWISE_TILES_KERNEL(filter_5x5_by_2, 5, 2, suffix, T)
+
+GRADSMITH_DEPTHWISE_TILES(f32, float)
+GRADSMITH_DEPTHWISE_TILES(f16, __half)
+GRADSMITH_DEPTHWISE_TILES(bf16, __nv_bfloat16)

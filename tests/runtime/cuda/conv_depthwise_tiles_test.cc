@@ -1,0 +1,190 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "conv/cuda/depthwise_tiles.h"
+
+/// How depthwise convolutions of dense channels are launched; needs no GPU.
+namespace gradsmith::conv {
+namespace {
+
+constexpr std::array<Primitive, 3> kAll = {
+    Primitive::kForward, Primitive::kBackwardData, Primitive::kBackwardFilter};
+
+/// Sides and steps that there are kernels for.
+constexpr std::array<std::array<std::int64_t, 2>, 7> kForms = {
+    {{3, 1}, {5, 1}, {7, 1}, {2, 2}, {3, 2}, {4, 2}, {5, 2}}};
+
+struct Layer {
+  std::int64_t batch = 4;
+  std::int64_t channels = 48;
+  std::int64_t height = 28;
+  std::int64_t width = 28;
+  std::int64_t side = 3;
+  std::int64_t step = 1;
+  std::int64_t pad = 1;
+};
+
+Strides PixelStrides(const Dims& dims) {
+  return {dims[3] * dims[2] * dims[1], 1, dims[3] * dims[1], dims[1]};
+}
+
+/// A depthwise convolution in NHWC.
+Task MakeTask(Primitive primitive, DataType type, const Layer& layer) {
+  Task task;
+  task.primitive = primitive;
+  Problem& problem = task.problem;
+  problem.type = type;
+  problem.batch = layer.batch;
+  problem.x_channels = problem.y_channels = problem.group = layer.channels;
+  problem.spatial_rank = 2;
+  for (int i = 0; i < 2; ++i) {
+    const std::int64_t x = i == 0 ? layer.height : layer.width;
+    const std::int64_t y = ((x + (2 * layer.pad) - layer.side) / layer.step) + 1;
+    problem.axes.at(i) = {x, layer.side, y, layer.step, 1, layer.pad, layer.pad};
+  }
+  problem.x_strides = PixelStrides(DimsOf(problem, kX));
+  problem.w_strides = ContiguousStrides(DimsOf(problem, kW));
+  problem.y_strides = PixelStrides(DimsOf(problem, kY));
+  return task;
+}
+
+TEST(DepthwiseTiles, CoverEveryPixelWithinWhatABlockHas) {
+  for (const std::int64_t size : {1, 7, 8, 14, 28, 33, 56}) {
+    for (const std::int64_t pad : {0, 1, 3}) {
+      for (const auto& [side, step] : kForms) {
+        for (const Primitive primitive : kAll) {
+          for (const DataType type : {DataType::kFloat, DataType::kBFloat16}) {
+            const Layer layer = {
+                .height = size + 6, .width = size + 6, .side = side, .step = step, .pad = pad};
+            const std::optional<DepthwiseTiles> tiles =
+                PlanDepthwiseTiles(MakeTask(primitive, type, layer));
+            ASSERT_TRUE(tiles.has_value());
+            const bool is_filter = primitive == Primitive::kBackwardFilter;
+            const depthwise_tiles::Arguments& arguments = tiles->arguments;
+            const depthwise_tiles::Tile tile =
+                depthwise_tiles::TileOf(tiles->form, is_filter, static_cast<int>(SizeOf(type)));
+            const auto across = static_cast<int>(arguments.tiles_across.divisor);
+            const auto blocks_across = static_cast<int>(arguments.across.divisor);
+            const auto blocks_down = static_cast<int>(arguments.down.divisor);
+            EXPECT_GE(
+                arguments.to_column + (blocks_across * across * tile.columns), arguments.to.width);
+            EXPECT_GE(
+                arguments.to_row + (blocks_down * arguments.tiles_down * tile.rows),
+                arguments.to.height);
+            EXPECT_LE(
+                arguments.tiles_down * across, depthwise_tiles::MostTiles(tiles->form, is_filter));
+            EXPECT_GE(tiles->threads, arguments.tiles_down * across * depthwise_tiles::kPairs);
+            EXPECT_EQ(tiles->threads % 32, 0);
+            EXPECT_LE(tiles->shared_bytes, depthwise_tiles::kMostShared);
+            EXPECT_GE(
+                tiles->shared_bytes, arguments.rows_read * arguments.pitch *
+                                         depthwise_tiles::kChannels *
+                                         static_cast<int>(SizeOf(type)));
+            EXPECT_GE(arguments.pitch, static_cast<int>(arguments.columns_read.divisor));
+            if (!is_filter) {
+              EXPECT_EQ(tiles->blocks, 4 * 2 * blocks_across * blocks_down);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+/// A thread goes from pixel to pixel by a step that passes over as many as the block copies at
+/// once.
+TEST(DepthwiseTiles, StepsFromPixelToPixel) {
+  for (const Primitive primitive : kAll) {
+    for (const DataType type : {DataType::kFloat, DataType::kMLFloat16}) {
+      const std::optional<DepthwiseTiles> tiles = PlanDepthwiseTiles(MakeTask(primitive, type, {}));
+      ASSERT_TRUE(tiles.has_value());
+      const depthwise_tiles::Arguments& arguments = tiles->arguments;
+      const auto columns = static_cast<int>(arguments.columns_read.divisor);
+      const int chunks = depthwise_tiles::kChannels * static_cast<int>(SizeOf(type)) / 16;
+      EXPECT_EQ(((arguments.step_down * columns) + arguments.step_across) * chunks, tiles->threads);
+      EXPECT_LT(arguments.step_across, columns);
+    }
+  }
+}
+
+/// Tiles of a warp, which are neighbours, are in different banks.
+TEST(DepthwiseTiles, NeighboursAreInDifferentBanks) {
+  for (const auto& [side, step] : kForms) {
+    for (const bool is_filter : {false, true}) {
+      const depthwise_tiles::Form form = {
+          static_cast<int>(side), static_cast<int>(step), /*spreads=*/false};
+      const int columns = depthwise_tiles::TileOf(form, is_filter, 2).columns;
+      const int main = columns * form.step;
+      EXPECT_EQ(depthwise_tiles::SlotOf(main, main, 2) % 2, 1) << side << " by " << step;
+      EXPECT_EQ(depthwise_tiles::SlotOf(main, main, 4), main);
+    }
+  }
+}
+
+TEST(DepthwiseTiles, LeaveTheRestToOthers) {
+  const DataType half = DataType::kMLFloat16;
+  for (const Primitive primitive : kAll) {
+    const auto fits = [&](const Task& task) { return PlanDepthwiseTiles(task).has_value(); };
+    const Task task = MakeTask(primitive, half, {});
+    ASSERT_TRUE(fits(task));
+    EXPECT_FALSE(fits(MakeTask(primitive, DataType::kDouble, {})));
+    // Vectors are of eight channels in half, of four in float.
+    EXPECT_FALSE(fits(MakeTask(primitive, half, {.channels = 44})));
+    EXPECT_TRUE(fits(MakeTask(primitive, DataType::kFloat, {.channels = 44})));
+    EXPECT_FALSE(fits(MakeTask(primitive, DataType::kFloat, {.channels = 42})));
+    for (const Operand operand : {kX, kY}) {
+      Task misaligned = task;
+      misaligned.alignment.at(operand) = 8;
+      EXPECT_FALSE(fits(misaligned));
+    }
+    Task with_gaps = task;
+    with_gaps.problem.x_strides = {50000, 1, 1600, 56};
+    EXPECT_TRUE(fits(with_gaps));
+    with_gaps.problem.x_strides = {50000, 1, 1600, 52};
+    EXPECT_FALSE(fits(with_gaps));
+    Task channels_first = task;
+    channels_first.problem.y_strides = ContiguousStrides(DimsOf(task.problem, kY));
+    EXPECT_FALSE(fits(channels_first));
+    Task dilated = task;
+    dilated.problem.axes[1].dilation = 2;
+    EXPECT_FALSE(fits(dilated));
+    Task uneven = task;
+    uneven.problem.axes[0].stride = 2;
+    EXPECT_FALSE(fits(uneven));
+    Task large = task;
+    large.problem.x_strides[3] = std::int64_t{1} << 24;
+    EXPECT_FALSE(fits(large));
+    EXPECT_FALSE(fits(MakeTask(primitive, half, {.batch = std::int64_t{1} << 30})));
+    EXPECT_FALSE(fits(MakeTask(primitive, half, {.batch = 0})));
+  }
+}
+
+TEST(DepthwiseTiles, SumFiltersInSlicesOfTheShape) {
+  const Primitive filter = Primitive::kBackwardFilter;
+  const DataType half = DataType::kMLFloat16;
+  const Layer layer = {.batch = 128, .channels = 144, .height = 56, .width = 56};
+  const std::optional<DepthwiseTiles> tiles = PlanDepthwiseTiles(MakeTask(filter, half, layer));
+  ASSERT_TRUE(tiles.has_value());
+  const depthwise_tiles::Arguments& arguments = tiles->arguments;
+  EXPECT_EQ(arguments.groups.divisor, 5U);
+  EXPECT_EQ(arguments.blocks_of_group, 128 * arguments.across.divisor * arguments.down.divisor);
+  EXPECT_EQ(tiles->blocks, std::int64_t{arguments.slices} * 5);
+  // All at once on 132 multiprocessors, and not many fewer.
+  const int at_once = 132 * depthwise_tiles::BlocksAtOnce(tiles->form, true) *
+                      (depthwise_tiles::kPairs * depthwise_tiles::MostTiles(tiles->form, true)) /
+                      tiles->threads;
+  EXPECT_LE(tiles->blocks, at_once);
+  EXPECT_GE(tiles->blocks, at_once * 9 / 10);
+  EXPECT_EQ(tiles->workspace, std::size_t{arguments.slices} * 144 * 9 * sizeof(float));
+  // Of less there is a slice for each block.
+  const std::optional<DepthwiseTiles> small =
+      PlanDepthwiseTiles(MakeTask(filter, half, {.batch = 1, .height = 7, .width = 7}));
+  ASSERT_TRUE(small.has_value());
+  EXPECT_EQ(small->arguments.slices, small->arguments.blocks_of_group);
+}
+
+}  // namespace
+}  // namespace gradsmith::conv
