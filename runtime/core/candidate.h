@@ -55,6 +55,8 @@ struct Candidate {
 struct Rejection {
   std::string id;
   std::string reason;
+  /// There was no memory to try it in: it says nothing of the candidate.
+  bool out_of_memory = false;
 };
 
 /// SearchSpace is a problem as selection sees it: ways to compute it, and how to try one.

@@ -42,6 +42,10 @@ std::vector<Candidate> Allowed(
   return allowed;
 }
 
+Rejection Rejected(const Candidate& candidate, const Status& status) {
+  return {candidate.id, status.message(), status.code() == StatusCode::kOutOfMemory};
+}
+
 /// Builds a candidate; null where it fails, with the reason among the rejections.
 std::unique_ptr<Plan> Build(
     SearchSpace& space,
@@ -50,7 +54,7 @@ std::unique_ptr<Plan> Build(
     std::vector<Rejection>* rejections) {
   Result<std::unique_ptr<Plan>> plan = space.Build(candidate.id);
   if (!plan.ok()) {
-    rejections->push_back({candidate.id, plan.status().message()});
+    rejections->push_back(Rejected(candidate, plan.status()));
     return nullptr;
   }
   if ((*plan)->workspace() > policy.workspace_limit) {
@@ -68,7 +72,7 @@ bool IsRight(
     std::vector<Rejection>* rejections) {
   const Status status = space.Check(plan);
   if (!status.ok()) {
-    rejections->push_back({candidate.id, status.message()});
+    rejections->push_back(Rejected(candidate, status));
   }
   return status.ok();
 }
@@ -90,7 +94,8 @@ Status NoneIsLeft(const SearchSpace& space, const std::vector<Rejection>& reject
                                       : std::string()) +
                ": " + reason;
   }
-  return Unsupported(message);
+  return std::ranges::any_of(rejections, &Rejection::out_of_memory) ? OutOfMemory(message)
+                                                                    : Unsupported(message);
 }
 
 /// Which candidates a quick choice leaves for later: those that are less exact, those that turn
@@ -216,24 +221,29 @@ MedianOf(std::size_t count, SearchSpace& space, Plan& plan, std::vector<double> 
   return *middle;
 }
 
-/// Whether a run took long and much longer than the best; a first run that loads code does not.
+/// Whether a run took long and much longer than the best.
 bool IsHopeless(double milliseconds, double best) {
   constexpr double kMuchLonger = 2;
   constexpr double kLong = 50;  // milliseconds
   return milliseconds > std::max(kMuchLonger * best, kLong);
 }
 
-/// The median of some runs, or of fewer where more would not change the choice: of one where it is
-/// hopeless.
+/// The median of some runs, or of fewer where more would not change the choice: the second run's
+/// where that is hopeless, as the first loads code.
 Result<double> MedianTime(SearchSpace& space, Plan& plan, double best) {
   constexpr double kSurelySlower = 1.5;
-  constexpr double kSteady = 10;  // milliseconds: so long a run differs little from the next
-  Result<double> first = space.Time(plan);
-  if (!first.ok() || IsHopeless(*first, best)) {
+  constexpr double kSteady = 10;      // milliseconds: so long a run differs little from the next
+  constexpr double kNoLoading = 500;  // milliseconds: more than loading takes
+  const Result<double> first = space.Time(plan);
+  if (!first.ok() || (IsHopeless(*first, best) && *first > kNoLoading)) {
     return first;
   }
-  // Of three the median is not that of the first, which loads code.
-  const Result<double> quick = MedianOf(kQuickSamples, space, plan, {*first});
+  const Result<double> second = space.Time(plan);
+  if (!second.ok() || IsHopeless(*second, best)) {
+    return second;
+  }
+  // Of three the median is not the first.
+  const Result<double> quick = MedianOf(kQuickSamples, space, plan, {*first, *second});
   return !quick.ok() || *quick > std::min(kSurelySlower * best, kSteady)
              ? quick
              : MedianOf(kSamples, space, plan);
@@ -256,7 +266,7 @@ TryOne(SearchSpace& space, const Candidate& candidate, const SearchPolicy& polic
   const double best_so_far = BestTime(*best);
   const Result<double> milliseconds = MedianTime(space, *plan, best_so_far);
   if (!milliseconds.ok()) {
-    best->rejections.push_back({candidate.id, milliseconds.status().message()});
+    best->rejections.push_back(Rejected(candidate, milliseconds.status()));
     return 0;
   }
   // By less it is chance, and what heuristics put first is the better guess.

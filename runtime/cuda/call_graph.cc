@@ -163,6 +163,21 @@ Status CallGraphs::Run(
   return entry->graph.Launch(stream);
 }
 
+Status CallGraphs::Prepare(
+    CUstream stream,
+    const internal::ProblemKey& key,
+    const CallGraph::Enqueue& enqueue) {
+  Entry* entry = entries_.Find(key);
+  if (entry == nullptr) {
+    entry = &entries_.Insert(key, Entry());
+  }
+  if (!entry->graph.empty()) {
+    return {};
+  }
+  RecordTo(entry, enqueue);
+  return entry->graph.empty() ? Status() : entry->graph.Upload(stream);
+}
+
 void CallGraphs::RecordTo(Entry* entry, const CallGraph::Enqueue& enqueue) {
   if (entry->cannot_be_recorded) {
     return;

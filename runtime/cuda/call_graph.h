@@ -97,6 +97,10 @@ class CallGraphs {
       const CallGraph::Enqueue& enqueue,
       bool record_at_once = false);
 
+  /// Prepare records a call that Run is to launch, and runs nothing.
+  Status
+  Prepare(CUstream stream, const internal::ProblemKey& key, const CallGraph::Enqueue& enqueue);
+
   /// Record captures what `enqueue` enqueues on branches that are kept for that.
   Result<CallGraph> Record(const CallGraph::Enqueue& enqueue);
 

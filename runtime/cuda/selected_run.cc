@@ -130,7 +130,7 @@ Status RunSelected(
     return plan.status();
   }
   Result<WorkspaceArena::Lease> lease = context.workspace_arena()->Take((*plan)->workspace());
-  if (!lease.ok() || context.preparing()) {
+  if (!lease.ok() || (context.preparing() && lease->capturing)) {
     return lease.status();
   }
   const auto enqueue = [&](const Branches& branches) {
@@ -158,7 +158,10 @@ Status RunSelected(
   for (const double scalar : scalars) {
     call.Add(std::bit_cast<std::int64_t>(scalar));
   }
-  return explained(state.call_graphs().Run(stream, call, enqueue, (*plan)->TakeFirstRun()));
+  const bool is_first = (*plan)->TakeFirstRun();
+  return explained(
+      context.preparing() ? state.call_graphs().Prepare(stream, call, enqueue)
+                          : state.call_graphs().Run(stream, call, enqueue, is_first));
 }
 
 }  // namespace gradsmith::cuda

@@ -49,7 +49,7 @@ Result<internal::Plan*> FindPlan(
     const internal::SpaceMaker& maker);
 
 /// RunSelected finds a problem's plan and runs it. Where the context is preparing, everything but
-/// the run is done. `scalars` are Launch's.
+/// the run is done: what a run enqueues is recorded. `scalars` are Launch's.
 Status RunSelected(
     const Context& context,
     const DeviceInfo& device,

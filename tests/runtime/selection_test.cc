@@ -24,6 +24,7 @@ struct Engine {
   std::string build_error = {};
   std::string check_error = {};
   std::string time_error = {};
+  bool is_out_of_memory = false;
   /// What the plan says, where it is not what was listed.
   std::size_t built_workspace = 0;
 };
@@ -69,6 +70,9 @@ class FakeSpace final : public SearchSpace {
   Status Check(Plan& plan) override {
     const Engine& engine = Of(plan);
     checked.push_back(engine.candidate.id);
+    if (engine.is_out_of_memory) {
+      return OutOfMemory("no 8 bytes");
+    }
     return engine.check_error.empty() ? Status() : Internal(engine.check_error);
   }
   Result<double> Time(Plan& plan) override {
@@ -314,14 +318,17 @@ TEST(Selection, BenchmarkNamesTheFastestOfTheOtherFormsThatAreNotFarBehind) {
   EXPECT_EQ(best_is_later->decision.of_other_forms, std::vector<std::string>{"last"});
 }
 
-TEST(Selection, BenchmarkRunsOnceWhatTakesLongAndTwiceTheBest) {
+/// What takes so long that no loading does is run once.
+TEST(Selection, BenchmarkRunsTwiceWhatTakesLongAndTwiceTheBest) {
   FakeSpace space(
-      {{Good("first", 100), Good("hopeless/1", 201), Good("slow/1", 199), Good("good", 2)},
+      {{Good("first", 100), Good("hopeless/1", 201), Good("slow/1", 199), Good("good", 2),
+        Good("naive/1", 501)},
        {Good("hopeless/2"), Good("slow/2"), Good("nhwc hopeless/1")}});
   const Result<Selected> selected = Select(space, In(SearchMode::kBenchmark));
   ASSERT_TRUE(selected.ok()) << selected.status().message();
   EXPECT_EQ(selected->decision.id, "slow/2");
-  EXPECT_EQ(space.timed["hopeless/1"], 1);
+  EXPECT_EQ(space.timed["hopeless/1"], 2);
+  EXPECT_EQ(space.timed["naive/1"], 1);
   EXPECT_GE(space.timed["first"], 3);
   EXPECT_GE(space.timed["slow/1"], 3);
   // Nor do other knobs or a detour help it.
@@ -330,6 +337,33 @@ TEST(Selection, BenchmarkRunsOnceWhatTakesLongAndTwiceTheBest) {
     EXPECT_EQ(
         WhyNot(selected->rejections, id), "not tried: the engine took much longer than the best");
   }
+}
+
+/// Where there is no memory to try anything in, the error does not say that nothing is supported.
+TEST(Selection, NoMemoryToTryInIsNoMemory) {
+  for (const SearchMode mode : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    std::vector<Engine> engines = {Good("wrong"), Good("large")};
+    engines[0].check_error = "disagrees";
+    engines[1].is_out_of_memory = true;
+    FakeSpace space({engines});
+    const Result<Selected> selected = Select(space, In(mode));
+    ASSERT_FALSE(selected.ok());
+    EXPECT_EQ(selected.status().code(), StatusCode::kOutOfMemory);
+    EXPECT_EQ(
+        selected.status().message(),
+        "forward of fakes: no candidate is left; wrong: disagrees; large: no 8 bytes");
+  }
+}
+
+/// A first run may take long as it loads code, and says nothing of those that follow.
+TEST(Selection, BenchmarkDropsNothingForItsFirstRun) {
+  std::vector<Engine> engines = {Good("best", 1), Good("cold/1"), Good("cold/2", 0.3)};
+  engines[1].times = {60, 0.2, 0.2};
+  FakeSpace space({engines});
+  const Result<Selected> selected = Select(space, In(SearchMode::kBenchmark));
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "cold/1");
+  EXPECT_GE(space.timed["cold/2"], 3);
 }
 
 TEST(Selection, BenchmarkKeepsTheFirstOfThoseThatAreAlike) {

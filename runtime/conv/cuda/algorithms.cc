@@ -189,7 +189,7 @@ class ConvAlgorithms::Impl {
   }
 
   Result<Plan*> PlanOf(const std::string& name) {
-    std::unique_ptr<Plan>& plan = plans_[name];
+    std::shared_ptr<Plan>& plan = plans_[name];
     if (plan == nullptr) {
       Result<std::unique_ptr<Plan>> built = space_->Build(name);
       if (!built.ok()) {
@@ -287,6 +287,9 @@ class ConvAlgorithms::Impl {
     if (!lease.ok()) {
       return lease.status();
     }
+    if (lease->capturing) {
+      cuda::ThreadState::OfThisThread(device_).Keep(**plan);
+    }
     const std::array<void*, conv::kOperands> operands = AddressesOf(tensors);
     return (*plan)->Run({context_.options().stream, operands, lease->address});
   }
@@ -296,7 +299,7 @@ class ConvAlgorithms::Impl {
   conv::Task task_;
   Tensors tensors_;
   std::unique_ptr<conv::ConvSearchSpace> space_;
-  std::map<std::string, std::unique_ptr<Plan>> plans_;
+  std::map<std::string, std::shared_ptr<Plan>> plans_;
 };
 
 namespace {

@@ -142,7 +142,7 @@ class CallOutputs {
     // Rounded up it may be more than a limit that each plan respects.
     const Result<internal::WorkspaceArena::Lease> lease =
         arena.Take(std::min(plan.workspace(), arena.limit()));
-    if (!lease.ok() || call_.context.preparing()) {
+    if (!lease.ok() || (call_.context.preparing() && lease->capturing)) {
       return lease.status();
     }
     const auto enqueue = [&](cuda::Branches& branches) {
@@ -163,7 +163,11 @@ class CallOutputs {
     for (const void* address : addresses_) {
       key.Add(cuda::AddressWord(address));
     }
-    return Explained(state.call_graphs().Run(call_.stream(), key, enqueue, plan.TakeFirstRun()));
+    const bool is_first = plan.TakeFirstRun();
+    return Explained(
+        call_.context.preparing()
+            ? state.call_graphs().Prepare(call_.stream(), key, enqueue)
+            : state.call_graphs().Run(call_.stream(), key, enqueue, is_first));
   }
 
  private:

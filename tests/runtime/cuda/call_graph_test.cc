@@ -46,6 +46,25 @@ TEST_F(CudaCallGraph, LaterCallsReadWhatIsThereThen) {
   }
 }
 
+/// What was prepared is one launch from the first run on.
+TEST_F(CudaCallGraph, PreparedCallsAreRecorded) {
+  Random random("cuda call graph prepared");
+  const Context context(OnGpu());
+  for (const OpCall& call :
+       {MakeConv(Conv3x3(), DataType::kFloat, Layout::kContiguous, random),
+        MakeConvGrad(Conv3x3(), DataType::kFloat, Layout::kContiguous, random),
+        MakeBatchNorm({4, 16, 12, 10}, DataType::kFloat, Layout::kContiguous, random)}) {
+    const int before = Launched();
+    ASSERT_TRUE(call.Prepare(context).ok()) << call.Describe();
+    EXPECT_EQ(Launched(), before);
+    for (int run = 0; run < 2; ++run) {
+      call.FillInputs(random);
+      RunAndCheck(call, context, "run " + std::to_string(run));
+    }
+    EXPECT_EQ(Launched() - before, 2) << call.Describe();
+  }
+}
+
 /// One shape and type, so that a sanitizer can be given a few of them at a time.
 class CudaCallGraphSideBySide
     : public CudaCallGraph,
