@@ -417,12 +417,12 @@ std::string FormNameOf(const std::string& id) {
   return blank < id.find('/') ? id.substr(0, blank + 1) : "";
 }
 
+std::size_t CopyBytes(const Form& form, Operand operand) {
+  return form.copied.at(operand) ? AlignedWorkspace(BytesOf(form.inner.problem, operand)) : 0;
+}
+
 std::size_t CopiesBytes(const Form& form) {
-  std::size_t bytes = 0;
-  for (const Operand operand : {kX, kW, kY}) {
-    bytes += form.copied.at(operand) ? AlignedWorkspace(BytesOf(form.inner.problem, operand)) : 0;
-  }
-  return bytes;
+  return CopyBytes(form, kX) + CopyBytes(form, kW) + CopyBytes(form, kY);
 }
 
 std::unique_ptr<internal::Plan> WrapPlan(

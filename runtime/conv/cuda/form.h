@@ -62,6 +62,9 @@ std::unique_ptr<internal::Plan> WrapPlan(
 /// CopiesBytes returns the workspace that a form's copies take.
 std::size_t CopiesBytes(const Form& form);
 
+/// CopyBytes returns those of one operand.
+std::size_t CopyBytes(const Form& form, Operand operand);
+
 }  // namespace gradsmith::conv
 
 #endif  // GRADSMITH_CONV_CUDA_FORM_H_

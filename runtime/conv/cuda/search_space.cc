@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,6 +17,7 @@
 #include "conv/cuda/direct.h"
 #include "conv/cuda/graph.h"
 #include "conv/cuda/legacy.h"
+#include "conv/cuda/parts.h"
 #include "conv/cuda/preference.h"
 #include "conv/cuda/tensor_cores.h"
 #include "cuda/bad_engines.h"
@@ -34,6 +38,7 @@ constexpr const char* kDepthwiseTiles = "own/depthwise-tiles";
 constexpr const char* kTensorCores = "own/tensor-cores";
 constexpr const char* kWindow = "own/window";
 constexpr const char* kDirect = "own/direct";
+constexpr const char* kParts = "parts";
 
 constexpr std::array<const char*, kSources> kSourceNames = {
     "graph (heuristic A)", "own kernels on tensor cores", "graph (fallback)", "legacy"};
@@ -89,6 +94,26 @@ bool Skip(std::string* text, const std::string& prefix) {
   return true;
 }
 
+/// What candidates in so many parts are called before their names: "parts4 ".
+std::string NameOfParts(std::int64_t parts) {
+  return kParts + std::to_string(parts) + " ";
+}
+
+/// How many parts such a name asks for, which is removed from it; 0 where it is none.
+std::int64_t SkipParts(std::string* id, std::int64_t batch) {
+  if (!Skip(id, kParts)) {
+    return 0;
+  }
+  std::int64_t parts = 0;
+  const char* end = id->data() + id->size();
+  const auto [rest, error] = std::from_chars(id->data(), end, parts);
+  if (error != std::errc() || rest == end || *rest != ' ' || parts < 2 || batch % parts != 0) {
+    return 0;
+  }
+  id->erase(0, static_cast<std::size_t>(rest - id->data()) + 1);
+  return parts;
+}
+
 bool IsInTf32(const internal::SearchPolicy& policy, DataType type) {
   return policy.allow_tf32 && type == DataType::kFloat;
 }
@@ -142,10 +167,21 @@ ConvSearchSpace::ConvSearchSpace(
       operands_(operands),
       policy_(std::move(policy)),
       rounds_once_(task.accumulate && SizeOf(task.problem.type) == 2),
-      forms_(FormsOf(task)) {}
+      forms_(FormsOf(task)) {
+  std::size_t images = 0;
+  std::size_t filters = 0;
+  for (const Form& form : forms_) {
+    images = std::max(images, CopyBytes(form, kX) + CopyBytes(form, kY));
+    filters = std::max(filters, CopyBytes(form, kW));
+  }
+  // Beside its copies a kernel may need some workspace.
+  const std::size_t room = policy_.workspace_limit / 4 * 3;
+  parts_ = room > filters ? PartsWithin(task_, images, room - filters) : 1;
+  part_ = parts_ > 1 ? MakeSpaceOfPart(parts_, /*is_first=*/true) : nullptr;
+}
 
 int ConvSearchSpace::batches() const {
-  return 1 + (kSources * static_cast<int>(forms_.size())) + 1;
+  return BatchesOfWhole() + (part_ != nullptr ? part_->batches() : 0) + 1;
 }
 
 std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* rejections) {
@@ -154,6 +190,9 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
   }
   if (batch == batches() - 1) {
     return ListLast(rejections);
+  }
+  if (batch >= BatchesOfWhole()) {
+    return ListInParts(batch - BatchesOfWhole(), rejections);
   }
   --batch;
   const auto forms = static_cast<int>(forms_.size());
@@ -177,9 +216,31 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
 
 /// cuDNN's legacy heuristic takes up to 7 s for groups of half (9.19 on an H200).
 bool ConvSearchSpace::IsSlowToList(int batch) const {
+  if (part_ != nullptr && batch >= BatchesOfWhole() && batch < batches() - 1) {
+    return part_->IsSlowToList(batch - BatchesOfWhole());
+  }
   const int place = (batch - 1) / static_cast<int>(forms_.size());
   return batch > 0 && place < kSources && kSourceOrder.at(place) == kLegacyApi &&
          task_.problem.group > 1 && SizeOf(task_.problem.type) == 2;
+}
+
+std::unique_ptr<ConvSearchSpace> ConvSearchSpace::MakeSpaceOfPart(std::int64_t parts, bool is_first)
+    const {
+  return std::make_unique<ConvSearchSpace>(
+      device_, stream_, PartOf(task_, parts, is_first), operands_, policy_);
+}
+
+/// Those that copy: others need no more workspace for more images.
+std::vector<Candidate> ConvSearchSpace::ListInParts(int batch, std::vector<Rejection>* rejections) {
+  std::vector<Candidate> candidates = part_->List(batch, rejections);
+  std::erase_if(candidates, [](const Candidate& candidate) { return candidate.form.empty(); });
+  const std::string name = NameOfParts(parts_);
+  for (Candidate& candidate : candidates) {
+    candidate.id.insert(0, name);
+    candidate.engine.insert(0, name);
+    candidate.form.insert(0, name);
+  }
+  return candidates;
 }
 
 Source ConvSearchSpace::SourceAt(int place) {
@@ -322,6 +383,9 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
   if (id == kDirect) {
     return std::unique_ptr<Plan>(std::make_unique<DirectPlan>(device_, task_));
   }
+  if (id.starts_with(kParts)) {
+    return BuildInParts(id);
+  }
   if (id == kDepthwiseTiles && DepthwiseFitsByTiles(task_)) {
     return MakeDepthwiseTilesPlan(task_);
   }
@@ -341,6 +405,23 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
     }
   }
   return InvalidArgument("'" + id + "' does not fit the problem");
+}
+
+Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInParts(const std::string& id) {
+  std::string of_part = id;
+  const std::int64_t parts = SkipParts(&of_part, task_.problem.batch);
+  if (parts == 0) {
+    return InvalidArgument("'" + id + "' does not fit the problem");
+  }
+  std::array<std::unique_ptr<Plan>, 2> plans;
+  for (const bool is_first : {true, false}) {
+    Result<std::unique_ptr<Plan>> plan = MakeSpaceOfPart(parts, is_first)->Build(of_part);
+    if (!plan.ok()) {
+      return plan;
+    }
+    plans.at(is_first ? 0 : 1) = std::move(*plan);
+  }
+  return MakePartsPlan(task_, parts, std::move(plans[0]), std::move(plans[1]));
 }
 
 Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(

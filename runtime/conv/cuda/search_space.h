@@ -2,6 +2,7 @@
 #define GRADSMITH_CONV_CUDA_SEARCH_SPACE_H_
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,8 +39,9 @@ Status CheckResult(
 /// ConvSearchSpace offers all ways to compute a task on CUDA: our own depthwise kernels where they
 /// are the quickest, elsewhere at the end; in each form cuDNN's graph engines by heuristic A and
 /// our own kernels on tensor cores (these first where they are likely to be quicker), then the
-/// engines of cuDNN's fallback list, then the legacy API's algorithms; at last our own kernels for
-/// any problem.
+/// engines of cuDNN's fallback list, then the legacy API's algorithms; where a limit of workspace
+/// has no room for a form's copies, the same in parts of the batch; at last our own kernels for any
+/// problem.
 class ConvSearchSpace final : public internal::SearchSpace {
  public:
   /// `operands` are the caller's addresses, `stream` the caller's. The policy says
@@ -64,6 +66,10 @@ class ConvSearchSpace final : public internal::SearchSpace {
   Result<double> Time(internal::Plan& plan) override;
 
  private:
+  /// Batches before those of a part.
+  [[nodiscard]] int BatchesOfWhole() const {
+    return 1 + (kSources * static_cast<int>(forms_.size()));
+  }
   Source SourceAt(int place);
   bool HasWindow();
   bool DepthwiseComesFirst();
@@ -75,6 +81,12 @@ class ConvSearchSpace final : public internal::SearchSpace {
   const WindowWork* WindowOf(const Form& form);
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);
   Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& given);
+  /// The search space of a part of the batch.
+  std::unique_ptr<ConvSearchSpace> MakeSpaceOfPart(std::int64_t parts, bool is_first) const;
+  std::vector<internal::Candidate> ListInParts(
+      int batch,
+      std::vector<internal::Rejection>* rejections);
+  Result<std::unique_ptr<internal::Plan>> BuildInParts(const std::string& id);
   Status OpenTrial();
 
   const cuda::DeviceInfo& device_;
@@ -85,6 +97,10 @@ class ConvSearchSpace final : public internal::SearchSpace {
   /// Sums of half or bf16 that are added to must be rounded once.
   bool rounds_once_;
   std::vector<Form> forms_;
+  /// How many parts of the batch candidates are listed for as well, and of one of them; 1 and null
+  /// where there are none.
+  std::int64_t parts_ = 1;
+  std::unique_ptr<ConvSearchSpace> part_;
   /// Known once candidates are listed: a choice that is remembered need not ask.
   std::optional<bool> ours_come_first_;
   /// By the form's name, as is what follows.

@@ -1,0 +1,93 @@
+#include "conv/cuda/parts.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/tiles.h"
+
+namespace gradsmith::conv {
+
+namespace {
+
+/// The bytes from a part of an operand to the next.
+std::int64_t BytesOfPart(const Task& task, std::int64_t parts, Operand operand) {
+  const std::int64_t images = operand == kW ? 0 : task.problem.batch / parts;
+  return images * StridesOf(task.problem, operand)[0] *
+         static_cast<std::int64_t>(SizeOf(task.problem.type));
+}
+
+class PartsPlan final : public internal::Plan {
+ public:
+  PartsPlan(
+      const Task& task,
+      std::int64_t parts,
+      std::unique_ptr<internal::Plan> first,
+      std::unique_ptr<internal::Plan> others)
+      : parts_(parts), first_(std::move(first)), others_(std::move(others)) {
+    for (const Operand operand : {kX, kW, kY}) {
+      steps_.at(operand) = BytesOfPart(task, parts, operand);
+    }
+  }
+
+  [[nodiscard]] std::size_t workspace() const override {
+    return std::max(first_->workspace(), others_->workspace());
+  }
+
+  Status Run(const internal::Launch& launch) override {
+    Status status;
+    for (std::int64_t part = 0; part < parts_ && status.ok(); ++part) {
+      std::array<void*, kOperands> operands{};
+      for (const Operand operand : {kX, kW, kY}) {
+        operands.at(operand) =
+            static_cast<std::byte*>(launch.operands[operand]) + (part * steps_.at(operand));
+      }
+      internal::Launch of_part = launch;
+      of_part.operands = operands;
+      status = (part == 0 ? first_ : others_)->Run(of_part);
+    }
+    return status;
+  }
+
+ private:
+  std::int64_t parts_;
+  std::unique_ptr<internal::Plan> first_;
+  std::unique_ptr<internal::Plan> others_;
+  std::array<std::int64_t, kOperands> steps_{};
+};
+
+}  // namespace
+
+std::int64_t PartsWithin(const Task& task, std::size_t bytes, std::size_t limit) {
+  const auto all = static_cast<std::int64_t>(bytes);
+  std::int64_t parts = 1;
+  while (static_cast<std::size_t>(internal::CeilDivide(all, parts)) > limit) {
+    parts *= 2;
+    if (task.problem.batch % parts != 0) {
+      return 1;
+    }
+  }
+  return parts;
+}
+
+Task PartOf(const Task& task, std::int64_t parts, bool is_first) {
+  Task part = task;
+  part.problem.batch /= parts;
+  part.accumulate = task.accumulate || (task.primitive == Primitive::kBackwardFilter && !is_first);
+  for (const Operand operand : {kX, kY}) {
+    if (BytesOfPart(task, parts, operand) % task.alignment.at(operand) != 0) {
+      part.alignment.at(operand) = static_cast<int>(SizeOf(task.problem.type));
+    }
+  }
+  return part;
+}
+
+std::unique_ptr<internal::Plan> MakePartsPlan(
+    const Task& task,
+    std::int64_t parts,
+    std::unique_ptr<internal::Plan> first,
+    std::unique_ptr<internal::Plan> others) {
+  return std::make_unique<PartsPlan>(task, parts, std::move(first), std::move(others));
+}
+
+}  // namespace gradsmith::conv

@@ -1,0 +1,32 @@
+#ifndef GRADSMITH_CONV_CUDA_PARTS_H_
+#define GRADSMITH_CONV_CUDA_PARTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "conv/task.h"
+#include "core/plan.h"
+
+/// Batches that are computed in parts, one after the other, as a limit of workspace has no room for
+/// copies of the whole.
+namespace gradsmith::conv {
+
+/// PartsWithin returns how many parts of the same size, a power of two, a batch is cut into so that
+/// `bytes` of the whole become no more than a limit; 1 where there is no need to, or no way.
+std::int64_t PartsWithin(const Task& task, std::size_t bytes, std::size_t limit);
+
+/// PartOf returns the task of each of so many parts: of the first, or of those that follow, which
+/// add to a filter's gradient.
+Task PartOf(const Task& task, std::int64_t parts, bool is_first);
+
+/// MakePartsPlan returns a plan for a task from a plan for its first part and one for the others.
+std::unique_ptr<internal::Plan> MakePartsPlan(
+    const Task& task,
+    std::int64_t parts,
+    std::unique_ptr<internal::Plan> first,
+    std::unique_ptr<internal::Plan> others);
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_PARTS_H_
