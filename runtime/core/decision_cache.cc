@@ -155,25 +155,41 @@ void DecisionCache::Store(
   Load();
   {
     const std::scoped_lock lock(mutex_);
-    if (entries_.Find(key) != nullptr) {
+    if (const Entry* earlier = entries_.Find(key); earlier != nullptr) {
+      if (!Replaces(decision, earlier->decision)) {
+        return;
+      }
       generation_ = NextGeneration();
     }
     entries_.Insert(key, {decision, problem});
   }
+  Write([&](const DecisionFile& file) { return file.Append({key, decision, problem}); });
+}
+
+void DecisionCache::Write(const std::function<Status(const DecisionFile& file)>& write) {
   if (file_ == nullptr || cannot_write_) {
     return;
   }
   // Said once: what is wrong with the file now will be wrong with the next choice.
-  if (const Status status = file_->Append({key, decision, problem});
-      !status.ok() && !cannot_write_.exchange(true)) {
+  if (const Status status = write(*file_); !status.ok() && !cannot_write_.exchange(true)) {
     Warn("the choice of a kernel is not remembered: " + status.message());
   }
 }
 
-void DecisionCache::Forget(const ProblemKey& key) {
-  const std::scoped_lock lock(mutex_);
-  entries_.Erase(key);
-  generation_ = NextGeneration();
+void DecisionCache::Forget(const ProblemKey& key, const std::string& id) {
+  StoredDecision forgotten;
+  {
+    const std::scoped_lock lock(mutex_);
+    Entry* entry = entries_.Find(key);
+    if (entry == nullptr || entry->decision.id != id) {
+      return;
+    }
+    forgotten = {key, std::move(entry->decision), std::move(entry->problem)};
+    entries_.Erase(key);
+    generation_ = NextGeneration();
+  }
+  // Otherwise a choice that was timed would stay there over those that replace it.
+  Write([&](const DecisionFile& file) { return file.Forget(forgotten); });
 }
 
 std::vector<StoredDecision> DecisionCache::Entries() {

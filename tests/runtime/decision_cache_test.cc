@@ -45,8 +45,9 @@ Selected Chosen(const std::string& id, SearchMode mode = SearchMode::kHeuristic)
   return {{id, 100, mode, 0.5}, std::make_unique<FakePlan>(), {}};
 }
 
-StoredDecision Stored(std::int64_t number, const std::string& id) {
-  return {KeyOf(number), {id, 100, SearchMode::kHeuristic, 0.5}, "a problem"};
+StoredDecision
+Stored(std::int64_t number, const std::string& id, SearchMode mode = SearchMode::kHeuristic) {
+  return {KeyOf(number), {id, 100, mode, 0.5}, "a problem"};
 }
 
 /// Collects warnings while it lives.
@@ -274,11 +275,45 @@ TEST(DecisionCache, ForgottenDecisionsAreSearchedAgainAndPlansAreStale) {
   subject.Ask(1, [] { return Chosen("old"); });
   subject.Ask(2, [] { return Chosen("other"); });
   const std::uint64_t generation = subject.cache.generation();
-  subject.cache.Forget(KeyOf(1));
+  subject.cache.Forget(KeyOf(1), "old");
   EXPECT_GT(subject.cache.generation(), generation);
   EXPECT_EQ(subject.cache.Find(KeyOf(1), SearchMode::kHeuristic), std::nullopt);
   EXPECT_EQ(subject.Ask(1, [] { return Chosen("new"); }), "new");
   EXPECT_EQ(subject.AskWithoutSearch(2), "other");
+}
+
+TEST(DecisionCache, WhatWasReplacedSinceIsNotForgotten) {
+  Subject subject;
+  subject.Ask(1, [] { return Chosen("old"); });
+  subject.cache.Add({Stored(1, "new")});
+  const std::uint64_t generation = subject.cache.generation();
+  subject.cache.Forget(KeyOf(1), "old");
+  EXPECT_EQ(subject.cache.generation(), generation);
+  EXPECT_EQ(subject.AskWithoutSearch(1), "new");
+}
+
+/// A kernel that was timed, but cannot be built any more.
+TEST(DecisionCache, LaterProcessesForgetToo) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  Subject(path).Ask(1, [] { return Chosen("gone", SearchMode::kBenchmark); });
+  Subject second(path);
+  EXPECT_EQ(second.AskWithoutSearch(1), "gone");
+  second.cache.Forget(KeyOf(1), "gone");
+  EXPECT_EQ(Subject(path).AskWithoutSearch(1), "searched");
+  EXPECT_EQ(second.Ask(1, [] { return Chosen("new"); }), "new");
+  EXPECT_EQ(Subject(path).AskWithoutSearch(1), "new");
+}
+
+TEST(DecisionCache, AProcessThatDoesNotTimeLeavesWhatAnotherTimed) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  Subject early(path);
+  EXPECT_EQ(early.cache.Find(KeyOf(1), SearchMode::kHeuristic), std::nullopt);
+  const auto timed = [] { return Chosen("timed", SearchMode::kBenchmark); };
+  EXPECT_EQ(Subject(path).Ask(1, timed, SearchMode::kBenchmark), "timed");
+  EXPECT_EQ(early.Ask(1, [] { return Chosen("not timed"); }), "not timed");
+  EXPECT_EQ(Subject(path).AskWithoutSearch(1, SearchMode::kBenchmark), "timed");
 }
 
 TEST(DecisionCache, ClearForgetsTheFileToo) {
@@ -315,6 +350,25 @@ TEST(DecisionCache, AddTakesOverAndReplaces) {
   }
 }
 
+TEST(DecisionCache, AddLeavesWhatWasTimed) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  Subject subject(path);
+  subject.cache.Add({Stored(1, "timed", SearchMode::kBenchmark), Stored(2, "not timed")});
+  const std::uint64_t generation = subject.cache.generation();
+  subject.cache.Add({Stored(1, "later")});
+  EXPECT_EQ(subject.cache.generation(), generation);
+  EXPECT_EQ(subject.AskWithoutSearch(1, SearchMode::kBenchmark), "timed");
+  subject.cache.Add(
+      {Stored(1, "timed later", SearchMode::kBenchmark),
+       Stored(2, "timed now", SearchMode::kBenchmark)});
+  Subject later(path);
+  for (Subject* each : {&subject, &later}) {
+    EXPECT_EQ(each->AskWithoutSearch(1, SearchMode::kBenchmark), "timed later");
+    EXPECT_EQ(each->AskWithoutSearch(2, SearchMode::kBenchmark), "timed now");
+  }
+}
+
 TEST(DecisionCache, OfAFileThereIsOneInAProcess) {
   const ScratchFolder folder;
   const std::string path = folder.path() + "/decisions.txt";
@@ -338,8 +392,8 @@ TEST(DecisionCache, ThoseOfTwoFilesShareNothing) {
   EXPECT_EQ(Subject(second.path()).AskWithoutSearch(1), "of the second");
   // A thread that has built the plan of one asks whether it is that of the other.
   EXPECT_NE(first.generation(), second.generation());
-  first.Forget(KeyOf(2));
-  second.Forget(KeyOf(2));
+  first.Forget(KeyOf(1), "of the first");
+  second.Forget(KeyOf(1), "of the second");
   EXPECT_NE(first.generation(), second.generation());
 }
 
