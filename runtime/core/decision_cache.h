@@ -54,8 +54,8 @@ class DecisionCache {
 
   /// All decisions, the last used first.
   std::vector<StoredDecision> Entries();
-  /// Add takes decisions over, as from another machine's file, but none that was not timed for one
-  /// that was.
+  /// Add takes decisions over, as from another machine's file, the last as the last used; but
+  /// none that was not timed for one that was.
   void Add(const std::vector<StoredDecision>& decisions);
   /// Clear drops all decisions, those in the file as well. Plans that threads hold are not used any
   /// more: see generation.

@@ -51,8 +51,8 @@ class DecisionFile {
   /// more, so that any other may follow. Its errors are Append's.
   [[nodiscard]] Status Forget(const StoredDecision& stored) const;
 
-  /// Replace writes the whole file anew: who reads meanwhile sees the old one or the new one. It
-  /// waits for writers as long as Append does.
+  /// Replace writes the whole file anew, of decisions whose newest is the last: who reads meanwhile
+  /// sees the old one or the new one. It waits for writers as long as Append does.
   [[nodiscard]] Status Replace(const std::vector<StoredDecision>& decisions) const;
 
  private:

@@ -88,7 +88,8 @@ class Subject {
   }
   /// The same, where there must be no search.
   std::string AskWithoutSearch(std::int64_t number, SearchMode mode = SearchMode::kHeuristic) {
-    return Ask(number, []() -> Result<Selected> { return Internal("searched"); }, mode);
+    return Ask(
+        number, []() -> Result<Selected> { return Internal("searched"); }, mode);
   }
 
   DecisionCache cache;
@@ -436,6 +437,40 @@ TEST(DecisionCache, ThePublicFunctionsAreOfTheCacheThatIsNamed) {
   ASSERT_TRUE(ImportCache(exported, other).ok());
   EXPECT_EQ(CachedChoices(other).size(), 1U);
   EXPECT_TRUE(CachedChoices(path).empty());
+}
+
+std::vector<std::string> KernelsOf(const std::vector<CachedChoice>& choices) {
+  std::vector<std::string> kernels;
+  for (const CachedChoice& choice : choices) {
+    kernels.push_back(choice.kernel);
+  }
+  return kernels;
+}
+
+/// Where there is no room for all, the last used are those that stay.
+TEST(DecisionCache, ExportAndImportKeepTheOrderOfUse) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  const std::string exported = folder.path() + "/exported.txt";
+  DecisionCache& cache = DecisionCache::Named(path);
+  cache.Add({Stored(1, "first"), Stored(2, "second"), Stored(3, "third"), Stored(4, "fourth")});
+  EXPECT_EQ(cache.Find(KeyOf(1), SearchMode::kHeuristic)->id, "first");
+  const std::vector<std::string> expected = {"first", "fourth", "third", "second"};
+  EXPECT_EQ(KernelsOf(CachedChoices(path)), expected);
+  ASSERT_TRUE(ExportCache(exported, path).ok());
+  const std::string other = folder.path() + "/other.txt";
+  ASSERT_TRUE(ImportCache(exported, other).ok());
+  EXPECT_EQ(KernelsOf(CachedChoices(other)), expected);
+  // In files as well, which keep what is last.
+  for (const std::string& file : {exported, other}) {
+    std::vector<std::string> warnings;
+    const std::vector<StoredDecision> stored = DecisionFile(file).Read(&warnings);
+    ASSERT_EQ(stored.size(), 4U);
+    EXPECT_EQ(stored.back().decision.id, "first");
+    const DecisionFile short_one(file, ReadFile(file).size() - 1);
+    ASSERT_TRUE(short_one.Append(Stored(5, "new")).ok());
+    EXPECT_EQ(short_one.Read(&warnings).front().decision.id, "first");
+  }
 }
 
 /// What a program sees of a cache in a file, in a process of its own; 0 where it is as it must be.
