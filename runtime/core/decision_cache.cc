@@ -144,26 +144,8 @@ Result<Decision> DecisionCache::FindOrSearch(
     return selected.status();
   }
   *plan = std::move(selected->plan);
-  Store(key, selected->decision, describe());
+  Add({{key, selected->decision, describe()}});
   return selected->decision;
-}
-
-void DecisionCache::Store(
-    const ProblemKey& key,
-    const Decision& decision,
-    const std::string& problem) {
-  Load();
-  {
-    const std::scoped_lock lock(mutex_);
-    if (const Entry* earlier = entries_.Find(key); earlier != nullptr) {
-      if (!Replaces(decision, earlier->decision)) {
-        return;
-      }
-      generation_ = NextGeneration();
-    }
-    entries_.Insert(key, {decision, problem});
-  }
-  Write([&](const DecisionFile& file) { return file.Append({key, decision, problem}); });
 }
 
 void DecisionCache::Write(const std::function<Status(const DecisionFile& file)>& write) {
@@ -203,8 +185,24 @@ std::vector<StoredDecision> DecisionCache::Entries() {
 }
 
 void DecisionCache::Add(const std::vector<StoredDecision>& decisions) {
-  for (const StoredDecision& stored : decisions) {
-    Store(stored.key, stored.decision, stored.problem);
+  Load();
+  std::vector<StoredDecision> taken;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const StoredDecision& stored : decisions) {
+      const Entry* earlier = entries_.Find(stored.key);
+      if (earlier != nullptr && !Replaces(stored.decision, earlier->decision)) {
+        continue;
+      }
+      if (earlier != nullptr) {
+        generation_ = NextGeneration();
+      }
+      entries_.Insert(stored.key, {stored.decision, stored.problem});
+      taken.push_back(stored);
+    }
+  }
+  if (!taken.empty()) {
+    Write([&](const DecisionFile& file) { return file.AppendAll(taken); });
   }
 }
 

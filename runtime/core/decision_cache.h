@@ -79,7 +79,6 @@ class DecisionCache {
   /// Reads the file once. Whoever holds the mutex must not call it: warnings are given.
   void Load();
   Entry* FindLocked(const ProblemKey& key, SearchMode mode);
-  void Store(const ProblemKey& key, const Decision& decision, const std::string& problem);
   /// Writes to the file, where there is one, and warns once where that fails.
   void Write(const std::function<Status(const DecisionFile& file)>& write);
 

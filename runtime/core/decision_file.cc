@@ -362,6 +362,10 @@ Status DecisionFile::Append(const StoredDecision& stored) const {
   return AppendLines(ToLine(stored));
 }
 
+Status DecisionFile::AppendAll(const std::vector<StoredDecision>& decisions) const {
+  return AppendLines(ToLines(decisions));
+}
+
 Status DecisionFile::Forget(const StoredDecision& stored) const {
   return AppendLines(ToLine(stored, kForgotten));
 }

@@ -46,6 +46,8 @@ class DecisionFile {
   /// version is replaced; one that is no decision file is left alone, which is an error. So is that
   /// another process has written for two seconds: it may have been stopped.
   [[nodiscard]] Status Append(const StoredDecision& stored) const;
+  /// The same for many, which are written at once.
+  [[nodiscard]] Status AppendAll(const std::vector<StoredDecision>& decisions) const;
 
   /// Forget adds a line after which a key's decision for the same candidate does not count any
   /// more, so that any other may follow. Its errors are Append's.

@@ -1,8 +1,10 @@
 #include "core/decision_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -471,6 +473,59 @@ TEST(DecisionCache, ExportAndImportKeepTheOrderOfUse) {
     ASSERT_TRUE(short_one.Append(Stored(5, "new")).ok());
     EXPECT_EQ(short_one.Read(&warnings).front().decision.id, "first");
   }
+}
+
+/// How often a file of a folder was closed after it had been open for writing.
+class Writes {
+ public:
+  explicit Writes(const std::string& folder) : notifier_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    // Events that are alike become one, but for another between them.
+    watched_ = inotify_add_watch(notifier_, folder.c_str(), IN_OPEN | IN_CLOSE_WRITE) >= 0;
+  }
+  Writes(const Writes&) = delete;
+  Writes& operator=(const Writes&) = delete;
+  Writes(Writes&&) = delete;
+  Writes& operator=(Writes&&) = delete;
+  ~Writes() { close(notifier_); }
+
+  [[nodiscard]] bool watched() const { return watched_; }
+  [[nodiscard]] int Of(const std::string& name) const {
+    int writes = 0;
+    alignas(inotify_event) std::array<char, 65536> events{};
+    for (ssize_t size = 0; (size = read(notifier_, events.data(), events.size())) > 0;) {
+      for (ssize_t at = 0; at < size;) {
+        const auto* event = reinterpret_cast<const inotify_event*>(&events.at(at));
+        writes += (event->mask & IN_CLOSE_WRITE) != 0 && event->name == name ? 1 : 0;
+        at += static_cast<ssize_t>(sizeof(inotify_event)) + event->len;
+      }
+    }
+    return writes;
+  }
+
+ private:
+  int notifier_;
+  bool watched_ = false;
+};
+
+TEST(DecisionCache, ManyAreWrittenAtOnce) {
+  constexpr int kMany = 4000;
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  Subject subject(path);
+  subject.Ask(0, [] { return Chosen("here before"); });
+  std::vector<StoredDecision> many;
+  for (int i = 1; i <= kMany; ++i) {
+    many.push_back(Stored(i, "kernel"));
+  }
+  const Writes writes(folder.path());
+  subject.cache.Add(many);
+  EXPECT_EQ(Subject(path).cache.Entries().size(), kMany + 1U);
+  if (!writes.watched()) {
+    GTEST_SKIP() << "the system does not tell of writes";
+  }
+  EXPECT_EQ(writes.Of("decisions.txt"), 1);
+  subject.cache.Add({});
+  EXPECT_EQ(writes.Of("decisions.txt"), 0);
 }
 
 /// What a program sees of a cache in a file, in a process of its own; 0 where it is as it must be.
