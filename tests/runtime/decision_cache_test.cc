@@ -90,8 +90,7 @@ class Subject {
   }
   /// The same, where there must be no search.
   std::string AskWithoutSearch(std::int64_t number, SearchMode mode = SearchMode::kHeuristic) {
-    return Ask(
-        number, []() -> Result<Selected> { return Internal("searched"); }, mode);
+    return Ask(number, []() -> Result<Selected> { return Internal("searched"); }, mode);
   }
 
   DecisionCache cache;
@@ -478,10 +477,10 @@ TEST(DecisionCache, ExportAndImportKeepTheOrderOfUse) {
 /// How often a file of a folder was closed after it had been open for writing.
 class Writes {
  public:
-  explicit Writes(const std::string& folder) : notifier_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
-    // Events that are alike become one, but for another between them.
-    watched_ = inotify_add_watch(notifier_, folder.c_str(), IN_OPEN | IN_CLOSE_WRITE) >= 0;
-  }
+  /// Events that are alike become one, but for another between them.
+  explicit Writes(const std::string& folder)
+      : notifier_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)),
+        watched_(inotify_add_watch(notifier_, folder.c_str(), IN_OPEN | IN_CLOSE_WRITE) >= 0) {}
   Writes(const Writes&) = delete;
   Writes& operator=(const Writes&) = delete;
   Writes(Writes&&) = delete;
@@ -504,7 +503,7 @@ class Writes {
 
  private:
   int notifier_;
-  bool watched_ = false;
+  bool watched_;
 };
 
 TEST(DecisionCache, ManyAreWrittenAtOnce) {
