@@ -160,18 +160,26 @@ void DecisionCache::Write(const std::function<Status(const DecisionFile& file)>&
 
 void DecisionCache::Forget(const ProblemKey& key, const std::string& id) {
   StoredDecision forgotten;
+  const auto find = [&] {
+    Entry* entry = entries_.Find(key);
+    return entry != nullptr && entry->decision.id == id ? entry : nullptr;
+  };
   {
     const std::scoped_lock lock(mutex_);
-    Entry* entry = entries_.Find(key);
-    if (entry == nullptr || entry->decision.id != id) {
+    const Entry* entry = find();
+    if (entry == nullptr) {
       return;
     }
-    forgotten = {key, std::move(entry->decision), std::move(entry->problem)};
+    forgotten = {key, entry->decision, entry->problem};
+  }
+  // In the file first: a choice that was timed would stay there over one that another thread makes
+  // as soon as it is gone here.
+  Write([&](const DecisionFile& file) { return file.Forget(forgotten); });
+  const std::scoped_lock lock(mutex_);
+  if (find() != nullptr) {
     entries_.Erase(key);
     generation_ = NextGeneration();
   }
-  // Otherwise a choice that was timed would stay there over those that replace it.
-  Write([&](const DecisionFile& file) { return file.Forget(forgotten); });
 }
 
 std::vector<StoredDecision> DecisionCache::Entries() {
