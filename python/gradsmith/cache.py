@@ -52,7 +52,7 @@ def clear() -> None:
 
 
 def export(file: str | os.PathLike[str]) -> None:
-    """Writes all choices to a file that `load` reads, here or on a machine with the same GPU and cuDNN."""
+    """Writes all choices to a file that `load` reads: here, or where GPU, driver, cuDNN and Gradsmith are the same."""
     _core.export_cache(os.fspath(file), current().cache_name())
 
 

@@ -1,5 +1,6 @@
 #include "gradsmith/cache.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -37,7 +38,9 @@ Status ClearCache(const std::optional<std::string>& cache) {
 }
 
 Status ExportCache(const std::string& path, const std::optional<std::string>& cache) {
-  return DecisionFile(path).Replace(DecisionCache::Named(cache).Entries());
+  std::vector<StoredDecision> decisions = DecisionCache::Named(cache).Entries();
+  std::ranges::reverse(decisions);  // files have the newest last
+  return DecisionFile(path).Replace(decisions);
 }
 
 Status ImportCache(const std::string& path, const std::optional<std::string>& cache) {

@@ -144,36 +144,42 @@ Result<Decision> DecisionCache::FindOrSearch(
     return selected.status();
   }
   *plan = std::move(selected->plan);
-  Store(key, selected->decision, describe());
+  Add({{key, selected->decision, describe()}});
   return selected->decision;
 }
 
-void DecisionCache::Store(
-    const ProblemKey& key,
-    const Decision& decision,
-    const std::string& problem) {
-  Load();
-  {
-    const std::scoped_lock lock(mutex_);
-    if (entries_.Find(key) != nullptr) {
-      generation_ = NextGeneration();
-    }
-    entries_.Insert(key, {decision, problem});
-  }
+void DecisionCache::Write(const std::function<Status(const DecisionFile& file)>& write) {
   if (file_ == nullptr || cannot_write_) {
     return;
   }
   // Said once: what is wrong with the file now will be wrong with the next choice.
-  if (const Status status = file_->Append({key, decision, problem});
-      !status.ok() && !cannot_write_.exchange(true)) {
+  if (const Status status = write(*file_); !status.ok() && !cannot_write_.exchange(true)) {
     Warn("the choice of a kernel is not remembered: " + status.message());
   }
 }
 
-void DecisionCache::Forget(const ProblemKey& key) {
+void DecisionCache::Forget(const ProblemKey& key, const std::string& id) {
+  StoredDecision forgotten;
+  const auto find = [&] {
+    Entry* entry = entries_.Find(key);
+    return entry != nullptr && entry->decision.id == id ? entry : nullptr;
+  };
+  {
+    const std::scoped_lock lock(mutex_);
+    const Entry* entry = find();
+    if (entry == nullptr) {
+      return;
+    }
+    forgotten = {key, entry->decision, entry->problem};
+  }
+  // In the file first: a choice that was timed would stay there over one that another thread makes
+  // as soon as it is gone here.
+  Write([&](const DecisionFile& file) { return file.Forget(forgotten); });
   const std::scoped_lock lock(mutex_);
-  entries_.Erase(key);
-  generation_ = NextGeneration();
+  if (find() != nullptr) {
+    entries_.Erase(key);
+    generation_ = NextGeneration();
+  }
 }
 
 std::vector<StoredDecision> DecisionCache::Entries() {
@@ -187,8 +193,24 @@ std::vector<StoredDecision> DecisionCache::Entries() {
 }
 
 void DecisionCache::Add(const std::vector<StoredDecision>& decisions) {
-  for (const StoredDecision& stored : decisions) {
-    Store(stored.key, stored.decision, stored.problem);
+  Load();
+  std::vector<StoredDecision> taken;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const StoredDecision& stored : decisions) {
+      const Entry* earlier = entries_.Find(stored.key);
+      if (earlier != nullptr && !Replaces(stored.decision, earlier->decision)) {
+        continue;
+      }
+      if (earlier != nullptr) {
+        generation_ = NextGeneration();
+      }
+      entries_.Insert(stored.key, {stored.decision, stored.problem});
+      taken.push_back(stored);
+    }
+  }
+  if (!taken.empty()) {
+    Write([&](const DecisionFile& file) { return file.AppendAll(taken); });
   }
 }
 

@@ -48,12 +48,14 @@ class DecisionCache {
       const Search& search,
       std::unique_ptr<Plan>* plan);
 
-  /// Forget drops the decision for a key, as one that cannot be built any more.
-  void Forget(const ProblemKey& key);
+  /// Forget drops the decision for a key, in the file as well, where it still is for the candidate
+  /// `id`: one that cannot be built any more.
+  void Forget(const ProblemKey& key, const std::string& id);
 
   /// All decisions, the last used first.
   std::vector<StoredDecision> Entries();
-  /// Add takes decisions over, as from another machine's file.
+  /// Add takes decisions over, as from another machine's file, the last as the last used; but
+  /// none that was not timed for one that was.
   void Add(const std::vector<StoredDecision>& decisions);
   /// Clear drops all decisions, those in the file as well. Plans that threads hold are not used any
   /// more: see generation.
@@ -77,7 +79,8 @@ class DecisionCache {
   /// Reads the file once. Whoever holds the mutex must not call it: warnings are given.
   void Load();
   Entry* FindLocked(const ProblemKey& key, SearchMode mode);
-  void Store(const ProblemKey& key, const Decision& decision, const std::string& problem);
+  /// Writes to the file, where there is one, and warns once where that fails.
+  void Write(const std::function<Status(const DecisionFile& file)>& write);
 
   std::unique_ptr<DecisionFile> file_;
   std::once_flag loaded_;

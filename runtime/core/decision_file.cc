@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
+#include <list>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -25,10 +27,12 @@ namespace gradsmith::internal {
 
 namespace {
 
-constexpr std::string_view kHeader = "gradsmith decisions, format 1\n";
+constexpr std::string_view kHeader = "gradsmith decisions, format 2\n";
 /// What every version's header begins with.
 constexpr std::string_view kMark = "gradsmith decisions";
 constexpr int kFields = 7;
+/// In place of a mode: what the line names does not count any more.
+constexpr std::string_view kForgotten = "forgotten";
 
 /// Calls until no signal interrupts.
 template <typename Call>
@@ -172,17 +176,20 @@ std::string Sanitized(std::string text) {
   return text;
 }
 
-std::string ToLine(const StoredDecision& stored) {
+std::string ToLine(const StoredDecision& stored, std::string_view mode) {
   const Decision& decision = stored.decision;
   // Not printf, which writes what the program's locale has for a point.
   std::array<char, 32> milliseconds{};
   const auto end = std::to_chars(
       milliseconds.data(), milliseconds.data() + milliseconds.size(), decision.milliseconds);
   std::string line = stored.key.Text() + "\t" + Sanitized(decision.id) + "\t" +
-                     std::to_string(decision.workspace) + "\t" +
-                     std::string(ToString(decision.mode)) + "\t" +
+                     std::to_string(decision.workspace) + "\t" + std::string(mode) + "\t" +
                      std::string(milliseconds.data(), end.ptr) + "\t" + Sanitized(stored.problem);
   return line + "\t" + std::to_string(Checksum(line)) + "\n";
+}
+
+std::string ToLine(const StoredDecision& stored) {
+  return ToLine(stored, ToString(stored.decision.mode));
 }
 
 std::vector<std::string_view> Split(std::string_view line) {
@@ -213,7 +220,7 @@ bool ParseMode(std::string_view text, SearchMode* mode) {
   return true;
 }
 
-bool FromLine(std::string_view line, StoredDecision* stored) {
+bool FromLine(std::string_view line, StoredDecision* stored, bool* forgotten) {
   const std::vector<std::string_view> fields = Split(line);
   std::uint32_t checksum = 0;
   if (fields.size() != kFields || !Parse(fields[6], &checksum) ||
@@ -223,30 +230,65 @@ bool FromLine(std::string_view line, StoredDecision* stored) {
   stored->key = ProblemKey::FromText(fields[0]);
   stored->decision.id = fields[1];
   stored->problem = fields[5];
+  *forgotten = fields[3] == kForgotten;
   return !stored->key.empty() && Parse(fields[2], &stored->decision.workspace) &&
-         ParseMode(fields[3], &stored->decision.mode) &&
+         (*forgotten || ParseMode(fields[3], &stored->decision.mode)) &&
          Parse(fields[4], &stored->decision.milliseconds);
 }
 
-/// The decisions of a file's text, the last line of a key counting; how many lines are damaged.
+/// What a file's lines leave, in the order of keys' last lines.
+class Standing {
+ public:
+  /// Also where an earlier one stays: the problem is one that is still met.
+  void Add(StoredDecision stored) {
+    const auto place = places_.find(stored.key);
+    if (place == places_.end()) {
+      decisions_.push_back(std::move(stored));
+      places_.emplace(decisions_.back().key, std::prev(decisions_.end()));
+      return;
+    }
+    decisions_.splice(decisions_.end(), decisions_, place->second);
+    if (Replaces(stored.decision, place->second->decision)) {
+      *place->second = std::move(stored);
+    }
+  }
+  /// What another process has chosen since stays.
+  void Forget(const StoredDecision& stored) {
+    const auto place = places_.find(stored.key);
+    if (place != places_.end() && place->second->decision.id == stored.decision.id) {
+      decisions_.erase(place->second);
+      places_.erase(place);
+    }
+  }
+  [[nodiscard]] std::vector<StoredDecision> Take() {
+    places_.clear();
+    return {std::make_move_iterator(decisions_.begin()), std::make_move_iterator(decisions_.end())};
+  }
+
+ private:
+  std::list<StoredDecision> decisions_;
+  std::unordered_map<ProblemKey, std::list<StoredDecision>::iterator, ProblemKeyHash> places_;
+};
+
+/// The decisions of a file's text; how many lines are damaged.
 std::vector<StoredDecision> FromText(std::string_view text, int* damaged) {
-  std::vector<StoredDecision> decisions;
-  std::unordered_map<ProblemKey, std::size_t, ProblemKeyHash> places;
+  Standing standing;
   text.remove_prefix(kHeader.size());
   while (!text.empty()) {
     // The last line may lack its end: the checksum tells whether it is whole.
     const std::size_t end = std::min(text.find('\n'), text.size());
     StoredDecision stored;
-    if (!FromLine(text.substr(0, end), &stored)) {
+    bool forgotten = false;
+    if (!FromLine(text.substr(0, end), &stored, &forgotten)) {
       ++*damaged;
-    } else if (const auto [place, added] = places.emplace(stored.key, decisions.size()); added) {
-      decisions.push_back(std::move(stored));
+    } else if (forgotten) {
+      standing.Forget(stored);
     } else {
-      decisions[place->second] = std::move(stored);
+      standing.Add(std::move(stored));
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return decisions;
+  return standing.Take();
 }
 
 /// The last of them, whose lines are so many bytes at most.
@@ -264,12 +306,17 @@ std::vector<StoredDecision> Newest(std::vector<StoredDecision> decisions, std::s
   return decisions;
 }
 
-/// Writes the whole file anew, at once; the caller holds the lock.
-Status ReplaceLocked(const std::string& path, const std::vector<StoredDecision>& decisions) {
-  std::string text(kHeader);
+std::string ToLines(const std::vector<StoredDecision>& decisions) {
+  std::string lines;
   for (const StoredDecision& stored : decisions) {
-    text += ToLine(stored);
+    lines += ToLine(stored);
   }
+  return lines;
+}
+
+/// Writes the whole file anew, at once; the caller holds the lock.
+Status ReplaceLocked(const std::string& path, const std::string& lines) {
+  const std::string text = std::string(kHeader) + lines;
   const std::string temporary = path + "." + std::to_string(getpid());
   Status status = WriteAll(temporary, O_TRUNC, text);
   if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
@@ -282,6 +329,10 @@ Status ReplaceLocked(const std::string& path, const std::vector<StoredDecision>&
 }
 
 }  // namespace
+
+bool Replaces(const Decision& later, const Decision& earlier) {
+  return later.mode == SearchMode::kBenchmark || earlier.mode != SearchMode::kBenchmark;
+}
 
 std::vector<StoredDecision> DecisionFile::Read(std::vector<std::string>* warnings) const {
   std::vector<StoredDecision> decisions;
@@ -308,6 +359,18 @@ std::vector<StoredDecision> DecisionFile::Read(std::vector<std::string>* warning
 }
 
 Status DecisionFile::Append(const StoredDecision& stored) const {
+  return AppendLines(ToLine(stored));
+}
+
+Status DecisionFile::AppendAll(const std::vector<StoredDecision>& decisions) const {
+  return AppendLines(ToLines(decisions));
+}
+
+Status DecisionFile::Forget(const StoredDecision& stored) const {
+  return AppendLines(ToLine(stored, kForgotten));
+}
+
+Status DecisionFile::AppendLines(const std::string& lines) const {
   if (Status status = MakeFolder(path_); !status.ok()) {
     return status;
   }
@@ -319,21 +382,19 @@ Status DecisionFile::Append(const StoredDecision& stored) const {
   if (!text.ok()) {
     return text.status();
   }
-  if (text->starts_with(kHeader) && text->size() > most_bytes_) {
-    int damaged = 0;
-    std::vector<StoredDecision> kept = Newest(FromText(*text, &damaged), most_bytes_ / 2);
-    std::erase_if(kept, [&](const StoredDecision& each) { return each.key == stored.key; });
-    kept.push_back(stored);
-    return ReplaceLocked(path_, kept);
-  }
   if (text->starts_with(kHeader)) {
     // A file that was cut short ends in the middle of a line: begin a new one.
-    const std::string separator = text->back() == '\n' ? "" : "\n";
-    return WriteAll(path_, O_APPEND, separator + ToLine(stored));
+    const std::string added = (text->back() == '\n' ? "" : "\n") + lines;
+    if (text->size() <= most_bytes_) {
+      return WriteAll(path_, O_APPEND, added);
+    }
+    int damaged = 0;
+    return ReplaceLocked(
+        path_, ToLines(Newest(FromText(*text + added, &damaged), most_bytes_ / 2)));
   }
   // New, cut short within the header, or of another version.
   Status status = CheckIsOurs(path_, *text);
-  return status.ok() ? ReplaceLocked(path_, {stored}) : status;
+  return status.ok() ? ReplaceLocked(path_, lines) : status;
 }
 
 Status DecisionFile::Replace(const std::vector<StoredDecision>& decisions) const {
@@ -346,7 +407,7 @@ Status DecisionFile::Replace(const std::vector<StoredDecision>& decisions) const
   }
   const Result<std::string> text = ReadText(path_);
   Status status = text.ok() ? CheckIsOurs(path_, *text) : text.status();
-  return status.ok() ? ReplaceLocked(path_, decisions) : status;
+  return status.ok() ? ReplaceLocked(path_, ToLines(decisions)) : status;
 }
 
 }  // namespace gradsmith::internal

@@ -20,9 +20,13 @@ struct StoredDecision {
   std::string problem;
 };
 
-/// DecisionFile keeps decisions across processes: one line each, with a checksum, the last line of
-/// a key counting. Several processes may use a file at once. A line that is damaged, or a file of
-/// another format, is left out with a warning and never harms.
+/// Replaces returns whether of two decisions for a key the later one counts: it does unless the
+/// earlier one was timed in benchmark mode and it was not.
+bool Replaces(const Decision& later, const Decision& earlier);
+
+/// DecisionFile keeps decisions across processes: one line each, with a checksum. Of a key's lines
+/// the last counts, where it replaces what is before it. Several processes may use a file at once.
+/// A line that is damaged, or a file of another format, is left out with a warning and never harms.
 class DecisionFile {
  public:
   /// Some ten thousand decisions.
@@ -34,20 +38,28 @@ class DecisionFile {
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  /// Read returns what the file holds; nothing where there is none. What could not be read is
-  /// described in `*warnings`.
+  /// Read returns what the file holds, in the order of keys' last lines; nothing where there is
+  /// none. What could not be read is described in `*warnings`.
   std::vector<StoredDecision> Read(std::vector<std::string>* warnings) const;
 
   /// Append adds a line, making the file and its folder where they are not there. A file of another
   /// version is replaced; one that is no decision file is left alone, which is an error. So is that
   /// another process has written for two seconds: it may have been stopped.
   [[nodiscard]] Status Append(const StoredDecision& stored) const;
+  /// The same for many, which are written at once.
+  [[nodiscard]] Status AppendAll(const std::vector<StoredDecision>& decisions) const;
 
-  /// Replace writes the whole file anew: who reads meanwhile sees the old one or the new one. It
-  /// waits for writers as long as Append does.
+  /// Forget adds a line after which a key's decision for the same candidate does not count any
+  /// more, so that any other may follow. Its errors are Append's.
+  [[nodiscard]] Status Forget(const StoredDecision& stored) const;
+
+  /// Replace writes the whole file anew, of decisions whose newest is the last: who reads meanwhile
+  /// sees the old one or the new one. It waits for writers as long as Append does.
   [[nodiscard]] Status Replace(const std::vector<StoredDecision>& decisions) const;
 
  private:
+  [[nodiscard]] Status AppendLines(const std::string& lines) const;
+
   std::string path_;
   std::size_t most_bytes_;
 };

@@ -27,7 +27,7 @@ std::unique_ptr<Plan> Rebuild(
   Warn(
       space.Describe() + ": the remembered kernel " + decision.id +
       " is not used: " + plan.status().message());
-  context.decisions()->Forget(key);
+  context.decisions()->Forget(key, decision.id);
   return nullptr;
 }
 

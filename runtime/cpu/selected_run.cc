@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "core/search_revision.h"
 #include "cpu/aligned_memory.h"
 
 namespace gradsmith::cpu {
@@ -50,6 +51,7 @@ void AddPolicy(const Context& context, DataType type, ProblemKey* key) {
       (internal::IsDeterministic(context, type) ? 1 : 0) +
       (context.search_mode() == SearchMode::kDefault ? 4 : 0));
   key->Add(static_cast<std::int64_t>(internal::LimitBucket(context.options().workspace_limit)));
+  key->Add(internal::SearchFingerprint());
 }
 
 Status RunSelected(

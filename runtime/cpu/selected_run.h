@@ -16,7 +16,8 @@ namespace gradsmith::cpu {
 /// PolicyOf returns the context's policies as selection takes them.
 internal::SearchPolicy PolicyOf(const Context& context, DataType type);
 
-/// AddPolicy adds to a key the policies that every choice depends on besides the problem.
+/// AddPolicy adds to a key the policies that every choice depends on besides the problem, and what
+/// tells the candidates and checks of this Gradsmith from others'.
 void AddPolicy(const Context& context, DataType type, internal::ProblemKey* key);
 
 /// RunSelected finds a problem's plan and runs it. The thread keeps the plan for as long as few

@@ -43,15 +43,6 @@ Result<int> CheckedDriverVersion() {
   return version;
 }
 
-/// FNV-1a: the same in every process.
-std::int64_t Fingerprint(const std::string& text) {
-  std::uint64_t sum = 14695981039346656037U;
-  for (const char character : text) {
-    sum = (sum ^ static_cast<unsigned char>(character)) * 1099511628211U;
-  }
-  return static_cast<std::int64_t>(sum);
-}
-
 Status CheckOrdinal(int ordinal) {
   int count = 0;
   if (Status status = ToStatus(Driver().cuDeviceGetCount(&count), "counting the GPUs");
@@ -67,6 +58,20 @@ Status CheckOrdinal(int ordinal) {
 }
 
 }  // namespace
+
+std::string DescriptionOf(const DeviceTraits& traits) {
+  return traits.name + ", compute capability " + std::to_string(traits.major) + "." +
+         std::to_string(traits.minor) + ", " + std::to_string(traits.multiprocessors) +
+         " multiprocessors, " + std::to_string(traits.memory_bytes >> 20U) + " MiB";
+}
+
+std::int64_t FingerprintOf(const DeviceTraits& traits) {
+  std::uint64_t sum = 14695981039346656037U;  // FNV-1a
+  for (const char character : DescriptionOf(traits) + ", driver " + std::to_string(traits.driver)) {
+    sum = (sum ^ static_cast<unsigned char>(character)) * 1099511628211U;
+  }
+  return static_cast<std::int64_t>(sum);
+}
 
 Result<const DeviceInfo*> DeviceInfo::OpenNew(int ordinal) {
   if (!LoadDriver().ok()) {
@@ -108,10 +113,15 @@ Result<const DeviceInfo*> DeviceInfo::OpenNew(int ordinal) {
   driver.cuDeviceGetName(name.data(), static_cast<int>(name.size()), device);
   std::size_t memory = 0;
   driver.cuDeviceTotalMem(&memory, device);
-  info.description_ = std::string(name.data()) + ", compute capability " + std::to_string(*major) +
-                      "." + std::to_string(*minor) + ", " + std::to_string(*processors) +
-                      " multiprocessors, " + std::to_string(memory >> 20U) + " MiB";
-  info.fingerprint_ = Fingerprint(info.description_ + ", driver " + std::to_string(*version));
+  const DeviceTraits traits = {
+      .name = name.data(),
+      .major = *major,
+      .minor = *minor,
+      .multiprocessors = *processors,
+      .memory_bytes = memory,
+      .driver = *version};
+  info.description_ = DescriptionOf(traits);
+  info.fingerprint_ = FingerprintOf(traits);
   if (Status status =
           ToStatus(driver.cuDevicePrimaryCtxRetain(&info.context_, device), "opening the GPU");
       !status.ok()) {

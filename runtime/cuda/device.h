@@ -11,6 +11,25 @@
 
 namespace gradsmith::cuda {
 
+/// DeviceTraits is what the driver tells of a GPU, and on which what is quickest there depends.
+struct DeviceTraits {
+  std::string name;
+  /// 9 and 0 for compute capability 9.0.
+  int major = 0;
+  int minor = 0;
+  int multiprocessors = 0;
+  std::size_t memory_bytes = 0;
+  /// The driver's version, as cuDriverGetVersion tells it.
+  int driver = 0;
+};
+
+/// DescriptionOf returns all but the driver's version, for people.
+std::string DescriptionOf(const DeviceTraits& traits);
+
+/// FingerprintOf returns a number made of the description and the driver's version, the same in
+/// every process.
+std::int64_t FingerprintOf(const DeviceTraits& traits);
+
 /// DeviceInfo is one GPU of this process: its primary context and what kernels and selection must
 /// know of it. There is one for each ordinal, made at first use and kept.
 class DeviceInfo {
@@ -25,9 +44,9 @@ class DeviceInfo {
   [[nodiscard]] std::size_t l2_bytes() const { return l2_bytes_; }
   /// 90 for compute capability 9.0.
   [[nodiscard]] int compute_capability() const { return compute_capability_; }
-  /// Name, capability, multiprocessors and memory: devices with the same text choose alike.
+  /// DescriptionOf: devices with the same text and driver choose alike.
   [[nodiscard]] const std::string& description() const { return description_; }
-  /// A number made of the description and the driver's version.
+  /// FingerprintOf.
   [[nodiscard]] std::int64_t fingerprint() const { return fingerprint_; }
 
  private:

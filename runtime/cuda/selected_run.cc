@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "core/search_revision.h"
 #include "core/selection.h"
 #include "cuda/capture.h"
 #include "cuda/cudnn.h"
@@ -80,17 +81,25 @@ internal::SearchPolicy PolicyOf(const Context& context, DataType type) {
   return internal::PolicyOf(context, type, context.workspace_arena()->limit());
 }
 
+Origin OriginOf(const DeviceInfo& device) {
+  return {
+      .device = device.fingerprint(),
+      .cudnn = LoadCudnn().ok() ? LoadCudnn()->version : 0,
+      .search = internal::SearchFingerprint()};
+}
+
 void AddPolicy(
     const Context& context,
-    const DeviceInfo& device,
+    const Origin& origin,
     DataType type,
     internal::ProblemKey* key) {
   key->Add(
       (IsDeterministic(context, type) ? 1 : 0) + (context.options().allow_tf32 ? 2 : 0) +
       (context.search_mode() == SearchMode::kDefault ? 4 : 0));
   key->Add(static_cast<std::int64_t>(LimitBucket(context.workspace_arena()->limit())));
-  key->Add(device.fingerprint());
-  key->Add(LoadCudnn().ok() ? LoadCudnn()->version : 0);
+  for (const std::int64_t word : {origin.device, origin.cudnn, origin.search}) {
+    key->Add(word);
+  }
 }
 
 int AlignmentClass(const void* address, DataType type) {

@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_CUDA_SELECTED_RUN_H_
 #define GRADSMITH_CUDA_SELECTED_RUN_H_
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -27,11 +28,25 @@ internal::SearchPolicy PolicyOf(const Context& context, DataType type);
 Status
 Explained(const Context& context, DataType type, const std::string& what, const Status& status);
 
-/// AddPolicy adds to a key what every choice depends on besides the problem: policies, device,
-/// driver and cuDNN's version.
+/// Origin is where a choice was made: another one's is never used.
+struct Origin {
+  /// DeviceInfo::fingerprint, which the driver's version is a part of.
+  std::int64_t device = 0;
+  /// cuDNN's version.
+  std::int64_t cudnn = 0;
+  /// internal::SearchFingerprint.
+  std::int64_t search = 0;
+
+  friend bool operator==(const Origin&, const Origin&) = default;
+};
+
+/// OriginOf returns that of choices for a device that this process makes.
+Origin OriginOf(const DeviceInfo& device);
+
+/// AddPolicy adds to a key what every choice depends on besides the problem: policies and origin.
 void AddPolicy(
     const Context& context,
-    const DeviceInfo& device,
+    const Origin& origin,
     DataType type,
     internal::ProblemKey* key);
 

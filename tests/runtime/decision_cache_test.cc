@@ -1,8 +1,10 @@
 #include "core/decision_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -45,8 +47,9 @@ Selected Chosen(const std::string& id, SearchMode mode = SearchMode::kHeuristic)
   return {{id, 100, mode, 0.5}, std::make_unique<FakePlan>(), {}};
 }
 
-StoredDecision Stored(std::int64_t number, const std::string& id) {
-  return {KeyOf(number), {id, 100, SearchMode::kHeuristic, 0.5}, "a problem"};
+StoredDecision
+Stored(std::int64_t number, const std::string& id, SearchMode mode = SearchMode::kHeuristic) {
+  return {KeyOf(number), {id, 100, mode, 0.5}, "a problem"};
 }
 
 /// Collects warnings while it lives.
@@ -274,11 +277,45 @@ TEST(DecisionCache, ForgottenDecisionsAreSearchedAgainAndPlansAreStale) {
   subject.Ask(1, [] { return Chosen("old"); });
   subject.Ask(2, [] { return Chosen("other"); });
   const std::uint64_t generation = subject.cache.generation();
-  subject.cache.Forget(KeyOf(1));
+  subject.cache.Forget(KeyOf(1), "old");
   EXPECT_GT(subject.cache.generation(), generation);
   EXPECT_EQ(subject.cache.Find(KeyOf(1), SearchMode::kHeuristic), std::nullopt);
   EXPECT_EQ(subject.Ask(1, [] { return Chosen("new"); }), "new");
   EXPECT_EQ(subject.AskWithoutSearch(2), "other");
+}
+
+TEST(DecisionCache, WhatWasReplacedSinceIsNotForgotten) {
+  Subject subject;
+  subject.Ask(1, [] { return Chosen("old"); });
+  subject.cache.Add({Stored(1, "new")});
+  const std::uint64_t generation = subject.cache.generation();
+  subject.cache.Forget(KeyOf(1), "old");
+  EXPECT_EQ(subject.cache.generation(), generation);
+  EXPECT_EQ(subject.AskWithoutSearch(1), "new");
+}
+
+/// A kernel that was timed, but cannot be built any more.
+TEST(DecisionCache, LaterProcessesForgetToo) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  Subject(path).Ask(1, [] { return Chosen("gone", SearchMode::kBenchmark); });
+  Subject second(path);
+  EXPECT_EQ(second.AskWithoutSearch(1), "gone");
+  second.cache.Forget(KeyOf(1), "gone");
+  EXPECT_EQ(Subject(path).AskWithoutSearch(1), "searched");
+  EXPECT_EQ(second.Ask(1, [] { return Chosen("new"); }), "new");
+  EXPECT_EQ(Subject(path).AskWithoutSearch(1), "new");
+}
+
+TEST(DecisionCache, AProcessThatDoesNotTimeLeavesWhatAnotherTimed) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  Subject early(path);
+  EXPECT_EQ(early.cache.Find(KeyOf(1), SearchMode::kHeuristic), std::nullopt);
+  const auto timed = [] { return Chosen("timed", SearchMode::kBenchmark); };
+  EXPECT_EQ(Subject(path).Ask(1, timed, SearchMode::kBenchmark), "timed");
+  EXPECT_EQ(early.Ask(1, [] { return Chosen("not timed"); }), "not timed");
+  EXPECT_EQ(Subject(path).AskWithoutSearch(1, SearchMode::kBenchmark), "timed");
 }
 
 TEST(DecisionCache, ClearForgetsTheFileToo) {
@@ -315,6 +352,25 @@ TEST(DecisionCache, AddTakesOverAndReplaces) {
   }
 }
 
+TEST(DecisionCache, AddLeavesWhatWasTimed) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  Subject subject(path);
+  subject.cache.Add({Stored(1, "timed", SearchMode::kBenchmark), Stored(2, "not timed")});
+  const std::uint64_t generation = subject.cache.generation();
+  subject.cache.Add({Stored(1, "later")});
+  EXPECT_EQ(subject.cache.generation(), generation);
+  EXPECT_EQ(subject.AskWithoutSearch(1, SearchMode::kBenchmark), "timed");
+  subject.cache.Add(
+      {Stored(1, "timed later", SearchMode::kBenchmark),
+       Stored(2, "timed now", SearchMode::kBenchmark)});
+  Subject later(path);
+  for (Subject* each : {&subject, &later}) {
+    EXPECT_EQ(each->AskWithoutSearch(1, SearchMode::kBenchmark), "timed later");
+    EXPECT_EQ(each->AskWithoutSearch(2, SearchMode::kBenchmark), "timed now");
+  }
+}
+
 TEST(DecisionCache, OfAFileThereIsOneInAProcess) {
   const ScratchFolder folder;
   const std::string path = folder.path() + "/decisions.txt";
@@ -338,8 +394,8 @@ TEST(DecisionCache, ThoseOfTwoFilesShareNothing) {
   EXPECT_EQ(Subject(second.path()).AskWithoutSearch(1), "of the second");
   // A thread that has built the plan of one asks whether it is that of the other.
   EXPECT_NE(first.generation(), second.generation());
-  first.Forget(KeyOf(2));
-  second.Forget(KeyOf(2));
+  first.Forget(KeyOf(1), "of the first");
+  second.Forget(KeyOf(1), "of the second");
   EXPECT_NE(first.generation(), second.generation());
 }
 
@@ -382,6 +438,93 @@ TEST(DecisionCache, ThePublicFunctionsAreOfTheCacheThatIsNamed) {
   ASSERT_TRUE(ImportCache(exported, other).ok());
   EXPECT_EQ(CachedChoices(other).size(), 1U);
   EXPECT_TRUE(CachedChoices(path).empty());
+}
+
+std::vector<std::string> KernelsOf(const std::vector<CachedChoice>& choices) {
+  std::vector<std::string> kernels;
+  for (const CachedChoice& choice : choices) {
+    kernels.push_back(choice.kernel);
+  }
+  return kernels;
+}
+
+/// Where there is no room for all, the last used are those that stay.
+TEST(DecisionCache, ExportAndImportKeepTheOrderOfUse) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  const std::string exported = folder.path() + "/exported.txt";
+  DecisionCache& cache = DecisionCache::Named(path);
+  cache.Add({Stored(1, "first"), Stored(2, "second"), Stored(3, "third"), Stored(4, "fourth")});
+  EXPECT_EQ(cache.Find(KeyOf(1), SearchMode::kHeuristic)->id, "first");
+  const std::vector<std::string> expected = {"first", "fourth", "third", "second"};
+  EXPECT_EQ(KernelsOf(CachedChoices(path)), expected);
+  ASSERT_TRUE(ExportCache(exported, path).ok());
+  const std::string other = folder.path() + "/other.txt";
+  ASSERT_TRUE(ImportCache(exported, other).ok());
+  EXPECT_EQ(KernelsOf(CachedChoices(other)), expected);
+  // In files as well, which keep what is last.
+  for (const std::string& file : {exported, other}) {
+    std::vector<std::string> warnings;
+    const std::vector<StoredDecision> stored = DecisionFile(file).Read(&warnings);
+    ASSERT_EQ(stored.size(), 4U);
+    EXPECT_EQ(stored.back().decision.id, "first");
+    const DecisionFile short_one(file, ReadFile(file).size() - 1);
+    ASSERT_TRUE(short_one.Append(Stored(5, "new")).ok());
+    EXPECT_EQ(short_one.Read(&warnings).front().decision.id, "first");
+  }
+}
+
+/// How often a file of a folder was closed after it had been open for writing.
+class Writes {
+ public:
+  /// Events that are alike become one, but for another between them.
+  explicit Writes(const std::string& folder)
+      : notifier_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)),
+        watched_(inotify_add_watch(notifier_, folder.c_str(), IN_OPEN | IN_CLOSE_WRITE) >= 0) {}
+  Writes(const Writes&) = delete;
+  Writes& operator=(const Writes&) = delete;
+  Writes(Writes&&) = delete;
+  Writes& operator=(Writes&&) = delete;
+  ~Writes() { close(notifier_); }
+
+  [[nodiscard]] bool watched() const { return watched_; }
+  [[nodiscard]] int Of(const std::string& name) const {
+    int writes = 0;
+    alignas(inotify_event) std::array<char, 65536> events{};
+    for (ssize_t size = 0; (size = read(notifier_, events.data(), events.size())) > 0;) {
+      for (ssize_t at = 0; at < size;) {
+        const auto* event = reinterpret_cast<const inotify_event*>(&events.at(at));
+        writes += (event->mask & IN_CLOSE_WRITE) != 0 && event->name == name ? 1 : 0;
+        at += static_cast<ssize_t>(sizeof(inotify_event)) + event->len;
+      }
+    }
+    return writes;
+  }
+
+ private:
+  int notifier_;
+  bool watched_;
+};
+
+TEST(DecisionCache, ManyAreWrittenAtOnce) {
+  constexpr int kMany = 4000;
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  Subject subject(path);
+  subject.Ask(0, [] { return Chosen("here before"); });
+  std::vector<StoredDecision> many;
+  for (int i = 1; i <= kMany; ++i) {
+    many.push_back(Stored(i, "kernel"));
+  }
+  const Writes writes(folder.path());
+  subject.cache.Add(many);
+  EXPECT_EQ(Subject(path).cache.Entries().size(), kMany + 1U);
+  if (!writes.watched()) {
+    GTEST_SKIP() << "the system does not tell of writes";
+  }
+  EXPECT_EQ(writes.Of("decisions.txt"), 1);
+  subject.cache.Add({});
+  EXPECT_EQ(writes.Of("decisions.txt"), 0);
 }
 
 /// What a program sees of a cache in a file, in a process of its own; 0 where it is as it must be.

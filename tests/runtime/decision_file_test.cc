@@ -28,7 +28,7 @@ namespace {
 using support::ReadFile;
 using support::WriteFile;
 
-constexpr const char* kHeader = "gradsmith decisions, format 1\n";
+constexpr const char* kHeader = "gradsmith decisions, format 2\n";
 
 StoredDecision Stored(int key, const std::string& id, double milliseconds = 0.25) {
   StoredDecision stored;
@@ -37,6 +37,12 @@ StoredDecision Stored(int key, const std::string& id, double milliseconds = 0.25
   stored.decision = {
       id, static_cast<std::size_t>(key) * 1000, SearchMode::kBenchmark, milliseconds};
   stored.problem = "forward of problem " + std::to_string(key);
+  return stored;
+}
+
+StoredDecision NotTimed(int key, const std::string& id) {
+  StoredDecision stored = Stored(key, id);
+  stored.decision.mode = SearchMode::kHeuristic;
   return stored;
 }
 
@@ -93,11 +99,55 @@ TEST_F(DecisionFileTest, GivesBackWhatWasAppended) {
   EXPECT_TRUE(ReadFile(path_).starts_with(kHeader));
 }
 
-TEST_F(DecisionFileTest, TheLastLineOfAKeyCounts) {
-  Append(Stored(1, "old"));
+TEST_F(DecisionFileTest, OfTwoThatWereMadeAlikeTheLaterCounts) {
+  for (const bool timed : {true, false}) {
+    const auto stored = [&](int key, const std::string& id) {
+      return timed ? Stored(key, id) : NotTimed(key, id);
+    };
+    Append(stored(1, "old"));
+    Append(stored(2, "other"));
+    Append(stored(1, "new"));
+    ExpectHolds({stored(2, "other"), stored(1, "new")});
+    std::filesystem::remove(path_);
+  }
+}
+
+TEST_F(DecisionFileTest, WhatWasTimedStaysOverWhatWasNot) {
+  Append(NotTimed(1, "first"));
+  Append(Stored(1, "timed"));
   Append(Stored(2, "other"));
-  Append(Stored(1, "new", 0.125));
-  ExpectHolds({Stored(1, "new", 0.125), Stored(2, "other")});
+  Append(NotTimed(1, "of a process that had read the file before"));
+  // Whose line has shown that the problem is still met.
+  ExpectHolds({Stored(2, "other"), Stored(1, "timed")});
+}
+
+TEST_F(DecisionFileTest, WhatWasTimedStaysWhereAFileIsWrittenAnew) {
+  Append(Stored(1, "timed"));
+  Append(Stored(2, "other"));
+  const DecisionFile file(path_, ReadFile(path_).size() - 1);  // whose half is one line
+  const Status status = file.Append(NotTimed(1, "not timed"));
+  ASSERT_TRUE(status.ok()) << status.message();
+  ExpectHolds({Stored(1, "timed")});
+}
+
+TEST_F(DecisionFileTest, WhatIsForgottenIsGoneAndCanBeReplaced) {
+  const DecisionFile file(path_);
+  Append(Stored(1, "timed"));
+  Append(Stored(2, "other"));
+  ASSERT_TRUE(file.Forget(Stored(1, "timed")).ok());
+  ExpectHolds({Stored(2, "other")});
+  Append(NotTimed(1, "not timed"));
+  ExpectHolds({Stored(2, "other"), NotTimed(1, "not timed")});
+}
+
+/// What another process has chosen since is not what cannot be built.
+TEST_F(DecisionFileTest, OnlyTheKernelThatIsNamedIsForgotten) {
+  Append(Stored(1, "old"));
+  Append(Stored(1, "new"));
+  ASSERT_TRUE(DecisionFile(path_).Forget(Stored(1, "old")).ok());
+  ExpectHolds({Stored(1, "new")});
+  ASSERT_TRUE(DecisionFile(path_).Forget(Stored(2, "new")).ok());
+  ExpectHolds({Stored(1, "new")});
 }
 
 TEST_F(DecisionFileTest, AFileThatGrewTooLongKeepsTheNewest) {
@@ -234,7 +284,7 @@ TEST_F(DecisionFileTest, AFlippedByteCostsNoMoreThanItsLines) {
 }
 
 TEST_F(DecisionFileTest, AnotherFormatIsIgnoredAndReplaced) {
-  WriteFile(path_, "gradsmith decisions, format 2\nwhatever\n");
+  WriteFile(path_, "gradsmith decisions, format 1\nwhatever\n");
   const auto [decisions, warnings] = Read();
   EXPECT_TRUE(decisions.empty());
   EXPECT_EQ(

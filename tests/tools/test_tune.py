@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-HEADER = "gradsmith decisions, format 1\n"
+HEADER = "gradsmith decisions, format 2\n"
 KERNEL = "graph/engine 67/2=1,5=0"
 PROBLEM = "forward of MLFloat16, x [2, 3, 9, 11] NCHW"
 

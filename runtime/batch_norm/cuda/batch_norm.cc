@@ -77,7 +77,7 @@ Status Run(const Context& context, const Task& task, std::span<const double> sca
   const DataType type = XOf(task).type;
   internal::ProblemKey key;
   AddTo(task, &key);
-  cuda::AddPolicy(context, **device, type, &key);
+  cuda::AddPolicy(context, cuda::OriginOf(**device), type, &key);
   const BatchNormSpaceMaker maker(context, **device, task);
   return cuda::RunSelected(context, **device, type, key, operands, maker, scalars);
 }

@@ -16,8 +16,8 @@ namespace {
 constexpr std::int64_t kFamily = 2;
 constexpr int kVector = 16;
 
-/// Family and operands, dims, then each operand's strides; policies and device take four more.
-constexpr int kMostWords = 2 + (2 + kMaxRank) + (3 * (1 + kMaxRank)) + (8 * 2) + 4;
+/// Family and operands, dims, then each operand's strides; policies and origin take five more.
+constexpr int kMostWords = 2 + (2 + kMaxRank) + (3 * (1 + kMaxRank)) + (8 * 2) + 5;
 static_assert(kMostWords <= internal::ProblemKey::kCapacity);
 
 TensorRef ToRef(const ConstTensorRef* tensor) {

@@ -37,7 +37,8 @@ std::string CacheFile(const std::optional<std::string>& cache = {});
 Status ClearCache(const std::optional<std::string>& cache = {});
 
 /// ExportCache writes all choices to a file that ImportCache reads: on another machine, those for
-/// the same GPU and cuDNN version serve.
+/// the same GPU, driver, cuDNN and Gradsmith serve. What was timed in benchmark mode is not
+/// replaced by what was not.
 Status ExportCache(const std::string& path, const std::optional<std::string>& cache = {});
 Status ImportCache(const std::string& path, const std::optional<std::string>& cache = {});
 

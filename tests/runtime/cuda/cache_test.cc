@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +14,8 @@
 #include <vector>
 
 #include "core/decision_file.h"
+#include "core/problem_key.h"
+#include "cuda/selected_run.h"
 #include "cuda/thread_state.h"
 #include "runtime/cuda/child_process.h"
 #include "runtime/cuda/op_problems.h"
@@ -73,6 +77,15 @@ TEST(CudaCacheFile, NameWithoutFolder) {
     std::filesystem::remove(file);
   }
   std::filesystem::current_path(before);
+}
+
+/// An origin's words, as they are in the text of a key.
+std::string Words(const Origin& origin) {
+  internal::ProblemKey key;
+  for (const std::int64_t word : {origin.device, origin.cudnn, origin.search}) {
+    key.Add(word);
+  }
+  return key.Text();
 }
 
 class CudaCache : public CudaTest {
@@ -195,6 +208,37 @@ TEST_F(CudaCache, AKernelThatCannotBeBuiltIsSearchedAnew) {
     EXPECT_TRUE(child.Says("the remembered kernel " + id + " is not used: ")) << child.output;
     const ChildResult after = Child(SearchMode::kHeuristic, "after " + id);
     EXPECT_EQ(after.Number("warnings"), 0) << after.output << "\nfile:\n" << Read();
+  }
+}
+
+/// Choices of another card or driver, of another cuDNN, and of another Gradsmith.
+TEST_F(CudaCache, ChoicesOfOtherOriginsAreLeftAlone) {
+  EXPECT_EQ(Child(SearchMode::kHeuristic, "first").Number("warnings"), 0);
+  const std::vector<StoredDecision> mine = Decisions();
+  ASSERT_EQ(mine.size(), 2U) << Read();
+  const Origin origin = OriginOf(device());
+  for (std::int64_t Origin::*part : {&Origin::device, &Origin::cudnn, &Origin::search}) {
+    Origin other = origin;
+    other.*part += 1;
+    std::vector<StoredDecision> others = mine;
+    for (StoredDecision& stored : others) {
+      std::string key = stored.key.Text();
+      const std::size_t place = key.find(Words(origin));
+      ASSERT_NE(place, std::string::npos) << key << " is without " << Words(origin);
+      key.replace(place, Words(origin).size(), Words(other));
+      stored.key = internal::ProblemKey::FromText(key);
+      stored.decision.id = "nonsense";
+    }
+    ASSERT_TRUE(DecisionFile(File()).Replace(others).ok());
+    const ChildResult child = Child(SearchMode::kHeuristic, "choices of " + Words(other));
+    EXPECT_EQ(child.Number("warnings"), 0) << child.output;
+    EXPECT_GT(child.Number("searches"), 0) << child.output;
+    const std::vector<StoredDecision> all = Decisions();
+    ASSERT_EQ(all.size(), 4U) << Read();
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(all[i].decision.id, "nonsense");
+      EXPECT_NE(all[2 + i].decision.id, "nonsense");
+    }
   }
 }
 

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
+#include "core/search_revision.h"
+#include "cuda/cudnn.h"
 #include "gradsmith/context.h"
 #include "runtime/cuda/op_problems.h"
 
@@ -78,16 +81,18 @@ TEST(Explained, NamesWhatWasComputedPoliciesAndLibrary) {
   EXPECT_TRUE(Explained(Context(options), DataType::kFloat, "", Status()).ok());
 }
 
-class CudaSelectedRun : public CudaTest {};
+std::string KeyOf(const ContextOptions& options, const Origin& origin) {
+  internal::ProblemKey key;
+  AddPolicy(Context(options), origin, DataType::kFloat, &key);
+  return key.Text();
+}
 
 /// Each policy has its own choices.
-TEST_F(CudaSelectedRun, KeysTellPoliciesApart) {
+TEST(AddPolicy, KeysTellPoliciesApart) {
   const auto key_of = [&](const auto& change) {
     ContextOptions options = Options();
     change(options);
-    internal::ProblemKey key;
-    AddPolicy(Context(options), device(), DataType::kFloat, &key);
-    return key.Text();
+    return KeyOf(options, {.device = 1, .cudnn = 2, .search = 3});
   };
   const std::string plain = key_of([](ContextOptions&) {});
   EXPECT_EQ(
@@ -97,6 +102,29 @@ TEST_F(CudaSelectedRun, KeysTellPoliciesApart) {
   EXPECT_NE(plain, key_of([](ContextOptions& options) { options.allow_tf32 = true; }));
   EXPECT_NE(plain, key_of([](ContextOptions& options) { options.deterministic = true; }));
   EXPECT_NE(plain, key_of([](ContextOptions& options) { options.workspace_limit = 1024; }));
+}
+
+/// A choice of another card, driver, cuDNN or Gradsmith is not found, and so never used.
+TEST(AddPolicy, KeysTellOriginsApart) {
+  const Origin origin = {.device = 1, .cudnn = 2, .search = 3};
+  const std::string plain = KeyOf(Options(), origin);
+  EXPECT_EQ(plain, KeyOf(Options(), origin));
+  for (std::int64_t Origin::*part : {&Origin::device, &Origin::cudnn, &Origin::search}) {
+    Origin other = origin;
+    other.*part += 1;
+    EXPECT_NE(plain, KeyOf(Options(), other));
+  }
+  EXPECT_NE(plain, KeyOf(Options(), {.device = 2, .cudnn = 1, .search = 3}));
+}
+
+class CudaSelectedRun : public CudaTest {};
+
+TEST_F(CudaSelectedRun, ChoicesAreOfThisDeviceCudnnAndSearch) {
+  const Origin expected = {
+      .device = device().fingerprint(),
+      .cudnn = LoadCudnn()->version,
+      .search = internal::SearchFingerprint()};
+  EXPECT_EQ(OriginOf(device()), expected);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -8,6 +9,8 @@
 #include <vector>
 
 #include "core/decision_file.h"
+#include "core/problem_key.h"
+#include "core/search_revision.h"
 #include "gradsmith/cache.h"
 #include "gradsmith/gradsmith.h"
 #include "support/scratch_folder.h"
@@ -129,6 +132,33 @@ TEST(CpuChoice, DependsOnThePolicies) {
   // The last used first: that without workspace.
   EXPECT_EQ(choices.at(0).kernel, "own/gemm");
   EXPECT_EQ(choices.at(1).kernel, "own/gemm");
+}
+
+/// Those of an earlier Gradsmith lie beside them and are not used.
+TEST(CpuChoice, IsOfThisSearch) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  Call call;
+  ExpectRight(call, *Counted(path).context);
+  internal::ProblemKey word;
+  word.Add(internal::SearchFingerprint());
+  internal::ProblemKey of_another;
+  of_another.Add(internal::SearchFingerprint("0.0.1", internal::kSearchRevision));
+  std::vector<std::string> warnings;
+  std::vector<internal::StoredDecision> decisions = internal::DecisionFile(path).Read(&warnings);
+  ASSERT_EQ(decisions.size(), 2U);
+  for (internal::StoredDecision& stored : decisions) {
+    std::string key = stored.key.Text();
+    const std::size_t place = key.find("." + word.Text() + ".");
+    ASSERT_NE(place, std::string::npos) << key;
+    key.replace(place + 1, word.Text().size(), of_another.Text());
+    stored.key = internal::ProblemKey::FromText(key);
+  }
+  ASSERT_TRUE(internal::DecisionFile(folder.path() + "/other.txt").Replace(decisions).ok());
+  Counted counted(folder.path() + "/other.txt");
+  ExpectRight(call, *counted.context);
+  EXPECT_EQ(counted.searches, 2);
+  EXPECT_EQ(CachedChoices(folder.path() + "/other.txt").size(), 4U);
 }
 
 TEST(CpuChoice, OfAKernelThatIsGoneIsMadeAnew) {
