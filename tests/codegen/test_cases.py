@@ -224,9 +224,10 @@ def test_sizes_that_the_schema_fixes(shape: str, case: str, rule: str | None) ->
 )
 def test_a_schema_that_gives_a_rule_what_it_cannot_take(edits: list[tuple[str, str]], words: str) -> None:
     assert load(CONVOLVE)[1] == []
-    (fault,) = load(edited(CONVOLVE, *edits))[1]
-    assert fault.id == "G608"
-    assert words in fault.message
+    faults = {fault.id: fault.message for fault in load(edited(CONVOLVE, *edits))[1]}
+    assert words in faults.pop("G608")
+    assert not faults or "takes conv::OutputSpatial(D, K)" in faults.pop("G705")
+    assert not faults
 
 
 def test_a_rule_that_is_given_a_number_where_it_takes_a_list() -> None:
