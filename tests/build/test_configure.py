@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
-from build_tree import REPOSITORY
+from build_tree import REPOSITORY, copy_sources
 
 
-def configure_output(folder: Path, *options: str) -> tuple[int, str]:
-    command = ["cmake", "-S", str(REPOSITORY), "-B", str(folder), "-G", "Ninja", "-DGRADSMITH_BUILD_TESTS=OFF", *options]
+def configure_output(folder: Path, *options: str, source: Path = REPOSITORY) -> tuple[int, str]:
+    command = ["cmake", "-S", str(source), "-B", str(folder), "-G", "Ninja", "-DGRADSMITH_BUILD_TESTS=OFF", *options]
     result = subprocess.run(command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return result.returncode, " ".join(result.stdout.split())  # CMake breaks long lines
 
@@ -59,6 +60,22 @@ def test_backends_are_told_in_one_line(tmp_path: Path) -> None:
 def test_the_default_build_is_a_release(tmp_path: Path) -> None:
     configure_output(tmp_path / "build", "-DGRADSMITH_USE_SNAPSHOT=ON")
     assert "CMAKE_BUILD_TYPE:STRING=Release" in (tmp_path / "build/CMakeCache.txt").read_text()
+
+
+def test_a_new_family_of_kernels_needs_no_line_of_cmake(tmp_path: Path) -> None:
+    copy_sources(REPOSITORY, tmp_path / "source")
+    for path in ("scale/scale.cc", "scale/cuda/scale.cc", "scale/no_cuda/scale.cc"):
+        (tmp_path / "source/runtime" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "source/runtime" / path).touch()
+    options = ["-DGRADSMITH_USE_SNAPSHOT=ON", "-DGRADSMITH_CUDA=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
+    code, output = configure_output(tmp_path / "build", *options, source=tmp_path / "source")
+    assert code == 0, output
+    commands = json.loads((tmp_path / "build/compile_commands.json").read_text())
+    runtime = tmp_path / "source/runtime"
+    compiled = {Path(command["file"]) for command in commands}
+    folders = {path.parent.relative_to(runtime).as_posix() for path in compiled if path.is_relative_to(runtime)}
+    assert {"core", "conv", "batch_norm", "scale", "scale/no_cuda"} <= folders
+    assert folders.isdisjoint({"cpu", "cuda", "onednn", "scale/cuda"})
 
 
 def test_cuda_that_is_asked_for_and_missing_is_an_error(tmp_path: Path) -> None:
