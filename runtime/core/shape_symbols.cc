@@ -155,15 +155,20 @@ Status ShapeSymbols::BindQuotient(
   if (product == dividend) {
     return {};
   }
-  const std::string why = Describe(spec.symbol) + ", " +
-                          std::string(op_.attributes[spec.divisor].name) + " = " +
-                          std::to_string(divisor);
+  if (dividend % divisor != 0) {
+    return NotAMultiple(spec.symbol, op_.attributes[spec.divisor].name, divisor);
+  }
   return Mismatch(
       tensor, dims, axis,
-      dividend % divisor == 0
-          ? std::to_string(dividend / divisor) + " (" + why + ")"
-          : std::string(op_.symbols[spec.symbol].name) + " to be a multiple of " +
-                std::string(op_.attributes[spec.divisor].name) + " (" + why + ")");
+      std::to_string(dividend / divisor) + " (" + Describe(spec.symbol) + ", " +
+          std::string(op_.attributes[spec.divisor].name) + " = " + std::to_string(divisor) + ")");
+}
+
+Status ShapeSymbols::NotAMultiple(int symbol, std::string_view attribute, std::int64_t divisor)
+    const {
+  return InvalidArgument(
+      Describe(symbol) + " does not fit; expected a multiple of " + std::string(attribute) + " = " +
+      std::to_string(divisor));
 }
 
 Status ShapeSymbols::CheckMultiple(int symbol) const {
@@ -176,9 +181,7 @@ Status ShapeSymbols::CheckMultiple(int symbol) const {
   if (values_[symbol][0] % divisor == 0) {
     return {};
   }
-  return InvalidArgument(
-      Describe(symbol) + " does not fit; expected a multiple of " + std::string(spec.name) + " = " +
-      std::to_string(divisor));
+  return NotAMultiple(symbol, spec.name, divisor);
 }
 
 Status ShapeSymbols::ApplyRules() {
