@@ -155,20 +155,16 @@ Status ShapeSymbols::BindQuotient(
   if (product == dividend) {
     return {};
   }
+  const std::string given =
+      std::string(op_.attributes[spec.divisor].name) + " = " + std::to_string(divisor);
   if (dividend % divisor != 0) {
-    return NotAMultiple(spec.symbol, op_.attributes[spec.divisor].name, divisor);
+    return InvalidArgument(
+        Describe(spec.symbol) + " is no multiple of " + given + ", and " +
+        Quote(tensor.name, dims) + "; expected " + std::string(tensor.shape_text));
   }
   return Mismatch(
       tensor, dims, axis,
-      std::to_string(dividend / divisor) + " (" + Describe(spec.symbol) + ", " +
-          std::string(op_.attributes[spec.divisor].name) + " = " + std::to_string(divisor) + ")");
-}
-
-Status ShapeSymbols::NotAMultiple(int symbol, std::string_view attribute, std::int64_t divisor)
-    const {
-  return InvalidArgument(
-      Describe(symbol) + " does not fit; expected a multiple of " + std::string(attribute) + " = " +
-      std::to_string(divisor));
+      std::to_string(dividend / divisor) + " (" + Describe(spec.symbol) + ", " + given + ")");
 }
 
 Status ShapeSymbols::CheckMultiple(int symbol) const {
@@ -181,7 +177,9 @@ Status ShapeSymbols::CheckMultiple(int symbol) const {
   if (values_[symbol][0] % divisor == 0) {
     return {};
   }
-  return NotAMultiple(symbol, spec.name, divisor);
+  return InvalidArgument(
+      Describe(symbol) + " does not fit; expected a multiple of " + std::string(spec.name) + " = " +
+      std::to_string(divisor));
 }
 
 Status ShapeSymbols::ApplyRules() {

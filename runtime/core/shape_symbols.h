@@ -51,8 +51,6 @@ class ShapeSymbols {
   Status BindScalar(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
   Status BindQuotient(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
   [[nodiscard]] Status CheckMultiple(int symbol) const;
-  [[nodiscard]] Status NotAMultiple(int symbol, std::string_view attribute, std::int64_t divisor)
-      const;
   void Set(int symbol, const Dims& value, std::string_view origin);
   [[nodiscard]] std::int64_t Divisor(const DimSpec& spec) const;
   /// "N = 2 from X".

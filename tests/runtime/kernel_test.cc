@@ -121,7 +121,8 @@ TEST_F(ConvGradKernel, NamesRanksAndMultiplesThatDoNotFit) {
   EXPECT_EQ(infer({1, 4, 3}, {6, 2, 3}), "");
   EXPECT_EQ(
       infer({1, 5, 3}, {6, 2, 3}),
-      "Conv: C = 5 from X does not fit; expected a multiple of group = 2");
+      "Conv: C = 5 from X is no multiple of group = 2, and W has shape [6, 2, 3]; expected "
+      "[M, C / group, *K]");
   EXPECT_EQ(
       infer({1, 4, 3}, {5, 2, 3}),
       "Conv: M = 5 from W does not fit; expected a multiple of group = 2");
