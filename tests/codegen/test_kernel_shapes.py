@@ -119,49 +119,49 @@ def test_shapes_that_fit(text: str) -> None:
     [
         (
             edited(CONVOLVE, ('[M, C / group, "*K"]', '[M, Q, "*K"]')),
-            "G705: 'W' is [M, Q, *K]; kernel conv::Conv takes [M, C / group, *K]",
+            "G323: 'W' is [M, Q, *K]; kernel conv::Conv takes [M, C / group, *K]",
         ),
         (
             edited(CONVOLVE, ("[N, C,", "[N, Q,"), ("[M, C / group,", "[M, Q,")),
-            "G705: 'W' is [M, Q, *K]; kernel conv::Conv takes [M, Q / group, *K]",
+            "G323: 'W' is [M, Q, *K]; kernel conv::Conv takes [M, Q / group, *K]",
         ),
         (
             edited(without_group(CONVOLVE), ("[M, C,", "[M, Q,")),
-            "G705: 'W' is [M, Q, *K]; kernel conv::Conv takes [M, C, *K]",
+            "G323: 'W' is [M, Q, *K]; kernel conv::Conv takes [M, C, *K]",
         ),
-        (edited(CONVOLVE, (BIAS[0], BIAS[1].replace("M", "N"))), "G705: 'B' is [N]; kernel conv::Conv takes [M]"),
-        (edited(CONVOLVE, ("[N, M,", "[M, N,")), "G705: 'Y' is [M, N, *O]; kernel conv::Conv takes [N, M, *O]"),
+        (edited(CONVOLVE, (BIAS[0], BIAS[1].replace("M", "N"))), "G323: 'B' is [N]; kernel conv::Conv takes [M]"),
+        (edited(CONVOLVE, ("[N, M,", "[M, N,")), "G323: 'Y' is [M, N, *O]; kernel conv::Conv takes [N, M, *O]"),
         (
             edited(CONVOLVE, ('"*O"', '"*K"'), ("      O: {length: D" + RULE + "}\n", "")),
-            "G705: 'K' has no rule; kernel conv::Conv takes conv::OutputSpatial(D, K)",
+            "G323: 'K' has no rule; kernel conv::Conv takes conv::OutputSpatial(D, K)",
         ),
         (
             edited(CONVOLVE, ("(D, K)", "(K, D)"), ("[6, 4, 3, 2]", "[6, 4, 5, 6]")),
-            "G705: 'O' has the rule conv::OutputSpatial(K, D); kernel conv::Conv takes conv::OutputSpatial(D, K)",
+            "G323: 'O' has the rule conv::OutputSpatial(K, D); kernel conv::Conv takes conv::OutputSpatial(D, K)",
         ),
         (
             edited(CONVOLVE, ('"*O"', "1, 1"), ("      O: {length: D" + RULE + "}\n", "")),
-            "G705: [1, 1] must be a list symbol with the rule conv::OutputSpatial(D, K) for kernel conv::Conv",
+            "G323: [1, 1] must be a list symbol with the rule conv::OutputSpatial(D, K) for kernel conv::Conv",
         ),
         (
             CONVOLVE + edited(GRADIENT, (RULE, ""), ("W: [6, 4, 3, 2]", "W: [6, 4, 3, 2], dY: [2, 6, 1, 1]")),
-            "G705: 'P' has no rule; kernel conv::ConvGrad takes conv::OutputSpatial(D, K)",
+            "G323: 'P' has no rule; kernel conv::ConvGrad takes conv::OutputSpatial(D, K)",
         ),
         (
             edited(NORMALIZE, ("scale: {type: T, shape: [C]", "scale: {type: T, shape: [N]")),
-            "G705: 'scale' is [N]; kernel batch_norm::BatchNormalizationRelu takes [C]",
+            "G323: 'scale' is [N]; kernel batch_norm::BatchNormalizationRelu takes [C]",
         ),
         (
             edited(NORMALIZE, ("scale: {type: T, shape: [C]", "scale: {type: T, shape: []")),
-            "G705: 'scale' is []; kernel batch_norm::BatchNormalizationRelu takes [C]",
+            "G323: 'scale' is []; kernel batch_norm::BatchNormalizationRelu takes [C]",
         ),
         (
             edited(NORMALIZE, ("like: X", "shape: [N, C]")),
-            "G705: 'Y' is [N, C]; kernel batch_norm::BatchNormalizationRelu takes [N, C, *D]",
+            "G323: 'Y' is [N, C]; kernel batch_norm::BatchNormalizationRelu takes [N, C, *D]",
         ),
         (
             edited(NORMALIZE, ("like: scale", "like: X")),
-            "G705: 'saved_mean' is [N, C, *D]; kernel batch_norm::BatchNormalizationRelu takes [C]",
+            "G323: 'saved_mean' is [N, C, *D]; kernel batch_norm::BatchNormalizationRelu takes [C]",
         ),
     ],
 )
@@ -171,8 +171,16 @@ def test_shapes_that_do_not_fit(text: str, message: str) -> None:
 
 
 def test_what_is_unlike_the_forward_operator_is_said_once() -> None:
-    _, diagnostics = load(CONVOLVE + edited(GRADIENT, ("[M, C / group,", "[M, Q,")))
-    assert [diagnostic.id for diagnostic in diagnostics] == ["G507"]
+    """Of the operator whose shape is not its kernel's, be it the forward or the gradient."""
+    wrong = ("[M, C / group,", "[M, Q,")
+    for text, line in ((edited(CONVOLVE, wrong) + GRADIENT, 11), (CONVOLVE + edited(GRADIENT, wrong), 36)):
+        _, (diagnostic,) = load(text)
+        assert (diagnostic.id, diagnostic.span and diagnostic.span.line) == ("G323", line)
+
+
+def test_tensors_come_before_their_shapes() -> None:
+    _, diagnostics = load(edited(CONVOLVE, ("[M, C / group,", "[M, Q,"), (BIAS[0], BIAS[1].replace("B:", "Bias:"))))
+    assert [diagnostic.id for diagnostic in diagnostics] == ["G702"]
 
 
 def test_what_is_written_in_kshapes_is_read() -> None:
@@ -194,7 +202,7 @@ def test_what_does_not_read_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "scale/kernels.h").write_text(f"struct Scale {{ {shapes} {members} }};")
     _, diagnostics = load_source(source_of("ops.yaml", SCALE), headers=KernelHeaders([tmp_path]))
     form = "expected 'X [N, *D]' or 'O = family::Rule(D)'"
-    expected = f"G705: kShapes of kernel scale::Scale does not read from '{text}' on; {form}"
+    expected = f"G323: kShapes of kernel scale::Scale does not read from '{text}' on; {form}"
     assert messages(diagnostics) == [expected]
 
 

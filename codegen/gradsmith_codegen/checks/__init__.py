@@ -17,7 +17,7 @@ from . import attributes, cases, gradients, kernel_shapes, kernels, names, shape
 from .evaluation import CaseEvaluator
 from .registry import OP_RULES, SCHEMA_RULES, Scope
 
-MODULES = (names, types, shapes, attributes, gradients, cases, kernels, kernel_shapes)
+MODULES = (names, types, shapes, kernel_shapes, attributes, gradients, cases, kernels)
 
 
 def check(document: Document, headers: KernelHeaders) -> tuple[Schema, list[Diagnostic]]:

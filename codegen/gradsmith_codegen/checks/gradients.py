@@ -99,7 +99,7 @@ def row_without_forward(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(message, row.span, (note,))
 
 
-@op_rule("G507", needs=(*SHAPES, "types", "gradient_of"), blames=("dims",))
+@op_rule("G507", needs=(*SHAPES, "types", "gradient_of"))
 def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
     """A gradient, or a tensor that is passed on, differs in type or shape from the forward operator's."""
     forward = scope.forward_with(*SHAPES, "types")

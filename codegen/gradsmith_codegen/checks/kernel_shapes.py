@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from ..diagnostics import Note
 from ..kernel_headers import Shapes
 from ..model import Dim, DimKind, Op, Shape, ShapeRule, Span, Tensor
-from .kernels import header_of
+from .kernels import has_its_tensors, header_of
 from .registry import SHAPES, Finding, Scope, op_rule
 
 
-@op_rule("G705", needs=("kernel", *SHAPES, "attributes"))
+@op_rule("G323", needs=("kernel", *SHAPES, "attributes"), blames=("dims",))
 def shape_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape, or the rule that computes one, is not what the kernel says in `kShapes`: it would read other
     memory than the tensor's."""
-    shapes = scope.kernel.shapes if scope.kernel else None
+    shapes = scope.kernel.shapes if scope.kernel and has_its_tensors(op, scope.kernel) else None
     if shapes and shapes.unread:
         form = "expected 'X [N, *D]' or 'O = family::Rule(D)'"
         message = f"kShapes of kernel {op.kernel} does not read from '{shapes.unread}' on; {form}"

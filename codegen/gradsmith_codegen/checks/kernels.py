@@ -51,7 +51,7 @@ def tensor_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
                 yield _unknown(op, role, tensor, taken)
 
 
-@op_rule("G703", needs=("kernel", *TENSORS), blames=TENSORS)
+@op_rule("G703", needs=("kernel", *TENSORS))
 def tensor_that_the_kernel_needs(op: Op, scope: Scope) -> Iterator[Finding]:
     """The kernel needs an input or an output that the operator does not have, or that may be left out."""
     for role, tensors, taken in _arguments(op, scope.kernel):
@@ -77,6 +77,16 @@ def backend_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
                 f"kernel {op.kernel} does not run on {backend.value}: it has no {run} in {header_of(op)}"
             )
             yield Finding(message, op.at("backends"))
+
+
+def has_its_tensors(op: Op, kernel: Kernel) -> bool:
+    """The operator's tensors are among the kernel's, and those that it needs are there."""
+    return all(
+        {name for name, is_required in taken.items() if is_required}
+        <= {tensor.name for tensor in tensors}
+        <= taken.keys()
+        for _, tensors, taken in _arguments(op, kernel)
+    )
 
 
 def _arguments(op: Op, kernel: Kernel | None) -> Iterator[tuple[str, Sequence[Tensor], Mapping[str, bool]]]:
