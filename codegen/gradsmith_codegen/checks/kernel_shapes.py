@@ -52,19 +52,17 @@ class _ShapeComparison:
     def _difference(self, tensor: Tensor, taken: Shape) -> int | None:
         """Which of the tensor's dims does not fit, or how many it has where that does not; None if all do."""
         given = tensor.shape
-        before = next((i for i, dim in enumerate(taken) if dim.is_list), len(taken))
-        after = len(taken) - before - 1
-        if len(given) < before + max(after, 0) or (after < 0 and len(given) != len(taken)):
+        start = next((i for i, dim in enumerate(taken) if dim.is_list), len(taken))
+        extra = len(given) - len(taken)  # dims that the kernel's list symbol takes, but for one
+        has_list = start < len(taken)
+        if extra < -1 or (extra != 0 and not has_list):
             return len(given)
-        end = len(given) - max(after, 0)
+        end = start + extra + 1 if has_list else start
         for i, dim in enumerate(given):
-            if before <= i < end:
-                continue
-            if not self._fits(dim, taken[i] if i < before else taken[i - len(given)]):
+            if not start <= i < end and not self._fits(dim, taken[i if i < start else i - extra]):
                 return i
-        if after < 0 or self.dims.setdefault(taken[before].symbol, given[before:end]) == given[before:end]:
-            return None
-        return before
+        listed = given[start:end]
+        return start if has_list and self.dims.setdefault(taken[start].symbol, listed) != listed else None
 
     def _fits(self, given: Dim, taken: Dim) -> bool:
         if given.is_list:
