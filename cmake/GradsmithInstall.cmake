@@ -1,4 +1,5 @@
-# What `cmake --install` installs. The prefix may be moved afterwards: no installed file holds an absolute path.
+# What `cmake --install` installs. The prefix may be moved afterwards: no installed file holds a path of the build's, but
+# with CUDA where cuDNN was found, which programs try last.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 

@@ -155,10 +155,20 @@ def unsupported_version(version: int, supported: int) -> str:
     return f"schema_version {version} is not supported; this generator reads version {supported}"
 
 
+# What the element types are called by NumPy, PyTorch and others: names that differ by a digit are not near.
+_ELSEWHERE = {
+    **dict.fromkeys(("float16", "fp16", "f16"), "'half' (MLFloat16)"),
+    **dict.fromkeys(("float32", "fp32", "f32", "single"), "'float'"),
+    **dict.fromkeys(("float64", "fp64", "f64"), "'double'"),
+    "bfloat16": "'BFloat16'",
+}
+
+
 @fault("G014")
 def unknown_type(name: str, known: Iterable[str]) -> str:
     """An element type that does not exist."""
-    return f"unknown type '{name}'{instead(name, known)}"
+    meant = _ELSEWHERE.get(name.lower())
+    return f"unknown type '{name}'{f'; did you mean {meant}?' if meant else instead(name, known)}"
 
 
 @fault("G015")

@@ -2,7 +2,8 @@
 
 Read is the form that these headers have: a kernel is a struct with the members Attributes, Inputs and
 Outputs, each a struct of fields or another name of such a struct. A struct may derive from another of its
-header. What is written in another form is known to the compiler alone (None).
+header. What is written in another form is known to the compiler alone (None). The constant kShapes says what
+shapes the arguments must have, or which kernel's they are.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from . import grammar
 from .grammar import family
+from .model import Shape, ShapeRule
 
 _PACKAGE = Path(__file__).resolve().parent
 # In the package where that is installed, else beside it: an archive of the sources holds the headers once.
@@ -32,10 +35,23 @@ _STRUCT = re.compile(r"\bstruct (\w+)(?: final)? \{")
 _DERIVED = re.compile(r"\bstruct (\w+)(?: final)? : (?:public )?(?:(\w+)::)?(\w+) \{")
 _ALIAS = re.compile(r"\busing (\w+) = ([\w:]+);")
 _FIELD = re.compile(r"\s*([\w:]+(?:\s+[\w:]+)*[*&]?)\s+(\w+)\s*(?:=.*|\{.*\})?", re.DOTALL)
+_SHAPES = re.compile(r'\bkShapes\s*=\s*(?:(\w+)::kShapes|((?:"[^"]*"\s*)+));')
+_SHAPE = re.compile(r"(\w+) \[([^\[\]]*)\](?:, |$)")
+_COMPUTED = re.compile(r"(\w+) = ([\w:]+\([^()]*\))(?:, |$)")
 _RUN = re.compile(r"\b(Run\w+)\(")
 _RULE = re.compile(r"\bResult<Dims>\s+(\w+)\((?:const (?:\w+::)?(\w+)&)?")
 
 Fields = Mapping[str, str]  # C++ types by name
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """What kShapes says: "X [N, C, *D], Y [N, C, *O], O = conv::OutputSpatial(D, K)"."""
+
+    text: str
+    tensors: Mapping[str, Shape]  # of inputs and outputs, by their names
+    rules: Mapping[str, ShapeRule]  # by the names of symbols
+    unread: str = ""  # where the text is in another form: what begins with the first such place
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,7 @@ class Kernel:
     inputs: Mapping[str, bool] | None  # whether each must be there
     outputs: Mapping[str, bool] | None
     runs: frozenset[str]  # RunCpu, RunCuda
+    shapes: Shapes | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +137,37 @@ def _kernel(name: str, body: str, structs: Mapping[str, str]) -> Kernel:
         _arguments(_fields(_member(name, "Inputs", body, structs))),
         _arguments(_fields(_member(name, "Outputs", body, structs))),
         frozenset(_RUN.findall(body)),
+        _shapes(body, structs),
     )
+
+
+def _shapes(body: str, structs: Mapping[str, str]) -> Shapes | None:
+    match = _SHAPES.search(body)
+    if match and match[1]:
+        others = {name: text for name, text in structs.items() if text is not body}
+        return _shapes(others[match[1]], others) if match[1] in others else None
+    return read_shapes("".join(re.findall(r'"([^"]*)"', match[2]))) if match else None
+
+
+def _shape(text: str) -> Shape | None:
+    return grammar.shape(tuple(entry.strip() for entry in text.split(","))) if text else Shape()
+
+
+def read_shapes(text: str) -> Shapes:
+    tensors: dict[str, Shape] = {}
+    rules: dict[str, ShapeRule] = {}
+    start = 0
+    while start < len(text):
+        given, computed = _SHAPE.match(text, start), _COMPUTED.match(text, start)
+        shape = _shape(given[2]) if given else None
+        rule = grammar.shape_rule(computed[2]) if computed else None
+        if given and shape is not None and len(shape.lists) <= 1:
+            tensors[given[1]], start = shape, given.end()
+        elif computed and rule:
+            rules[computed[1]], start = rule, computed.end()
+        else:
+            break
+    return Shapes(text, tensors, rules, text[start:])
 
 
 def _member(name: str, member: str, body: str, structs: Mapping[str, str]) -> str | None:

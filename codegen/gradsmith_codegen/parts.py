@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import faults, grammar, vocabulary
+from . import faults, grammar, scalars, vocabulary
 from .diagnostics import Diagnostic, counted
 from .loader import Node, Scalar, Sequence
 from .model import (
@@ -265,7 +265,10 @@ class PartReader(ValueReader):
         return self.fault_count == before
 
     def _attribute_length(self, node: Node, owner: str) -> LengthRule | None:
-        text = self.text(node, f"'length' of {owner}", "a list symbol or a multiple of one")
+        if type(node) is Scalar and scalars.is_number(node.value):
+            text = node.value  # in quotes it would be no length either
+        else:
+            text = self.text(node, f"'length' of {owner}", "a list symbol or a multiple of one")
         rule = grammar.length_rule(text) if text else None
         if text and not rule:
             self.report(faults.bad_length(node.span, text, "a list symbol, D, or a multiple of one, 2 * D"))

@@ -7,6 +7,7 @@
 
 #include "batch_norm/activation.h"
 #include "batch_norm/kernels.h"
+#include "batch_norm/shapes.h"
 #include "core/channels.h"
 #include "core/element.h"
 
@@ -257,6 +258,9 @@ Status TrainOf(
     const Attributes& attributes,
     const BatchNormalization::Inputs& inputs,
     const BatchNormalization::Outputs& outputs) {
+  if (Status status = CheckShapes(inputs, outputs); !status.ok()) {
+    return status;
+  }
   VisitDataType(inputs.X->type, [&]<typename T>(std::type_identity<T>) {
     Train<T>(context, activation, attributes, inputs, outputs);
   });
@@ -267,6 +271,9 @@ Status BackwardOf(
     const Context& context,
     const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs) {
+  if (Status status = CheckShapes(inputs, outputs); !status.ok()) {
+    return status;
+  }
   VisitDataType(inputs.dY->type, [&]<typename T>(std::type_identity<T>) {
     Backward<T>(context, inputs, outputs);
   });

@@ -2,6 +2,7 @@
 #define GRADSMITH_BATCH_NORM_KERNELS_H_
 
 #include <span>
+#include <string_view>
 
 #include "core/kernel_arguments.h"
 #include "gradsmith/context.h"
@@ -25,10 +26,12 @@ constexpr bool CoversMix(std::span<const DataType> types) {
   return !types.empty() && types.size() <= 3;
 }
 
-/// Training forward. X, Y (N, C, D...); all others (C). running_mean and running_var may be written
-/// in place. running_var takes in the unbiased variance, saved_inv_std is 1 / sqrt(biased variance
-/// + epsilon).
+/// Training forward. running_mean and running_var may be written in place. running_var takes in the
+/// unbiased variance, saved_inv_std is 1 / sqrt(biased variance + epsilon).
 struct BatchNormalization {
+  static constexpr std::string_view kShapes =
+      "X [N, C, *D], scale [C], B [C], running_mean [C], running_var [C], Y [N, C, *D], "
+      "saved_mean [C], saved_inv_std [C]";
   using Attributes = batch_norm::Attributes;
   struct Inputs {
     RequiredInput X = nullptr;
@@ -59,8 +62,11 @@ struct BatchNormalization {
       const Outputs& outputs);
 };
 
-/// Gradients of BatchNormalization. dY, X, dX (N, C, D...); all others (C).
+/// Gradients of BatchNormalization.
 struct BatchNormalizationGrad {
+  static constexpr std::string_view kShapes =
+      "dY [N, C, *D], X [N, C, *D], scale [C], saved_mean [C], saved_inv_std [C], dX [N, C, *D], "
+      "dScale [C], dBias [C]";
   using Attributes = batch_norm::Attributes;
   struct Inputs {
     RequiredInput dY = nullptr;
@@ -91,6 +97,7 @@ struct BatchNormalizationGrad {
 
 /// BatchNormalization, then ReLU: negative Y become 0.
 struct BatchNormalizationRelu {
+  static constexpr std::string_view kShapes = BatchNormalization::kShapes;
   using Attributes = batch_norm::Attributes;
   using Inputs = BatchNormalization::Inputs;
   using Outputs = BatchNormalization::Outputs;
@@ -110,8 +117,11 @@ struct BatchNormalizationRelu {
 };
 
 /// Gradients of BatchNormalizationRelu, from X alone: where what ReLU was given, computed anew, is
-/// not positive, dY counts as 0. dY, X, dX (N, C, D...); all others (C).
+/// not positive, dY counts as 0.
 struct BatchNormalizationReluGrad {
+  static constexpr std::string_view kShapes =
+      "dY [N, C, *D], X [N, C, *D], scale [C], B [C], saved_mean [C], saved_inv_std [C], "
+      "dX [N, C, *D], dScale [C], dBias [C]";
   using Attributes = batch_norm::Attributes;
   struct Inputs {
     RequiredInput dY = nullptr;

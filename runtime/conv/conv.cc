@@ -64,7 +64,7 @@ Status Conv::RunCpu(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  const Result<Problem> problem = ConvolutionProblem(attributes, *inputs.X, *inputs.W);
+  const Result<Problem> problem = ConvolutionProblem(attributes, inputs, outputs);
   if (!problem.ok()) {
     return problem.status();
   }
@@ -78,7 +78,7 @@ Status ConvGrad::RunCpu(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  const Result<Problem> problem = ConvolutionProblem(attributes, *inputs.X, *inputs.W);
+  const Result<Problem> problem = ConvolutionProblem(attributes, inputs, outputs);
   if (!problem.ok()) {
     return problem.status();
   }
@@ -97,7 +97,7 @@ Status ConvTranspose::RunCpu(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  const Result<Problem> problem = TransposedProblem(attributes, *inputs.X, *inputs.W);
+  const Result<Problem> problem = TransposedProblem(attributes, inputs, outputs);
   if (!problem.ok()) {
     return problem.status();
   }
@@ -111,7 +111,7 @@ Status ConvTransposeGrad::RunCpu(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  const Result<Problem> problem = TransposedProblem(attributes, *inputs.X, *inputs.W);
+  const Result<Problem> problem = TransposedProblem(attributes, inputs, outputs);
   if (!problem.ok()) {
     return problem.status();
   }

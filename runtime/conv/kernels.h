@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "core/kernel_arguments.h"
 #include "gradsmith/attributes.h"
@@ -13,10 +14,11 @@
 /// The convolution family: four ops over three primitives (forward, backward-data,
 /// backward-filter). A kernel is a struct that the generated stubs bind by name: Attributes, Inputs
 /// and Outputs have the fields that an op may bind (a null pointer is an argument that the op does
-/// not have, or that is left out), Covers says which type combinations there are, and RunCpu and
-/// RunCuda do the work on arguments that have been validated against the op's schema. The generator
-/// reads this header, and refuses an op that does not fit: fields are written as they are here, one
-/// to a declaration, and a struct that has another's fields too derives from it.
+/// not have, or that is left out), kShapes says what shapes these must have, in the terms of
+/// ops.yaml, Covers says which type combinations there are, and RunCpu and RunCuda do the work on
+/// arguments that have been validated against the op's schema. The generator reads this header, and
+/// refuses an op that does not fit: fields are written as they are here, one to a declaration, and
+/// a struct that has another's fields too derives from it.
 namespace gradsmith::conv {
 
 /// Attributes of every convolution op (ONNX Conv-22). Empty lists mean the defaults.
@@ -47,8 +49,10 @@ constexpr bool CoversOneType(std::span<const DataType> types) {
   return types.size() == 1;
 }
 
-/// Y = X * W + B. X (N, C, D...), W (M, C / group, K...), B (M) or absent, Y (N, M, O...).
+/// Y = X * W + B, where there is a B.
 struct Conv {
+  static constexpr std::string_view kShapes =
+      "X [N, C, *D], W [M, C / group, *K], B [M], Y [N, M, *O], O = conv::OutputSpatial(D, K)";
   using Attributes = conv::Attributes;
   struct Inputs {
     RequiredInput X = nullptr;
@@ -73,8 +77,11 @@ struct Conv {
       const Outputs& outputs);
 };
 
-/// Gradients of Conv. dY (N, M, O...); dX like X, dW like W, dB (M).
+/// Gradients of Conv.
 struct ConvGrad {
+  static constexpr std::string_view kShapes =
+      "dY [N, M, *O], X [N, C, *D], W [M, C / group, *K], dX [N, C, *D], dW [M, C / group, *K], "
+      "dB [M], O = conv::OutputSpatial(D, K)";
   using Attributes = conv::Attributes;
   struct Inputs {
     RequiredInput dY = nullptr;
@@ -101,8 +108,11 @@ struct ConvGrad {
       const Outputs& outputs);
 };
 
-/// The transpose of Conv. X (N, C, D...), W (C, M / group, K...), B (M) or absent, Y (N, M, O...).
+/// The transpose of Conv.
 struct ConvTranspose {
+  static constexpr std::string_view kShapes =
+      "X [N, C, *D], W [C, M / group, *K], B [M], Y [N, M, *O], "
+      "O = conv::TransposedOutputSpatial(D, K)";
   using Attributes = conv::TransposedAttributes;
   using Inputs = Conv::Inputs;
   using Outputs = Conv::Outputs;
@@ -121,8 +131,11 @@ struct ConvTranspose {
       const Outputs& outputs);
 };
 
-/// Gradients of ConvTranspose. dY (N, M, O...); dX like X, dW like W, dB (M).
+/// Gradients of ConvTranspose.
 struct ConvTransposeGrad {
+  static constexpr std::string_view kShapes =
+      "dY [N, M, *O], X [N, C, *D], W [C, M / group, *K], dX [N, C, *D], dW [C, M / group, *K], "
+      "dB [M], O = conv::TransposedOutputSpatial(D, K)";
   using Attributes = conv::TransposedAttributes;
   using Inputs = ConvGrad::Inputs;
   using Outputs = ConvGrad::Outputs;

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "conv/task.h"
+
 namespace gradsmith::conv {
 namespace {
 
@@ -343,6 +345,16 @@ Dims SpatialDims(const Dims& dims) {
   return Dims(std::span(dims.begin() + 2, dims.end()));
 }
 
+Status CheckRanks(const ConstTensorRef& X, const ConstTensorRef& W) {
+  constexpr int kLargest = kMaxSpatialRank + 2;
+  if (X.rank() == W.rank() && X.rank() > 2 && X.rank() <= kLargest) {
+    return {};
+  }
+  return InvalidArgument(
+      "X has rank " + std::to_string(X.rank()) + " and W " + std::to_string(W.rank()) +
+      "; expected the same, from 3 to " + std::to_string(kLargest));
+}
+
 Status CheckGroup(std::string_view what, std::int64_t channels, std::int64_t group) {
   if (group >= 1 && channels % group == 0) {
     return {};
@@ -350,6 +362,96 @@ Status CheckGroup(std::string_view what, std::int64_t channels, std::int64_t gro
   return InvalidArgument(
       std::string(what) + " are " + std::to_string(channels) + "; expected a multiple of group " +
       std::to_string(group));
+}
+
+/// An argument of an op, and the dims that it must have.
+struct Argument {
+  std::string_view name;
+  const Dims* dims;  ///< null where it is absent
+  Dims expected;
+};
+
+template <typename Ref>
+const Dims* DimsOrNull(const Ref* tensor) {
+  return tensor != nullptr && tensor->present ? &tensor->dims : nullptr;
+}
+
+Status CheckDims(std::string_view shapes, std::span<const Argument> arguments) {
+  for (const Argument& argument : arguments) {
+    if (argument.dims != nullptr && !(*argument.dims == argument.expected)) {
+      return InvalidArgument(
+          std::string(argument.name) + " has shape " + ToString(*argument.dims) + "; expected " +
+          ToString(argument.expected) + ": the kernel takes " + std::string(shapes));
+    }
+  }
+  return {};
+}
+
+/// The dims of an op's X, W and Y, and of its bias.
+struct ExpectedDims {
+  Dims X;
+  Dims W;
+  Dims Y;
+  Dims B;
+};
+
+ExpectedDims ExpectedOfConvolution(const Problem& problem) {
+  return {
+      .X = DimsOf(problem, kX),
+      .W = DimsOf(problem, kW),
+      .Y = DimsOf(problem, kY),
+      .B = {problem.y_channels}};
+}
+
+/// Its X is the problem's y.
+ExpectedDims ExpectedOfTransposed(const Problem& problem) {
+  return {
+      .X = DimsOf(problem, kY),
+      .W = DimsOf(problem, kW),
+      .Y = DimsOf(problem, kX),
+      .B = {problem.x_channels}};
+}
+
+/// The problem that X and W make, if all arguments fit it.
+Result<Problem> Checked(
+    Result<Problem> problem,
+    ExpectedDims (*expected_of)(const Problem&),
+    std::string_view shapes,
+    const Conv::Inputs& inputs,
+    const Conv::Outputs& outputs) {
+  if (!problem.ok()) {
+    return problem;
+  }
+  const ExpectedDims expected = expected_of(*problem);
+  const Argument arguments[] = {
+      {"X", DimsOrNull(inputs.X), expected.X},
+      {"W", DimsOrNull(inputs.W), expected.W},
+      {"B", DimsOrNull(inputs.B), expected.B},
+      {"Y", DimsOrNull(outputs.Y), expected.Y}};
+  if (Status status = CheckDims(shapes, arguments); !status.ok()) {
+    return status;
+  }
+  return problem;
+}
+
+Result<Problem> Checked(
+    Result<Problem> problem,
+    ExpectedDims (*expected_of)(const Problem&),
+    std::string_view shapes,
+    const ConvGrad::Inputs& inputs,
+    const ConvGrad::Outputs& outputs) {
+  if (!problem.ok()) {
+    return problem;
+  }
+  const ExpectedDims expected = expected_of(*problem);
+  const Argument arguments[] = {
+      {"dY", DimsOrNull(inputs.dY), expected.Y},  {"X", DimsOrNull(inputs.X), expected.X},
+      {"W", DimsOrNull(inputs.W), expected.W},    {"dX", DimsOrNull(outputs.dX), expected.X},
+      {"dW", DimsOrNull(outputs.dW), expected.W}, {"dB", DimsOrNull(outputs.dB), expected.B}};
+  if (Status status = CheckDims(shapes, arguments); !status.ok()) {
+    return status;
+  }
+  return problem;
 }
 
 template <typename Given>
@@ -401,6 +503,9 @@ TransposedOutputSpatial(const TransposedAttributes& attributes, const Dims& D, c
 
 Result<Problem>
 ConvolutionProblem(const Attributes& attributes, const ConstTensorRef& X, const ConstTensorRef& W) {
+  if (Status status = CheckRanks(X, W); !status.ok()) {
+    return status;
+  }
   if (Status status = CheckGroup("the output channels, W's dim 0,", W.dims[0], attributes.group);
       !status.ok()) {
     return status;
@@ -421,6 +526,9 @@ Result<Problem> TransposedProblem(
     const TransposedAttributes& attributes,
     const ConstTensorRef& X,
     const ConstTensorRef& W) {
+  if (Status status = CheckRanks(X, W); !status.ok()) {
+    return status;
+  }
   if (Status status = CheckGroup("the input channels, X's dim 1,", X.dims[1], attributes.group);
       !status.ok()) {
     return status;
@@ -437,6 +545,42 @@ Result<Problem> TransposedProblem(
     problem->y_channels = X.dims[1];
   }
   return problem;
+}
+
+Result<Problem> ConvolutionProblem(
+    const Attributes& attributes,
+    const Conv::Inputs& inputs,
+    const Conv::Outputs& outputs) {
+  return Checked(
+      ConvolutionProblem(attributes, *inputs.X, *inputs.W), ExpectedOfConvolution, Conv::kShapes,
+      inputs, outputs);
+}
+
+Result<Problem> ConvolutionProblem(
+    const Attributes& attributes,
+    const ConvGrad::Inputs& inputs,
+    const ConvGrad::Outputs& outputs) {
+  return Checked(
+      ConvolutionProblem(attributes, *inputs.X, *inputs.W), ExpectedOfConvolution,
+      ConvGrad::kShapes, inputs, outputs);
+}
+
+Result<Problem> TransposedProblem(
+    const TransposedAttributes& attributes,
+    const ConvTranspose::Inputs& inputs,
+    const ConvTranspose::Outputs& outputs) {
+  return Checked(
+      TransposedProblem(attributes, *inputs.X, *inputs.W), ExpectedOfTransposed,
+      ConvTranspose::kShapes, inputs, outputs);
+}
+
+Result<Problem> TransposedProblem(
+    const TransposedAttributes& attributes,
+    const ConvTransposeGrad::Inputs& inputs,
+    const ConvTransposeGrad::Outputs& outputs) {
+  return Checked(
+      TransposedProblem(attributes, *inputs.X, *inputs.W), ExpectedOfTransposed,
+      ConvTransposeGrad::kShapes, inputs, outputs);
 }
 
 Problem WithStrides(Problem problem, const Strides& x, const Strides& w, const Strides& y) {

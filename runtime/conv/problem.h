@@ -57,6 +57,27 @@ Result<Problem> TransposedProblem(
     const ConstTensorRef& X,
     const ConstTensorRef& W);
 
+/// ConvolutionProblem reads the arguments of Conv or ConvGrad. An error where their dims do not fit
+/// together as the kernel's kShapes says: then an op's entry in ops.yaml has let them pass.
+Result<Problem> ConvolutionProblem(
+    const Attributes& attributes,
+    const Conv::Inputs& inputs,
+    const Conv::Outputs& outputs);
+Result<Problem> ConvolutionProblem(
+    const Attributes& attributes,
+    const ConvGrad::Inputs& inputs,
+    const ConvGrad::Outputs& outputs);
+
+/// TransposedProblem reads the arguments of ConvTranspose or ConvTransposeGrad likewise.
+Result<Problem> TransposedProblem(
+    const TransposedAttributes& attributes,
+    const ConvTranspose::Inputs& inputs,
+    const ConvTranspose::Outputs& outputs);
+Result<Problem> TransposedProblem(
+    const TransposedAttributes& attributes,
+    const ConvTransposeGrad::Inputs& inputs,
+    const ConvTransposeGrad::Outputs& outputs);
+
 /// WithStrides returns the problem with the strides of its three tensors.
 Problem WithStrides(Problem problem, const Strides& x, const Strides& w, const Strides& y);
 

@@ -13,6 +13,7 @@
 #include "core/decision_cache.h"
 #include "core/device_backend.h"
 #include "core/thread_pool.h"
+#include "core/validate.h"
 #include "core/warning.h"
 
 namespace gradsmith {
@@ -92,7 +93,8 @@ Context Context::ForPreparing() const {
 }
 
 Status CheckDevice(Device device) {
-  return device.backend == Backend::kCpu ? Status() : internal::CheckCudaDevice(device.index);
+  return device.backend == Backend::kCpu ? internal::CheckCpuIndex(device.index)
+                                         : internal::CheckCudaDevice(device.index);
 }
 
 }  // namespace gradsmith

@@ -155,15 +155,16 @@ Status ShapeSymbols::BindQuotient(
   if (product == dividend) {
     return {};
   }
-  const std::string why = Describe(spec.symbol) + ", " +
-                          std::string(op_.attributes[spec.divisor].name) + " = " +
-                          std::to_string(divisor);
+  const std::string given =
+      std::string(op_.attributes[spec.divisor].name) + " = " + std::to_string(divisor);
+  if (dividend % divisor != 0) {
+    return InvalidArgument(
+        Describe(spec.symbol) + " is no multiple of " + given + ", and " +
+        Quote(tensor.name, dims) + "; expected " + std::string(tensor.shape_text));
+  }
   return Mismatch(
       tensor, dims, axis,
-      dividend % divisor == 0
-          ? std::to_string(dividend / divisor) + " (" + why + ")"
-          : std::string(op_.symbols[spec.symbol].name) + " to be a multiple of " +
-                std::string(op_.attributes[spec.divisor].name) + " (" + why + ")");
+      std::to_string(dividend / divisor) + " (" + Describe(spec.symbol) + ", " + given + ")");
 }
 
 Status ShapeSymbols::CheckMultiple(int symbol) const {

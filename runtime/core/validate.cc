@@ -286,6 +286,13 @@ Status ValidateAttributes(const OpSchema& op, const void* attributes) {
   return {};
 }
 
+Status CheckCpuIndex(int index) {
+  return index == 0 ? Status()
+                    : InvalidArgument(
+                          "there is no cpu " + std::to_string(index) +
+                          "; expected 0, which has all of the machine's processors");
+}
+
 Status ValidateCall(
     const Row& row,
     const Context& context,
@@ -297,6 +304,9 @@ Status ValidateCall(
     return InvalidArgument(
         "the context is on " + std::string(ToString(context.backend())) + "; expected " +
         std::string(ToString(row.backend)));
+  }
+  if (row.backend == Backend::kCpu && context.device().index != 0) {
+    return CheckCpuIndex(context.device().index).WithPrefix("the context's device: ");
   }
   if (Status status = CheckWorkspace(context); !status.ok()) {
     return status;

@@ -11,6 +11,9 @@
 
 namespace gradsmith::internal {
 
+/// CheckCpuIndex: there is one CPU, and its index is 0.
+Status CheckCpuIndex(int index);
+
 /// ValidateCall checks everything that the schema says of a call: attributes, presence, types,
 /// devices, memory, shapes and overlap. Its sentences do not name the row; Call does.
 Status ValidateCall(

@@ -19,19 +19,6 @@ std::string Environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::vector<std::string> Candidates() {
-  if (std::string given = Environment("GRADSMITH_CUDNN_LIBRARY"); !given.empty()) {
-    return {given};
-  }
-  std::vector<std::string> candidates = {"libcudnn.so.9"};
-  for (const std::string& toolkit : {Environment("CUDA_HOME"), std::string("/usr/local/cuda")}) {
-    if (!toolkit.empty()) {
-      candidates.push_back(toolkit + "/lib64/libcudnn.so.9");
-    }
-  }
-  return candidates;
-}
-
 Status FindFunctions(const DynamicLibrary& library, CudnnApi* api) {
 #define GRADSMITH_FIND(name)                                           \
   if (Status status = library.Find(#name, &api->name); !status.ok()) { \
@@ -43,7 +30,7 @@ Status FindFunctions(const DynamicLibrary& library, CudnnApi* api) {
 }
 
 Result<CudnnLibrary> Load() {
-  Result<DynamicLibrary> library = DynamicLibrary::Open(Candidates());
+  Result<DynamicLibrary> library = DynamicLibrary::Open(CudnnCandidates());
   if (!library.ok()) {
     return library.status().WithPrefix("there is no cuDNN 9: ");
   }
@@ -66,6 +53,23 @@ std::string VersionText(int version) {
 }
 
 }  // namespace
+
+std::vector<std::string> CudnnCandidates() {
+  if (std::string given = Environment("GRADSMITH_CUDNN_LIBRARY"); !given.empty()) {
+    return {given};
+  }
+  std::vector<std::string> candidates = {"libcudnn.so.9"};
+  for (const std::string& toolkit : {Environment("CUDA_HOME"), std::string("/usr/local/cuda")}) {
+    if (!toolkit.empty()) {
+      candidates.push_back(toolkit + "/lib64/libcudnn.so.9");
+    }
+  }
+  // Pip's is in no place that the loader knows.
+  if (constexpr std::string_view last = GRADSMITH_CUDNN_LAST; !last.empty()) {
+    candidates.emplace_back(last);
+  }
+  return candidates;
+}
 
 const Result<CudnnLibrary>& LoadCudnn() {
   static const auto& cudnn = *new Result<CudnnLibrary>(Load());

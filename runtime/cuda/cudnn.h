@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gradsmith/status.h"
 #include "gradsmith/types.h"
@@ -68,9 +69,12 @@ struct CudnnLibrary {
   std::string path;
 };
 
-/// LoadCudnn loads cuDNN once: the file that the environment variable GRADSMITH_CUDNN_LIBRARY
-/// names, otherwise libcudnn.so.9 where the loader or a CUDA Toolkit has it. The error says where
-/// it was sought.
+/// CudnnCandidates lists where cuDNN is sought: the file that the environment variable
+/// GRADSMITH_CUDNN_LIBRARY names, otherwise libcudnn.so.9 where the loader or a CUDA Toolkit has
+/// it, and last where it was found when the library was built.
+std::vector<std::string> CudnnCandidates();
+
+/// LoadCudnn loads the first of CudnnCandidates once. The error says where it was sought.
 const Result<CudnnLibrary>& LoadCudnn();
 
 /// Cudnn returns the functions; call only after LoadCudnn has succeeded.

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
-from build_tree import REPOSITORY
+from build_tree import REPOSITORY, copy_sources
 
 
-def configure_output(folder: Path, *options: str) -> tuple[int, str]:
-    command = ["cmake", "-S", str(REPOSITORY), "-B", str(folder), "-G", "Ninja", "-DGRADSMITH_BUILD_TESTS=OFF", *options]
+WITHOUT_TOOLKIT = "-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON"
+
+
+def configure_output(folder: Path, *options: str, source: Path = REPOSITORY) -> tuple[int, str]:
+    command = ["cmake", "-S", str(source), "-B", str(folder), "-G", "Ninja", "-DGRADSMITH_BUILD_TESTS=OFF", *options]
     result = subprocess.run(command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return result.returncode, " ".join(result.stdout.split())  # CMake breaks long lines
 
@@ -61,17 +65,54 @@ def test_the_default_build_is_a_release(tmp_path: Path) -> None:
     assert "CMAKE_BUILD_TYPE:STRING=Release" in (tmp_path / "build/CMakeCache.txt").read_text()
 
 
+def test_a_new_family_of_kernels_needs_no_line_of_cmake(tmp_path: Path) -> None:
+    copy_sources(REPOSITORY, tmp_path / "source")
+    for path in ("scale/scale.cc", "scale/cuda/scale.cc", "scale/no_cuda/scale.cc"):
+        (tmp_path / "source/runtime" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "source/runtime" / path).touch()
+    options = ["-DGRADSMITH_USE_SNAPSHOT=ON", "-DGRADSMITH_CUDA=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
+    code, output = configure_output(tmp_path / "build", *options, source=tmp_path / "source")
+    assert code == 0, output
+    commands = json.loads((tmp_path / "build/compile_commands.json").read_text())
+    runtime = tmp_path / "source/runtime"
+    compiled = {Path(command["file"]) for command in commands}
+    folders = {path.parent.relative_to(runtime).as_posix() for path in compiled if path.is_relative_to(runtime)}
+    assert {"core", "conv", "batch_norm", "scale", "scale/no_cuda"} <= folders
+    assert folders.isdisjoint({"cpu", "cuda", "onednn", "scale/cuda"})
+
+
 def test_cuda_that_is_asked_for_and_missing_is_an_error(tmp_path: Path) -> None:
-    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_CUDA=ON", f"-DGRADSMITH_CUDNN_ROOT={tmp_path}")
+    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_CUDA=ON", WITHOUT_TOOLKIT)
     assert code != 0
     assert "GRADSMITH_CUDA is ON, but" in output
     assert "-DGRADSMITH_CUDA=OFF" in output
 
 
 def test_cuda_that_is_missing_is_left_out_by_itself(tmp_path: Path) -> None:
-    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_CUDA=AUTO", f"-DGRADSMITH_CUDNN_ROOT={tmp_path}")
+    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_CUDA=AUTO", WITHOUT_TOOLKIT)
     assert code == 0, output
     assert "gradsmith: backends: cpu (no CUDA backend: " in output
+
+
+@pytest.mark.parametrize("wanted", ["AUTO", "ON"])
+@pytest.mark.parametrize("toolkit", [[], [WITHOUT_TOOLKIT]])
+def test_a_root_without_cudnn_is_an_error(tmp_path: Path, wanted: str, toolkit: list[str]) -> None:
+    options = [f"-DGRADSMITH_CUDA={wanted}", f"-DGRADSMITH_CUDNN_ROOT={tmp_path}", *toolkit]
+    code, output = configure_output(tmp_path / "build", *options)
+    assert code != 0
+    assert f"GRADSMITH_CUDNN_ROOT is '{tmp_path}', but cuDNN's header cudnn_graph.h is not there" in output
+
+
+def test_a_root_of_an_older_cudnn_is_an_error(tmp_path: Path) -> None:
+    root = cudnn_of(tmp_path / "cudnn", 7, major=8)
+    code, output = configure_output(tmp_path / "build", f"-DGRADSMITH_CUDNN_ROOT={root}", WITHOUT_TOOLKIT)
+    assert code != 0
+    assert f"GRADSMITH_CUDNN_ROOT is '{root}', but cuDNN in {root}/include is 8.7.0, and 9 is needed" in output
+
+
+def test_no_root_counts_without_cuda(tmp_path: Path) -> None:
+    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_CUDA=OFF", f"-DGRADSMITH_CUDNN_ROOT={tmp_path}")
+    assert code == 0, output
 
 
 @pytest.mark.parametrize("value", ["maybe", "1x"])
@@ -149,22 +190,33 @@ def test_onednn_that_does_not_fit_is_told(tmp_path: Path, version: str, runtime:
     assert message in output
 
 
-def test_architectures_are_checked(tmp_path: Path) -> None:
-    options = ["-DGRADSMITH_CUDA=AUTO", "-DGRADSMITH_CUDA_ARCHITECTURES=90-real;hopper"]
+@pytest.mark.parametrize(
+    ("architecture", "expected"),
+    [
+        ("hopper", "90, 90-real or 90-virtual"),
+        ("native", "CMake's native, all and all-major are not taken"),
+        ("all-major", "CMake's native, all and all-major are not taken"),
+        ("70", "75 or more"),
+        ("61-virtual", "75 or more"),
+    ],
+)
+def test_architectures_are_checked(tmp_path: Path, architecture: str, expected: str) -> None:
+    options = ["-DGRADSMITH_CUDA=AUTO", f"-DGRADSMITH_CUDA_ARCHITECTURES=90-real;{architecture}"]
     code, output = configure_output(tmp_path / "build", *options)
     if "no CUDA backend" in output:
         pytest.skip("there is no CUDA Toolkit, or no cuDNN")
     assert code != 0
-    assert "GRADSMITH_CUDA_ARCHITECTURES has 'hopper'" in output
+    assert f"GRADSMITH_CUDA_ARCHITECTURES has '{architecture}'" in output
+    assert expected in output
 
 
-def cudnn_of(root: Path, minor: int) -> Path:
-    """As much of a cuDNN 9 as configuring looks at."""
+def cudnn_of(root: Path, minor: int, major: int = 9) -> Path:
+    """As much of a cuDNN as configuring looks at."""
     (root / "include").mkdir(parents=True)
     (root / "lib").mkdir()
     (root / "lib/libcudnn.so.9").touch()
     (root / "include/cudnn_graph.h").touch()
-    version = f"#define CUDNN_MAJOR 9\n#define CUDNN_MINOR {minor}\n#define CUDNN_PATCHLEVEL 0\n"
+    version = f"#define CUDNN_MAJOR {major}\n#define CUDNN_MINOR {minor}\n#define CUDNN_PATCHLEVEL 0\n"
     (root / "include/cudnn_version.h").write_text(version)
     return root
 
@@ -184,6 +236,8 @@ def test_another_root_of_cudnn_counts_when_configuring_again(tmp_path: Path) -> 
     assert f"cuDNN 9.2.0 in {second}/include" in configure(f"-DGRADSMITH_CUDNN_ROOT={second}")
     cache = (tmp_path / "build/CMakeCache.txt").read_text()
     assert f"GRADSMITH_CUDNN_LIBRARY:FILEPATH={second}/lib/libcudnn.so.9" in cache
-    assert "no CUDA backend: cuDNN's header" in configure("-DGRADSMITH_CUDNN_ROOT=/nonexistent")
+    code, output = configure_output(tmp_path / "build", "-DGRADSMITH_CUDNN_ROOT=/nonexistent")
+    assert code != 0
+    assert "GRADSMITH_CUDNN_ROOT is '/nonexistent'" in output
     assert f"cuDNN 9.1.0 in {first}/include" in configure(f"-DGRADSMITH_CUDNN_ROOT={first}")
     assert str(first) not in configure("-DGRADSMITH_CUDNN_ROOT=")

@@ -11,6 +11,8 @@ from gradsmith_codegen.reader import load_schema
 from gradsmith_codegen.shape_rules import (
     Dims,
     ImpossibleShape,
+    SymbolValue,
+    apply,
     conv_output_spatial,
     conv_transposed_output_spatial,
 )
@@ -212,8 +214,6 @@ def test_sizes_that_the_schema_fixes(shape: str, case: str, rule: str | None) ->
 @pytest.mark.parametrize(
     ("edits", "words"),
     [
-        ([("(D, K)", "(D)")], "takes two lists of dims"),
-        ([("(D, K)", "(D, N)")], "takes two lists of dims"),
         (
             [("K: {length: D}", "K: {length: 1}"), ("W: [6, 4, 3, 2]", "W: [6, 4, 3]")],
             "has 1 spatial dims, the input 2",
@@ -227,6 +227,12 @@ def test_a_schema_that_gives_a_rule_what_it_cannot_take(edits: list[tuple[str, s
     (fault,) = load(edited(CONVOLVE, *edits))[1]
     assert fault.id == "G608"
     assert words in fault.message
+
+
+@pytest.mark.parametrize("arguments", [((5, 6),), ((5, 6), 2)])
+def test_a_rule_that_is_not_given_two_lists(arguments: tuple[SymbolValue, ...]) -> None:
+    with pytest.raises(ImpossibleShape, match="takes two lists of dims"):
+        apply("conv::OutputSpatial", {}, arguments)
 
 
 def test_a_rule_that_is_given_a_number_where_it_takes_a_list() -> None:

@@ -994,6 +994,81 @@ TEST(ConvProblem, IsComparable) {
   EXPECT_FALSE(*problem == WithStrides(*problem, {21, 7, 1}, {9, 3, 1}, {28, 7, 1}));
 }
 
+/// What a kernel says of arguments that an op's entry has let pass.
+template <typename Kernel>
+std::string Refusal(
+    const typename Kernel::Attributes& attributes,
+    const typename Kernel::Inputs& inputs,
+    const typename Kernel::Outputs& outputs) {
+  const Status status = Kernel::RunCpu(Context(), attributes, inputs, outputs);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  return std::string(status.message());
+}
+
+TEST(ConvProblem, TheFiltersChannelsAreTheInputs) {
+  const ConstTensorRef X = WithDims({2, 6, 5});
+  const ConstTensorRef W = WithDims({4, 6, 3});
+  const TensorRef Y(DataType::kFloat, nullptr, {2, 4, 3});
+  EXPECT_EQ(
+      Refusal<Conv>({.group = 2}, {.X = &X, .W = &W}, {.Y = &Y}),
+      "W has shape [4, 6, 3]; expected [4, 3, 3]: the kernel takes " + std::string(Conv::kShapes));
+  const TensorRef DW(DataType::kFloat, nullptr, {4, 6, 3});
+  const ConstTensorRef good = WithDims({4, 3, 3});
+  const ConstTensorRef DY = Y;
+  EXPECT_EQ(
+      Refusal<ConvGrad>({.group = 2}, {.dY = &DY, .X = &X, .W = &good}, {.dW = &DW}),
+      "dW has shape [4, 6, 3]; expected [4, 3, 3]: the kernel takes " +
+          std::string(ConvGrad::kShapes));
+  EXPECT_EQ(
+      Refusal<ConvTranspose>({}, {.X = &X, .W = &good}, {.Y = &Y}),
+      "W has shape [4, 3, 3]; expected [6, 3, 3]: the kernel takes " +
+          std::string(ConvTranspose::kShapes));
+}
+
+TEST(ConvProblem, ABiasHasTheOutputsChannels) {
+  const ConstTensorRef X = WithDims({2, 6, 5});
+  const ConstTensorRef W = WithDims({6, 4, 3});
+  const ConstTensorRef B = WithDims({2});
+  const TensorRef Y(DataType::kFloat, nullptr, {2, 4, 7});
+  EXPECT_EQ(
+      Refusal<ConvTranspose>({}, {.X = &X, .W = &W, .B = &B}, {.Y = &Y}),
+      "B has shape [2]; expected [4]: the kernel takes " + std::string(ConvTranspose::kShapes));
+  const ConstTensorRef DY = Y;
+  const TensorRef DB(DataType::kFloat, nullptr, {6});
+  EXPECT_EQ(
+      Refusal<ConvTransposeGrad>({}, {.dY = &DY, .X = &X, .W = &W}, {.dB = &DB}),
+      "dB has shape [6]; expected [4]: the kernel takes " +
+          std::string(ConvTransposeGrad::kShapes));
+}
+
+TEST(ConvProblem, TheOutputFollowsFromTheOthers) {
+  const ConstTensorRef X = WithDims({2, 6, 5});
+  const ConstTensorRef W = WithDims({4, 6, 3});
+  for (const Dims& dims : {Dims{4, 2, 3}, Dims{2, 4, 5}, Dims{2, 4, 3, 1}, Dims{}}) {
+    const TensorRef Y(DataType::kFloat, nullptr, dims);
+    EXPECT_EQ(
+        Refusal<Conv>({}, {.X = &X, .W = &W}, {.Y = &Y}),
+        "Y has shape " + ToString(dims) + "; expected [2, 4, 3]: the kernel takes " +
+            std::string(Conv::kShapes));
+    const ConstTensorRef DY = Y;
+    const TensorRef DX(DataType::kFloat, nullptr, {2, 6, 5});
+    EXPECT_EQ(
+        Refusal<ConvGrad>({}, {.dY = &DY, .X = &X, .W = &W}, {.dX = &DX}),
+        "dY has shape " + ToString(dims) + "; expected [2, 4, 3]: the kernel takes " +
+            std::string(ConvGrad::kShapes));
+  }
+}
+
+TEST(ConvProblem, RanksAreThoseOfConvolutions) {
+  const Dims ranks[][2] = {{{}, {}}, {{4}, {4}}, {{2, 3}, {4, 3}}, {{2, 3, 5}, {4, 3, 3, 3}}};
+  for (const auto& [x, w] : ranks) {
+    const std::string expected = "X has rank " + std::to_string(x.size()) + " and W " +
+                                 std::to_string(w.size()) + "; expected the same, from 3 to 5";
+    EXPECT_EQ(ConvolutionProblem({}, WithDims(x), WithDims(w)).status().message(), expected);
+    EXPECT_EQ(TransposedProblem({}, WithDims(x), WithDims(w)).status().message(), expected);
+  }
+}
+
 TEST(ConvProblem, GroupsDivideChannels) {
   const TransposedAttributes attributes{{.group = 3}};
   EXPECT_EQ(

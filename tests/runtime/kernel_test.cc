@@ -121,8 +121,8 @@ TEST_F(ConvGradKernel, NamesRanksAndMultiplesThatDoNotFit) {
   EXPECT_EQ(infer({1, 4, 3}, {6, 2, 3}), "");
   EXPECT_EQ(
       infer({1, 5, 3}, {6, 2, 3}),
-      "Conv: W has shape [6, 2, 3], 2 at dimension 1; expected C to be a multiple of group (C = 5 "
-      "from X, group = 2): [M, C / group, *K]");
+      "Conv: C = 5 from X is no multiple of group = 2, and W has shape [6, 2, 3]; expected "
+      "[M, C / group, *K]");
   EXPECT_EQ(
       infer({1, 4, 3}, {5, 2, 3}),
       "Conv: M = 5 from W does not fit; expected a multiple of group = 2");
@@ -207,6 +207,20 @@ TEST_F(ConvGradKernel, NamesTheDevice) {
   EXPECT_EQ(RunError(), "W is on cuda 1; expected the context's device, cpu 0");
   w_.device = {Backend::kCpu, 1};
   EXPECT_EQ(RunError(), "W is on cpu 1; expected the context's device, cpu 0");
+}
+
+TEST_F(ConvGradKernel, SaysThatThereIsOneCpu) {
+  ContextOptions options;
+  options.device = {Backend::kCpu, 3};
+  const Result<Kernel> kernel = Create({});
+  ASSERT_TRUE(kernel.ok());
+  const Status status = kernel->Run(Context(options), {dy_, x_, w_}, {dx_});
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  constexpr std::string_view kThereIsOne =
+      "there is no cpu 3; expected 0, which has all of the machine's processors";
+  EXPECT_EQ(WithoutPrefix(status.message()), "the context's device: " + std::string(kThereIsOne));
+  EXPECT_EQ(CheckDevice(options.device).message(), kThereIsOne);
+  EXPECT_TRUE(CheckDevice({Backend::kCpu, 0}).ok());
 }
 
 TEST_F(ConvGradKernel, NeedsTheDataOfASingleElement) {

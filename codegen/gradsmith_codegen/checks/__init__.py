@@ -13,11 +13,11 @@ from ..diagnostics import Diagnostic
 from ..draft import Document
 from ..kernel_headers import KernelHeaders
 from ..model import Schema
-from . import attributes, cases, gradients, kernels, names, shapes, types
+from . import attributes, cases, gradients, kernel_shapes, kernels, names, shapes, types
 from .evaluation import CaseEvaluator
 from .registry import OP_RULES, SCHEMA_RULES, Scope
 
-MODULES = (names, types, shapes, attributes, gradients, cases, kernels)
+MODULES = (names, types, shapes, kernel_shapes, attributes, gradients, cases, kernels)
 
 
 def check(document: Document, headers: KernelHeaders) -> tuple[Schema, list[Diagnostic]]:

@@ -34,9 +34,9 @@ def unknown_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
     if op.kernel and not scope.kernel:
         known = scope.kernels.family_of(op.kernel)
         message = (
-            f"there is no kernel {op.kernel} in {_header(op)}{instead(op.kernel, known.kernels)}"
+            f"there is no kernel {op.kernel} in {header_of(op)}{instead(op.kernel, known.kernels)}"
             if known
-            else f"there is no kernel {op.kernel}, for there is no {_header(op)}"
+            else f"there is no kernel {op.kernel}, for there is no {header_of(op)}"
             f"{did_you_mean(op.kernel, scope.kernels.kernel_names())}"
         )
         yield Finding(message, op.at("kernel"))
@@ -73,8 +73,20 @@ def backend_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
     for backend in op.backends:
         run = f"Run{backend.value.capitalize()}"
         if scope.kernel and run not in scope.kernel.runs:
-            message = f"kernel {op.kernel} does not run on {backend.value}: it has no {run} in {_header(op)}"
+            message = (
+                f"kernel {op.kernel} does not run on {backend.value}: it has no {run} in {header_of(op)}"
+            )
             yield Finding(message, op.at("backends"))
+
+
+def has_its_tensors(op: Op, kernel: Kernel) -> bool:
+    """The operator's tensors are among the kernel's, and those that it needs are there."""
+    return all(
+        {name for name, is_required in taken.items() if is_required}
+        <= {tensor.name for tensor in tensors}
+        <= taken.keys()
+        for _, tensors, taken in _arguments(op, kernel)
+    )
 
 
 def _arguments(op: Op, kernel: Kernel | None) -> Iterator[tuple[str, Sequence[Tensor], Mapping[str, bool]]]:
@@ -93,8 +105,8 @@ def _unknown(op: Op, role: str, noun: Attribute | Tensor, taken: Mapping[str, ob
 def _offer(op: Op, role: str, taken: Mapping[str, object]) -> Note:
     """What the kernel has of a kind, at the place where the operator names the kernel."""
     offered = ", ".join(taken) or "none"
-    return Note(f"{role}s of {op.kernel} ({_header(op)}): {offered}", op.at("kernel"))
+    return Note(f"{role}s of {op.kernel} ({header_of(op)}): {offered}", op.at("kernel"))
 
 
-def _header(op: Op) -> str:
+def header_of(op: Op) -> str:
     return f"{family(op.kernel)}/{HEADER}"

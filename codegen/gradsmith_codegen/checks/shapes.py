@@ -174,9 +174,8 @@ def rule_of_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape rule is given for a symbol without a length; rules compute lists of dims."""
     for symbol in scope.draft.declared.values():
         if symbol.rule and not symbol.is_list:
-            yield Finding(
-                f"symbol '{symbol.name}' has a shape rule, and so needs a 'length'", symbol.at("rule")
-            )
+            message = f"symbol '{symbol.name}' has a shape rule, and so needs a 'length'"
+            yield Finding(f"{message}: only a list symbol can have a rule", symbol.at("rule"))
 
 
 @op_rule("G312", needs=SHAPES, blames=("dims",))
@@ -247,8 +246,10 @@ def unbound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
             if dim.symbol and dim.symbol not in known:
                 hint = did_you_mean(dim.symbol, known) if len(dim.symbol) > 1 else ""
                 where = f"'{dim.symbol}' in the shape of output '{tensor.name}'"
-                message = f"{where} is bound by no input and no rule{hint}"
-                yield Finding(message, place.span)
+                unbound = (
+                    "no input and no rule" if dim.is_list else "no input; only a list symbol can have a rule"
+                )
+                yield Finding(f"{where} is bound by {unbound}{hint}", place.span)
 
 
 @op_rule("G315", needs=SHAPES, blames=("dims",))

@@ -5,6 +5,7 @@
 #include "batch_norm/cuda/search_space.h"
 #include "batch_norm/cuda/task.h"
 #include "batch_norm/kernels.h"
+#include "batch_norm/shapes.h"
 #include "cuda/selected_run.h"
 #include "cuda/workspace_arena.h"
 
@@ -88,10 +89,23 @@ Status RunForward(
     const Attributes& attributes,
     const BatchNormalization::Inputs& inputs,
     const BatchNormalization::Outputs& outputs) {
+  if (Status status = CheckShapes(inputs, outputs); !status.ok()) {
+    return status;
+  }
   std::array<double, 2> scalars{};
   scalars[forward::kEpsilon] = attributes.epsilon;
   scalars[forward::kMomentum] = attributes.momentum;
   return Run(context, MakeTask(activation, inputs, outputs), scalars);
+}
+
+Status RunBackward(
+    const Context& context,
+    const BatchNormalizationReluGrad::Inputs& inputs,
+    const BatchNormalizationGrad::Outputs& outputs) {
+  if (Status status = CheckShapes(inputs, outputs); !status.ok()) {
+    return status;
+  }
+  return Run(context, MakeTask(inputs, outputs), {});
 }
 
 }  // namespace
@@ -117,7 +131,7 @@ Status BatchNormalizationGrad::RunCuda(
     const Attributes& /*attributes*/,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return Run(context, MakeTask(WithoutActivation(inputs), outputs), {});
+  return RunBackward(context, WithoutActivation(inputs), outputs);
 }
 
 Status BatchNormalizationReluGrad::RunCuda(
@@ -125,7 +139,7 @@ Status BatchNormalizationReluGrad::RunCuda(
     const Attributes& /*attributes*/,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return Run(context, MakeTask(inputs, outputs), {});
+  return RunBackward(context, inputs, outputs);
 }
 
 }  // namespace gradsmith::batch_norm

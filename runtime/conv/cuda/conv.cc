@@ -283,7 +283,7 @@ Status Conv::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return Open(context, ConvolutionProblem(attributes, *inputs.X, *inputs.W), [&](const Call& call) {
+  return Open(context, ConvolutionProblem(attributes, inputs, outputs), [&](const Call& call) {
     return WithBias(call, inputs.B, *outputs.Y, [&](const TensorRef& y) {
       return RunPrimitive(call, {Primitive::kForward, *inputs.X, *inputs.W, y});
     });
@@ -295,7 +295,7 @@ Status ConvGrad::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return Open(context, ConvolutionProblem(attributes, *inputs.X, *inputs.W), [&](const Call& call) {
+  return Open(context, ConvolutionProblem(attributes, inputs, outputs), [&](const Call& call) {
     return RunGradients(
         call, kY, *inputs.dY, {outputs.dX, outputs.dW, outputs.dB},
         [&](const TensorRef& dX) -> PrimitiveCall {
@@ -312,7 +312,7 @@ Status ConvTranspose::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return Open(context, TransposedProblem(attributes, *inputs.X, *inputs.W), [&](const Call& call) {
+  return Open(context, TransposedProblem(attributes, inputs, outputs), [&](const Call& call) {
     return WithBias(call, inputs.B, *outputs.Y, [&](const TensorRef& y) {
       return RunPrimitive(call, {Primitive::kBackwardData, y, *inputs.W, *inputs.X});
     });
@@ -324,7 +324,7 @@ Status ConvTransposeGrad::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return Open(context, TransposedProblem(attributes, *inputs.X, *inputs.W), [&](const Call& call) {
+  return Open(context, TransposedProblem(attributes, inputs, outputs), [&](const Call& call) {
     return RunGradients(
         call, kX, *inputs.dY, {outputs.dX, outputs.dW, outputs.dB},
         [&](const TensorRef& dX) -> PrimitiveCall {

@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cuda/bad_engines.h"
 #include "cuda/cudnn.h"
@@ -22,6 +24,24 @@ class FakeCudnn : public testing::Test {
     unsetenv("GRADSMITH_BAD_ENGINES");
   }
 };
+
+int CompareCandidates() {
+  unsetenv("GRADSMITH_CUDNN_LIBRARY");
+  setenv("CUDA_HOME", "/opt/toolkit", 1);
+  std::vector<std::string> expected = {
+      "libcudnn.so.9", "/opt/toolkit/lib64/libcudnn.so.9", "/usr/local/cuda/lib64/libcudnn.so.9"};
+  if (constexpr std::string_view last = GRADSMITH_CUDNN_LAST; !last.empty()) {
+    expected.emplace_back(last);
+  }
+  EXPECT_EQ(CudnnCandidates(), expected);
+  setenv("GRADSMITH_CUDNN_LIBRARY", "/opt/libcudnn.so", 1);
+  EXPECT_EQ(CudnnCandidates(), std::vector<std::string>{"/opt/libcudnn.so"});
+  return testing::Test::HasFailure() ? 1 : 0;
+}
+
+TEST_F(FakeCudnn, IsSoughtLastWhereTheBuildHasFoundOne) {
+  EXPECT_EXIT(_exit(CompareCandidates()), testing::ExitedWithCode(0), "");
+}
 
 struct KnownBad {
   const char* operation;
