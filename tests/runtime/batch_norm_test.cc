@@ -561,7 +561,7 @@ TEST(BatchNormShapes, ArgumentsFitX) {
                            const BatchNormalization::Outputs& outputs) {
     const Status status = BatchNormalizationRelu::RunCpu(ContextWith(1), {}, inputs, outputs);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-    return std::string(status.message());
+    return status.message();
   };
   BatchNormalization::Inputs inputs{
       .X = &X, .scale = &good, .B = &good, .running_mean = &good, .running_var = &good};
@@ -593,7 +593,7 @@ TEST(BatchNormShapes, GradientsFitX) {
         ContextWith(1), {},
         {.dY = &dY, .X = &X, .scale = &good, .saved_mean = &good, .saved_inv_std = &good}, outputs);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-    return std::string(status.message());
+    return status.message();
   };
   EXPECT_EQ(refusal(BadDY, {}), "dY has shape [2, 3, 5]; expected [2, 3, 4], as X");
   EXPECT_EQ(refusal(X, {.dX = &BadDX}), "dX has shape [2, 3]; expected [2, 3, 4], as X");

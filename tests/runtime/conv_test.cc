@@ -1002,7 +1002,7 @@ std::string Refusal(
     const typename Kernel::Outputs& outputs) {
   const Status status = Kernel::RunCpu(Context(), attributes, inputs, outputs);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  return std::string(status.message());
+  return status.message();
 }
 
 TEST(ConvProblem, TheFiltersChannelsAreTheInputs) {
