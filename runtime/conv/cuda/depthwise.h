@@ -19,8 +19,10 @@ bool DepthwiseFits(const Task& task);
 /// DepthwiseFitsByRows returns whether the kernels of conv/cuda/depthwise_rows.h take it.
 bool DepthwiseFitsByRows(const Task& task);
 
-/// DepthwiseFitsByTiles returns whether the kernels of conv/cuda/depthwise_tiles.h take it, which
-/// are a candidate of their own.
+/// The candidate of the kernels of conv/cuda/depthwise_tiles.h.
+inline constexpr const char* kDepthwiseTiles = "own/depthwise-tiles";
+
+/// DepthwiseFitsByTiles returns whether these take it.
 bool DepthwiseFitsByTiles(const Task& task);
 
 /// DepthwiseTilesWorkspace and MakeDepthwiseTilesPlan are for a task that fits by tiles.

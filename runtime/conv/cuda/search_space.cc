@@ -34,7 +34,6 @@ using internal::Rejection;
 constexpr const char* kGraph = "graph/";
 constexpr const char* kLegacy = "legacy/";
 constexpr const char* kDepthwise = "own/depthwise";
-constexpr const char* kDepthwiseTiles = "own/depthwise-tiles";
 constexpr const char* kTensorCores = "own/tensor-cores";
 constexpr const char* kWindow = "own/window";
 constexpr const char* kDirect = "own/direct";

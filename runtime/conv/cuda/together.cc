@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "conv/cuda/depthwise.h"
 #include "conv/cuda/form.h"
 #include "conv/cuda/search_space.h"
 #include "core/decision_cache.h"
@@ -176,6 +177,12 @@ class TogetherSpace final : public internal::SearchSpace {
         }
       }
     }
+    if (SumsByTiles(0)) {
+      add(kDepthwiseTiles, alone_[1].id);
+    }
+    if (SumsByTiles(1)) {
+      add(alone_[0].id, kDepthwiseTiles);
+    }
     return candidates;
   }
 
@@ -241,6 +248,13 @@ class TogetherSpace final : public internal::SearchSpace {
       ids.insert(ids.end(), others.begin(), others.end());
     }
     return ids;
+  }
+
+  /// Whether kernels that were not chosen for a part alone would sum the bias gradient as well.
+  [[nodiscard]] bool SumsByTiles(int part) const {
+    const Task& task = call_.tasks[part].task;
+    return call_.sums != nullptr && task.primitive == Primitive::kBackwardFilter &&
+           alone_.at(part).id != kDepthwiseTiles && DepthwiseFitsByTiles(task);
   }
 
   Result<std::unique_ptr<Plan>> BuildParts(Order order, const std::array<std::string, 2>& ids) {

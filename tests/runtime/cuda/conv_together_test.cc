@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -145,6 +146,40 @@ TEST_F(CudaConvTogether, EveryOrderAndFormComputesTheSame) {
     }
   }
   EXPECT_EQ(warnings, "");
+}
+
+/// Where another kernel was quicker for dW alone, one that leaves the sums of dB is tried as well.
+TEST_F(CudaConvTogether, TilesAreTriedWhereTheySumTheBiasGradient) {
+  Random random("cuda together tiles");
+  ContextOptions options = OnGpu(SearchMode::kBenchmark, 1);
+  std::set<std::string> tried;
+  options.on_search_progress = [&](const SearchProgress& p) { tried.insert(p.candidate); };
+  const Context context(options);
+  const ConvShape shape = {
+      .name = "depthwise",
+      .x = {2, 64, 12, 12},
+      .w = {64, 1, 3, 3},
+      .pads = {1, 1, 1, 1},
+      .group = 64};
+  for (const bool with_bias : {true, false}) {
+    ASSERT_TRUE(ClearCache().ok());
+    OpCall call = MakeConvGrad(shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
+    if (!with_bias) {
+      call.outputs[2] = nullptr;
+    }
+    ASSERT_TRUE(call.Run(context).ok());
+    for (const StoredDecision& stored : DecisionCache::Named(std::nullopt).Entries()) {
+      if (stored.problem.starts_with("backward-filter")) {
+        Choose(stored, "own/depthwise");
+      }
+    }
+    tried.clear();
+    ASSERT_NO_FATAL_FAILURE(RunThrice(call, context, "with another choice for dW"));
+    const bool has_tiles = std::ranges::any_of(tried, [](const std::string& candidate) {
+      return candidate.ends_with(" & own/depthwise-tiles");
+    });
+    EXPECT_EQ(has_tiles, with_bias) << RecentChoices(8);
+  }
 }
 
 /// By heuristics the choice of an earlier search counts as well; one that cannot be built any more
