@@ -234,11 +234,11 @@ Result<double> MedianTime(SearchSpace& space, Plan& plan, double best) {
   constexpr double kSurelySlower = 1.5;
   constexpr double kSteady = 10;      // milliseconds: so long a run differs little from the next
   constexpr double kNoLoading = 500;  // milliseconds: more than loading takes
-  const Result<double> first = space.Time(plan);
+  Result<double> first = space.Time(plan);
   if (!first.ok() || (IsHopeless(*first, best) && *first > kNoLoading)) {
     return first;
   }
-  const Result<double> second = space.Time(plan);
+  Result<double> second = space.Time(plan);
   if (!second.ok() || IsHopeless(*second, best)) {
     return second;
   }

@@ -106,14 +106,15 @@ std::int64_t SharedBytes(const Task& task, const Form& form, const BlockShape& s
   const Tile read = ReadBy(task, form, shape);
   const std::int64_t pixels =
       std::int64_t{read.rows} * PitchOf(task, form, read.columns) * kChannels * SizeOfElement(task);
-  const std::int64_t filters =
-      IsFilter(task) ? 0 : form.side * form.side * kChannels * std::int64_t{sizeof(float)};
-  return pixels + filters;
+  const std::int64_t taps = std::int64_t{form.side} * form.side;
+  const std::int64_t filters = taps * kChannels * std::int64_t{sizeof(float)};
+  return pixels + (IsFilter(task) ? 0 : filters);
 }
 
 /// Most of a block's memory is its pixels; the filter's gradient has sums of its warps, too.
 std::int64_t MostShared(const Task& task, const Form& form) {
-  const int warps = kPairs * depthwise_tiles::MostTiles(form, true) / 32;
+  constexpr int kWarp = 32;
+  const std::int64_t warps = kPairs * depthwise_tiles::MostTiles(form, true) / kWarp;
   const std::int64_t sums = warps * (form.side + 1) * kChannels * std::int64_t{sizeof(float)};
   return depthwise_tiles::kMostShared - (IsFilter(task) ? sums : 0);
 }
@@ -205,8 +206,9 @@ void SetSlices(DepthwiseTiles* plan) {
   Arguments& arguments = plan->arguments;
   const std::int64_t groups = arguments.groups.divisor;
   const std::int64_t blocks = plan->blocks / groups;
-  const std::int64_t at_once = kMultiprocessors * (depthwise_tiles::BlocksAtOnce(plan->form, true) *
-                                                   most_threads / std::int64_t{plan->threads});
+  const std::int64_t threads_at_once =
+      std::int64_t{depthwise_tiles::BlocksAtOnce(plan->form, true)} * most_threads;
+  const std::int64_t at_once = kMultiprocessors * (threads_at_once / plan->threads);
   const std::int64_t most = std::max<std::int64_t>(at_once / groups, 1);
   const std::int64_t slices = CeilDivide(blocks, CeilDivide(blocks, most));
   arguments.blocks_of_group = static_cast<std::uint32_t>(blocks);

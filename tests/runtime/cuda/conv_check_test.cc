@@ -19,7 +19,6 @@ namespace gradsmith::conv {
 namespace {
 
 using cuda::GpuTensor;
-using cuda::Random;
 using internal::Plan;
 
 /// Runs another plan, or none, and then sets some of its result's bytes to zero.
