@@ -423,6 +423,17 @@ TEST(Selection, AQuickChoiceThatIsSlowIsTimedBesideOthers) {
   EXPECT_EQ(choose(SearchMode::kDefault, true), "slow");
 }
 
+/// As long as 20 of its runs, after the first of the others.
+TEST(Selection, AQuickChoiceThatIsSlowLeavesLittleTimeToOthers) {
+  FakeSpace space({{Good("first", 6), Good("a", 8), Good("b", 8), Good("fast", 1)}});
+  space.is_large = true;
+  space.time_taken = std::chrono::milliseconds(50);
+  const Result<Selected> selected = Select(space, In(SearchMode::kHeuristic));
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "first");
+  EXPECT_EQ(WhyNot(selected->rejections, "fast"), "not tried: the search's budget was spent");
+}
+
 TEST(Selection, AQuickChoiceThatIsQuickIsKept) {
   FakeSpace space({{Good("first", 4.9), Good("better", 1)}});
   space.is_large = true;

@@ -17,10 +17,14 @@
 #include "core/decision_cache.h"
 #include "core/ready_plan.h"
 #include "core/selection.h"
+#include "core/tensor_memory.h"
 #include "core/warning.h"
+#include "cuda/buffer.h"
 #include "cuda/call_graph.h"
 #include "cuda/capture.h"
+#include "cuda/driver.h"
 #include "cuda/selected_run.h"
+#include "cuda/tensor_ops.h"
 #include "cuda/thread_state.h"
 #include "cuda/trial.h"
 #include "cuda/workspace_arena.h"
@@ -221,7 +225,7 @@ class TogetherSpace final : public internal::SearchSpace {
         return status;
       }
     }
-    return {};
+    return call_.sums == nullptr ? Status() : CheckSums(addresses);
   }
 
   Result<double> Time(Plan& plan) override {
@@ -316,6 +320,50 @@ class TogetherSpace final : public internal::SearchSpace {
     }
     trial_ = std::move(*trial);
     return {};
+  }
+
+  /// The bias gradient of the trial's last run, for which a plan may have left partial sums, beside
+  /// that of a pass of its own.
+  Status CheckSums(const CallAddresses& addresses) {
+    const TensorRef found = trial_->Ref(kSums);
+    const std::size_t bytes = internal::SpanBytes(found);
+    const cuda::SumPlan& plan = call_.sums->plan;
+    Result<cuda::Buffer> memory =
+        cuda::Buffer::Allocate(AlignedWorkspace(bytes) + plan.workspace, trial_->stream());
+    if (!memory.ok()) {
+      return memory.status();
+    }
+    TensorRef expected = found;
+    expected.data = memory->data();
+    ConstTensorRef from = call_.sums->from;
+    from.data = addresses.at(kInputs + call_.shared);
+    Status status;
+    if (const void* before = trial_->Before(kSums)) {
+      status = cuda::ToStatus(
+          cuda::Driver().cuMemcpyAsync(
+              reinterpret_cast<CUdeviceptr>(expected.data), reinterpret_cast<CUdeviceptr>(before),
+              bytes, trial_->stream()),
+          "copying a bias gradient");
+    }
+    if (status.ok()) {
+      status = cuda::SumChannels(
+          trial_->stream(), plan, from, expected,
+          static_cast<std::byte*>(memory->data()) + AlignedWorkspace(bytes));
+    }
+    if (status.ok()) {
+      status = cuda::CompareTensors(
+          call_.device, trial_->stream(), found, expected, trial_->difference());
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    const Result<cuda::Difference> difference = trial_->Read();
+    if (!difference.ok()) {
+      return difference.status();
+    }
+    const auto terms = static_cast<double>(NumElements(from.dims) / found.dims[0]);
+    return cuda::CheckDifference(*difference, found.type, terms, cuda::Exactness::kUsual)
+        .WithPrefix("the bias gradient ");
   }
 
   Plan& Recorded(Plan& plan) {
