@@ -11,7 +11,6 @@
 
 #include "conv/cuda/depthwise_arguments.h"
 #include "conv/cuda/depthwise_rows.h"
-#include "conv/cuda/depthwise_tiles.h"
 #include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
 #include "cuda/kernel_table.h"
@@ -248,16 +247,8 @@ bool DepthwiseFitsByRows(const Task& task) {
   return IsDepthwise(task.problem) && PlanDepthwiseRows(task).has_value();
 }
 
-bool DepthwiseFitsByTiles(const Task& task) {
-  return IsDepthwise(task.problem) && PlanDepthwiseTiles(task).has_value();
-}
-
-std::size_t DepthwiseTilesWorkspace(const Task& task) {
-  return PlanDepthwiseTiles(task).value().workspace;
-}
-
-Result<std::unique_ptr<internal::Plan>> MakeDepthwiseTilesPlan(const Task& task) {
-  return MakeDepthwiseTilesPlan(task, PlanDepthwiseTiles(task).value());
+std::optional<DepthwiseTiles> DepthwiseTilesOf(const Task& task) {
+  return IsDepthwise(task.problem) ? PlanDepthwiseTiles(task) : std::nullopt;
 }
 
 std::size_t DepthwiseWorkspace(const Task& task) {

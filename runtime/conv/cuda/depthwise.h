@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
+#include "conv/cuda/depthwise_tiles.h"
 #include "conv/task.h"
 #include "core/plan.h"
 
@@ -22,12 +24,8 @@ bool DepthwiseFitsByRows(const Task& task);
 /// The candidate of the kernels of conv/cuda/depthwise_tiles.h.
 inline constexpr const char* kDepthwiseTiles = "own/depthwise-tiles";
 
-/// DepthwiseFitsByTiles returns whether these take it.
-bool DepthwiseFitsByTiles(const Task& task);
-
-/// DepthwiseTilesWorkspace and MakeDepthwiseTilesPlan are for a task that fits by tiles.
-std::size_t DepthwiseTilesWorkspace(const Task& task);
-Result<std::unique_ptr<internal::Plan>> MakeDepthwiseTilesPlan(const Task& task);
+/// DepthwiseTilesOf returns how these compute a task; nothing where they do not take it.
+std::optional<DepthwiseTiles> DepthwiseTilesOf(const Task& task);
 
 /// DepthwiseWorkspace returns the bytes of the filter gradient's partial sums.
 std::size_t DepthwiseWorkspace(const Task& task);

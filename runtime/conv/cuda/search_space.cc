@@ -257,7 +257,7 @@ bool ConvSearchSpace::HasWindow() {
 }
 
 bool ConvSearchSpace::DepthwiseComesFirst() {
-  return DepthwiseFitsByTiles(task_) ||
+  return DepthwiseTilesOf(task_).has_value() ||
          (!CudnnHasDepthwise(task_) && !(WindowsPayForDepthwise(task_) && HasWindow()));
 }
 
@@ -280,11 +280,10 @@ std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
   if (DenseRowsPay(task_)) {
     std::ranges::reverse(candidates);
   }
-  if (DepthwiseFitsByTiles(task_)) {
+  if (const std::optional<DepthwiseTiles> tiles = DepthwiseTilesOf(task_)) {
     candidates.insert(
-        candidates.begin(), {.id = kDepthwiseTiles,
-                             .engine = kDepthwiseTiles,
-                             .workspace = DepthwiseTilesWorkspace(task_)});
+        candidates.begin(),
+        {.id = kDepthwiseTiles, .engine = kDepthwiseTiles, .workspace = tiles->workspace});
   }
   return candidates;
 }
@@ -385,8 +384,10 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
   if (id.starts_with(kParts)) {
     return BuildInParts(id);
   }
-  if (id == kDepthwiseTiles && DepthwiseFitsByTiles(task_)) {
-    return MakeDepthwiseTilesPlan(task_);
+  if (id == kDepthwiseTiles) {
+    const std::optional<DepthwiseTiles> tiles = DepthwiseTilesOf(task_);
+    return tiles ? MakeDepthwiseTilesPlan(task_, *tiles)
+                 : InvalidArgument("'" + id + "' does not fit the problem");
   }
   if (id == kDepthwise && DepthwiseFits(task_)) {
     return MakeDepthwisePlan(task_);  // of operands as they are, in whatever form others take them

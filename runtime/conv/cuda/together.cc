@@ -258,7 +258,7 @@ class TogetherSpace final : public internal::SearchSpace {
   [[nodiscard]] bool SumsByTiles(int part) const {
     const Task& task = call_.tasks[part].task;
     return call_.sums != nullptr && task.primitive == Primitive::kBackwardFilter &&
-           alone_.at(part).id != kDepthwiseTiles && DepthwiseFitsByTiles(task);
+           alone_.at(part).id != kDepthwiseTiles && DepthwiseTilesOf(task).has_value();
   }
 
   Result<std::unique_ptr<Plan>> BuildParts(Order order, const std::array<std::string, 2>& ids) {
@@ -361,8 +361,9 @@ class TogetherSpace final : public internal::SearchSpace {
     if (!difference.ok()) {
       return difference.status();
     }
-    const auto terms = static_cast<double>(NumElements(from.dims) / found.dims[0]);
-    return cuda::CheckDifference(*difference, found.type, terms, cuda::Exactness::kUsual)
+    const std::int64_t terms = NumElements(from.dims) / found.dims[0];
+    return cuda::CheckDifference(
+               *difference, found.type, static_cast<double>(terms), cuda::Exactness::kUsual)
         .WithPrefix("the bias gradient ");
   }
 
