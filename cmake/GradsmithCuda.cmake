@@ -11,7 +11,7 @@ set(GRADSMITH_CUDNN_ROOT "" CACHE PATH "Where cuDNN 9 is installed; empty: searc
 # Sets the variable to whether the CUDA backend is built, and says why not. Where it is, sets
 #   CUDAToolkit_NVCC_EXECUTABLE, CUDAToolkit_INCLUDE_DIRS
 #   GRADSMITH_CUDNN_INCLUDE_DIR, GRADSMITH_CUDNN_VERSION   what is compiled against
-#   GRADSMITH_CUDNN_LIBRARY                                what the tests load; empty where there are only headers
+#   GRADSMITH_CUDNN_LIBRARY                                what the tests load, and programs try last; empty where there are only headers
 macro(gradsmith_find_cuda result)
   string(TOUPPER "${GRADSMITH_CUDA}" _gradsmith_cuda)
   set(_gradsmith_missing "")

@@ -142,7 +142,8 @@ def _kernel(name: str, body: str, structs: Mapping[str, str]) -> Kernel:
 
 
 def _shapes(body: str, structs: Mapping[str, str]) -> Shapes | None:
-    match = _SHAPES.search(body)
+    # A kernel's own come after those of what it derives from.
+    match = next(reversed(list(_SHAPES.finditer(body))), None)
     if match and match[1]:
         others = {name: text for name, text in structs.items() if text is not body}
         return _shapes(others[match[1]], others) if match[1] in others else None

@@ -158,7 +158,7 @@ void DecisionCache::Write(const std::function<Status(const DecisionFile& file)>&
   }
 }
 
-void DecisionCache::Forget(const ProblemKey& key, const std::string& id) {
+void DecisionCache::Forget(const ProblemKey& key, const std::string& id, bool in_file) {
   StoredDecision forgotten;
   const auto find = [&] {
     Entry* entry = entries_.Find(key);
@@ -174,7 +174,9 @@ void DecisionCache::Forget(const ProblemKey& key, const std::string& id) {
   }
   // In the file first: a choice that was timed would stay there over one that another thread makes
   // as soon as it is gone here.
-  Write([&](const DecisionFile& file) { return file.Forget(forgotten); });
+  if (in_file) {
+    Write([&](const DecisionFile& file) { return file.Forget(forgotten); });
+  }
   const std::scoped_lock lock(mutex_);
   if (find() != nullptr) {
     entries_.Erase(key);

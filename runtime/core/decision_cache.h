@@ -48,9 +48,9 @@ class DecisionCache {
       const Search& search,
       std::unique_ptr<Plan>* plan);
 
-  /// Forget drops the decision for a key, in the file as well, where it still is for the candidate
-  /// `id`: one that cannot be built any more.
-  void Forget(const ProblemKey& key, const std::string& id);
+  /// Forget drops the decision for a key, where it still is for the candidate `id`: one that cannot
+  /// be built any more, and is dropped in the file as well, or one that just now cannot.
+  void Forget(const ProblemKey& key, const std::string& id, bool in_file = true);
 
   /// All decisions, the last used first.
   std::vector<StoredDecision> Entries();

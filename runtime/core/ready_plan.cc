@@ -27,7 +27,8 @@ std::unique_ptr<Plan> Rebuild(
   Warn(
       space.Describe() + ": the remembered kernel " + decision.id +
       " is not used: " + plan.status().message());
-  context.decisions()->Forget(key, decision.id);
+  // Memory may be there for another process.
+  context.decisions()->Forget(key, decision.id, plan.status().code() != StatusCode::kOutOfMemory);
   return nullptr;
 }
 

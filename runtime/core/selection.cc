@@ -464,7 +464,10 @@ std::string WhyFiltered(const Candidate& candidate, const SearchPolicy& policy) 
 Result<Selected> Select(SearchSpace& space, const SearchPolicy& policy) {
   const auto select = policy.mode == SearchMode::kBenchmark ? &TakeFastest : &TakeQuickly;
   Result<Selected> selected = select(space, policy);
-  while (!selected.ok() && selected.status().code() == StatusCode::kUnsupported && space.Relax()) {
+  const auto is_none_left = [](const Status& status) {
+    return status.code() == StatusCode::kUnsupported || status.code() == StatusCode::kOutOfMemory;
+  };
+  while (!selected.ok() && is_none_left(selected.status()) && space.Relax()) {
     selected = select(space, policy);
   }
   return selected;

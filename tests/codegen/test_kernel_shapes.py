@@ -206,6 +206,24 @@ def test_what_does_not_read_is_told(tmp_path: Path, text: str) -> None:
     assert messages(diagnostics) == [expected]
 
 
+def test_a_kernels_own_shapes_come_before_those_of_what_it_derives_from(tmp_path: Path) -> None:
+    members = "using Attributes = Any; using Inputs = Any; using Outputs = Any; Status RunCpu();"
+    shapes = 'static constexpr std::string_view kShapes = "X [N], Y [{}]";'
+    (tmp_path / "scale").mkdir()
+    (tmp_path / "scale/kernels.h").write_text(
+        f"struct Base {{ {shapes.format('N')} {members} }};\n"
+        f"struct Scale : Base {{ {shapes.format('M')} }};\nstruct Same : Base {{}};\n"
+    )
+    headers = KernelHeaders([tmp_path])
+    found = {}
+    for name in ("Base", "Scale", "Same"):
+        kernel = headers.kernel(f"scale::{name}")
+        assert kernel
+        assert kernel.shapes
+        found[name] = kernel.shapes.tensors["Y"].text
+    assert found == {"Base": "[N]", "Scale": "[M]", "Same": "[N]"}
+
+
 @pytest.mark.parametrize("name", KernelHeaders().kernel_names())
 def test_every_argument_has_its_shape(name: str) -> None:
     kernel = KernelHeaders().kernel(name)

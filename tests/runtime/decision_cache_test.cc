@@ -307,6 +307,18 @@ TEST(DecisionCache, LaterProcessesForgetToo) {
   EXPECT_EQ(Subject(path).AskWithoutSearch(1), "new");
 }
 
+/// A kernel for which there was no memory.
+TEST(DecisionCache, WhatIsForgottenForNowStaysInTheFile) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/decisions.txt";
+  Subject(path).Ask(1, [] { return Chosen("large", SearchMode::kBenchmark); });
+  Subject second(path);
+  EXPECT_EQ(second.AskWithoutSearch(1), "large");
+  second.cache.Forget(KeyOf(1), "large", /*in_file=*/false);
+  EXPECT_EQ(second.Ask(1, [] { return Chosen("small"); }), "small");
+  EXPECT_EQ(Subject(path).AskWithoutSearch(1), "large");
+}
+
 TEST(DecisionCache, AProcessThatDoesNotTimeLeavesWhatAnotherTimed) {
   const ScratchFolder folder;
   const std::string path = folder.path() + "/decisions.txt";

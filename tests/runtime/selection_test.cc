@@ -73,7 +73,8 @@ class FakeSpace final : public SearchSpace {
     if (engine.is_out_of_memory) {
       return OutOfMemory("no 8 bytes");
     }
-    return engine.check_error.empty() ? Status() : Internal(engine.check_error);
+    const bool is_taken = engine.check_error == "rounds twice" && was_relaxed;
+    return engine.check_error.empty() || is_taken ? Status() : Internal(engine.check_error);
   }
   Result<double> Time(Plan& plan) override {
     const Engine& engine = Of(plan);
@@ -85,7 +86,15 @@ class FakeSpace final : public SearchSpace {
     return engine.times.at(std::min(run, engine.times.size() - 1));
   }
 
+  bool Relax() override {
+    was_relaxed = relaxes;
+    return std::exchange(relaxes, false);
+  }
+
   int listed = 0;
+  /// Once relaxed, what only rounds too often is right.
+  bool relaxes = false;
+  bool was_relaxed = false;
   std::vector<std::string> built;
   std::vector<std::string> checked;
   std::map<std::string, int> timed;
@@ -352,6 +361,20 @@ TEST(Selection, NoMemoryToTryInIsNoMemory) {
     EXPECT_EQ(
         selected.status().message(),
         "forward of fakes: no candidate is left; wrong: disagrees; large: no 8 bytes");
+  }
+}
+
+/// Nor does it keep others from being taken that are less exact.
+TEST(Selection, NoMemoryForOneRelaxesWhatIsAskedOfOthers) {
+  for (const SearchMode mode : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    std::vector<Engine> engines = {Good("rounds"), Good("large")};
+    engines[0].check_error = "rounds twice";
+    engines[1].is_out_of_memory = true;
+    FakeSpace space({engines});
+    space.relaxes = true;
+    const Result<Selected> selected = Select(space, In(mode));
+    ASSERT_TRUE(selected.ok()) << selected.status().message();
+    EXPECT_EQ(selected->decision.id, "rounds");
   }
 }
 

@@ -11,7 +11,8 @@
 
 /// Our own depthwise convolutions, where every channel has one filter (group == x_channels ==
 /// y_channels): of all types, strides and layouts, quick where channels or the last axis are dense.
-/// Half and bf16 are summed in float and rounded once; the same call gives the same bits.
+/// Half and bf16 are summed in float and rounded once (in parts of a batch: once for each part);
+/// the same call gives the same bits.
 namespace gradsmith::conv {
 
 /// DepthwiseFits returns whether the task is one: its filter dense and of no more than 64 taps, and

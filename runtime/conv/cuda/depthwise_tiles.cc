@@ -57,10 +57,11 @@ bool HasVectors(const Task& task, Operand operand) {
 Pixels PixelsOf(const Task& task, Operand operand) {
   const Dims dims = DimsOf(task.problem, operand);
   const Strides& strides = StridesOf(task.problem, operand);
+  // Strides of dims of one may be any number: what is outside has an aligned address, too.
   return {
       .batch_stride = strides[0],
-      .row_stride = static_cast<int>(strides[2]),
-      .column_stride = static_cast<int>(strides[3]),
+      .row_stride = dims[2] > 1 ? static_cast<int>(strides[2]) : 0,
+      .column_stride = dims[3] > 1 ? static_cast<int>(strides[3]) : 0,
       .height = static_cast<int>(dims[2]),
       .width = static_cast<int>(dims[3])};
 }

@@ -31,7 +31,7 @@ class PartsPlan final : public internal::Plan {
   }
 
   [[nodiscard]] std::size_t workspace() const override {
-    return std::max(first_->workspace(), others_->workspace());
+    return std::max(first_->workspace(), others_ == nullptr ? 0 : others_->workspace());
   }
 
   Status Run(const internal::Launch& launch) override {
@@ -44,7 +44,7 @@ class PartsPlan final : public internal::Plan {
       }
       internal::Launch of_part = launch;
       of_part.operands = operands;
-      status = (part == 0 ? first_ : others_)->Run(of_part);
+      status = (part == 0 || others_ == nullptr ? first_ : others_)->Run(of_part);
     }
     return status;
   }

@@ -12,6 +12,9 @@
 /// copies of the whole.
 namespace gradsmith::conv {
 
+/// What the names of candidates in parts begin with: "parts4 nhwc ...".
+inline constexpr const char* kParts = "parts";
+
 /// PartsWithin returns how many parts of the same size, a power of two, a batch is cut into so that
 /// `bytes` of the whole become no more than a limit; 1 where there is no need to, or no way.
 std::int64_t PartsWithin(const Task& task, std::size_t bytes, std::size_t limit);
@@ -20,7 +23,8 @@ std::int64_t PartsWithin(const Task& task, std::size_t bytes, std::size_t limit)
 /// add to a filter's gradient.
 Task PartOf(const Task& task, std::int64_t parts, bool is_first);
 
-/// MakePartsPlan returns a plan for a task from a plan for its first part and one for the others.
+/// MakePartsPlan returns a plan for a task from a plan for its first part and one for the others,
+/// null where the first serves them as well.
 std::unique_ptr<internal::Plan> MakePartsPlan(
     const Task& task,
     std::int64_t parts,

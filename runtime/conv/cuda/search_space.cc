@@ -37,7 +37,6 @@ constexpr const char* kDepthwise = "own/depthwise";
 constexpr const char* kTensorCores = "own/tensor-cores";
 constexpr const char* kWindow = "own/window";
 constexpr const char* kDirect = "own/direct";
-constexpr const char* kParts = "parts";
 
 constexpr std::array<const char*, kSources> kSourceNames = {
     "graph (heuristic A)", "own kernels on tensor cores", "graph (fallback)", "legacy"};
@@ -413,15 +412,17 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInParts(const std::string& i
   if (parts == 0) {
     return InvalidArgument("'" + id + "' does not fit the problem");
   }
-  std::array<std::unique_ptr<Plan>, 2> plans;
-  for (const bool is_first : {true, false}) {
-    Result<std::unique_ptr<Plan>> plan = MakeSpaceOfPart(parts, is_first)->Build(of_part);
-    if (!plan.ok()) {
-      return plan;
-    }
-    plans.at(is_first ? 0 : 1) = std::move(*plan);
+  Result<std::unique_ptr<Plan>> first = MakeSpaceOfPart(parts, /*is_first=*/true)->Build(of_part);
+  const bool are_alike =
+      PartOf(task_, parts, true).accumulate == PartOf(task_, parts, false).accumulate;
+  if (!first.ok() || are_alike) {
+    return first.ok() ? MakePartsPlan(task_, parts, std::move(*first), nullptr) : std::move(first);
   }
-  return MakePartsPlan(task_, parts, std::move(plans[0]), std::move(plans[1]));
+  Result<std::unique_ptr<Plan>> others = MakeSpaceOfPart(parts, /*is_first=*/false)->Build(of_part);
+  if (!others.ok()) {
+    return others;
+  }
+  return MakePartsPlan(task_, parts, std::move(*first), std::move(*others));
 }
 
 Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(

@@ -13,6 +13,7 @@
 
 #include "conv/cuda/depthwise.h"
 #include "conv/cuda/form.h"
+#include "conv/cuda/parts.h"
 #include "conv/cuda/search_space.h"
 #include "core/decision_cache.h"
 #include "core/ready_plan.h"
@@ -176,7 +177,9 @@ class TogetherSpace final : public internal::SearchSpace {
       for (const std::string& second : Ids(1)) {
         const std::string form = FormNameOf(first);
         const bool is_new = first != alone_[0].id || second != alone_[1].id;
-        if (is_new && !form.empty() && form == FormNameOf(second)) {
+        // What is computed in parts shares no copy.
+        const bool may_share = !form.empty() && !form.starts_with(kParts);
+        if (is_new && may_share && form == FormNameOf(second)) {
           add(first, second);
         }
       }

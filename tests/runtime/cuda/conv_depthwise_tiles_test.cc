@@ -162,6 +162,15 @@ TEST(DepthwiseTiles, LeaveTheRestToOthers) {
   }
 }
 
+TEST(DepthwiseTiles, StridesOfDimsOfOneDoNotCount) {
+  Task task = MakeTask(Primitive::kForward, DataType::kMLFloat16, {.height = 1, .width = 1});
+  task.problem.x_strides = {48, 1, 3, 5};
+  const std::optional<DepthwiseTiles> tiles = PlanDepthwiseTiles(task);
+  ASSERT_TRUE(tiles.has_value());
+  EXPECT_EQ(tiles->arguments.from.row_stride, 0);
+  EXPECT_EQ(tiles->arguments.from.column_stride, 0);
+}
+
 TEST(DepthwiseTiles, SumFiltersInSlicesOfTheShape) {
   const Primitive filter = Primitive::kBackwardFilter;
   const DataType half = DataType::kMLFloat16;
