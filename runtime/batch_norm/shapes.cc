@@ -4,8 +4,12 @@
 #include <string>
 #include <string_view>
 
+#include "core/argument_dims.h"
+
 namespace gradsmith::batch_norm {
 namespace {
+
+using internal::DimsOrNull;
 
 constexpr int kMaxSpatialRank = 3;
 
@@ -16,11 +20,6 @@ struct Argument {
   const Dims* dims;  ///< null where it is absent
   Kind kind = Kind::kPerChannel;
 };
-
-template <typename Ref>
-const Dims* DimsOrNull(const Ref* tensor) {
-  return tensor != nullptr && tensor->present ? &tensor->dims : nullptr;
-}
 
 Status CheckArguments(const Dims& X, std::span<const Argument> arguments) {
   if (X.size() < 2 || X.size() > 2 + kMaxSpatialRank) {
@@ -33,9 +32,8 @@ Status CheckArguments(const Dims& X, std::span<const Argument> arguments) {
     const bool is_like_x = argument.kind == Kind::kLikeX;
     const Dims& expected = is_like_x ? X : channels;
     if (argument.dims != nullptr && !(*argument.dims == expected)) {
-      return InvalidArgument(
-          std::string(argument.name) + " has shape " + ToString(*argument.dims) + "; expected " +
-          ToString(expected) + (is_like_x ? ", as X" : ", X's channels"));
+      return internal::WrongDims(
+          argument.name, *argument.dims, expected, is_like_x ? ", as X" : ", X's channels");
     }
   }
   return {};

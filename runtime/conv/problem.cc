@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "conv/task.h"
+#include "core/argument_dims.h"
 
 namespace gradsmith::conv {
 namespace {
@@ -364,6 +365,8 @@ Status CheckGroup(std::string_view what, std::int64_t channels, std::int64_t gro
       std::to_string(group));
 }
 
+using internal::DimsOrNull;
+
 /// An argument of an op, and the dims that it must have.
 struct Argument {
   std::string_view name;
@@ -371,17 +374,12 @@ struct Argument {
   Dims expected;
 };
 
-template <typename Ref>
-const Dims* DimsOrNull(const Ref* tensor) {
-  return tensor != nullptr && tensor->present ? &tensor->dims : nullptr;
-}
-
 Status CheckDims(std::string_view shapes, std::span<const Argument> arguments) {
   for (const Argument& argument : arguments) {
     if (argument.dims != nullptr && !(*argument.dims == argument.expected)) {
-      return InvalidArgument(
-          std::string(argument.name) + " has shape " + ToString(*argument.dims) + "; expected " +
-          ToString(argument.expected) + ": the kernel takes " + std::string(shapes));
+      return internal::WrongDims(
+          argument.name, *argument.dims, argument.expected,
+          ": the kernel takes " + std::string(shapes));
     }
   }
   return {};

@@ -146,12 +146,8 @@ Status CallGraphs::Run(
   Entry* entry = entries_.Find(key);
   if (entry == nullptr) {
     entry = &entries_.Insert(key, Entry());
-    Status status = enqueue(alone);
-    if (status.ok() && record_at_once) {
-      RecordTo(entry, enqueue);
-      status = entry->graph.empty() ? status : entry->graph.Upload(stream);
-    }
-    return status;
+    const Status status = enqueue(alone);
+    return status.ok() && record_at_once ? Prepare(stream, key, enqueue) : status;
   }
   if (entry->graph.empty()) {
     RecordTo(entry, enqueue);

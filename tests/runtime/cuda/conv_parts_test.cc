@@ -133,14 +133,8 @@ TEST_F(CudaConvParts, AddToWhatIsThere) {
       if (!workspace.ok() || *workspace > options.workspace_limit) {
         continue;
       }
-      call.Result()->Fill([&] { return static_cast<double>(random.Integer(-8, 8)); });
-      const std::vector<double> before = call.Result()->HostValues();
-      ASSERT_TRUE(algorithms->Run({name}).ok()) << name;
-      ASSERT_TRUE(Synchronize(context).ok());
-      const std::vector<double> after = call.Result()->GpuValues();
-      for (std::size_t i = 0; i < after.size(); ++i) {
-        ASSERT_EQ(after[i], before[i] + gradient[i]) << name << ", element " << i;
-      }
+      ASSERT_NO_FATAL_FAILURE(
+          cuda::RunAndCompareAdding(*algorithms, call, context, name, gradient, random));
       ++ran;
     }
     EXPECT_GT(ran, 0);

@@ -324,15 +324,7 @@ TEST_F(CudaConvTensorCores, AddInTf32ToWhatIsThere) {
     Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
     ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
     for (const std::string& name : NamesOf(Math::kTf32, primitive)) {
-      call.Result()->Fill([&] { return static_cast<double>(random.Integer(-8, 8)); });
-      const std::vector<double> before = call.Result()->HostValues();
-      ASSERT_TRUE(algorithms->Run({name}).ok()) << name;
-      ASSERT_TRUE(Synchronize(context).ok());
-      const std::vector<double> after = call.Result()->GpuValues();
-      for (std::size_t i = 0; i < after.size(); ++i) {
-        ASSERT_EQ(after[i], before[i] + sums[i]) << name << ", element " << i;
-      }
-      EXPECT_TRUE(call.Result()->SurroundingsIntact()) << name;
+      ASSERT_NO_FATAL_FAILURE(RunAndCompareAdding(*algorithms, call, context, name, sums, random));
     }
   }
 }

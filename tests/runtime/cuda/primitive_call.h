@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,25 @@ inline void RunAndCompare(
   EXPECT_TRUE(attempts.empty());
   ASSERT_TRUE(Synchronize(context).ok());
   call.op.ExpectResults(name, tolerance);
+}
+
+/// Runs the algorithm on integers, prepared to add to its result; `gradient` is what it adds.
+inline void RunAndCompareAdding(
+    ConvAlgorithms& algorithms,
+    const PrimitiveCall& call,
+    const Context& context,
+    const std::string& name,
+    const std::vector<double>& gradient,
+    Random& random) {
+  call.Result()->Fill([&] { return static_cast<double>(random.Integer(-8, 8)); });
+  const std::vector<double> before = call.Result()->HostValues();
+  ASSERT_TRUE(algorithms.Run({name}).ok()) << name;
+  ASSERT_TRUE(Synchronize(context).ok());
+  const std::vector<double> after = call.Result()->GpuValues();
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    ASSERT_EQ(after[i], before[i] + gradient[i]) << name << ", element " << i;
+  }
+  EXPECT_TRUE(call.Result()->SurroundingsIntact()) << name;
 }
 
 }  // namespace gradsmith::cuda
