@@ -24,6 +24,7 @@ extern const KernelImage kImage_conv_depthwise_tiles;  // NOLINT(readability-ide
 extern const KernelImage
     kImage_conv_depthwise_tiles_filter;                     // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_direct;                // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_pointwise;             // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_tensor_cores_data;     // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_tensor_cores_filter;   // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_tensor_cores_forward;  // NOLINT(readability-identifier-naming)

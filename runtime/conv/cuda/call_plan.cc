@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "conv/cuda/form.h"
@@ -85,7 +86,7 @@ Status CallPlan::EnqueueSums(CUstream stream, const Memory& memory) const {
 internal::Launch CallPlan::LaunchOf(
     int part,
     CUstream stream,
-    const std::array<void*, kOperands>& operands,
+    std::span<void* const> operands,
     const Memory& memory) const {
   const bool copies = parts_.at(part).plan->CopyOf(shared_) != nullptr;
   return {
@@ -105,7 +106,9 @@ Status CallPlan::EnqueueCopy(CUstream stream, const Memory& memory) const {
 Status CallPlan::EnqueuePart(int part, bool is_copied, CUstream stream, const Memory& memory)
     const {
   const auto operands = OperandsOf(parts_.at(part).primitive, memory.addresses);
-  internal::Launch launch = LaunchOf(part, stream, operands, memory);
+  internal::Launch launch = parts_.at(part).is_whole
+                                ? LaunchOf(part, stream, memory.addresses, memory)
+                                : LaunchOf(part, stream, operands, memory);
   launch.is_copied = is_copied;
   const Status status = parts_.at(part).plan->Run(launch);
   return status.ok() && part == summing_part_ && !is_copied ? EnqueueSums(stream, memory) : status;

@@ -52,12 +52,14 @@ enum class Order : unsigned char {
   kSideBySide
 };
 
-/// Part is one of a call's primitives, and how it is computed.
+/// Part is one of a call's primitives, and how it is computed; or all of them, in one pass.
 struct Part {
   Primitive primitive = Primitive::kForward;
   internal::Plan* plan = nullptr;
   /// Where the plan belongs to the part.
   std::unique_ptr<internal::Plan> own = nullptr;
+  /// The plan computes all results: its operands are CallAddresses.
+  bool is_whole = false;
 };
 
 /// BiasSums is what a bias gradient sums, without addresses.
@@ -102,11 +104,8 @@ class CallPlan final : public internal::Plan {
   Status EnqueueCopy(CUstream stream, const Memory& memory) const;
   Status EnqueuePart(int part, bool is_copied, CUstream stream, const Memory& memory) const;
   Status EnqueueBranches(cuda::Branches& branches, const Memory& memory) const;
-  [[nodiscard]] internal::Launch LaunchOf(
-      int part,
-      CUstream stream,
-      const std::array<void*, kOperands>& operands,
-      const Memory& memory) const;
+  [[nodiscard]] internal::Launch
+  LaunchOf(int part, CUstream stream, std::span<void* const> operands, const Memory& memory) const;
 
   std::vector<Part> parts_;
   /// Where each part has its copy of the shared operand, and where the rest of its workspace

@@ -14,6 +14,7 @@
 #include "conv/cuda/depthwise.h"
 #include "conv/cuda/form.h"
 #include "conv/cuda/parts.h"
+#include "conv/cuda/pointwise.h"
 #include "conv/cuda/search_space.h"
 #include "core/decision_cache.h"
 #include "core/ready_plan.h"
@@ -93,6 +94,14 @@ bool ArePromisingSideBySide(const Problem& problem) {
   return SizeOf(problem.type) > 2 || 4 * y * terms >= kEnoughForEachByte * (2 * x + y) * size;
 }
 
+/// How a call's gradients are computed in one pass; nothing where they are not.
+std::optional<Pointwise> InOnePass(const Call& call) {
+  if (call.tasks.size() < 2 || call.shared != kY) {
+    return std::nullopt;
+  }
+  return PlanPointwise(call.device.compute_capability(), call.tasks[0].task, call.tasks[1].task);
+}
+
 std::unique_ptr<CallPlan> PlanInOrder(const Call& call, Order order) {
   std::vector<Part> parts;
   for (const ReadyTask& ready : call.tasks) {
@@ -144,7 +153,8 @@ class RecordedCall final : public Plan {
 };
 
 /// Two of a call's primitives, and its bias gradient where it has one, as a problem of their own. A
-/// candidate's id is an order and the ids of both: "side by side: graph/engine 1 & graph/engine 2".
+/// candidate's id is an order and the ids of both: "side by side: graph/engine 1 & graph/engine 2";
+/// or of what computes all: "in one pass: own/pointwise".
 class TogetherSpace final : public internal::SearchSpace {
  public:
   /// `alone` are the choices for each primitive alone.
@@ -172,6 +182,10 @@ class TogetherSpace final : public internal::SearchSpace {
         candidates.push_back({.id = id, .engine = id});
       }
     };
+    if (InOnePass(call_)) {
+      const std::string id = std::string(kInOnePass) + kPointwise;
+      candidates.push_back({.id = id, .engine = id});
+    }
     add(alone_[0].id, alone_[1].id);
     for (const std::string& first : Ids(0)) {
       for (const std::string& second : Ids(1)) {
@@ -194,6 +208,9 @@ class TogetherSpace final : public internal::SearchSpace {
   }
 
   Result<std::unique_ptr<Plan>> Build(const std::string& id) override {
+    if (id == std::string(kInOnePass) + kPointwise) {
+      return BuildPointwise();
+    }
     for (const Order order : {Order::kInTurn, Order::kSideBySide}) {
       const std::string name = NameOf(order);
       const std::size_t middle = id.find(kAnd);
@@ -240,6 +257,7 @@ class TogetherSpace final : public internal::SearchSpace {
 
  private:
   static constexpr const char* kAnd = " & ";
+  static constexpr const char* kInOnePass = "in one pass: ";
 
   static std::string NameOf(Order order) {
     return order == Order::kInTurn ? "in turn: " : "side by side: ";
@@ -283,8 +301,28 @@ class TogetherSpace final : public internal::SearchSpace {
       }
       parts.push_back(std::move(part));
     }
+    return WithinLimit(std::move(parts), order);
+  }
+
+  Result<std::unique_ptr<Plan>> BuildPointwise() {
+    const std::optional<Pointwise> pointwise = InOnePass(call_);
+    if (!pointwise) {
+      return InvalidArgument("the gradients are not computed in one pass");
+    }
+    Result<std::unique_ptr<Plan>> plan = MakePointwisePlan(
+        call_.device.ordinal(), call_.tasks[0].task, call_.tasks[1].task, *pointwise);
+    if (!plan.ok()) {
+      return plan;
+    }
+    std::vector<Part> parts;
+    Plan* whole = plan->get();
+    parts.push_back({.plan = whole, .own = std::move(*plan), .is_whole = true});
+    return WithinLimit(std::move(parts), Order::kInTurn);
+  }
+
+  /// What is remembered may have been chosen under another limit.
+  Result<std::unique_ptr<Plan>> WithinLimit(std::vector<Part> parts, Order order) {
     auto plan = std::make_unique<CallPlan>(std::move(parts), call_.sums, call_.shared, order);
-    // What is remembered may have been chosen under another limit.
     if (plan->workspace() > call_.limit()) {
       return Unsupported("needs more workspace than the context's limit");
     }
@@ -420,10 +458,21 @@ bool MaySearch(const Call& call) {
          !cuda::IsCapturing(static_cast<CUstream>(call.context.options().stream));
 }
 
+/// Whether a choice without timing is to be made among the candidates, whose first is likely to be
+/// the best: of gradients in one pass.
+bool MayChoose(const Call& call) {
+  if (call.context.search_mode() != SearchMode::kHeuristic ||
+      cuda::IsCapturing(static_cast<CUstream>(call.context.options().stream))) {
+    return false;
+  }
+  const std::optional<Pointwise> pointwise = InOnePass(call);
+  return pointwise && pointwise->is_large();
+}
+
 /// The plan for a call that is remembered, or that timing makes where that is allowed.
 Result<ReadyPlan> MakeReady(const Call& call, const ProblemKey& key, TogetherSpace& space) {
   return internal::MakeReady(call.context, key, space, [&]() -> Result<internal::Selected> {
-    return MaySearch(call)
+    return MaySearch(call) || MayChoose(call)
                ? internal::Select(space, cuda::PolicyOf(call.context, call.problem().type))
                : Result<internal::Selected>(Unsupported("the rule is to decide"));
   });

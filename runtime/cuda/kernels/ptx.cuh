@@ -74,6 +74,12 @@ __device__ __forceinline__ void WaitForCopies() {
 #endif
 }
 
+/// A barrier for the kThreads threads of a block, which come to it at different places of the code.
+template <int kThreads>
+__device__ __forceinline__ void SynchronizeBlock() {
+  asm volatile("bar.sync 0, %0;" ::"n"(kThreads) : "memory");
+}
+
 /// Reads four matrices of 8 rows of 16 bytes, whose addresses the lanes give: those of row lane % 8
 /// of matrix lane / 8. Every lane gets 4 bytes of each: those at lane % 4 of row lane / 4.
 __device__ __forceinline__ void LoadMatrices(unsigned row, std::uint32_t (&to)[4]) {

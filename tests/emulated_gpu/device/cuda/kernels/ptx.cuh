@@ -46,6 +46,11 @@ void WaitForCopies() {
   emulated_gpu::WaitForCopies(kPending);
 }
 
+template <int kThreads>
+void SynchronizeBlock() {
+  emulated_gpu::SyncThreads();
+}
+
 namespace emulated {
 
 inline constexpr unsigned kAllLanes = ~0U;

@@ -1,0 +1,140 @@
+#include "conv/cuda/pointwise.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+
+#include "conv/cuda/call_plan.h"
+#include "conv/cuda/channels_last.h"
+#include "core/tiles.h"
+#include "cuda/module.h"
+#include "cuda/tensor_ops.h"
+
+namespace gradsmith::conv {
+
+namespace {
+
+using internal::CeilDivide;
+using pointwise::Arguments;
+using pointwise::Form;
+using pointwise::kFormAt;
+using pointwise::kForms;
+
+/// Results are to have the same bits on every device: there are as many blocks as an H200 runs.
+constexpr int kMultiprocessors = 132;
+
+bool HasOneTap(const Problem& problem) {
+  return std::all_of(
+      problem.axes.begin(), problem.axes.begin() + problem.spatial_rank, [](const Axis& axis) {
+        return axis.w == 1 && axis.stride == 1 && axis.pad_begin == 0 && axis.pad_end == 0;
+      });
+}
+
+/// The form with least room that is enough; -1 for none.
+int FormOf(const Problem& problem) {
+  int best = -1;
+  for (int i = 0; i < kForms; ++i) {
+    const Form& form = kFormAt[i];
+    const bool fits =
+        problem.y_channels <= form.y_channels && problem.x_channels <= form.x_channels;
+    if (fits &&
+        (best < 0 || pointwise::SharedBytes(form) < pointwise::SharedBytes(kFormAt[best]))) {
+      best = i;
+    }
+  }
+  return best;
+}
+
+class PointwisePlan final : public internal::Plan {
+ public:
+  PointwisePlan(const Task& data, const Task& filter, const Pointwise& pointwise, CUkernel kernel)
+      : data_(data), filter_(filter), pointwise_(pointwise), kernel_(kernel) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return pointwise_.workspace(); }
+
+  [[nodiscard]] std::int64_t PartialSumRows(int operand) const override {
+    return operand == kY ? pointwise_.sum_rows() : 0;
+  }
+
+  Status Run(const internal::Launch& launch) override {
+    auto* stream = static_cast<CUstream>(launch.stream);
+    const Form& form = kFormAt[pointwise_.form];
+    const cuda::LaunchShape shape = {
+        .blocks_x = static_cast<unsigned>(pointwise_.blocks),
+        .threads = static_cast<unsigned>(pointwise::ThreadsOf(form)),
+        .shared_bytes = static_cast<unsigned>(pointwise::SharedBytes(form))};
+    const void* x = launch.operands[kInputs + kX];
+    const void* w = launch.operands[kInputs + kW];
+    const void* y = launch.operands[kInputs + kY];
+    if (Status status = cuda::Launch(
+            kernel_, shape, stream, pointwise_.arguments, x, w, y, launch.operands[kResults + kX],
+            data_.accumulate, launch.workspace, launch.partial_sums);
+        !status.ok()) {
+      return status;
+    }
+    TensorRef sums(
+        filter_.problem.type, launch.operands[kResults + kW],
+        Dims{NumElements(DimsOf(filter_.problem, kW))}, Strides{1});
+    sums.accumulate = filter_.accumulate;
+    return cuda::SumPartials(stream, pointwise_.blocks, launch.workspace, sums);
+  }
+
+ private:
+  Task data_;
+  Task filter_;
+  Pointwise pointwise_;
+  CUkernel kernel_;
+};
+
+}  // namespace
+
+bool Pointwise::is_large() const {
+  return arguments.positions >= std::int64_t{kMultiprocessors} * pointwise::kPositions;
+}
+
+std::optional<Pointwise>
+PlanPointwise(int compute_capability, const Task& data, const Task& filter) {
+  const Problem& problem = data.problem;
+  // Shared memory is what Hopper has.
+  constexpr int kHopper = 90;
+  if (data.primitive != Primitive::kBackwardData ||
+      filter.primitive != Primitive::kBackwardFilter || compute_capability < kHopper ||
+      SizeOf(problem.type) != pointwise::kElementBytes || problem.group != 1 ||
+      problem.x_channels % pointwise::kVector != 0 ||
+      problem.y_channels % pointwise::kVector != 0 || !HasOneTap(problem) || IsEmpty(problem) ||
+      !IsChannelsLast(data) || !IsChannelsLast(filter)) {
+    return std::nullopt;
+  }
+  Pointwise pointwise;
+  pointwise.form = FormOf(problem);
+  if (pointwise.form < 0) {
+    return std::nullopt;
+  }
+  const Form& form = kFormAt[pointwise.form];
+  Arguments& arguments = pointwise.arguments;
+  arguments.positions = NumElements(DimsOf(problem, kY)) / problem.y_channels;
+  arguments.y_channels = static_cast<int>(problem.y_channels);
+  arguments.x_channels = static_cast<int>(problem.x_channels);
+  arguments.active_warps_of_x = pointwise::ActiveWarpsOfX(form, arguments.x_channels);
+  pointwise.blocks = std::min<std::int64_t>(
+      CeilDivide(arguments.positions, pointwise::kPositions),
+      std::int64_t{kMultiprocessors} * form.blocks);
+  return pointwise;
+}
+
+Result<std::unique_ptr<internal::Plan>>
+MakePointwisePlan(int device, const Task& data, const Task& filter, const Pointwise& pointwise) {
+  const std::string name = "gradsmith_pointwise_" + std::to_string(pointwise.form) +
+                           (data.problem.type == DataType::kMLFloat16 ? "_f16" : "_bf16");
+  const Result<CUkernel> kernel = cuda::FindKernelOf(
+      pointwise::SharedBytes(kFormAt[pointwise.form]), device, {&cuda::kImage_conv_pointwise},
+      name.c_str());
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  return std::unique_ptr<internal::Plan>(
+      std::make_unique<PointwisePlan>(data, filter, pointwise, *kernel));
+}
+
+}  // namespace gradsmith::conv
