@@ -11,6 +11,8 @@
 
 #include "conv/cuda/parts.h"
 #include "conv/cuda/search_space.h"
+#include "core/selection.h"
+#include "cuda/driver.h"
 #include "runtime/cuda/primitive_call.h"
 
 /// Batches in parts, for want of workspace or of bits.
@@ -233,6 +235,36 @@ TEST_F(CudaConvParts, OfTooManyElementsAreListedAlone) {
         const Result<std::unique_ptr<internal::Plan>> plan = space.Build(id);
         EXPECT_TRUE(plan.ok()) << plan.status().message();
       }
+    }
+  }
+}
+
+/// The kernels that a search finds for what is too large are fast ones, and right: it compares them
+/// with sums in 64 bits.
+TEST_F(CudaConvParts, OfTooManyElementsAreFoundAndRight) {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  ASSERT_EQ(cuda::Driver().cuMemGetInfo(&free, &total), CUDA_SUCCESS);
+  if (constexpr std::size_t kNeeded = std::size_t{12} << 30U; free < kNeeded) {
+    GTEST_SKIP() << "takes 12 GiB of the GPU's memory";
+  }
+  for (const SearchMode mode : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    for (const Primitive primitive :
+         {Primitive::kForward, Primitive::kBackwardData, Primitive::kBackwardFilter}) {
+      Task task = Images(512, 64, 256);
+      task.primitive = primitive;
+      SCOPED_TRACE(Describe(task));
+      internal::SearchPolicy policy;
+      policy.mode = mode;
+      policy.workspace_limit = std::size_t{1} << 30U;
+      policy.budget_seconds = 0.2;
+      ConvSearchSpace space(device(), nullptr, task, {}, policy);  // which has tensors of its own
+      const Result<internal::Selected> selected = internal::Select(space, policy);
+      ASSERT_TRUE(selected.ok()) << selected.status().message();
+      EXPECT_TRUE(
+          selected->decision.id.starts_with("parts2 graph/") ||
+          selected->decision.id.starts_with("parts2 legacy/"))
+          << selected->decision.id;
     }
   }
 }
