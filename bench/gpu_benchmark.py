@@ -37,7 +37,7 @@ from gpu_peer import Torch, first_line
 from gpu_program import Program, cudnn_of_torch
 from gpu_suites import SUITES, Case, batch_cases, case_name, is_wanted, read_suite, sweep_cases, write_suite
 
-SAVED_EVERY = 16  # cases, should the rest come to nothing
+SAVED_EVERY = 10.0  # seconds, should the rest come to nothing
 DEATH = "the program died"
 RUINED = ("CUDA_ERROR_ILLEGAL", "CUDA_ERROR_LAUNCH", "CUDA_ERROR_MISALIGNED")  # nothing works in a process after these
 
@@ -120,12 +120,14 @@ def run_part(
     cases = [case for case in part.cases() if is_wanted(case, options.filter)]
     results["left_out"][part.name] = len(cases)
     lines = results.setdefault(part.results, [])
+    saved = time.monotonic()
     for case, line in lines_of(program, part, cases, options, deadline, results["machine"]):
         measure_torch(peer, part, case, line)
         lines.append(line | {"kind": part.kind or part.name})
         results["left_out"][part.name] -= 1
-        if len(lines) % SAVED_EVERY == 0:
+        if time.monotonic() - saved >= SAVED_EVERY:
             gpu_report.write_json(results, options.out)
+            saved = time.monotonic()
 
 
 def lines_of(
@@ -136,8 +138,8 @@ def lines_of(
     deadline: float,
     machine: dict[str, str],
 ) -> Iterator[tuple[Case, dict[str, Any]]]:
-    """Each case and what the program says of it. Where it dies of a case that is what is said, and a new process begins
-    with the next."""
+    """Each case and what the program says of it. Where it dies of a case or takes too long, that is what is said, and a
+    new process begins with the next."""
     done = 0
     begins = bool(cases)
     with tempfile.TemporaryDirectory() as folder:
@@ -147,7 +149,7 @@ def lines_of(
         arguments += ["--budget", str(options.budget), "--samples", str(options.samples)]
         while done < len(cases) and begins and time.monotonic() < deadline:
             begins = False
-            for line in program.steps([*arguments, "--skip", str(done)], deadline):
+            for line in program.steps([*arguments, "--skip", str(done)], deadline, options.case_limit):
                 if line["kind"] == "machine":
                     begins = True
                     machine.update({"gpu": line["gpu"], "cudnn": line["cudnn"]})
@@ -155,11 +157,13 @@ def lines_of(
                 if line["kind"] == "end" and not (line.get("died") and begins):
                     break
                 case = cases[done]
-                if line["kind"] == "end":
-                    line = {"kind": part.kind or part.name, "name": case_name(case), "error": DEATH, **case}
+                has_ended = line["kind"] == "end"
+                if has_ended:
+                    why = f"took longer than {options.case_limit:g} s" if line["late"] else DEATH
+                    line = {"kind": part.kind or part.name, "name": case_name(case), "error": why, **case}
                 done += 1
                 yield case, line
-                if line.get("error") == DEATH or any(text in json.dumps(line) for text in RUINED):
+                if has_ended or any(text in json.dumps(line) for text in RUINED):
                     break
 
 
@@ -254,6 +258,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--samples", type=int, default=24, help="timed calls for each figure")
     parser.add_argument(
         "--time-limit", type=float, default=math.inf, help="seconds after which no case is begun; default: none"
+    )
+    parser.add_argument(
+        "--case-limit", type=float, default=60.0, help="seconds after which a case is given up, but for PyTorch's part"
     )
     options = parser.parse_args(arguments)
     if options.suite and not options.only:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import math
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-DIED = '{"kind": "end", "died": true}'
 
 
 class Program:
@@ -32,13 +32,14 @@ class Program:
         output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
         return [json.loads(line) for line in output.stdout.splitlines()]
 
-    def steps(self, arguments: list[str], deadline: float) -> Iterator[dict[str, Any]]:
-        """One line for each case, measured when it is asked for; none after the deadline but the last, which counts."""
+    def steps(self, arguments: list[str], deadline: float, case_limit: float = math.inf) -> Iterator[dict[str, Any]]:
+        """One line for each case, measured when it is asked for; none after the deadline but the last, which counts.
+        Where the program dies, or is ended as a line took longer than the limit, the last says so."""
         command = [str(self.path), "--step", *arguments]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         with subprocess.Popen(command, env=self.environment, text=True, **pipes) as process:  # type: ignore[call-overload]
             while True:
-                line = json.loads(process.stdout.readline() or DIED)
+                line = next_line(process, case_limit)
                 if line["kind"] == "end":
                     with contextlib.suppress(BrokenPipeError):
                         process.stdin.close()
@@ -50,6 +51,25 @@ class Program:
                         print("go", file=process.stdin, flush=True)
                     else:
                         process.stdin.close()
+
+
+def next_line(process: subprocess.Popen[str], seconds: float) -> dict[str, Any]:
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        process.kill()
+
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), end)
+    timer.start()
+    try:
+        text = process.stdout.readline() if process.stdout else ""
+    finally:
+        timer.cancel()
+    if not text.endswith("\n"):
+        return {"kind": "end", "died": True, "late": late.is_set()}
+    line: dict[str, Any] = json.loads(text)
+    return line
 
 
 def library_folders(cudnn: Path) -> list[str]:

@@ -234,8 +234,9 @@ Result<double> MedianTime(SearchSpace& space, Plan& plan, double best) {
   constexpr double kSurelySlower = 1.5;
   constexpr double kSteady = 10;      // milliseconds: so long a run differs little from the next
   constexpr double kNoLoading = 500;  // milliseconds: more than loading takes
+  constexpr double kVeryLong = 2000;  // milliseconds: a budget is spent, and little depends on it
   Result<double> first = space.Time(plan);
-  if (!first.ok() || (IsHopeless(*first, best) && *first > kNoLoading)) {
+  if (!first.ok() || *first > kVeryLong || (IsHopeless(*first, best) && *first > kNoLoading)) {
     return first;
   }
   Result<double> second = space.Time(plan);

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import gpu_benchmark
+import gpu_report
 import gpu_suites
 import pytest
 from gpu_checks import CHECK_SUITES
@@ -20,9 +21,10 @@ from gpu_program import Program
 COLUMNS = ("case", "shape", "type", "scale_type", "layout")
 PARTS = {part.name: part for part in gpu_benchmark.PARTS}
 
-# Speaks as the program does: `dies` ends it without a word, `ruins` leaves it with an error that lasts.
+# Speaks as the program does: `dies` ends it without a word, `ruins` leaves it with an error that lasts, `hangs` and
+# `hesitates`, in the middle of a line, take for ever.
 FAKE_PROGRAM = """
-import json, sys
+import json, sys, time
 arguments = dict(zip(sys.argv[2::2], sys.argv[3::2]))
 lines = open(arguments["--suite"]).read().splitlines()[1:][int(arguments["--skip"]):]
 print(json.dumps({"kind": "machine", "gpu": "fake", "cudnn": "none"}), flush=True)
@@ -33,6 +35,10 @@ for line in lines:
     case, shape, kind, scale, layout = line.split(chr(9))
     if case == "dies":
         sys.exit(1)
+    if case == "hesitates":
+        print("{", end="", flush=True)
+    if case in ("hangs", "hesitates"):
+        time.sleep(600)
     name = f"{case} {kind}/{scale} {layout}"
     said = {"kind": "batch_norm", "name": name, "case": case}
     said |= {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"} if case == "ruins" else {"results": {"sets": 2}}
@@ -60,7 +66,7 @@ class FakePeer:
         pass
 
 
-def run_fake(tmp_path: Path, names: list[str], deadline: float) -> dict[str, Any]:
+def run_fake(tmp_path: Path, names: list[str], deadline: float, case_limit: float = 60) -> dict[str, Any]:
     cases = [dict(zip(COLUMNS, (name, "2,2,2,2", "f32", "f32", "NHWC"), strict=True)) for name in names]
     part = dataclasses.replace(PARTS["batch_norm"], cases=lambda: cases)
     script = tmp_path / "program"
@@ -68,7 +74,7 @@ def run_fake(tmp_path: Path, names: list[str], deadline: float) -> dict[str, Any
     script.chmod(0o755)
     peer: Any = FakePeer()
     results: dict[str, Any] = {"cases": [], "left_out": {}, "machine": {}}
-    options = argparse.Namespace(budget=1.0, samples=24, filter="", out=tmp_path)
+    options = argparse.Namespace(budget=1.0, samples=24, filter="", out=tmp_path, case_limit=case_limit)
     gpu_benchmark.run_part(Program(script, ""), peer, part, options, deadline, results)
     assert peer.seen == [case["case"] for case in results["cases"]]
     return results
@@ -91,6 +97,38 @@ def test_after_a_case_that_ends_the_process_comes_the_next(tmp_path: Path, culpr
     assert [case["case"] for case in results["cases"]] == names
     assert [case["case"] for case in results["cases"] if "error" in case] == [culprit]
     assert results["left_out"] == {"batch_norm": 0}
+
+
+@pytest.mark.parametrize("culprit", ["hangs", "hesitates"])
+@pytest.mark.parametrize("place", [0, 2])
+def test_after_a_case_that_takes_too_long_comes_the_next(tmp_path: Path, culprit: str, place: int) -> None:
+    names = ["a", "b"]
+    names.insert(place, culprit)
+    results = run_fake(tmp_path, names, time.monotonic() + 60, case_limit=2)
+    assert [case["case"] for case in results["cases"]] == names
+    told = {case["name"]: case["error"] for case in results["cases"] if "error" in case}
+    assert told == {f"{culprit} f32/f32 NHWC": "took longer than 2 s"}
+    assert results["left_out"] == {"batch_norm": 0}
+
+
+def test_what_pytorch_takes_is_not_the_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(peer: Any, part: Any, case: dict[str, str], line: dict[str, Any]) -> None:
+        peer.batch_norm(case, 2)
+        time.sleep(3)
+
+    monkeypatch.setattr(gpu_benchmark, "measure_torch", slow)
+    results = run_fake(tmp_path, ["a", "b"], time.monotonic() + 60, case_limit=2)
+    assert not [case for case in results["cases"] if "error" in case]
+
+
+def test_results_are_saved_as_time_goes_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved: list[int] = []
+    monkeypatch.setattr(gpu_report, "write_json", lambda results, _: saved.append(len(results["cases"])))
+    run_fake(tmp_path, ["a", "b"], time.monotonic() + 60)
+    assert saved == []
+    monkeypatch.setattr(gpu_benchmark, "SAVED_EVERY", 0)
+    run_fake(tmp_path, ["a", "b"], time.monotonic() + 60)
+    assert saved == [1, 2]
 
 
 def test_nothing_begins_after_the_deadline(tmp_path: Path) -> None:

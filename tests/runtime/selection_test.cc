@@ -404,6 +404,17 @@ TEST(Selection, BenchmarkTakesFewerSamplesOfLongRuns) {
   EXPECT_GT(space.timed["short"], 3);
 }
 
+TEST(Selection, BenchmarkRunsOnceWhatTakesSeconds) {
+  FakeSpace space({{Good("very long", 5000), Good("no better", 4990), Good("better", 2500)}});
+  const Result<Selected> selected = Select(space, In(SearchMode::kBenchmark));
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "better");
+  EXPECT_EQ(selected->decision.milliseconds, 2500);
+  for (const char* id : {"very long", "no better", "better"}) {
+    EXPECT_EQ(space.timed[id], 1) << id;
+  }
+}
+
 TEST(Selection, TheBudgetBeginsAfterTheFirstThatIsTried) {
   FakeSpace space({{Good("first", 9), Good("good", 1)}});
   space.time_of_first = std::chrono::milliseconds(150);

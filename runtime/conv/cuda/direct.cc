@@ -130,18 +130,35 @@ Result<CUkernel> FindKernel(int kernel, DataType type) {
 constexpr std::int64_t kBorder = 64;
 constexpr std::int64_t kStrata = 3584;
 
-Sample MakeSample(std::int64_t count) {
-  if (count <= kFullCheck) {
+constexpr std::int64_t SampledElements(std::int64_t border, std::int64_t strata) {
+  return (std::int64_t{1} << direct::kRank) + (border * 2 * direct::kRank) + strata;
+}
+
+constexpr std::int64_t ShareOf(std::int64_t number, double share) {
+  return static_cast<std::int64_t>(static_cast<double>(number) * share);
+}
+
+/// Of `count` elements, each a sum of so many products.
+Sample MakeSample(std::int64_t count, double terms) {
+  // By estimate less than a second of a large GPU: each candidate that seems the quickest is
+  // checked.
+  constexpr double kMostProducts = 0x1.0p35;
+  constexpr double kSmallestShare = 1.0 / 16;
+  const double products = terms * static_cast<double>(SampledElements(kBorder, kStrata));
+  const double share = std::clamp(kMostProducts / products, kSmallestShare, 1.0);
+  if (count <= ShareOf(kFullCheck, share)) {
     return {.count = count, .border = 0, .strata = 0, .all = true};
   }
-  const std::int64_t corners = std::int64_t{1} << direct::kRank;
+  const std::int64_t border = ShareOf(kBorder, share);
+  const std::int64_t strata = ShareOf(kStrata, share);
   return {
-      .count = corners + (kBorder * 2 * direct::kRank) + kStrata,
-      .border = kBorder,
-      .strata = kStrata,
-      .all = false};
+      .count = SampledElements(border, strata), .border = border, .strata = strata, .all = false};
 }
 static_assert(kStrata <= kFullCheck);
+
+Sample MakeSample(Primitive primitive, const Problem& problem, std::int64_t count) {
+  return MakeSample(count, TermsOf({.primitive = primitive, .problem = problem}));
+}
 
 }  // namespace
 
@@ -195,13 +212,17 @@ Status CheckSample(
   if (!kernel.ok()) {
     return kernel.status();
   }
-  const Sample sample = MakeSample(arguments.count);
+  const Sample sample = MakeSample(primitive, problem, arguments.count);
   const cuda::LaunchShape shape = {
       .blocks_x = static_cast<unsigned>(sample.count), .threads = direct::kCheckThreads};
   const Operands<const void> operands = OperandsOf(primitive, x, w, y);
   return cuda::Launch(
       *kernel, shape, stream, arguments, sample, operands.a, operands.b, operands.result, before,
       difference);
+}
+
+std::int64_t CheckedElements(Primitive primitive, const Problem& problem) {
+  return MakeSample(primitive, problem, NumElements(DimsOf(problem, ResultOf(primitive)))).count;
 }
 
 }  // namespace gradsmith::conv

@@ -3,6 +3,8 @@
 
 #include <cuda.h>
 
+#include <cstdint>
+
 #include "conv/task.h"
 #include "cuda/device.h"
 #include "cuda/tensor_ops.h"
@@ -29,8 +31,9 @@ Status Direct(
 /// CheckSample computes some thousands of the result's elements anew, summing in double, and writes
 /// how far those in memory are from them to device memory. The corners, a border of each axis, and
 /// elements spread over the whole are among them; a result of up to `kFullCheck` elements is
-/// checked whole. Where `before` is not null, it holds what the result was before it was added to,
-/// laid out alike.
+/// checked whole. Of sums over very many positions, which would take seconds, it is fewer, but some
+/// hundreds. Where `before` is not null, it holds what the result was before it was added to, laid
+/// out alike.
 inline constexpr long long kFullCheck = 8192;
 Status CheckSample(
     const cuda::DeviceInfo& device,
@@ -42,6 +45,9 @@ Status CheckSample(
     const void* y,
     const void* before,
     cuda::Difference* difference);
+
+/// CheckedElements returns how many elements CheckSample computes.
+std::int64_t CheckedElements(Primitive primitive, const Problem& problem);
 
 }  // namespace gradsmith::conv
 

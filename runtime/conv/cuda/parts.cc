@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "core/tiles.h"
@@ -15,6 +16,22 @@ std::int64_t BytesOfPart(const Task& task, std::int64_t parts, Operand operand) 
   const std::int64_t images = operand == kW ? 0 : task.problem.batch / parts;
   return images * StridesOf(task.problem, operand)[0] *
          static_cast<std::int64_t>(SizeOf(task.problem.type));
+}
+
+/// Elements from a tensor's first to its last. Of one that overlaps itself that is less than it
+/// has, which a dense copy has as well.
+std::int64_t ReachOf(const Problem& problem, Operand operand) {
+  const Dims dims = DimsOf(problem, operand);
+  std::int64_t reach = 1;
+  for (int i = 0; i < dims.size(); ++i) {
+    reach += (dims[i] - 1) * StridesOf(problem, operand)[i];
+  }
+  return std::max(reach, NumElements(dims));
+}
+
+bool CanBeCounted(const Problem& problem) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  return ReachOf(problem, kX) <= kMost && ReachOf(problem, kY) <= kMost;
 }
 
 class PartsPlan final : public internal::Plan {
@@ -68,6 +85,20 @@ std::int64_t PartsWithin(const Task& task, std::size_t bytes, std::size_t limit)
     }
   }
   return parts;
+}
+
+std::int64_t PartsToCount(const Task& task) {
+  // More of them would be launches for little each.
+  constexpr std::int64_t kMostParts = 1024;
+  const std::int64_t batch = task.problem.batch;
+  Problem part = task.problem;
+  for (std::int64_t parts = 1; parts <= std::min(batch, kMostParts); ++parts) {
+    part.batch = batch / parts;
+    if (batch % parts == 0 && CanBeCounted(part)) {
+      return parts;
+    }
+  }
+  return 1;
 }
 
 Task PartOf(const Task& task, std::int64_t parts, bool is_first) {

@@ -8,8 +8,8 @@
 #include "conv/task.h"
 #include "core/plan.h"
 
-/// Batches that are computed in parts, one after the other, as a limit of workspace has no room for
-/// copies of the whole.
+/// Batches that are computed in parts, one after the other: a limit of workspace has no room for
+/// copies of the whole, or kernels do not count so many elements.
 namespace gradsmith::conv {
 
 /// What the names of candidates in parts begin with: "parts4 nhwc ...".
@@ -18,6 +18,11 @@ inline constexpr const char* kParts = "parts";
 /// PartsWithin returns how many parts of the same size, a power of two, a batch is cut into so that
 /// `bytes` of the whole become no more than a limit; 1 where there is no need to, or no way.
 std::int64_t PartsWithin(const Task& task, std::size_t bytes, std::size_t limit);
+
+/// PartsToCount returns how many parts of the same size, as few as may be, a batch is cut into so
+/// that engines can count the elements of each part's tensors in 32 bits; 1 where they can count
+/// those of the whole, or where no such parts can.
+std::int64_t PartsToCount(const Task& task);
 
 /// PartOf returns the task of each of so many parts: of the first, or of those that follow, which
 /// add to a filter's gradient.

@@ -166,6 +166,15 @@ ConvSearchSpace::ConvSearchSpace(
       policy_(std::move(policy)),
       rounds_once_(task.accumulate && SizeOf(task.problem.type) == 2),
       forms_(FormsOf(task)) {
+  parts_ = PartsToCount(task_);
+  must_be_cut_ = parts_ > 1;
+  if (!must_be_cut_) {
+    parts_ = PartsForCopies();
+  }
+  part_ = parts_ > 1 ? MakeSpaceOfPart(parts_, /*is_first=*/true) : nullptr;
+}
+
+std::int64_t ConvSearchSpace::PartsForCopies() const {
   std::size_t images = 0;
   std::size_t filters = 0;
   for (const Form& form : forms_) {
@@ -174,8 +183,7 @@ ConvSearchSpace::ConvSearchSpace(
   }
   // Beside its copies a kernel may need some workspace.
   const std::size_t room = policy_.workspace_limit / 4 * 3;
-  parts_ = room > filters ? PartsWithin(task_, images, room - filters) : 1;
-  part_ = parts_ > 1 ? MakeSpaceOfPart(parts_, /*is_first=*/true) : nullptr;
+  return room > filters ? PartsWithin(task_, images, room - filters) : 1;
 }
 
 int ConvSearchSpace::batches() const {
@@ -189,7 +197,7 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
   if (batch == batches() - 1) {
     return ListLast(rejections);
   }
-  if (batch >= BatchesOfWhole()) {
+  if (IsOfPart(batch)) {
     return ListInParts(batch - BatchesOfWhole(), rejections);
   }
   --batch;
@@ -214,12 +222,15 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
 
 /// cuDNN's legacy heuristic takes up to 7 s for groups of half (9.19 on an H200).
 bool ConvSearchSpace::IsSlowToList(int batch) const {
-  if (part_ != nullptr && batch >= BatchesOfWhole() && batch < batches() - 1) {
+  if (IsOfPart(batch)) {
     return part_->IsSlowToList(batch - BatchesOfWhole());
   }
+  if (batch == 0 || batch == batches() - 1) {
+    return false;
+  }
   const int place = (batch - 1) / static_cast<int>(forms_.size());
-  return batch > 0 && place < kSources && kSourceOrder.at(place) == kLegacyApi &&
-         task_.problem.group > 1 && SizeOf(task_.problem.type) == 2;
+  return kSourceOrder.at(place) == kLegacyApi && task_.problem.group > 1 &&
+         SizeOf(task_.problem.type) == 2;
 }
 
 std::unique_ptr<ConvSearchSpace> ConvSearchSpace::MakeSpaceOfPart(std::int64_t parts, bool is_first)
@@ -228,10 +239,12 @@ std::unique_ptr<ConvSearchSpace> ConvSearchSpace::MakeSpaceOfPart(std::int64_t p
       device_, stream_, PartOf(task_, parts, is_first), operands_, policy_);
 }
 
-/// Those that copy: others need no more workspace for more images.
+/// Where it is for want of workspace, those that copy: others need no more for more images.
 std::vector<Candidate> ConvSearchSpace::ListInParts(int batch, std::vector<Rejection>* rejections) {
   std::vector<Candidate> candidates = part_->List(batch, rejections);
-  std::erase_if(candidates, [](const Candidate& candidate) { return candidate.form.empty(); });
+  std::erase_if(candidates, [&](const Candidate& candidate) {
+    return candidate.id == kDirect || (candidate.form.empty() && !must_be_cut_);
+  });
   const std::string name = NameOfParts(parts_);
   for (Candidate& candidate : candidates) {
     candidate.id.insert(0, name);

@@ -41,7 +41,8 @@ Status CheckResult(
 /// our own kernels on tensor cores (these first where they are likely to be quicker), then the
 /// engines of cuDNN's fallback list, then the legacy API's algorithms; where a limit of workspace
 /// has no room for a form's copies, the same in parts of the batch; at last our own kernels for any
-/// problem.
+/// problem. What has more elements than engines count is computed in parts alone, but for our own
+/// kernels at the beginning and at the end.
 class ConvSearchSpace final : public internal::SearchSpace {
  public:
   /// `operands` are the caller's addresses, `stream` the caller's. The policy says
@@ -68,8 +69,13 @@ class ConvSearchSpace final : public internal::SearchSpace {
  private:
   /// Batches before those of a part.
   [[nodiscard]] int BatchesOfWhole() const {
-    return 1 + (kSources * static_cast<int>(forms_.size()));
+    return 1 + (must_be_cut_ ? 0 : kSources * static_cast<int>(forms_.size()));
   }
+  [[nodiscard]] bool IsOfPart(int batch) const {
+    return part_ != nullptr && batch >= BatchesOfWhole() && batch < batches() - 1;
+  }
+  /// Parts for which there is room for a form's copies.
+  [[nodiscard]] std::int64_t PartsForCopies() const;
   Source SourceAt(int place);
   bool HasWindow();
   bool DepthwiseComesFirst();
@@ -97,6 +103,8 @@ class ConvSearchSpace final : public internal::SearchSpace {
   /// Sums of half or bf16 that are added to must be rounded once.
   bool rounds_once_;
   std::vector<Form> forms_;
+  /// There are more elements than engines count.
+  bool must_be_cut_ = false;
   /// How many parts of the batch candidates are listed for as well, and of one of them; 1 and null
   /// where there are none.
   std::int64_t parts_ = 1;

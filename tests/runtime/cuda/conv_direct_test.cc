@@ -356,6 +356,30 @@ TEST_F(ConvDirectTest, CheckAddsWhatWasThereBefore) {
   }
 }
 
+/// Of a 3x3 convolution of square images.
+std::int64_t Checked(Primitive primitive, std::int64_t batch, std::int64_t channels, int side) {
+  Attributes attributes;
+  attributes.pads = {1, 1, 1, 1};
+  const Shape shape = {.N = batch, .C = channels, .M = channels, .D = {side, side}, .K = {3, 3}};
+  return CheckedElements(primitive, MakeProblem(shape, attributes));
+}
+
+TEST(ConvCheckedElements, AreAllOfFewAndSomeOfMany) {
+  EXPECT_EQ(Checked(Primitive::kForward, 2, 4, 32), 8192);
+  EXPECT_EQ(Checked(Primitive::kForward, 2, 4, 33), 4256);
+  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 2, 4, 32), 144);
+}
+
+/// Each sums over all positions of the batch.
+TEST(ConvCheckedElements, OfAFilterAreFewerTheMorePositionsThereAre) {
+  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 64, 64, 256), 4256);
+  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 256, 64, 256), 2056);
+  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 1024, 64, 256), 533);
+  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 1 << 20, 64, 256), 296);
+  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 1024, 8, 256), 576);  // all of them
+  EXPECT_EQ(Checked(Primitive::kBackwardData, 1024, 64, 256), 4256);
+}
+
 TEST_F(ConvDirectTest, CheckFindsPlantedErrors) {
   Random random("conv check planted");
   const Shape small = {.N = 2, .C = 3, .M = 4, .D = {6, 7}, .K = {3, 3}};

@@ -3,13 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "conv/cuda/parts.h"
+#include "conv/cuda/search_space.h"
+#include "core/selection.h"
+#include "cuda/driver.h"
 #include "runtime/cuda/primitive_call.h"
 
-/// Batches in parts, for want of workspace.
+/// Batches in parts, for want of workspace or of bits.
 namespace gradsmith::conv {
 namespace {
 
@@ -59,6 +65,65 @@ TEST(Parts, AddToTheFilterAndAreAlignedByTheirImages) {
   // Two images of 30 floats are 240 bytes, of halves 120.
   EXPECT_EQ(PartOf(BatchOf(8), 4, true).alignment, (std::array{16, 16, 16}));
   EXPECT_EQ(PartOf(BatchOf(8, DataType::kMLFloat16), 4, true).alignment, (std::array{2, 16, 16}));
+}
+
+/// A 3x3 convolution of square images, channels last, with as many channels of y as of x.
+Task Images(
+    std::int64_t batch,
+    std::int64_t channels,
+    std::int64_t side,
+    DataType type = DataType::kMLFloat16) {
+  Task task;
+  Problem& problem = task.problem;
+  problem.type = type;
+  problem.batch = batch;
+  problem.x_channels = problem.y_channels = channels;
+  problem.spatial_rank = 2;
+  for (int i = 0; i < 2; ++i) {
+    problem.axes.at(i) = {side, 3, side, 1, 1, 1, 1};
+  }
+  for (const Operand operand : {kX, kW, kY}) {
+    StridesOf(problem, operand) = ChannelsLastStrides(DimsOf(problem, operand));
+  }
+  return task;
+}
+
+TEST(Parts, HaveNoMoreElementsThan32BitsCount) {
+  EXPECT_EQ(PartsToCount(Images(256, 64, 256)), 1);   // 2^30
+  EXPECT_EQ(PartsToCount(Images(511, 64, 256)), 1);   // 2^31 less an image
+  EXPECT_EQ(PartsToCount(Images(512, 64, 256)), 2);   // 2^31, one more than an int holds
+  EXPECT_EQ(PartsToCount(Images(1024, 64, 256)), 4);  // 2^32: halves are too large
+  EXPECT_EQ(PartsToCount(Images(1024, 320, 64)), 1);
+  EXPECT_EQ(PartsToCount(Images(8192, 320, 64)), 8);
+}
+
+TEST(Parts, OfAnyBatchAreAlike) {
+  EXPECT_EQ(PartsToCount(Images(1022, 64, 256)), 2);
+  EXPECT_EQ(PartsToCount(Images(1023, 64, 256)), 3);
+  EXPECT_EQ(PartsToCount(Images(1021, 64, 256)), 1021);  // a prime
+  // Too many parts of one image each, and an image that is too large.
+  EXPECT_EQ(PartsToCount(Images(1031, 64, 256)), 1);
+  EXPECT_EQ(PartsToCount(Images(1, 64, 8192)), 1);
+  EXPECT_EQ(PartsToCount(Images(6, 64, 8192)), 1);
+}
+
+TEST(Parts, AreCountedByTheLargestTensorAndByItsStrides) {
+  Task task = Images(512, 32, 256);
+  EXPECT_EQ(PartsToCount(task), 1);
+  task.problem.y_channels = 64;
+  task.problem.y_strides = ChannelsLastStrides(DimsOf(task.problem, kY));
+  EXPECT_EQ(PartsToCount(task), 2);
+  // Every other image of a tensor.
+  task = Images(512, 32, 256);
+  task.problem.x_strides[0] *= 2;
+  EXPECT_EQ(PartsToCount(task), 1);  // the last one's end is where the next would begin
+  task.problem.x_strides[0] *= 2;
+  EXPECT_EQ(PartsToCount(task), 2);
+  // An image that is repeated: its dense copy is as large as any.
+  task = Images(512, 64, 256);
+  task.problem.x_strides[0] = 0;
+  task.problem.y_strides[0] = 0;
+  EXPECT_EQ(PartsToCount(task), 2);
 }
 
 class CudaConvParts : public CudaTest {
@@ -138,6 +203,87 @@ TEST_F(CudaConvParts, AddToWhatIsThere) {
       ++ran;
     }
     EXPECT_GT(ran, 0);
+  }
+}
+
+/// What is too large for 32 bits is listed in parts alone, but for what always does. Such tensors
+/// are not in memory: nothing runs.
+TEST_F(CudaConvParts, OfTooManyElementsAreListedAlone) {
+  for (const DataType type : {DataType::kFloat, DataType::kMLFloat16}) {
+    for (const Primitive primitive :
+         {Primitive::kForward, Primitive::kBackwardData, Primitive::kBackwardFilter}) {
+      Task task = Images(1024, 64, 256, type);
+      task.primitive = primitive;
+      SCOPED_TRACE(Describe(task));
+      internal::SearchPolicy policy;
+      policy.workspace_limit = std::numeric_limits<std::size_t>::max();
+      ConvSearchSpace space(device(), nullptr, task, {}, policy);
+      std::vector<internal::Rejection> rejections;
+      std::vector<std::string> ids;
+      for (int batch = 0; batch < space.batches(); ++batch) {
+        EXPECT_FALSE(space.IsSlowToList(batch));
+        for (const internal::Candidate& candidate : space.List(batch, &rejections)) {
+          ids.push_back(candidate.id);
+        }
+      }
+      ASSERT_FALSE(ids.empty());
+      EXPECT_EQ(ids.back(), "own/direct");
+      ids.pop_back();
+      EXPECT_EQ(ids.empty(), type == DataType::kMLFloat16);  // for which there is cuDNN alone
+      for (const std::string& id : ids) {
+        EXPECT_TRUE(id.starts_with("parts4 own/tensor-cores/")) << id;
+        const Result<std::unique_ptr<internal::Plan>> plan = space.Build(id);
+        EXPECT_TRUE(plan.ok()) << plan.status().message();
+      }
+    }
+  }
+}
+
+/// The kernels that a search finds for what is too large are fast ones, and right: it compares them
+/// with sums in 64 bits.
+TEST_F(CudaConvParts, OfTooManyElementsAreFoundAndRight) {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  ASSERT_EQ(cuda::Driver().cuMemGetInfo(&free, &total), CUDA_SUCCESS);
+  if (constexpr std::size_t kNeeded = std::size_t{12} << 30U; free < kNeeded) {
+    GTEST_SKIP() << "takes 12 GiB of the GPU's memory";
+  }
+  for (const SearchMode mode : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    for (const Primitive primitive :
+         {Primitive::kForward, Primitive::kBackwardData, Primitive::kBackwardFilter}) {
+      Task task = Images(512, 64, 256);
+      task.primitive = primitive;
+      SCOPED_TRACE(Describe(task));
+      internal::SearchPolicy policy;
+      policy.mode = mode;
+      policy.workspace_limit = std::size_t{1} << 30U;
+      policy.budget_seconds = 0.2;
+      ConvSearchSpace space(device(), nullptr, task, {}, policy);  // which has tensors of its own
+      const Result<internal::Selected> selected = internal::Select(space, policy);
+      ASSERT_TRUE(selected.ok()) << selected.status().message();
+      EXPECT_TRUE(
+          selected->decision.id.starts_with("parts2 graph/") ||
+          selected->decision.id.starts_with("parts2 legacy/"))
+          << selected->decision.id;
+    }
+  }
+}
+
+/// Kernels of operands as they are, as what is too large for 32 bits goes.
+TEST_F(CudaConvParts, NeedNoCopies) {
+  Random random("cuda conv parts without copies");
+  const cuda::ConvShape shape = {
+      .name = "3x3", .x = {6, 32, 12, 10}, .w = {64, 32, 3, 3}, .pads = {1, 1, 1, 1}};
+  const Context context(OnGpu());
+  for (const ConvPrimitive primitive : cuda::kPrimitives) {
+    const PrimitiveCall call =
+        MakeCall(primitive, shape, DataType::kFloat, Layout::kChannelsLast, random);
+    SCOPED_TRACE(call.op.Describe());
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+    for (const char* name : {"parts3 own/direct", "parts2 own/tensor-cores/float/64x64"}) {
+      cuda::RunAndCompare(*algorithms, call, context, name);
+    }
   }
 }
 
