@@ -29,6 +29,8 @@ struct Launch {
   bool is_copied = false;
   /// Where the plan also leaves sums of an operand's channels: see PartialSumRows.
   void* partial_sums = nullptr;
+  /// Where these are to be added up, by a plan that AddsUpSums.
+  const TensorRef* sums = nullptr;
 };
 
 /// OperandCopy is how a plan lays out the copy that it makes of an operand.
@@ -67,6 +69,10 @@ class Plan : public std::enable_shared_from_this<Plan> {
   /// plan can leave while it copies it, or, where it makes no copy, while it computes with it; 0
   /// where it cannot.
   [[nodiscard]] virtual std::int64_t PartialSumRows(int /*operand*/) const { return 0; }
+
+  /// AddsUpSums returns whether the plan adds up the partial sums that it leaves, beside sums of
+  /// its own.
+  [[nodiscard]] virtual bool AddsUpSums() const { return false; }
 
   /// Copy enqueues no more than the copy of the launch's shared operand, which CopyOf tells of.
   virtual Status Copy(const Launch& /*launch*/) { return Internal("the plan copies nothing"); }

@@ -619,15 +619,10 @@ Status LaunchFirstStage(
   return {};
 }
 
-/// Adds up rows of partial sums; the task's rows, channels and tail are set.
-Status LaunchFinish(
-    CUstream stream,
-    FinishSumsTask task,
-    DataType type,
-    const void* partial,
-    const void* tail,
-    const TensorRef& sums) {
-  static KernelsOfTypes kernels;
+/// How rows of partial sums are added up: the task's rows, channels and tail are set, and what
+/// else depends on `sums` becomes so.
+LaunchShape ShapeOfFinish(const TensorRef& sums, FinishSumsTask* finish) {
+  FinishSumsTask& task = *finish;
   // Of many rows a block reads more at once, 32 bytes of each.
   constexpr std::int64_t kManyRows = 1024;
   const std::uint64_t most_channels = task.rows < kManyRows ? 32 : 8;
@@ -639,12 +634,23 @@ Status LaunchFinish(
   // Few partial sums need few threads.
   const auto rows = static_cast<std::uint64_t>(std::max<std::int64_t>(task.rows, 1));
   const std::uint64_t rows_at_once = std::min(std::bit_ceil(rows), kMaxFinishThreads / side);
-  const LaunchShape shape = {
+  return {
       .blocks_x = static_cast<unsigned>(CeilDivide(task.channels, task.channels_at_once)),
       .blocks_y = 1,
       .blocks_z = 1,
       .threads = static_cast<unsigned>(side * rows_at_once),
       .shared_bytes = 0};
+}
+
+Status LaunchFinish(
+    CUstream stream,
+    FinishSumsTask task,
+    DataType type,
+    const void* partial,
+    const void* tail,
+    const TensorRef& sums) {
+  static KernelsOfTypes kernels;
+  const LaunchShape shape = ShapeOfFinish(sums, &task);
   return LaunchFound(
       FindOfType(&kernels, "sum_finish_", type), shape, stream, partial, tail, sums.data, task);
 }
@@ -773,6 +779,26 @@ Status SumPartials(CUstream stream, std::int64_t rows, const void* partial, cons
   finish.rows = rows;
   finish.channels = sums.dims[0];
   return LaunchFinish(stream, finish, sums.type, partial, nullptr, sums);
+}
+
+Status SumPartials(CUstream stream, const PartialSums& first, const PartialSums& second) {
+  static KernelsOfTypes kernels;
+  std::array<FinishSumsTask, 2> tasks;
+  std::array<LaunchShape, 2> shapes;
+  for (int i = 0; i < 2; ++i) {
+    const PartialSums& sums = i == 0 ? first : second;
+    tasks.at(i).rows = sums.rows;
+    tasks.at(i).channels = sums.sums.dims[0];
+    shapes.at(i) = ShapeOfFinish(sums.sums, &tasks.at(i));
+  }
+  const std::int64_t first_blocks = shapes[0].blocks_x;
+  LaunchShape both = shapes[0];
+  both.blocks_x += shapes[1].blocks_x;
+  // Numbers of threads are powers of two: of more than one of them needs, some find no row.
+  both.threads = std::max(shapes[0].threads, shapes[1].threads);
+  return LaunchFound(
+      FindOfType(&kernels, "sum_finish_two_", first.sums.type), both, stream, first.partial,
+      first.sums.data, tasks[0], first_blocks, second.partial, second.sums.data, tasks[1]);
 }
 
 Status FillRandom(

@@ -83,6 +83,16 @@ Status CopyAndSum(CUstream stream, const ConstTensorRef& from, const TensorRef& 
 /// and double for sums in double.
 Status SumPartials(CUstream stream, std::int64_t rows, const void* partial, const TensorRef& sums);
 
+/// PartialSums is a matrix (rows, C) of partial sums, and where the sums (C) go.
+struct PartialSums {
+  std::int64_t rows = 0;
+  const void* partial = nullptr;
+  TensorRef sums;
+};
+
+/// SumPartials of two matrices, whose sums have the same type, in one launch.
+Status SumPartials(CUstream stream, const PartialSums& first, const PartialSums& second);
+
 /// UniformRange is [center - radius, center + radius).
 struct UniformRange {
   double center = 0;

@@ -110,8 +110,14 @@ Status CallPlan::EnqueuePart(int part, bool is_copied, CUstream stream, const Me
                                 ? LaunchOf(part, stream, memory.addresses, memory)
                                 : LaunchOf(part, stream, operands, memory);
   launch.is_copied = is_copied;
+  TensorRef sums = sums_.to;
+  sums.data = memory.addresses.at(kSums);
+  const bool adds_up = part == summing_part_ && parts_.at(part).plan->AddsUpSums();
+  launch.sums = adds_up ? &sums : nullptr;
   const Status status = parts_.at(part).plan->Run(launch);
-  return status.ok() && part == summing_part_ && !is_copied ? EnqueueSums(stream, memory) : status;
+  return status.ok() && part == summing_part_ && !is_copied && !adds_up
+             ? EnqueueSums(stream, memory)
+             : status;
 }
 
 /// The copy that the parts share, and then each on its branch.

@@ -250,6 +250,8 @@ class DepthwiseTilesPlan final : public internal::Plan {
     return IsFilter(task_) && operand == kY ? tiles_.arguments.slices : 0;
   }
 
+  [[nodiscard]] bool AddsUpSums() const override { return IsFilter(task_); }
+
   Status Run(const internal::Launch& launch) override {
     const cuda::LaunchShape shape = {
         .blocks_x = static_cast<unsigned>(tiles_.blocks),

@@ -25,8 +25,29 @@ struct FilterSlices {
   std::int64_t count = 0;
 };
 
+/// SumSlices adds up the slices' sums, which fill the workspace, to the filter's gradient, which is
+/// dense; and so many rows of partial sums of channels where the launch says that they go
+/// somewhere.
+inline Status SumSlices(
+    const Task& task,
+    std::int64_t count,
+    void* filter,
+    const internal::Launch& launch,
+    std::int64_t rows_of_channels) {
+  auto* stream = static_cast<CUstream>(launch.stream);
+  TensorRef sums(
+      task.problem.type, filter, Dims{NumElements(DimsOf(task.problem, kW))}, Strides{1});
+  sums.accumulate = task.accumulate;
+  if (launch.sums == nullptr) {
+    return cuda::SumPartials(stream, count, launch.workspace, sums);
+  }
+  return cuda::SumPartials(
+      stream, {count, launch.workspace, sums},
+      {rows_of_channels, launch.partial_sums, *launch.sums});
+}
+
 /// RunFilterSlices computes a task's gradient, of a filter that is dense. `more` are what the
-/// kernel takes after the sums.
+/// kernel takes after the sums; of channels it leaves a row for each slice.
 template <typename Arguments, typename... More>
 Status RunFilterSlices(
     const Task& task,
@@ -41,11 +62,7 @@ Status RunFilterSlices(
       !status.ok()) {
     return status;
   }
-  TensorRef sums(
-      task.problem.type, launch.operands[kW], Dims{NumElements(DimsOf(task.problem, kW))},
-      Strides{1});
-  sums.accumulate = task.accumulate;
-  return cuda::SumPartials(stream, slices.count, launch.workspace, sums);
+  return SumSlices(task, slices.count, launch.operands[kW], launch, slices.count);
 }
 
 /// FilterSlicesPlan does that and no more.

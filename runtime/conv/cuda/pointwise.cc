@@ -7,9 +7,9 @@
 
 #include "conv/cuda/call_plan.h"
 #include "conv/cuda/channels_last.h"
+#include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
 #include "cuda/module.h"
-#include "cuda/tensor_ops.h"
 
 namespace gradsmith::conv {
 
@@ -57,6 +57,8 @@ class PointwisePlan final : public internal::Plan {
     return operand == kY ? pointwise_.sum_rows() : 0;
   }
 
+  [[nodiscard]] bool AddsUpSums() const override { return true; }
+
   Status Run(const internal::Launch& launch) override {
     auto* stream = static_cast<CUstream>(launch.stream);
     const Form& form = kFormAt[pointwise_.form];
@@ -73,11 +75,8 @@ class PointwisePlan final : public internal::Plan {
         !status.ok()) {
       return status;
     }
-    TensorRef sums(
-        filter_.problem.type, launch.operands[kResults + kW],
-        Dims{NumElements(DimsOf(filter_.problem, kW))}, Strides{1});
-    sums.accumulate = filter_.accumulate;
-    return cuda::SumPartials(stream, pointwise_.blocks, launch.workspace, sums);
+    return SumSlices(
+        filter_, pointwise_.blocks, launch.operands[kResults + kW], launch, pointwise_.sum_rows());
   }
 
  private:

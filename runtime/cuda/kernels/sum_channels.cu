@@ -389,11 +389,16 @@ SumAny(const T* from, const SumsTarget& target, const AnySumsTask& task) {
 
 template <typename T>
 __device__ __forceinline__ void
-FinishSums(const Accumulator<T>* partial, const T* from, T* sums, const FinishSumsTask& task) {
+FinishSums(
+    std::int64_t block,
+    const Accumulator<T>* partial,
+    const T* from,
+    T* sums,
+    const FinishSumsTask& task) {
   using A = Accumulator<T>;
   const int side = task.channels_at_once;
   const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t channel = static_cast<std::int64_t>(blockIdx.x) * side + thread % side;
+  const std::int64_t channel = block * side + thread % side;
   const int step = static_cast<int>(blockDim.x) / side;
   A sum = 0;
   if (channel < task.channels) {
@@ -431,7 +436,22 @@ FinishSums(const Accumulator<T>* partial, const T* from, T* sums, const FinishSu
       gradsmith_sum_finish_##name(                                                 \
           const gradsmith::cuda::Accumulator<T>* partial, const T* from, T* sums,  \
           const gradsmith::cuda::FinishSumsTask task) {                            \
-    gradsmith::cuda::FinishSums<T>(partial, from, sums, task);                     \
+    gradsmith::cuda::FinishSums<T>(blockIdx.x, partial, from, sums, task);         \
+  }                                                                                \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kMaxFinishThreads) \
+      gradsmith_sum_finish_two_##name(                                             \
+          const gradsmith::cuda::Accumulator<T>* first_partial, T* first_sums,     \
+          const gradsmith::cuda::FinishSumsTask first, std::int64_t first_blocks,  \
+          const gradsmith::cuda::Accumulator<T>* second_partial, T* second_sums,   \
+          const gradsmith::cuda::FinishSumsTask second) {                          \
+    if (blockIdx.x < first_blocks) {                                               \
+      gradsmith::cuda::FinishSums<T>(                                              \
+          blockIdx.x, first_partial, nullptr, first_sums, first);                  \
+    } else {                                                                       \
+      gradsmith::cuda::FinishSums<T>(                                              \
+          blockIdx.x - first_blocks, second_partial, nullptr, second_sums,         \
+          second);                                                                 \
+    }                                                                              \
   }
 
 GRADSMITH_FOR_ELEMENT_TYPES(GRADSMITH_SUM_CHANNELS)

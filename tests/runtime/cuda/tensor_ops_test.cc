@@ -11,6 +11,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -538,6 +539,51 @@ TEST_F(TensorOpsTest, CopiesAndSumsAtOnce) {
     }
   }
   EXPECT_GT(summed, 100);
+}
+
+/// Two matrices of partial sums in one launch, of unlike sizes; whole numbers, so that sums are
+/// exact. One is added to what is there, strided.
+TEST_F(TensorOpsTest, AddsUpTwoMatricesOfPartialSums) {
+  Random random("two matrices of partial sums");
+  struct Size {
+    std::int64_t rows;
+    std::int64_t channels;
+  };
+  const std::vector<std::array<Size, 2>> pairs = {
+      {{{1, 1}, {1, 1}}},     {{{3, 700}, {5, 9}}},    {{{132, 4096}, {264, 256}}},
+      {{{2000, 8}, {1, 33}}}, {{{7, 31}, {1500, 64}}}, {{{1, 5000}, {2, 1}}}};
+  for (const DataType type : {DataType::kFloat, DataType::kMLFloat16, DataType::kBFloat16}) {
+    for (const std::array<Size, 2>& sizes : pairs) {
+      std::vector<Tensor> sums;
+      std::vector<std::vector<double>> expected;
+      std::vector<DeviceMemory> partials;
+      std::array<PartialSums, 2> both;
+      for (int i = 0; i < 2; ++i) {
+        const auto [rows, channels] = sizes.at(i);
+        sums.push_back(Make(type, {channels}, {{1 + i}, i}));
+        sums.back().FillRandomly(&random);
+        expected.push_back(i == 1 ? sums.back().Filled() : std::vector<double>(channels, 0));
+        std::vector<float> partial(static_cast<std::size_t>(rows * channels));
+        for (std::size_t j = 0; j < partial.size(); ++j) {
+          // Sums of no more than 100 are exact in bf16.
+          partial[j] = j / channels < 50 ? static_cast<float>(random.Integer(-1, 1)) : 0.0F;
+          expected.back()[j % channels] += partial[j];
+        }
+        const std::span<const std::byte> bytes = std::as_bytes(std::span(partial));
+        partials.emplace_back(stream(), bytes.size());
+        partials.back().CopyIn({bytes.begin(), bytes.end()});
+      }
+      for (int i = 0; i < 2; ++i) {
+        both.at(i) = {sizes.at(i).rows, partials.at(i).data(), sums.at(i).Ref()};
+        both.at(i).sums.accumulate = i == 1;
+      }
+      support::Require(SumPartials(stream().get(), both[0], both[1]));
+      for (int i = 0; i < 2; ++i) {
+        SCOPED_TRACE(sums.at(i).Text());
+        sums.at(i).ExpectValues(expected.at(i));
+      }
+    }
+  }
 }
 
 /// Where copying is no transposition of float, half or bf16 that makes channels last.
