@@ -19,8 +19,9 @@ extern const KernelImage kImage_compare;              // NOLINT(readability-iden
 extern const KernelImage kImage_conv_depthwise;       // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_depthwise_rows;  // NOLINT(readability-identifier-naming)
 extern const KernelImage
-    kImage_conv_depthwise_rows_filter;                 // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_conv_depthwise_tiles;  // NOLINT(readability-identifier-naming)
+    kImage_conv_depthwise_rows_filter;                      // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_depthwise_tiles;       // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_depthwise_tiles_both;  // NOLINT(readability-identifier-naming)
 extern const KernelImage
     kImage_conv_depthwise_tiles_filter;                     // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_direct;                // NOLINT(readability-identifier-naming)

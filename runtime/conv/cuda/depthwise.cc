@@ -251,6 +251,12 @@ std::optional<DepthwiseTiles> DepthwiseTilesOf(const Task& task) {
   return IsDepthwise(task.problem) ? PlanDepthwiseTiles(task) : std::nullopt;
 }
 
+std::optional<DepthwiseTiles> BothByDepthwiseTilesOf(const Task& data, const Task& filter) {
+  return IsDepthwise(data.problem) && IsDepthwise(filter.problem)
+             ? PlanBothByDepthwiseTiles(data, filter)
+             : std::nullopt;
+}
+
 std::size_t DepthwiseWorkspace(const Task& task) {
   if (const std::optional<DepthwiseRows> rows = PlanDepthwiseRows(task)) {
     return rows->workspace;

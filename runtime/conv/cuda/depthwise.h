@@ -28,6 +28,10 @@ inline constexpr const char* kDepthwiseTiles = "own/depthwise-tiles";
 /// DepthwiseTilesOf returns how these compute a task; nothing where they do not take it.
 std::optional<DepthwiseTiles> DepthwiseTilesOf(const Task& task);
 
+/// BothByDepthwiseTilesOf returns how they compute a problem's gradients in one pass; nothing where
+/// they do not.
+std::optional<DepthwiseTiles> BothByDepthwiseTilesOf(const Task& data, const Task& filter);
+
 /// DepthwiseWorkspace returns the bytes of the filter gradient's partial sums.
 std::size_t DepthwiseWorkspace(const Task& task);
 

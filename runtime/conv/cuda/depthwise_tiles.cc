@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "conv/cuda/call_plan.h"
 #include "conv/cuda/depthwise_forms.h"
 #include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
@@ -23,6 +24,7 @@ using depthwise_tiles::kChannels;
 using depthwise_tiles::kPairs;
 using depthwise_tiles::Pixels;
 using depthwise_tiles::Tile;
+using depthwise_tiles::Work;
 using internal::CeilDivide;
 
 constexpr std::int64_t kMostNumber = std::numeric_limits<int>::max();
@@ -72,13 +74,21 @@ int HaloOf(const Form& form) {
   return form.spreads ? ((form.side - 1 - center) / 2) + ((center + 1) / 2) : form.side - form.step;
 }
 
-Tile TileOf(const Task& task, const Form& form) {
-  return depthwise_tiles::TileOf(form, IsFilter(task), SizeOfElement(task));
+/// What is to be computed: of a task, or with backward data its filter's gradient as well.
+struct Job {
+  const Task& task;
+  Form form;
+  Work work;
+};
+
+Tile TileOf(const Job& job) {
+  return depthwise_tiles::TileOf(job.form, job.work, SizeOfElement(job.task));
 }
 
 /// The pixels that a tile shares with none.
-Tile MainOf(const Task& task, const Form& form) {
-  const Tile tile = TileOf(task, form);
+Tile MainOf(const Job& job) {
+  const Tile tile = TileOf(job);
+  const Form& form = job.form;
   return form.spreads ? Tile{tile.rows / form.step, tile.columns / form.step}
                       : Tile{tile.rows * form.step, tile.columns * form.step};
 }
@@ -91,58 +101,59 @@ struct BlockShape {
 };
 
 /// The pixels that a block reads.
-Tile ReadBy(const Task& task, const Form& form, const BlockShape& shape) {
-  const Tile main = MainOf(task, form);
-  const int halo = HaloOf(form);
+Tile ReadBy(const Job& job, const BlockShape& shape) {
+  const Tile main = MainOf(job);
+  const int halo = HaloOf(job.form);
   return {(shape.down * main.rows) + halo, (shape.across * main.columns) + halo};
 }
 
 /// The slots of a row of so many pixels.
-int PitchOf(const Task& task, const Form& form, int columns) {
-  return depthwise_tiles::SlotOf(columns - 1, MainOf(task, form).columns, SizeOfElement(task)) + 1;
+int PitchOf(const Job& job, int columns) {
+  return depthwise_tiles::SlotOf(columns - 1, MainOf(job).columns, SizeOfElement(job.task)) + 1;
 }
 
 /// The shared memory of a block.
-std::int64_t SharedBytes(const Task& task, const Form& form, const BlockShape& shape) {
-  const Tile read = ReadBy(task, form, shape);
+std::int64_t SharedBytes(const Job& job, const BlockShape& shape) {
+  const Tile read = ReadBy(job, shape);
   const std::int64_t pixels =
-      std::int64_t{read.rows} * PitchOf(task, form, read.columns) * kChannels * SizeOfElement(task);
-  const std::int64_t taps = std::int64_t{form.side} * form.side;
+      std::int64_t{read.rows} * PitchOf(job, read.columns) * kChannels * SizeOfElement(job.task);
+  const std::int64_t taps = std::int64_t{job.form.side} * job.form.side;
   const std::int64_t filters = taps * kChannels * std::int64_t{sizeof(float)};
-  return pixels + (IsFilter(task) ? 0 : filters);
+  return pixels + (job.work == Work::kFilter ? 0 : filters);
 }
 
 /// Most of a block's memory is its pixels; the filter's gradient has sums of its warps, too.
-std::int64_t MostShared(const Task& task, const Form& form) {
+std::int64_t MostShared(const Job& job) {
   constexpr int kWarp = 32;
-  const std::int64_t warps = kPairs * depthwise_tiles::MostTiles(form, true) / kWarp;
-  const std::int64_t sums = warps * (form.side + 1) * kChannels * std::int64_t{sizeof(float)};
-  return depthwise_tiles::kMostShared - (IsFilter(task) ? sums : 0);
+  const std::int64_t warps = kPairs * depthwise_tiles::MostTiles(job.form, job.work) / kWarp;
+  const std::int64_t sums = warps * (job.form.side + 1) * kChannels * std::int64_t{sizeof(float)};
+  return depthwise_tiles::kMostShared - (job.work == Work::kResult ? 0 : sums);
 }
 
 /// The shape of the blocks that take the fewest instructions for an image: those of results, also
 /// of tiles that are outside, and those that copy pixels.
-BlockShape ShapeOf(const Task& task, const Form& form, std::int64_t down, std::int64_t across) {
+BlockShape ShapeOf(const Job& job, std::int64_t down, std::int64_t across) {
   constexpr double kForTap = 1.3;
   constexpr double kForResult = 3;
   constexpr double kForVector = 14;
-  const int most = depthwise_tiles::MostTiles(form, IsFilter(task));
+  const Form& form = job.form;
+  const int most = depthwise_tiles::MostTiles(form, job.work);
   const int taps = form.side * form.side / (form.spreads ? form.step * form.step : 1);
-  const Tile tile = TileOf(task, form);
+  const Tile tile = TileOf(job);
   const double for_tile = kChannels * tile.rows * tile.columns * ((taps * kForTap) + kForResult);
-  const int vectors = kChannels * SizeOfElement(task) / kVectorBytes;
+  const int vectors = kChannels * SizeOfElement(job.task) / kVectorBytes;
   BlockShape best;
   double least = 0;
   for (int i = 1; i <= most; ++i) {
     for (int j = 1; j <= most / i; ++j) {
       BlockShape shape = {.down = i, .across = j};
-      shape.bytes = SharedBytes(task, form, shape);
-      if (shape.bytes > MostShared(task, form)) {
+      shape.bytes = SharedBytes(job, shape);
+      if (shape.bytes > MostShared(job)) {
         continue;
       }
       const auto blocks = static_cast<double>(CeilDivide(down, i) * CeilDivide(across, j));
       const auto tiles = static_cast<double>(CeilDivide(std::int64_t{i} * j, 2) * 2);
-      const Tile read = ReadBy(task, form, shape);
+      const Tile read = ReadBy(job, shape);
       const double copies = static_cast<double>(read.rows) * read.columns * vectors;
       const double cost = blocks * ((tiles * for_tile) + (copies * kForVector));
       if (best.down == 0 || cost < least) {
@@ -158,6 +169,7 @@ BlockShape ShapeOf(const Task& task, const Form& form, std::int64_t down, std::i
 bool SetBlocks(const Task& task, DepthwiseTiles* plan) {
   const Problem& problem = task.problem;
   const Form& form = plan->form;
+  const Job job = {task, form, plan->work};
   Arguments& arguments = plan->arguments;
   const bool is_data = task.primitive == Primitive::kBackwardData;
   const depthwise::Origin row = depthwise::OriginOf(task, problem.axes[0]);
@@ -169,12 +181,12 @@ bool SetBlocks(const Task& task, DepthwiseTiles* plan) {
   arguments.to_column = column.to;
   arguments.from_column = column.from;
   arguments.reversed = is_data && !form.spreads;
-  const Tile tile = TileOf(task, form);
+  const Tile tile = TileOf(job);
   const std::int64_t tiles_down = CeilDivide(std::int64_t{arguments.to.height} - row.to, tile.rows);
   const std::int64_t tiles_across =
       CeilDivide(std::int64_t{arguments.to.width} - column.to, tile.columns);
-  const BlockShape shape = ShapeOf(task, form, tiles_down, tiles_across);
-  const Tile read = ReadBy(task, form, shape);
+  const BlockShape shape = ShapeOf(job, tiles_down, tiles_across);
+  const Tile read = ReadBy(job, shape);
   constexpr int kTilesOfWarp = 2;
   plan->threads = static_cast<int>(
       CeilDivide(std::int64_t{shape.down} * shape.across, kTilesOfWarp) * kTilesOfWarp * kPairs);
@@ -184,7 +196,7 @@ bool SetBlocks(const Task& task, DepthwiseTiles* plan) {
   arguments.tiles_across = DivisorOf(shape.across);
   arguments.columns_read = DivisorOf(read.columns);
   arguments.rows_read = read.rows;
-  arguments.pitch = PitchOf(task, form, read.columns);
+  arguments.pitch = PitchOf(job, read.columns);
   arguments.step_down = plan->threads / vectors / read.columns;
   arguments.step_across = plan->threads / vectors % read.columns;
   arguments.down = DivisorOf(CeilDivide(tiles_down, shape.down));
@@ -203,12 +215,12 @@ bool SetBlocks(const Task& task, DepthwiseTiles* plan) {
 /// As many slices as a GPU of 132 multiprocessors computes at once: they depend on the shape alone.
 void SetSlices(DepthwiseTiles* plan) {
   constexpr int kMultiprocessors = 132;
-  const int most_threads = kPairs * depthwise_tiles::MostTiles(plan->form, true);
+  const int most_threads = kPairs * depthwise_tiles::MostTiles(plan->form, plan->work);
   Arguments& arguments = plan->arguments;
   const std::int64_t groups = arguments.groups.divisor;
   const std::int64_t blocks = plan->blocks / groups;
   const std::int64_t threads_at_once =
-      std::int64_t{depthwise_tiles::BlocksAtOnce(plan->form, true)} * most_threads;
+      std::int64_t{depthwise_tiles::BlocksAtOnce(plan->form, plan->work)} * most_threads;
   const std::int64_t at_once = kMultiprocessors * (threads_at_once / plan->threads);
   const std::int64_t most = std::max<std::int64_t>(at_once / groups, 1);
   const std::int64_t slices = CeilDivide(blocks, CeilDivide(blocks, most));
@@ -218,6 +230,17 @@ void SetSlices(DepthwiseTiles* plan) {
   plan->workspace = static_cast<std::size_t>(slices) *
                     static_cast<std::size_t>(arguments.channels) *
                     static_cast<std::size_t>(plan->form.side * plan->form.side) * sizeof(float);
+}
+
+/// Blocks and slices for a form and work; nothing where a launch is too large.
+std::optional<DepthwiseTiles> Planned(const Task& task, DepthwiseTiles tiles) {
+  if (!SetBlocks(task, &tiles)) {
+    return std::nullopt;
+  }
+  if (tiles.work != Work::kResult) {
+    SetSlices(&tiles);
+  }
+  return tiles;
 }
 
 Result<CUkernel> FindKernel(const Task& task, const Form& form) {
@@ -238,6 +261,13 @@ Result<CUkernel> FindKernel(const Task& task, const Form& form) {
       prefix + (form.step == 1 ? "" : by_two) + depthwise::NameOf(form), task.problem.type);
 }
 
+cuda::LaunchShape LaunchShapeOf(const DepthwiseTiles& tiles) {
+  return {
+      .blocks_x = static_cast<unsigned>(tiles.blocks),
+      .threads = static_cast<unsigned>(tiles.threads),
+      .shared_bytes = static_cast<unsigned>(tiles.shared_bytes)};
+}
+
 class DepthwiseTilesPlan final : public internal::Plan {
  public:
   DepthwiseTilesPlan(const Task& task, const DepthwiseTiles& tiles, CUkernel kernel)
@@ -253,10 +283,7 @@ class DepthwiseTilesPlan final : public internal::Plan {
   [[nodiscard]] bool AddsUpSums() const override { return IsFilter(task_); }
 
   Status Run(const internal::Launch& launch) override {
-    const cuda::LaunchShape shape = {
-        .blocks_x = static_cast<unsigned>(tiles_.blocks),
-        .threads = static_cast<unsigned>(tiles_.threads),
-        .shared_bytes = static_cast<unsigned>(tiles_.shared_bytes)};
+    const cuda::LaunchShape shape = LaunchShapeOf(tiles_);
     if (IsFilter(task_)) {
       return RunFilterSlices<Arguments>(
           task_, {kernel_, shape, tiles_.arguments, tiles_.arguments.slices}, launch,
@@ -277,6 +304,47 @@ class DepthwiseTilesPlan final : public internal::Plan {
   CUkernel kernel_;
 };
 
+/// dX, the filter's gradient and the sums of dY. Operands are CallAddresses.
+class DepthwiseTilesOfBothPlan final : public internal::Plan {
+ public:
+  DepthwiseTilesOfBothPlan(
+      const Task& data,
+      const Task& filter,
+      const DepthwiseTiles& tiles,
+      CUkernel kernel)
+      : data_(data), filter_(filter), tiles_(tiles), kernel_(kernel) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return tiles_.workspace; }
+
+  [[nodiscard]] std::int64_t PartialSumRows(int operand) const override {
+    return operand == kY ? tiles_.arguments.slices : 0;
+  }
+
+  [[nodiscard]] bool AddsUpSums() const override { return true; }
+
+  Status Run(const internal::Launch& launch) override {
+    const void* x = launch.operands[kInputs + kX];
+    const void* w = launch.operands[kInputs + kW];
+    const void* y = launch.operands[kInputs + kY];
+    if (Status status = cuda::Launch(
+            kernel_, LaunchShapeOf(tiles_), static_cast<CUstream>(launch.stream), tiles_.arguments,
+            y, x, w, launch.operands[kResults + kX], data_.accumulate, launch.workspace,
+            launch.partial_sums);
+        !status.ok()) {
+      return status;
+    }
+    return SumSlices(
+        filter_, tiles_.arguments.slices, launch.operands[kResults + kW], launch,
+        tiles_.arguments.slices);
+  }
+
+ private:
+  Task data_;
+  Task filter_;
+  DepthwiseTiles tiles_;
+  CUkernel kernel_;
+};
+
 }  // namespace
 
 std::optional<DepthwiseTiles> PlanDepthwiseTiles(const Task& task) {
@@ -287,13 +355,28 @@ std::optional<DepthwiseTiles> PlanDepthwiseTiles(const Task& task) {
   }
   DepthwiseTiles tiles;
   tiles.form = *form;
-  if (!SetBlocks(task, &tiles)) {
+  tiles.work = IsFilter(task) ? Work::kFilter : Work::kResult;
+  return Planned(task, tiles);
+}
+
+std::optional<DepthwiseTiles> PlanBothByDepthwiseTiles(const Task& data, const Task& filter) {
+  if (data.primitive != Primitive::kBackwardData || !IsFilter(filter)) {
     return std::nullopt;
   }
-  if (IsFilter(task)) {
-    SetSlices(&tiles);
+  // A pixel of dY is summed where it meets that of x in the same place, and dX is laid out as x is.
+  const Problem& problem = data.problem;
+  const bool is_same = std::all_of(
+      problem.axes.begin(), problem.axes.begin() + problem.spatial_rank, [](const Axis& axis) {
+        return axis.stride == 1 && axis.x == axis.y &&
+               axis.pad_begin == depthwise_tiles::CenterOf(static_cast<int>(axis.w));
+      });
+  std::optional<DepthwiseTiles> tiles = PlanDepthwiseTiles(data);
+  if (!is_same || !tiles || filter.problem.x_strides != problem.x_strides ||
+      !PlanDepthwiseTiles(filter)) {
+    return std::nullopt;
   }
-  return tiles;
+  tiles->work = Work::kBoth;
+  return Planned(data, *tiles);
 }
 
 Result<std::unique_ptr<internal::Plan>> MakeDepthwiseTilesPlan(
@@ -305,6 +388,20 @@ Result<std::unique_ptr<internal::Plan>> MakeDepthwiseTilesPlan(
   }
   return std::unique_ptr<internal::Plan>(
       std::make_unique<DepthwiseTilesPlan>(task, tiles, *kernel));
+}
+
+Result<std::unique_ptr<internal::Plan>>
+MakeBothByDepthwiseTilesPlan(const Task& data, const Task& filter, const DepthwiseTiles& tiles) {
+  static auto& table =
+      *new cuda::KernelTable<depthwise::kForms>(cuda::kImage_conv_depthwise_tiles_both);
+  const Result<CUkernel> kernel = table.Find(
+      depthwise::IndexOf(tiles.form),
+      "gradsmith_depthwise_tiles_both_" + depthwise::NameOf(tiles.form), data.problem.type);
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  return std::unique_ptr<internal::Plan>(
+      std::make_unique<DepthwiseTilesOfBothPlan>(data, filter, tiles, *kernel));
 }
 
 }  // namespace gradsmith::conv

@@ -18,6 +18,7 @@ namespace gradsmith::conv {
 /// DepthwiseTiles is how such a task is launched.
 struct DepthwiseTiles {
   depthwise_tiles::Form form{};
+  depthwise_tiles::Work work = depthwise_tiles::Work::kResult;
   depthwise_tiles::Arguments arguments{};
   int threads = 0;
   std::int64_t blocks = 0;
@@ -34,6 +35,16 @@ std::optional<DepthwiseTiles> PlanDepthwiseTiles(const Task& task);
 Result<std::unique_ptr<internal::Plan>> MakeDepthwiseTilesPlan(
     const Task& task,
     const DepthwiseTiles& tiles);
+
+/// PlanBothByDepthwiseTiles returns how backward data and the backward filter of a problem are
+/// launched as one, by single steps and where the filter's center is what joins pixels in the same
+/// place; nothing for others.
+std::optional<DepthwiseTiles> PlanBothByDepthwiseTiles(const Task& data, const Task& filter);
+
+/// MakeBothByDepthwiseTilesPlan returns a plan for both. Its operands are CallAddresses; it leaves
+/// partial sums of dY.
+Result<std::unique_ptr<internal::Plan>>
+MakeBothByDepthwiseTilesPlan(const Task& data, const Task& filter, const DepthwiseTiles& tiles);
 
 }  // namespace gradsmith::conv
 

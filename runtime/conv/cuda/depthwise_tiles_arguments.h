@@ -6,8 +6,8 @@
 #include "conv/cuda/depthwise_form.h"
 #include "cuda/divisor.h"
 
-/// What conv/cuda/depthwise_tiles.cc passes to the kernels of cuda/kernels/conv_depthwise_tiles.cu
-/// and conv_depthwise_tiles_filter.cu, by value. All compile this file: plain C++17.
+/// What conv/cuda/depthwise_tiles.cc passes to the kernels of
+/// cuda/kernels/conv_depthwise_tiles*.cu, by value. All compile this file: plain C++17.
 namespace gradsmith::conv::depthwise_tiles {
 
 using depthwise::CenterOf;
@@ -27,6 +27,9 @@ constexpr int kMostShared = 48 * 1024;
 #endif
 // NOLINTEND(cppcoreguidelines-macro-usage)
 
+/// What a kernel computes: y or dX, the filter's gradient, or in one pass dX and that.
+enum class Work : unsigned char { kResult, kFilter, kBoth };
+
 /// The tile of a thread: `rows` by `columns` pixels of the result, or of dY for the filter's
 /// gradient.
 struct Tile {
@@ -37,8 +40,9 @@ struct Tile {
 /// TileOf returns the tile of a form: as large as registers allow, where it is worth them. A tap is
 /// read from shared memory once for a row of a tile; seven columns are a whole part of the sizes
 /// that images are halved to.
-GRADSMITH_BOTH_SIDES constexpr Tile TileOf(const Form& form, bool is_filter, int element_bytes) {
-  if (form.step > 1 || (form.side > 3 && is_filter) || (form.side == 3 && element_bytes > 2)) {
+GRADSMITH_BOTH_SIDES constexpr Tile TileOf(const Form& form, Work work, int element_bytes) {
+  const bool sums_taps = work != Work::kResult;
+  if (form.step > 1 || (form.side > 3 && sums_taps) || (form.side == 3 && element_bytes > 2)) {
     return {4, 4};
   }
   return form.side > 3 ? Tile{2, 7} : Tile{4, 7};
@@ -46,16 +50,21 @@ GRADSMITH_BOTH_SIDES constexpr Tile TileOf(const Form& form, bool is_filter, int
 
 /// MostTiles returns how many tiles a block has at most. Where taps are few, a block computes for
 /// so short a time that several are better, of which one copies while another computes.
-GRADSMITH_BOTH_SIDES constexpr int MostTiles(const Form& form, bool is_filter) {
-  return form.side > 3 && !is_filter ? 16 : 8;
+GRADSMITH_BOTH_SIDES constexpr int MostTiles(const Form& form, Work work) {
+  return form.side > 3 && work == Work::kResult ? 16 : 8;
 }
 
 /// BlocksAtOnce returns how many blocks of so many tiles a multiprocessor has registers for.
-GRADSMITH_BOTH_SIDES constexpr int BlocksAtOnce(const Form& form, bool is_filter) {
-  if (is_filter) {
-    return 5 - ((form.side - 2) / 2);
+GRADSMITH_BOTH_SIDES constexpr int BlocksAtOnce(const Form& form, Work work) {
+  switch (work) {
+    case Work::kResult:
+      return form.side > 3 ? 3 : 5;
+    case Work::kFilter:
+      return 5 - ((form.side - 2) / 2);
+    case Work::kBoth:
+      break;
   }
-  return form.side > 3 ? 3 : 5;
+  return form.side > 5 ? 2 : 3;
 }
 
 /// Where a block keeps the column-th of the pixels that it reads of a row. Two tiles of a warp
@@ -76,9 +85,9 @@ struct Pixels {
   int width;
 };
 
-/// `from` is x or dY, whose pixels are combined, `to` the result, or dY for the filter's gradient,
-/// which is in tiles. A block has kChannels channels of `tiles_down` by `tiles_across` tiles of an
-/// image, which is `down` by `across` blocks.
+/// `from` is x or dY, whose pixels are combined, `to` the result, or dY for the filter's gradient
+/// alone, which is in tiles. A block has kChannels channels of `tiles_down` by `tiles_across` tiles
+/// of an image, which is `down` by `across` blocks.
 struct Arguments {
   int channels;
   cuda::Divisor groups;

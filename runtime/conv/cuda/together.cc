@@ -13,8 +13,8 @@
 
 #include "conv/cuda/depthwise.h"
 #include "conv/cuda/form.h"
+#include "conv/cuda/one_pass.h"
 #include "conv/cuda/parts.h"
-#include "conv/cuda/pointwise.h"
 #include "conv/cuda/search_space.h"
 #include "core/decision_cache.h"
 #include "core/ready_plan.h"
@@ -94,12 +94,11 @@ bool ArePromisingSideBySide(const Problem& problem) {
   return SizeOf(problem.type) > 2 || 4 * y * terms >= kEnoughForEachByte * (2 * x + y) * size;
 }
 
-/// How a call's gradients are computed in one pass; nothing where they are not.
-std::optional<Pointwise> InOnePass(const Call& call) {
-  if (call.tasks.size() < 2 || call.shared != kY) {
-    return std::nullopt;
-  }
-  return PlanPointwise(call.device.compute_capability(), call.tasks[0].task, call.tasks[1].task);
+/// How a call's gradients are computed in one pass.
+OnePass InOnePass(const Call& call) {
+  return call.tasks.size() < 2 || call.shared != kY
+             ? OnePass()
+             : OnePassOf(call.device, call.tasks[0].task, call.tasks[1].task);
 }
 
 std::unique_ptr<CallPlan> PlanInOrder(const Call& call, Order order) {
@@ -182,8 +181,8 @@ class TogetherSpace final : public internal::SearchSpace {
         candidates.push_back({.id = id, .engine = id});
       }
     };
-    if (InOnePass(call_)) {
-      const std::string id = std::string(kInOnePass) + kPointwise;
+    if (const OnePass one_pass = InOnePass(call_); !one_pass.id.empty()) {
+      const std::string id = kInOnePass + one_pass.id;
       candidates.push_back({.id = id, .engine = id});
     }
     add(alone_[0].id, alone_[1].id);
@@ -208,8 +207,8 @@ class TogetherSpace final : public internal::SearchSpace {
   }
 
   Result<std::unique_ptr<Plan>> Build(const std::string& id) override {
-    if (id == std::string(kInOnePass) + kPointwise) {
-      return BuildPointwise();
+    if (id.starts_with(kInOnePass)) {
+      return BuildInOnePass(id);
     }
     for (const Order order : {Order::kInTurn, Order::kSideBySide}) {
       const std::string name = NameOf(order);
@@ -304,13 +303,12 @@ class TogetherSpace final : public internal::SearchSpace {
     return WithinLimit(std::move(parts), order);
   }
 
-  Result<std::unique_ptr<Plan>> BuildPointwise() {
-    const std::optional<Pointwise> pointwise = InOnePass(call_);
-    if (!pointwise) {
-      return InvalidArgument("the gradients are not computed in one pass");
+  Result<std::unique_ptr<Plan>> BuildInOnePass(const std::string& id) {
+    if (id != kInOnePass + InOnePass(call_).id) {
+      return InvalidArgument("'" + id + "' does not fit the problem");
     }
-    Result<std::unique_ptr<Plan>> plan = MakePointwisePlan(
-        call_.device.ordinal(), call_.tasks[0].task, call_.tasks[1].task, *pointwise);
+    Result<std::unique_ptr<Plan>> plan =
+        MakeOnePassPlan(call_.device, call_.tasks[0].task, call_.tasks[1].task);
     if (!plan.ok()) {
       return plan;
     }
@@ -465,8 +463,7 @@ bool MayChoose(const Call& call) {
       cuda::IsCapturing(static_cast<CUstream>(call.context.options().stream))) {
     return false;
   }
-  const std::optional<Pointwise> pointwise = InOnePass(call);
-  return pointwise && pointwise->is_large();
+  return InOnePass(call).is_promising;
 }
 
 /// The plan for a call that is remembered, or that timing makes where that is allowed.

@@ -1,41 +1,15 @@
-#include "cuda/kernels/depthwise_tiles.cuh"
+#include "cuda/kernels/depthwise_tiles_filter.cuh"
 
 /// The filter's gradient of depthwise convolutions in channels last; see
 /// conv/cuda/depthwise_tiles.h.
 namespace gradsmith::conv::depthwise_tiles {
 namespace {
 
-constexpr int kWarp = 32;
-constexpr int kMostWarps = kPairs * MostTiles({3, 1, false}, true) / kWarp;
-
-/// A tile of dY as it is in memory: 16-bit elements remain in pairs, which takes half of the
-/// registers.
-template <typename G, typename T>
-struct Gradients {
-  unsigned int words[G::kToRows][G::kToColumns][kPairWords<T>];
-
-  /// Reads the tile at (row, column) of `y`, which is at the thread's image and channels. Zeros
-  /// come from outside.
-  __device__ __forceinline__ void
-  Load(const Pixels& image, const T* y, int row, int column, bool is_active) {
-    const T* tile = y + (row * image.row_stride + column * image.column_stride);
-    const auto load = [&](int i, int j, const T* at) { LoadPair(at, words[i][j]); };
-    if (is_active && IsWhole<G>(image, row, column)) {
-      ForEachPixel<true, G>(image, row, column, tile, load);
-      return;
-    }
-    memset(words, 0, sizeof(words));
-    if (is_active) {
-      ForEachPixel<false, G>(image, row, column, tile, load);
-    }
-  }
-};
-
 /// Adds the products of a tile of dY with the pixels that it meets, the first of which `pixels` is
 /// at.
 template <typename G, int kSide, typename T>
 __device__ __forceinline__ void AddTile(
-    const Gradients<G, T>& gradients,
+    const InTiles<G, T>& gradients,
     const T* pixels,
     int pitch,
     Accumulator<T> (&sums)[kSide][kSide][2],
@@ -71,41 +45,6 @@ __device__ __forceinline__ void AddTile(
   }
 }
 
-/// Adds up kCount sums of each channel over a block's tiles, always in the same order. The i-th of a
-/// channel goes to partial[channel * stride + i].
-template <int kCount, typename A>
-__device__ __forceinline__ void
-SumOverTiles(const A (&sums)[kCount][2], int channels, int stride, A* partial) {
-  __shared__ A of_warps[kMostWarps][kCount][kChannels];
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int warps = static_cast<int>(blockDim.x) / kWarp;
-  const int lane = cuda::Lane();
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      // The other half of the warp has another tile of the same channels.
-      const A other = __shfl_down_sync(0xFFFFFFFFU, sums[i][j], kPairs);
-      if (lane < kPairs) {
-        of_warps[warp][i][2 * lane + j] = sums[i][j] + other;
-      }
-    }
-  }
-  __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < kCount * kChannels;
-       i += static_cast<int>(blockDim.x)) {
-    const int channel = i % kChannels;
-    A sum = 0;
-    for (int other = 0; other < warps; ++other) {
-      sum += of_warps[other][i / kChannels][channel];
-    }
-    if (channel < channels) {
-      partial[channel * stride + i / kChannels] = sum;
-    }
-  }
-  __syncthreads();
-}
-
 /// Partial sums (slice, channel, tap); and, where they are wanted, those of dY (slice, channel).
 template <typename G, int kSide, typename T>
 __device__ __forceinline__ void
@@ -133,7 +72,7 @@ SumFilters(
         block.first_down * G::kMainRows + p.from_row - G::kBefore,
         block.first_across * G::kMain + p.from_column - G::kBefore, channels, pixels);
     cuda::EndOfCopies();
-    Gradients<G, T> gradients;
+    InTiles<G, T> gradients;
     gradients.Load(
         p.to, y + (block.image * p.to.batch_stride + first_channel + place.channel),
         (block.first_down + place.down) * G::kToRows,
@@ -160,12 +99,12 @@ SumFilters(
 
 #define GRADSMITH_DEPTHWISE_TILES_KERNEL(name, side, step, suffix, T)                            \
   extern "C" __global__ void __launch_bounds__(GRADSMITH_DEPTHWISE_TILES_BOUNDS(                 \
-      (gradsmith::conv::depthwise_tiles::Form{side, step, false}), true))                        \
+      (gradsmith::conv::depthwise_tiles::Form{side, step, false}), Work::kFilter))                      \
       gradsmith_depthwise_tiles_##name##_##suffix(                                               \
           gradsmith::conv::depthwise_tiles::Arguments arguments, const void* x, const void* y,   \
           void* partial, void* gradient_partial) {                                               \
     using namespace gradsmith::conv::depthwise_tiles;                                            \
-    SumFilters<TileGeometry<side, step, false, true, T>, side>(                                  \
+    SumFilters<TileGeometry<side, step, false, Work::kFilter, T>, side>(                                  \
         arguments, static_cast<const T*>(x), static_cast<const T*>(y),                           \
         static_cast<Accumulator<T>*>(partial), static_cast<Accumulator<T>*>(gradient_partial));  \
   }

@@ -18,19 +18,20 @@ using depthwise::Geometry;
 using depthwise::Pack;
 using depthwise::Unpack;
 
-template <int kSide, int kStep, bool kSpreads, bool kIsFilter, typename T>
+template <int kSide, int kStep, bool kSpreads, Work kWork, typename T>
 using TileGeometry = Geometry<
     kSide,
     kStep,
     kSpreads,
-    TileOf({kSide, kStep, kSpreads}, kIsFilter, sizeof(T)).rows,
-    TileOf({kSide, kStep, kSpreads}, kIsFilter, sizeof(T)).columns>;
+    TileOf({kSide, kStep, kSpreads}, kWork, sizeof(T)).rows,
+    TileOf({kSide, kStep, kSpreads}, kWork, sizeof(T)).columns>;
 
 /// A kernel's launch bounds.
-#define GRADSMITH_DEPTHWISE_TILES_BOUNDS(form, is_filter)                               \
+#define GRADSMITH_DEPTHWISE_TILES_BOUNDS(form, work)                                      \
   gradsmith::conv::depthwise_tiles::kPairs* gradsmith::conv::depthwise_tiles::MostTiles( \
-      form, is_filter),                                                                  \
-      gradsmith::conv::depthwise_tiles::BlocksAtOnce(form, is_filter)
+      form, gradsmith::conv::depthwise_tiles::work),                                     \
+      gradsmith::conv::depthwise_tiles::BlocksAtOnce(                                    \
+          form, gradsmith::conv::depthwise_tiles::work)
 
 /// A thread's tile within its block, and its channels within the block's.
 struct Place {

@@ -10,6 +10,8 @@
 namespace gradsmith::conv {
 namespace {
 
+using depthwise_tiles::Work;
+
 constexpr std::array<Primitive, 3> kAll = {
     Primitive::kForward, Primitive::kBackwardData, Primitive::kBackwardFilter};
 
@@ -65,7 +67,7 @@ TEST(DepthwiseTiles, CoverEveryPixelWithinWhatABlockHas) {
             const bool is_filter = primitive == Primitive::kBackwardFilter;
             const depthwise_tiles::Arguments& arguments = tiles->arguments;
             const depthwise_tiles::Tile tile =
-                depthwise_tiles::TileOf(tiles->form, is_filter, static_cast<int>(SizeOf(type)));
+                depthwise_tiles::TileOf(tiles->form, tiles->work, static_cast<int>(SizeOf(type)));
             const auto across = static_cast<int>(arguments.tiles_across.divisor);
             const auto blocks_across = static_cast<int>(arguments.across.divisor);
             const auto blocks_down = static_cast<int>(arguments.down.divisor);
@@ -75,7 +77,8 @@ TEST(DepthwiseTiles, CoverEveryPixelWithinWhatABlockHas) {
                 arguments.to_row + (blocks_down * arguments.tiles_down * tile.rows),
                 arguments.to.height);
             EXPECT_LE(
-                arguments.tiles_down * across, depthwise_tiles::MostTiles(tiles->form, is_filter));
+                arguments.tiles_down * across,
+                depthwise_tiles::MostTiles(tiles->form, tiles->work));
             EXPECT_GE(tiles->threads, arguments.tiles_down * across * depthwise_tiles::kPairs);
             EXPECT_EQ(tiles->threads % 32, 0);
             EXPECT_LE(tiles->shared_bytes, depthwise_tiles::kMostShared);
@@ -113,10 +116,10 @@ TEST(DepthwiseTiles, StepsFromPixelToPixel) {
 /// Tiles of a warp, which are neighbours, are in different banks.
 TEST(DepthwiseTiles, NeighboursAreInDifferentBanks) {
   for (const auto& [side, step] : kForms) {
-    for (const bool is_filter : {false, true}) {
+    for (const Work work : {Work::kResult, Work::kFilter, Work::kBoth}) {
       const depthwise_tiles::Form form = {
           static_cast<int>(side), static_cast<int>(step), /*spreads=*/false};
-      const int columns = depthwise_tiles::TileOf(form, is_filter, 2).columns;
+      const int columns = depthwise_tiles::TileOf(form, work, 2).columns;
       const int main = columns * form.step;
       EXPECT_EQ(depthwise_tiles::SlotOf(main, main, 2) % 2, 1) << side << " by " << step;
       EXPECT_EQ(depthwise_tiles::SlotOf(main, main, 4), main);
@@ -182,9 +185,10 @@ TEST(DepthwiseTiles, SumFiltersInSlicesOfTheShape) {
   EXPECT_EQ(arguments.blocks_of_group, 128 * arguments.across.divisor * arguments.down.divisor);
   EXPECT_EQ(tiles->blocks, std::int64_t{arguments.slices} * 5);
   // All at once on 132 multiprocessors, and not many fewer.
-  const int at_once = 132 * depthwise_tiles::BlocksAtOnce(tiles->form, true) *
-                      (depthwise_tiles::kPairs * depthwise_tiles::MostTiles(tiles->form, true)) /
-                      tiles->threads;
+  const int at_once =
+      132 * depthwise_tiles::BlocksAtOnce(tiles->form, Work::kFilter) *
+      (depthwise_tiles::kPairs * depthwise_tiles::MostTiles(tiles->form, Work::kFilter)) /
+      tiles->threads;
   EXPECT_LE(tiles->blocks, at_once);
   EXPECT_GE(tiles->blocks, at_once * 9 / 10);
   EXPECT_EQ(tiles->workspace, std::size_t{arguments.slices} * 144 * 9 * sizeof(float));
@@ -193,6 +197,46 @@ TEST(DepthwiseTiles, SumFiltersInSlicesOfTheShape) {
       PlanDepthwiseTiles(MakeTask(filter, half, {.batch = 1, .height = 7, .width = 7}));
   ASSERT_TRUE(small.has_value());
   EXPECT_EQ(small->arguments.slices, small->arguments.blocks_of_group);
+}
+
+/// Both gradients as one where a pixel of dY meets that of x in the same place at the center.
+TEST(DepthwiseTiles, BothGradientsOfTheSameSizeAreOne) {
+  const auto both = [](const Layer& layer, DataType type = DataType::kMLFloat16) {
+    return PlanBothByDepthwiseTiles(
+        MakeTask(Primitive::kBackwardData, type, layer),
+        MakeTask(Primitive::kBackwardFilter, type, layer));
+  };
+  for (const std::int64_t side : {3, 5, 7}) {
+    const Layer layer = {.side = side, .pad = side / 2};
+    for (const DataType type : {DataType::kMLFloat16, DataType::kFloat}) {
+      const std::optional<DepthwiseTiles> tiles = both(layer, type);
+      ASSERT_TRUE(tiles.has_value());
+      EXPECT_EQ(tiles->work, Work::kBoth);
+      EXPECT_TRUE(tiles->arguments.reversed);
+      EXPECT_EQ(tiles->arguments.to_row, 0);
+      EXPECT_EQ(tiles->arguments.from_column, 0);
+      EXPECT_EQ(tiles->blocks, 2 * std::int64_t{tiles->arguments.slices}) << "groups of channels";
+      EXPECT_EQ(
+          tiles->workspace,
+          tiles->arguments.slices * 48 * static_cast<std::size_t>(side * side) * sizeof(float));
+      EXPECT_LE(tiles->shared_bytes, depthwise_tiles::kMostShared);
+    }
+    EXPECT_FALSE(both(layer, DataType::kDouble));
+    EXPECT_FALSE(both({.side = side, .pad = 0}));
+    EXPECT_FALSE(both({.side = side, .pad = side - 1}));
+  }
+  EXPECT_FALSE(both({.side = 3, .step = 2, .pad = 1}));
+  EXPECT_FALSE(both({.side = 2, .step = 2, .pad = 0}));
+  const Task data = MakeTask(Primitive::kBackwardData, DataType::kMLFloat16, {});
+  const Task filter = MakeTask(Primitive::kBackwardFilter, DataType::kMLFloat16, {});
+  EXPECT_FALSE(PlanBothByDepthwiseTiles(filter, data));
+  Task shifted = data;
+  shifted.problem.axes[0].pad_begin = 0;
+  shifted.problem.axes[0].pad_end = 2;
+  EXPECT_FALSE(PlanBothByDepthwiseTiles(shifted, filter));
+  Task with_gaps = filter;
+  with_gaps.problem.x_strides = {50000, 1, 1600, 56};
+  EXPECT_FALSE(PlanBothByDepthwiseTiles(data, with_gaps)) << "dX is laid out otherwise than x";
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,7 +11,7 @@
 #include "gradsmith/cache.h"
 #include "runtime/cuda/op_problems.h"
 
-/// Gradients of convolutions of one tap in one pass over dY.
+/// How gradients of convolutions of one tap are launched in one pass over dY; needs no GPU.
 namespace gradsmith::conv {
 namespace {
 
@@ -113,144 +112,3 @@ TEST(Pointwise, LeavesTheRestToOthers) {
 
 }  // namespace
 }  // namespace gradsmith::conv
-
-namespace gradsmith::cuda {
-namespace {
-
-using internal::DecisionCache;
-using internal::StoredDecision;
-
-constexpr const char* kInOnePass = "in one pass: own/pointwise";
-
-/// The choice for two gradients together, where one is remembered.
-std::optional<StoredDecision> Together() {
-  for (const StoredDecision& stored : DecisionCache::Named(std::nullopt).Entries()) {
-    if (stored.problem.find(" and backward-filter") != std::string::npos) {
-      return stored;
-    }
-  }
-  return std::nullopt;
-}
-
-void ChooseOnePass() {
-  std::optional<StoredDecision> together = Together();
-  ASSERT_TRUE(together) << RecentChoices(8);
-  together->decision.id = kInOnePass;
-  DecisionCache::Named(std::nullopt).Add({*together});
-}
-
-/// Enqueued, recorded, and launched as recorded.
-void RunThrice(const OpCall& call, const Context& context) {
-  for (int run = 0; run < 3; ++run) {
-    SCOPED_TRACE(call.Describe() + ", run " + std::to_string(run));
-    call.ResetOutputs();
-    const Status status = call.Run(context);
-    ASSERT_TRUE(status.ok()) << status.message();
-    ASSERT_TRUE(Synchronize(context).ok());
-    call.ExpectResults("in one pass");
-  }
-}
-
-class CudaConvPointwise : public CudaTest {
- protected:
-  void SetUp() override {
-    CudaTest::SetUp();
-    ASSERT_TRUE(ClearCache().ok());
-    SetWarningHandler([&](const std::string& sentence) { warnings_ += sentence + "\n"; });
-  }
-  void TearDown() override {
-    SetWarningHandler(nullptr);
-    EXPECT_EQ(warnings_, "");
-  }
-
-  std::string warnings_;
-};
-
-/// Channels of every form, also where they fill neither a form nor a multiple of 16; tiles that are
-/// not full, and several for a block.
-TEST_F(CudaConvPointwise, EveryFormComputesTheSame) {
-  Random random("cuda pointwise");
-  const Context context(OnGpu(SearchMode::kBenchmark, 0.02));
-  const std::vector<ConvShape> shapes = {
-      {.name = "8 to 8", .x = {1, 8, 3, 5}, .w = {8, 8, 1, 1}},
-      {.name = "64 to 64", .x = {2, 64, 16, 8}, .w = {64, 64, 1, 1}},
-      {.name = "24 to 40, 1-d", .x = {3, 24, 131}, .w = {40, 24, 1}},
-      {.name = "40 to 136", .x = {2, 40, 7, 13}, .w = {136, 40, 1, 1}},
-      {.name = "64 to 256", .x = {1, 64, 17, 9}, .w = {256, 64, 1, 1}},
-      {.name = "128 to 104, 3-d", .x = {2, 128, 3, 5, 7}, .w = {104, 128, 1, 1, 1}},
-      {.name = "248 to 56", .x = {2, 248, 9, 11}, .w = {56, 248, 1, 1}},
-      {.name = "136 to 8", .x = {1, 136, 11, 19}, .w = {8, 136, 1, 1}},
-      {.name = "tiles for a block", .x = {1, 8, 190, 190}, .w = {16, 8, 1, 1}}};
-  for (const ConvShape& shape : shapes) {
-    for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
-      for (const bool with_bias : {true, false}) {
-        ASSERT_TRUE(ClearCache().ok());
-        OpCall call = MakeConvGrad(shape, type, Layout::kChannelsLast, random);
-        if (!with_bias) {
-          call.outputs[2] = nullptr;
-        }
-        ASSERT_TRUE(call.Run(context).ok());
-        ASSERT_NO_FATAL_FAILURE(ChooseOnePass());
-        ASSERT_NO_FATAL_FAILURE(RunThrice(call, context));
-        ASSERT_TRUE(Together());
-        EXPECT_EQ(Together()->decision.id, kInOnePass) << "forgotten";
-      }
-    }
-  }
-}
-
-/// Integers, so that every sum is exact, are added to what is there.
-TEST_F(CudaConvPointwise, AddsToWhatIsThere) {
-  Random random("cuda pointwise accumulate");
-  const Context context(OnGpu(SearchMode::kBenchmark, 0.02));
-  const ConvShape shape = {.name = "1x1", .x = {1, 40, 9, 15}, .w = {72, 40, 1, 1}};
-  for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
-    ASSERT_TRUE(ClearCache().ok());
-    OpCall call = MakeConvGrad(shape, type, Layout::kChannelsLast, random);
-    call.FillInputsWithIntegers(random, -1, 1);
-    for (const TensorPointer& output : call.outputs) {
-      output->Fill([&] { return static_cast<double>(random.Integer(-8, 8)); });
-    }
-    const std::vector<std::vector<double>> gradients = call.Expected();
-    ASSERT_TRUE(call.Run(context, true).ok());
-    ASSERT_NO_FATAL_FAILURE(ChooseOnePass());
-    for (int run = 0; run < 3; ++run) {
-      call.ResetOutputs();
-      ASSERT_TRUE(call.Run(context, true).ok());
-      ASSERT_TRUE(Synchronize(context).ok());
-      for (std::size_t i = 0; i < call.outputs.size(); ++i) {
-        const std::vector<double> before = call.outputs[i]->HostValues();
-        const std::vector<double> after = call.outputs[i]->GpuValues();
-        for (std::size_t j = 0; j < after.size(); ++j) {
-          ASSERT_EQ(after[j], before[j] + gradients[i][j]) << "output " << i << ", element " << j;
-        }
-        EXPECT_TRUE(call.outputs[i]->SurroundingsIntact());
-      }
-    }
-    EXPECT_EQ(Together()->decision.id, kInOnePass) << "forgotten";
-  }
-}
-
-/// Without a search it is what large tensors get, and a call that wants one gradient does not.
-TEST_F(CudaConvPointwise, IsTheFirstChoiceOfLargeTensors) {
-  Random random("cuda pointwise first choice");
-  const Context context(OnGpu());
-  for (const std::int64_t side : {96, 12}) {
-    const ConvShape shape = {.name = "1x1", .x = {2, 16, side, side}, .w = {8, 16, 1, 1}};
-    ASSERT_TRUE(ClearCache().ok());
-    OpCall call = MakeConvGrad(shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
-    ASSERT_NO_FATAL_FAILURE(RunThrice(call, context));
-    ASSERT_EQ(Together().has_value(), side == 96) << RecentChoices(8);
-    if (Together()) {
-      EXPECT_EQ(Together()->decision.id, kInOnePass);
-      EXPECT_EQ(Together()->decision.mode, SearchMode::kHeuristic);
-    }
-    ASSERT_TRUE(ClearCache().ok());
-    call.outputs[0] = nullptr;
-    ASSERT_NO_FATAL_FAILURE(RunThrice(call, context));
-    EXPECT_FALSE(Together()) << RecentChoices(8);
-  }
-}
-
-}  // namespace
-}  // namespace gradsmith::cuda

@@ -1,0 +1,199 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/decision_cache.h"
+#include "gradsmith/cache.h"
+#include "runtime/cuda/op_problems.h"
+
+/// Gradients that are computed in one pass over dY.
+namespace gradsmith::cuda {
+namespace {
+
+using internal::DecisionCache;
+using internal::StoredDecision;
+
+/// The choice for two gradients together, where one is remembered.
+std::optional<StoredDecision> Together() {
+  for (const StoredDecision& stored : DecisionCache::Named(std::nullopt).Entries()) {
+    if (stored.problem.find(" and backward-filter") != std::string::npos) {
+      return stored;
+    }
+  }
+  return std::nullopt;
+}
+
+/// A convolution, and what computes its gradients in one pass.
+struct Problem {
+  ConvShape shape;
+  std::string id;
+};
+
+Problem ByPointwise(ConvShape shape) {
+  return {std::move(shape), "in one pass: own/pointwise"};
+}
+
+/// Of 2 images.
+Problem ByDepthwiseTiles(
+    std::int64_t channels,
+    std::int64_t height,
+    std::int64_t width,
+    std::int64_t side) {
+  const std::int64_t pad = side / 2;
+  return {
+      {.name = "depthwise",
+       .x = {2, channels, height, width},
+       .w = {channels, 1, side, side},
+       .pads = {pad, pad, pad, pad},
+       .group = channels},
+      "in one pass: own/depthwise-tiles"};
+}
+
+void Choose(const std::string& id) {
+  std::optional<StoredDecision> together = Together();
+  ASSERT_TRUE(together) << RecentChoices(8);
+  together->decision.id = id;
+  DecisionCache::Named(std::nullopt).Add({*together});
+}
+
+/// Enqueued, recorded, and launched as recorded.
+void RunThrice(const OpCall& call, const Context& context) {
+  for (int run = 0; run < 3; ++run) {
+    SCOPED_TRACE(call.Describe() + ", run " + std::to_string(run));
+    call.ResetOutputs();
+    const Status status = call.Run(context);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_TRUE(Synchronize(context).ok());
+    call.ExpectResults("in one pass");
+  }
+}
+
+class CudaConvOnePass : public CudaTest {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    ASSERT_TRUE(ClearCache().ok());
+    SetWarningHandler([&](const std::string& sentence) { warnings_ += sentence + "\n"; });
+  }
+  void TearDown() override {
+    SetWarningHandler(nullptr);
+    EXPECT_EQ(warnings_, "");
+  }
+
+  std::string warnings_;
+};
+
+/// Channels of every form, also where they fill neither a form nor a multiple of 16; tiles that are
+/// not full, and several for a block.
+TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
+  Random random("cuda one pass");
+  const Context context(OnGpu(SearchMode::kBenchmark, 0.02));
+  const std::vector<Problem> problems = {
+      ByPointwise({.name = "8 to 8", .x = {1, 8, 3, 5}, .w = {8, 8, 1, 1}}),
+      ByPointwise({.name = "64 to 64", .x = {2, 64, 16, 8}, .w = {64, 64, 1, 1}}),
+      ByPointwise({.name = "24 to 40, 1-d", .x = {3, 24, 131}, .w = {40, 24, 1}}),
+      ByPointwise({.name = "40 to 136", .x = {2, 40, 7, 13}, .w = {136, 40, 1, 1}}),
+      ByPointwise({.name = "64 to 256", .x = {1, 64, 17, 9}, .w = {256, 64, 1, 1}}),
+      ByPointwise({.name = "128 to 104, 3-d", .x = {2, 128, 3, 5, 7}, .w = {104, 128, 1, 1, 1}}),
+      ByPointwise({.name = "248 to 56", .x = {2, 248, 9, 11}, .w = {56, 248, 1, 1}}),
+      ByPointwise({.name = "136 to 8", .x = {1, 136, 11, 19}, .w = {8, 136, 1, 1}}),
+      ByPointwise({.name = "tiles for a block", .x = {1, 8, 190, 190}, .w = {16, 8, 1, 1}}),
+      ByDepthwiseTiles(8, 3, 5, 3),
+      ByDepthwiseTiles(40, 28, 17, 3),
+      ByDepthwiseTiles(32, 30, 35, 5),
+      ByDepthwiseTiles(72, 14, 14, 7),
+      ByDepthwiseTiles(16, 4, 4, 7),
+      ByDepthwiseTiles(8, 150, 150, 3)};
+  for (const auto& [shape, id] : problems) {
+    for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16, DataType::kFloat}) {
+      if (type == DataType::kFloat && shape.group == 1) {
+        continue;  // in 16 bits alone
+      }
+      for (const bool with_bias : {true, false}) {
+        ASSERT_TRUE(ClearCache().ok());
+        OpCall call = MakeConvGrad(shape, type, Layout::kChannelsLast, random);
+        if (!with_bias) {
+          call.outputs[2] = nullptr;
+        }
+        ASSERT_TRUE(call.Run(context).ok());
+        ASSERT_NO_FATAL_FAILURE(Choose(id));
+        ASSERT_NO_FATAL_FAILURE(RunThrice(call, context));
+        ASSERT_TRUE(Together());
+        EXPECT_EQ(Together()->decision.id, id) << "forgotten";
+      }
+    }
+  }
+}
+
+/// Integers, so that every sum is exact, are added to what is there.
+TEST_F(CudaConvOnePass, AddsToWhatIsThere) {
+  Random random("cuda one pass accumulate");
+  const Context context(OnGpu(SearchMode::kBenchmark, 0.02));
+  const std::vector<Problem> problems = {
+      ByPointwise({.name = "1x1", .x = {1, 40, 9, 15}, .w = {72, 40, 1, 1}}),
+      ByDepthwiseTiles(40, 9, 7, 3)};
+  for (const auto& [shape, id] : problems) {
+    for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
+      ASSERT_TRUE(ClearCache().ok());
+      OpCall call = MakeConvGrad(shape, type, Layout::kChannelsLast, random);
+      call.FillInputsWithIntegers(random, -1, 1);
+      for (const TensorPointer& output : call.outputs) {
+        output->Fill([&] { return static_cast<double>(random.Integer(-8, 8)); });
+      }
+      const std::vector<std::vector<double>> gradients = call.Expected();
+      ASSERT_TRUE(call.Run(context, true).ok());
+      ASSERT_NO_FATAL_FAILURE(Choose(id));
+      for (int run = 0; run < 3; ++run) {
+        call.ResetOutputs();
+        ASSERT_TRUE(call.Run(context, true).ok());
+        ASSERT_TRUE(Synchronize(context).ok());
+        for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+          const std::vector<double> before = call.outputs[i]->HostValues();
+          const std::vector<double> after = call.outputs[i]->GpuValues();
+          for (std::size_t j = 0; j < after.size(); ++j) {
+            ASSERT_EQ(after[j], before[j] + gradients[i][j]) << "output " << i << ", element " << j;
+          }
+          EXPECT_TRUE(call.outputs[i]->SurroundingsIntact());
+        }
+      }
+      EXPECT_EQ(Together()->decision.id, id) << "forgotten";
+    }
+  }
+}
+
+/// Without a search it is what large tensors get, and a call that wants one gradient does not.
+TEST_F(CudaConvOnePass, IsTheFirstChoiceOfLargeTensors) {
+  Random random("cuda one pass first choice");
+  const Context context(OnGpu());
+  struct Sized {
+    Problem problem;
+    bool is_large;
+  };
+  const std::vector<Sized> problems = {
+      {ByPointwise({.name = "1x1", .x = {2, 16, 96, 96}, .w = {8, 16, 1, 1}}), true},
+      {ByPointwise({.name = "1x1", .x = {2, 16, 12, 12}, .w = {8, 16, 1, 1}}), false},
+      {ByDepthwiseTiles(64, 192, 192, 3), true},
+      {ByDepthwiseTiles(64, 12, 12, 3), false}};
+  for (const auto& [problem, is_large] : problems) {
+    ASSERT_TRUE(ClearCache().ok());
+    OpCall call = MakeConvGrad(problem.shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
+    ASSERT_NO_FATAL_FAILURE(RunThrice(call, context));
+    ASSERT_EQ(Together().has_value(), is_large) << RecentChoices(8);
+    if (is_large) {
+      EXPECT_EQ(Together()->decision.id, problem.id);
+      EXPECT_EQ(Together()->decision.mode, SearchMode::kHeuristic);
+    }
+    ASSERT_TRUE(ClearCache().ok());
+    call.outputs[0] = nullptr;
+    ASSERT_NO_FATAL_FAILURE(RunThrice(call, context));
+    EXPECT_FALSE(Together()) << RecentChoices(8);
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::cuda
