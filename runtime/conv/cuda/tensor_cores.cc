@@ -90,9 +90,8 @@ bool HasSmallSizes(const Task& task) {
 }
 
 bool Fits(const cuda::DeviceInfo& device, const Task& task) {
-  return device.compute_capability() >= kFirstWithTensorCores && SizeOf(task.problem.type) > 2 &&
-         !IsEmpty(task.problem) && HasWholeChunks(task) && IsChannelsLast(task) &&
-         HasSmallSizes(task);
+  return device.compute_capability() >= kFirstWithTensorCores && !IsEmpty(task.problem) &&
+         HasWholeChunks(task) && IsChannelsLast(task) && HasSmallSizes(task);
 }
 
 // --- arguments ----------------------------------------------------------------------------------
@@ -257,13 +256,19 @@ FilterArguments MakeFilterArguments(const Task& task) {
 
 // --- variants -----------------------------------------------------------------------------------
 
-constexpr std::array<const char*, 3> kMathNames = {"float", "tf32", "double"};
+constexpr std::array<const char*, 5> kMathNames = {"float", "tf32", "double", "half", "bf16"};
 
 Math MathFor(DataType type, bool in_tf32) {
-  if (type == DataType::kDouble) {
-    return Math::kDouble;
+  switch (type) {
+    case DataType::kDouble:
+      return Math::kDouble;
+    case DataType::kMLFloat16:
+      return Math::kHalf;
+    case DataType::kBFloat16:
+      return Math::kBfloat16;
+    default:
+      return in_tf32 ? Math::kTf32 : Math::kFloat;
   }
-  return in_tf32 ? Math::kTf32 : Math::kFloat;
 }
 
 /// Variant is what a candidate's id says: a math and one of its tiles.
@@ -355,7 +360,8 @@ Grid GridOf(
 /// that read more often what they multiply, most of all where that is multiplied but once.
 double CostOf(const Grid& grid, const Variant& variant) {
   const Tile tile = variant.tile;
-  const double weight = variant.math == Math::kTf32 ? 64 : 16;
+  const bool is_once = variant.math != Math::kFloat && variant.math != Math::kDouble;
+  const double weight = is_once ? 64 : 16;
   const double area = static_cast<double>(tile.rows) * tile.columns;
   const double reads = (1.0 / tile.rows) + (1.0 / tile.columns);
   return grid.rounds * tile.blocks * area * (1 + (weight * reads));
@@ -366,6 +372,11 @@ double WasteOf(std::int64_t size, std::int64_t multiple) {
   return static_cast<double>(CeilDivide(size, multiple) * multiple) / static_cast<double>(size);
 }
 
+/// Stages of half and bf16 end where there are no further terms of a product.
+int MultipleOfTerms(const Task& task) {
+  return SizeOf(task.problem.type) == 2 ? tensor_cores::TermsOfProduct(2) : DepthOf(task);
+}
+
 /// Whether tiles are so empty that other engines are quicker as a rule.
 bool IsWasteful(const Task& task, Tile tile) {
   constexpr double kTooMuch = 2;
@@ -374,14 +385,30 @@ bool IsWasteful(const Task& task, Tile tile) {
   const std::int64_t y_channels = problem.y_channels / problem.group;
   switch (task.primitive) {
     case Primitive::kForward:
-      return WasteOf(x_channels, DepthOf(task)) * WasteOf(y_channels, tile.columns) > kTooMuch;
+      return WasteOf(x_channels, MultipleOfTerms(task)) * WasteOf(y_channels, tile.columns) >
+             kTooMuch;
     case Primitive::kBackwardData:
-      return WasteOf(y_channels, DepthOf(task)) * WasteOf(x_channels, tile.columns) > kTooMuch;
+      return WasteOf(y_channels, MultipleOfTerms(task)) * WasteOf(x_channels, tile.columns) >
+             kTooMuch;
     case Primitive::kBackwardFilter:
       break;
   }
   const std::int64_t columns = x_channels * ProductOf(AxesOf(problem), &Axis::w);
   return WasteOf(y_channels, tile.rows) * WasteOf(columns, tile.columns) > kTooMuch;
+}
+
+/// How many candidates are worth a search's time. cuDNN multiplies half and bf16 by instructions of
+/// Hopper's that take 500 to 700 TFLOP/s where channels fill its tiles, and ours can not: ours may
+/// be quicker where channels are few.
+std::size_t MostCandidates(const Task& task) {
+  constexpr std::int64_t kFewChannels = 64;
+  constexpr std::size_t kBestTiles = 2;
+  const Problem& problem = task.problem;
+  if (SizeOf(problem.type) > 2) {
+    return kTiles;
+  }
+  const std::int64_t fewest = std::min(problem.x_channels, problem.y_channels) / problem.group;
+  return fewest <= kFewChannels ? kBestTiles : 0;
 }
 
 // --- plans --------------------------------------------------------------------------------------
@@ -444,11 +471,11 @@ LaunchShapeOf(const Task& task, Tile tile, std::int64_t blocks, std::int64_t y, 
       .shared_bytes = static_cast<unsigned>(shared_bytes)};
 }
 
-/// Of the filter's gradient: every slice's sums.
+/// Of the filter's gradient: every slice's sums, those of half and bf16 in float.
 std::size_t FilterWorkspace(const Task& task, const Grid& grid) {
   return static_cast<std::size_t>(grid.slices) *
          static_cast<std::size_t>(NumElements(DimsOf(task.problem, kW))) *
-         SizeOf(task.problem.type);
+         std::max(SizeOf(task.problem.type), sizeof(float));
 }
 
 Result<std::unique_ptr<internal::Plan>>
@@ -506,7 +533,8 @@ std::vector<internal::Candidate> ListTensorCores(
     const Task& task,
     bool allow_tf32,
     const std::string& engine) {
-  if (!Fits(device, task)) {
+  const std::size_t most = MostCandidates(task);
+  if (most == 0 || !Fits(device, task)) {
     return {};
   }
   const bool is_filter = IsFilter(task);
@@ -534,6 +562,7 @@ std::vector<internal::Candidate> ListTensorCores(
   }
   std::stable_sort(
       ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  ranked.resize(std::min(ranked.size(), most));
   std::vector<internal::Candidate> candidates;
   candidates.reserve(ranked.size());
   for (auto& [cost, candidate] : ranked) {

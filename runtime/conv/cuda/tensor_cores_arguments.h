@@ -20,8 +20,15 @@ constexpr int kDepthBytes = 128;
 enum class Math : unsigned char {
   kFloat,  ///< as sums of two numbers in TF32
   kTf32,   ///< float, rounded
-  kDouble
+  kDouble,
+  kHalf,  ///< summed in float, as is bf16
+  kBfloat16
 };
+
+/// Terms of one product.
+constexpr int TermsOfProduct(int element_bytes) {
+  return element_bytes == 2 ? 16 : 8;
+}
 
 /// A block's share of the result, and a warp's of that. All are powers of two.
 struct Tile {
@@ -63,6 +70,12 @@ constexpr Tile kTf32FilterTiles[kTiles] = {
     {64, 256, 64, 64, 2, 2},
     {128, 128, 64, 64, 2, 3},
     {64, 128, 32, 64, 3, 2}};
+/// A stage has twice as many terms as in TF32, and takes as long.
+constexpr Tile kHalfTiles[kTiles] = {
+    {256, 128, 64, 64, 1, 3},
+    {256, 64, 64, 64, 2, 2},
+    {128, 64, 64, 32, 3, 2},
+    {256, 32, 64, 32, 2, 2}};
 
 /// The tile of a place; `of_filter` for its gradient.
 constexpr Tile TileAt(Math math, bool of_filter, int place) {
@@ -71,6 +84,9 @@ constexpr Tile TileAt(Math math, bool of_filter, int place) {
       return kFloatTiles[place];
     case Math::kTf32:
       return of_filter ? kTf32FilterTiles[place] : kTf32Tiles[place];
+    case Math::kHalf:
+    case Math::kBfloat16:
+      return of_filter ? kTf32FilterTiles[place] : kHalfTiles[place];
     case Math::kDouble:
       break;
   }
@@ -80,8 +96,14 @@ constexpr Tile TileAt(Math math, bool of_filter, int place) {
 /// An operand's part of a stage: `lines` of the result's rows or columns, by the terms that are
 /// summed. Elements that follow each other in memory do so here: terms of one line where `deep`,
 /// otherwise lines of one term. The padding spreads a warp's reads over all banks.
+constexpr int PaddingOf(bool deep, int element_bytes) {
+  if (element_bytes == 2) {
+    return kChunkBytes / element_bytes;
+  }
+  return deep ? 4 : 32 / element_bytes;
+}
 constexpr int StrideOf(int lines, bool deep, int element_bytes) {
-  return deep ? kDepthBytes / element_bytes + 4 : lines + 32 / element_bytes;
+  return (deep ? kDepthBytes / element_bytes : lines) + PaddingOf(deep, element_bytes);
 }
 constexpr int PanelElements(int lines, bool deep, int element_bytes) {
   return StrideOf(lines, deep, element_bytes) * (deep ? lines : kDepthBytes / element_bytes);

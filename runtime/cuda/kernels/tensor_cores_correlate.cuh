@@ -46,7 +46,7 @@ class SourceLoader {
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
         const bool exists = (reached >> (first + i) & 1U) != 0;
-        CopyChunk(
+        CopyChunk<kShared>(
             panel + Panel::At(share_.Run(first + i), share_.element), source_, chunks[i], exists);
       }
     }
@@ -60,6 +60,9 @@ class SourceLoader {
  private:
   static constexpr int kCount = Share<Panel, kThreads>::kCount;
   static constexpr int kBatch = kCount % 4 == 0 ? 4 : 1;
+  /// Taps that follow each other meet mostly the same. Products of 16-bit terms are so quick that
+  /// the L2 cache alone does not keep up.
+  static constexpr bool kShared = sizeof(T) == 2;
 
   __device__ static int ChunksOf(int elements) { return elements / Panel::kVector; }
 
@@ -167,7 +170,7 @@ __device__ __forceinline__ void Correlate(
   const int stages =
       part.taps * ((p.depth + Total::RowPanel::kDepth - 1) / Total::RowPanel::kDepth);
   AddStages(
-      stages, memory,
+      stages, p.depth, memory,
       [&](T* stage) {
         source_loader.Load(stage);
         filter_loader.Load(stage + Total::RowPanel::kElements);
