@@ -27,6 +27,7 @@ extern const KernelImage kImage_conv_direct;                // NOLINT(readabilit
 extern const KernelImage kImage_conv_tensor_cores_data;     // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_tensor_cores_filter;   // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_tensor_cores_forward;  // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_tensor_cores_lines;    // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_window_correlate;      // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_window_filter;         // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_copy;                       // NOLINT(readability-identifier-naming)

@@ -200,6 +200,19 @@ struct Correlation {
   int parts = 0;
 };
 
+/// What taps along the last axis share, where all results are reached by the same.
+void SetLine(const Task& task, CorrelateArguments* arguments) {
+  const Axis& axis = AxesOf(task.problem).back();
+  const std::vector<std::pair<int, int>> taps = TapsOf(task.primitive, axis, 0);
+  const auto [least, most] = std::minmax_element(
+      taps.begin(), taps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  arguments->line_taps = static_cast<int>(taps.size());
+  if (!taps.empty()) {
+    arguments->line_offset = least->second;
+    arguments->line_span = most->second - least->second;
+  }
+}
+
 std::optional<Correlation> MakeCorrelation(const Task& task) {
   Correlation correlation;
   CorrelateArguments& arguments = correlation.arguments;
@@ -226,7 +239,21 @@ std::optional<Correlation> MakeCorrelation(const Task& task) {
     return std::nullopt;
   }
   correlation.parts = parts.parts();
+  SetLine(task, &arguments);
   return correlation;
+}
+
+/// Whether a panel has room for the ends of all lines that a tile has of the result, and the next
+/// panel's time to arrive.
+bool FitsByLines(const Correlation& correlation, Tile tile) {
+  const CorrelateArguments& arguments = correlation.arguments;
+  if (correlation.parts != 1 || arguments.line_taps < tile.stages - 1 ||
+      arguments.source_step[kSpatialRank - 1] != 1) {
+    return false;
+  }
+  const std::int64_t size = arguments.parts[0].sizes[kSpatialRank - 1].divisor;
+  const std::int64_t lines = CeilDivide(tile.rows - 1, size) + 1;
+  return tile.rows + (lines * arguments.line_span) <= tensor_cores::LineRowsOf(tile.rows);
 }
 
 FilterArguments MakeFilterArguments(const Task& task) {
@@ -271,15 +298,17 @@ Math MathFor(DataType type, bool in_tf32) {
   }
 }
 
-/// Variant is what a candidate's id says: a math and one of its tiles.
+/// Variant is what a candidate's id says: a math and one of its tiles, and whether taps share rows.
 struct Variant {
   Math math = Math::kFloat;
   int place = 0;
   Tile tile = {};
+  bool by_lines = false;
 
   [[nodiscard]] std::string Id() const {
-    return std::string(kMathNames.at(static_cast<std::size_t>(math))) + "/" +
-           std::to_string(tile.rows) + "x" + std::to_string(tile.columns);
+    return std::string(kMathNames.at(static_cast<std::size_t>(math))) +
+           (by_lines ? "/lines/" : "/") + std::to_string(tile.rows) + "x" +
+           std::to_string(tile.columns);
   }
 };
 
@@ -293,6 +322,11 @@ std::vector<Variant> VariantsOf(const Task& task, bool in_tf32) {
   variants.reserve(kTiles);
   for (int place = 0; place < kTiles; ++place) {
     variants.push_back({math, place, tensor_cores::TileAt(math, IsFilter(task), place)});
+  }
+  if (SizeOf(task.problem.type) == 2 && !IsFilter(task)) {
+    for (int place = 0; place < tensor_cores::kLineTiles; ++place) {
+      variants.push_back({math, place, tensor_cores::kLineTilesOfHalf[place], /*by_lines=*/true});
+    }
   }
   return variants;
 }
@@ -357,13 +391,15 @@ Grid GridOf(
 }
 
 /// What a variant costs beside the others of its math: what its rounds multiply, and more for tiles
-/// that read more often what they multiply, most of all where that is multiplied but once.
-double CostOf(const Grid& grid, const Variant& variant) {
+/// that read more often what they multiply, most of all where that is multiplied but once. By lines
+/// `line_taps` read the same.
+double CostOf(const Grid& grid, const Variant& variant, int line_taps) {
   const Tile tile = variant.tile;
   const bool is_once = variant.math != Math::kFloat && variant.math != Math::kDouble;
   const double weight = is_once ? 64 : 16;
   const double area = static_cast<double>(tile.rows) * tile.columns;
-  const double reads = (1.0 / tile.rows) + (1.0 / tile.columns);
+  const double columns = static_cast<double>(tile.columns) * (variant.by_lines ? line_taps : 1);
+  const double reads = (1.0 / tile.rows) + (1.0 / columns);
   return grid.rounds * tile.blocks * area * (1 + (weight * reads));
 }
 
@@ -411,19 +447,37 @@ std::size_t MostCandidates(const Task& task) {
   return fewest <= kFewChannels ? kBestTiles : 0;
 }
 
+struct Ranked {
+  double cost = 0;
+  Variant variant;
+  std::size_t workspace = 0;
+};
+
+/// The most promising first; one by lines, since beside the others its cost is a guess.
+void KeepBest(std::size_t most, std::vector<Ranked>* ranked) {
+  std::stable_sort(ranked->begin(), ranked->end(), [](const Ranked& a, const Ranked& b) {
+    return a.cost < b.cost;
+  });
+  bool has_lines = false;
+  std::erase_if(*ranked, [&](const Ranked& each) {
+    return each.variant.by_lines && std::exchange(has_lines, true);
+  });
+  ranked->resize(std::min(ranked->size(), most));
+}
+
 // --- plans --------------------------------------------------------------------------------------
 
 Result<CUkernel>
 FindKernel(const cuda::DeviceInfo& device, Primitive primitive, Variant variant, int shared_bytes) {
   constexpr std::array<const char*, 3> kPrimitives = {"forward", "data", "filter"};
-  const std::string name = std::string("gradsmith_tensor_cores_") +
-                           kPrimitives.at(static_cast<std::size_t>(primitive)) + "_" +
-                           kMathNames.at(static_cast<std::size_t>(variant.math)) + "_" +
-                           std::to_string(variant.place);
+  const std::string name =
+      std::string("gradsmith_tensor_cores_") + (variant.by_lines ? "lines_" : "") +
+      kPrimitives.at(static_cast<std::size_t>(primitive)) + "_" +
+      kMathNames.at(static_cast<std::size_t>(variant.math)) + "_" + std::to_string(variant.place);
   return cuda::FindKernelOf(
       shared_bytes, device.ordinal(),
       {&cuda::kImage_conv_tensor_cores_forward, &cuda::kImage_conv_tensor_cores_data,
-       &cuda::kImage_conv_tensor_cores_filter},
+       &cuda::kImage_conv_tensor_cores_filter, &cuda::kImage_conv_tensor_cores_lines},
       name.c_str());
 }
 
@@ -511,12 +565,17 @@ BuildCorrelate(const cuda::DeviceInfo& device, const Task& task, Variant variant
     return InvalidArgument("the filter has too many taps");
   }
   const Tile tile = variant.tile;
+  if (variant.by_lines && !FitsByLines(*correlation, tile)) {
+    return InvalidArgument("'" + variant.Id() + "' does not fit the problem");
+  }
   correlation->arguments.column_tiles =
       static_cast<int>(CeilDivide(correlation->arguments.columns, tile.columns));
   const Grid grid = GridOf(device, task, *correlation, tile);
-  const int shared_bytes = tensor_cores::SharedBytes(
-      tile, false, task.primitive == Primitive::kForward,
-      static_cast<int>(SizeOf(task.problem.type)));
+  const bool columns_deep = task.primitive == Primitive::kForward;
+  const auto element_bytes = static_cast<int>(SizeOf(task.problem.type));
+  const int shared_bytes =
+      variant.by_lines ? tensor_cores::LineSharedBytes(tile, columns_deep, element_bytes)
+                       : tensor_cores::SharedBytes(tile, false, columns_deep, element_bytes);
   const Result<CUkernel> kernel = FindKernel(device, task.primitive, variant, shared_bytes);
   if (!kernel.ok()) {
     return kernel.status();
@@ -543,30 +602,32 @@ std::vector<internal::Candidate> ListTensorCores(
     return {};
   }
   const FilterArguments filter = MakeFilterArguments(task);
-  std::vector<std::pair<double, internal::Candidate>> ranked;
+  std::vector<Ranked> ranked;
   bool is_wasteful = true;
   for (const Variant& variant : VariantsOf(task, allow_tf32)) {
     const Tile tile = variant.tile;
+    if (variant.by_lines && !FitsByLines(*correlation, tile)) {
+      continue;
+    }
     const Grid grid =
         is_filter ? GridOf(device, task, filter, tile) : GridOf(device, task, *correlation, tile);
     is_wasteful = is_wasteful && IsWasteful(task, tile);
-    ranked.emplace_back(
-        CostOf(grid, variant), internal::Candidate{
-                                   .id = engine + "/" + variant.Id(),
-                                   .engine = engine,
-                                   .notes = {.tf32 = variant.math == Math::kTf32},
-                                   .workspace = is_filter ? FilterWorkspace(task, grid) : 0});
+    ranked.push_back(
+        {CostOf(grid, variant, correlation->arguments.line_taps), variant,
+         is_filter ? FilterWorkspace(task, grid) : 0});
   }
   if (is_wasteful) {
     return {};
   }
-  std::stable_sort(
-      ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  ranked.resize(std::min(ranked.size(), most));
+  KeepBest(most, &ranked);
   std::vector<internal::Candidate> candidates;
   candidates.reserve(ranked.size());
-  for (auto& [cost, candidate] : ranked) {
-    candidates.push_back(std::move(candidate));
+  for (const auto& [cost, variant, workspace] : ranked) {
+    candidates.push_back(
+        {.id = engine + "/" + variant.Id(),
+         .engine = engine,
+         .notes = {.tf32 = variant.math == Math::kTf32},
+         .workspace = workspace});
   }
   return candidates;
 }

@@ -77,6 +77,20 @@ constexpr Tile kHalfTiles[kTiles] = {
     {128, 64, 64, 32, 3, 2},
     {256, 32, 64, 32, 2, 2}};
 
+/// Of correlations in half and bf16 by lines: taps along the last axis share a panel of the source,
+/// which is copied once for all of them. For each of its rows there are so many in shared memory,
+/// to have room for what is beyond the ends of lines.
+constexpr int kLineTiles = 3;
+constexpr Tile kLineTilesOfHalf[kLineTiles] = {
+    {256, 128, 64, 64, 1, 3},
+    {256, 64, 64, 64, 2, 3},
+    {256, 32, 64, 32, 2, 3}};
+constexpr int LineRowsOf(int rows) {
+  return rows + rows / 8;
+}
+/// Panels of the source: one that is multiplied, and the next.
+constexpr int kLinePanels = 2;
+
 /// The tile of a place; `of_filter` for its gradient.
 constexpr Tile TileAt(Math math, bool of_filter, int place) {
   switch (math) {
@@ -128,6 +142,13 @@ constexpr int SharedBytes(Tile tile, bool of_filter, bool columns_deep, int elem
          SourceRowsOf(tile, of_filter, element_bytes) * static_cast<int>(sizeof(SourceRow));
 }
 
+constexpr int LineSharedBytes(Tile tile, bool columns_deep, int element_bytes) {
+  const int rows = LineRowsOf(tile.rows);
+  return kLinePanels * PanelElements(rows, true, element_bytes) * element_bytes +
+         tile.stages * PanelElements(tile.columns, columns_deep, element_bytes) * element_bytes +
+         rows * static_cast<int>(sizeof(SourceRow));
+}
+
 /// How far from a result's place its source is, and which of the filter's taps joins them.
 struct Tap {
   std::int16_t offset[kSpatialRank];
@@ -161,6 +182,11 @@ struct CorrelateArguments {
   int result_step[kSpatialRank];
   Part parts[kMostParts];
   Tap taps[kMostTaps];
+  /// By lines: how many taps follow each other along the last axis, the smallest of their offsets,
+  /// and how much larger the largest is.
+  int line_taps;
+  int line_offset;
+  int line_span;
 };
 
 /// Backward filter. Rows are a group's channels of y, columns its taps and channels of x.

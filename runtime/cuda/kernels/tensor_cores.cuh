@@ -293,6 +293,17 @@ ReadRows(const T* panel, int first, int term, typename Panel::Word (&to)[2][4]) 
   }
 }
 
+/// The same of rows that need not follow each other: a lane gives its own of each block.
+template <typename Panel, typename T>
+__device__ __forceinline__ void
+ReadOwnRows(const T* panel, const int* rows, int term, std::uint32_t (&to)[2][4]) {
+#pragma unroll
+  for (int block = 0; block < 2; ++block) {
+    const int at = Panel::At(rows[block], term + Lane() / 16 * 8);
+    cuda::LoadMatrices(cuda::SharedAddress(panel + at), to[block]);
+  }
+}
+
 /// The same of 32 columns: four blocks.
 template <typename Panel, typename T>
 __device__ __forceinline__ void
@@ -384,16 +395,17 @@ __device__ __forceinline__ void Transpose(std::uint32_t (&words)[4]) {
   }
 }
 
-/// A warp's sums of its part of a tile.
-template <Math kMath, int kTile, bool kRowsDeep, bool kColumnsDeep>
+/// A warp's sums of its part of a tile. kByLines: a correlation's, in half or bf16.
+template <Math kMath, int kTile, bool kRowsDeep, bool kColumnsDeep, bool kByLines = false>
 class Sums {
  public:
   using T = Element<kMath>;
   using S = Sum<kMath>;
   /// The filter's gradient alone sums over what is not innermost in memory.
-  static constexpr Tile kShape = TileAt(kMath, !kRowsDeep, kTile);
+  static constexpr Tile kShape =
+      kByLines ? kLineTilesOfHalf[kTile] : TileAt(kMath, !kRowsDeep, kTile);
   static constexpr int kThreads = ThreadsOf(kShape);
-  using RowPanel = Panel<T, kShape.rows, kRowsDeep>;
+  using RowPanel = Panel<T, kByLines ? LineRowsOf(kShape.rows) : kShape.rows, kRowsDeep>;
   using ColumnPanel = Panel<T, kShape.columns, kColumnsDeep>;
   static constexpr int kStageElements = RowPanel::kElements + ColumnPanel::kElements;
   static constexpr int kSourceRows = SourceRowsOf(kShape, !kRowsDeep, sizeof(T));
@@ -405,23 +417,33 @@ class Sums {
     first_column_ = warp % kWarpsOfRow * kShape.warp_columns;
   }
 
+  /// By lines: `row_at(row of the tile)` is where it is in a panel.
+  template <typename RowAt>
+  __device__ __forceinline__ void PlaceRows(RowAt row_at) {
+#pragma unroll
+    for (int k = 0; k < kRowBlocks; ++k) {
+      own_rows_[k] = row_at(first_row_ + 16 * k + Lane() % 16);
+    }
+  }
+
   /// Adds the products of a stage's panels, of which `terms` exist. Calls `meanwhile` in between:
   /// warps that share tensor cores at different times, so that these are not left idle.
   template <typename Meanwhile>
-  __device__ __forceinline__ void Add(const T* stage, int terms, Meanwhile meanwhile) {
+  __device__ __forceinline__ void
+  Add(const T* rows, const T* columns, int terms, Meanwhile meanwhile) {
     constexpr int kLater = RowPanel::kDepth / 2;
     if (kSkipsTerms && terms < RowPanel::kDepth) {
       meanwhile();
 #pragma unroll 1
       for (int term = 0; term < terms; term += kTerms) {
-        AddProducts(stage, term);
+        AddProducts(rows, columns, term);
       }
       return;
     }
     const bool is_later = kThreads > 128 && threadIdx.x >= 128;
 #pragma unroll
     for (int term = 0; term < RowPanel::kDepth; term += kTerms) {
-      AddProducts(stage, term);
+      AddProducts(rows, columns, term);
       if ((term == 0 && !is_later) || (term == kLater && is_later)) {
         meanwhile();
       }
@@ -459,9 +481,7 @@ class Sums {
     S values[kRun];
   };
 
-  __device__ __forceinline__ void AddProducts(const T* stage, int term) {
-    const T* rows = stage;
-    const T* columns = stage + RowPanel::kElements;
+  __device__ __forceinline__ void AddProducts(const T* rows, const T* columns, int term) {
     Fragment<kMath, 2> b[kColumnBlocks];
 #pragma unroll
     for (int j = 0; j < kColumnBlocks; j += 4) {
@@ -475,7 +495,11 @@ class Sums {
 #pragma unroll
     for (int k = 0; k < kRowBlocks; k += 2) {
       typename RowPanel::Word read[2][4];
-      ReadRows<RowPanel>(rows, first_row_ + 16 * k, term, read);
+      if constexpr (kByLines) {
+        ReadOwnRows<RowPanel>(rows, own_rows_ + k, term, read);
+      } else {
+        ReadRows<RowPanel>(rows, first_row_ + 16 * k, term, read);
+      }
 #pragma unroll
       for (int block = 0; block < 2; ++block) {
         Fragment<kMath, 4> a;
@@ -554,6 +578,7 @@ class Sums {
 
   int first_row_;
   int first_column_;
+  int own_rows_[kRowBlocks];
   S sums_[kRowBlocks][kColumnBlocks][4] = {};
 };
 
@@ -579,7 +604,8 @@ AddStages(int count, int line, typename Sums::T* memory, Load load, Sums* sums) 
   for (int stage = 0; stage < count; ++stage) {
     WaitForCopies<kStages - 2>();
     __syncthreads();  // the copies of all threads are there, and the oldest stage has been read
-    sums->Add(memory + stage % kStages * Sums::kStageElements, left, load_next);
+    const typename Sums::T* panels = memory + stage % kStages * Sums::kStageElements;
+    sums->Add(panels, panels + Sums::RowPanel::kElements, left, load_next);
     left -= Sums::RowPanel::kDepth;
     left = left > 0 ? left : line;
   }

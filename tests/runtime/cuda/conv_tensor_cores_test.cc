@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -60,6 +61,14 @@ std::vector<std::string> NamesOf(Math math, ConvPrimitive primitive) {
   std::vector<std::string> names;
   names.reserve(tiles.size());
   for (const char* const tile : tiles) {
+    names.push_back(NameOf(math, tile));
+  }
+  return names;
+}
+
+std::vector<std::string> LineNamesOf(Math math) {
+  std::vector<std::string> names;
+  for (const char* const tile : {"lines/256x128", "lines/256x64", "lines/256x32"}) {
     names.push_back(NameOf(math, tile));
   }
   return names;
@@ -128,6 +137,38 @@ std::vector<ConvShape> Shapes() {
        .pads = {2, 1, 1, 0}},
       {.name = "slices of 1x1", .x = {5, 32, 31, 29}, .w = {32, 32, 1, 1}},
       {.name = "many positions", .x = {8, 32, 40, 40}, .w = {32, 32, 3, 3}, .pads = {1, 1, 1, 1}},
+  };
+}
+
+/// Single steps along the last axis, which is long: lines that begin and end within a tile, that
+/// several tiles have parts of, taps far outside, far from each other and beyond each end alone,
+/// few and many channels, steps along other axes (forward alone), each rank.
+std::vector<ConvShape> LineShapes() {
+  return {
+      {.name = "3x3", .x = {2, 64, 7, 37}, .w = {64, 64, 3, 3}, .pads = {1, 1, 1, 1}},
+      {.name = "longer than a tile",
+       .x = {2, 24, 2, 301},
+       .w = {40, 24, 2, 3},
+       .pads = {0, 1, 1, 1}},
+      {.name = "without padding", .x = {3, 72, 5, 43}, .w = {8, 72, 3, 5}},
+      {.name = "taps outside", .x = {2, 8, 6, 57}, .w = {136, 8, 3, 4}, .pads = {2, 5, 1, 0}},
+      {.name = "dilated",
+       .x = {1, 136, 9, 64},
+       .w = {72, 136, 3, 3},
+       .pads = {2, 3, 2, 3},
+       .dilations = {2, 3}},
+      {.name = "grouped",
+       .x = {2, 48, 6, 40},
+       .w = {120, 16, 3, 2},
+       .pads = {1, 1, 1, 0},
+       .group = 3},
+      {.name = "1-D", .x = {5, 200, 130}, .w = {32, 200, 7}, .pads = {3, 3}},
+      {.name = "3-D", .x = {2, 32, 3, 5, 36}, .w = {64, 32, 3, 3, 3}, .pads = {1, 1, 1, 1, 1, 1}},
+      {.name = "steps along another axis",
+       .x = {2, 32, 13, 41},
+       .w = {32, 32, 3, 3},
+       .strides = {2, 1},
+       .pads = {1, 1, 1, 1}},
   };
 }
 
@@ -229,6 +270,93 @@ TEST_F(CudaConvTensorCores, AreRoundedExactSumsInHalfAndBfloat16) {
       }
     }
   }
+}
+
+TEST_F(CudaConvTensorCores, AreRoundedExactSumsByLines) {
+  Random random("cuda tensor cores by lines");
+  const Context context(OnGpu());
+  for (const ConvShape& shape : LineShapes()) {
+    for (const ConvPrimitive primitive : {ConvPrimitive::kForward, ConvPrimitive::kBackwardData}) {
+      if (primitive == ConvPrimitive::kBackwardData && !shape.strides.empty()) {
+        continue;
+      }
+      for (const Math math : kNarrowMaths) {
+        const PrimitiveCall call =
+            MakeCall(primitive, shape, TypeOf(math), Layout::kChannelsLast, random);
+        SCOPED_TRACE(call.op.Describe());
+        call.op.FillInputsWithIntegers(random, -3, 3);
+        const std::vector<double> sums = support::RoundAll(TypeOf(math), call.op.Expected()[0]);
+        Result<ConvAlgorithms> algorithms = call.Prepare(context);
+        ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+        for (const std::string& name : LineNamesOf(math)) {
+          call.op.ResetOutputs();
+          ASSERT_TRUE(algorithms->Run({name}).ok()) << name;
+          ASSERT_TRUE(Synchronize(context).ok());
+          EXPECT_EQ(call.Result()->GpuValues(), sums) << name;
+          EXPECT_TRUE(call.Result()->SurroundingsIntact()) << name;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvTensorCores, AddByLinesToWhatIsThere) {
+  Random random("cuda tensor cores accumulate by lines");
+  const Context context(OnGpu());
+  const ConvShape shape = {
+      .name = "accumulated", .x = {2, 40, 5, 46}, .w = {72, 40, 3, 3}, .pads = {1, 1, 1, 1}};
+  for (const ConvPrimitive primitive : {ConvPrimitive::kForward, ConvPrimitive::kBackwardData}) {
+    for (const Math math : kNarrowMaths) {
+      const PrimitiveCall call =
+          MakeCall(primitive, shape, TypeOf(math), Layout::kChannelsLast, random);
+      SCOPED_TRACE(call.op.Describe());
+      call.op.FillInputsWithIntegers(random, -1, 1);
+      const std::vector<double> sums = call.op.Expected()[0];
+      Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      for (const std::string& name : LineNamesOf(math)) {
+        ASSERT_NO_FATAL_FAILURE(
+            RunAndCompareAdding(*algorithms, call, context, name, sums, random));
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvTensorCores, GoByLinesWhereTapsShareThem) {
+  Random random("cuda tensor cores without lines");
+  const Context context(OnGpu());
+  const auto is_offered = [&](ConvPrimitive primitive, const ConvShape& shape) {
+    const PrimitiveCall call =
+        MakeCall(primitive, shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    EXPECT_TRUE(algorithms.ok());
+    const std::vector<std::string> listed = OwnOf(*algorithms, /*in_tf32=*/false);
+    EXPECT_EQ(listed.size(), kBestTiles);
+    const auto lines = std::count_if(listed.begin(), listed.end(), [](const std::string& name) {
+      return name.find("/lines/") != std::string::npos;
+    });
+    EXPECT_EQ(algorithms->Run({NameOf(Math::kHalf, "lines/256x64")}).ok(), lines == 1);
+    EXPECT_TRUE(Synchronize(context).ok());
+    return lines == 1;
+  };
+  const ConvShape lines = {
+      .name = "lines", .x = {2, 64, 5, 40}, .w = {64, 64, 3, 3}, .pads = {1, 1, 1, 1}};
+  ConvShape short_lines = lines;
+  short_lines.x = {2, 64, 20, 14};
+  ConvShape one_tap = lines;
+  one_tap.w = {64, 64, 3, 1};
+  ConvShape by_steps = lines;
+  by_steps.strides = {1, 2};
+  ConvShape by_other_steps = lines;
+  by_other_steps.strides = {2, 1};
+  for (const ConvPrimitive primitive : {ConvPrimitive::kForward, ConvPrimitive::kBackwardData}) {
+    EXPECT_TRUE(is_offered(primitive, lines));
+    for (const ConvShape& shape : {short_lines, one_tap, by_steps}) {
+      EXPECT_FALSE(is_offered(primitive, shape)) << shape.name;
+    }
+    EXPECT_EQ(is_offered(primitive, by_other_steps), primitive == ConvPrimitive::kForward);
+  }
+  EXPECT_FALSE(is_offered(ConvPrimitive::kBackwardFilter, lines));
 }
 
 /// What is infinite comes out as not finite, at its own place alone.
