@@ -22,10 +22,12 @@ extern const KernelImage
     kImage_conv_depthwise_rows_filter;                 // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_depthwise_tiles;  // NOLINT(readability-identifier-naming)
 extern const KernelImage
-    kImage_conv_depthwise_tiles_filter;                     // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_conv_direct;                // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_conv_tensor_cores_data;     // NOLINT(readability-identifier-naming)
-extern const KernelImage kImage_conv_tensor_cores_filter;   // NOLINT(readability-identifier-naming)
+    kImage_conv_depthwise_tiles_filter;                    // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_direct;               // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_tensor_cores_data;    // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_tensor_cores_filter;  // NOLINT(readability-identifier-naming)
+extern const KernelImage
+    kImage_conv_tensor_cores_filter_lines;                  // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_tensor_cores_forward;  // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_tensor_cores_lines;    // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_window_correlate;      // NOLINT(readability-identifier-naming)

@@ -202,7 +202,7 @@ struct Correlation {
 
 /// What taps along the last axis share, where all results are reached by the same.
 void SetLine(const Task& task, CorrelateArguments* arguments) {
-  const Axis& axis = AxesOf(task.problem).back();
+  const Axis axis = AxesOf(task.problem).back();
   const std::vector<std::pair<int, int>> taps = TapsOf(task.primitive, axis, 0);
   const auto [least, most] = std::minmax_element(
       taps.begin(), taps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -281,6 +281,16 @@ FilterArguments MakeFilterArguments(const Task& task) {
   return arguments;
 }
 
+/// The same for the filter's gradient, whose panels hold the positions of a stage.
+bool FitsByLines(const Task& task) {
+  const Axis axis = AxesOf(task.problem).back();
+  const std::int64_t depth = DepthOf(task);
+  const std::int64_t span = (axis.w - 1) * axis.dilation;
+  const std::int64_t lines = CeilDivide(depth - 1, axis.y) + 1;
+  return axis.w == tensor_cores::kFilterLineTaps && axis.stride == 1 &&
+         depth + (lines * span) <= tensor_cores::kFilterLineRows;
+}
+
 // --- variants -----------------------------------------------------------------------------------
 
 constexpr std::array<const char*, 5> kMathNames = {"float", "tf32", "double", "half", "bf16"};
@@ -323,12 +333,29 @@ std::vector<Variant> VariantsOf(const Task& task, bool in_tf32) {
   for (int place = 0; place < kTiles; ++place) {
     variants.push_back({math, place, tensor_cores::TileAt(math, IsFilter(task), place)});
   }
-  if (SizeOf(task.problem.type) == 2 && !IsFilter(task)) {
+  if (SizeOf(task.problem.type) > 2) {
+    return variants;
+  }
+  if (IsFilter(task)) {
+    variants.push_back({math, 0, tensor_cores::kFilterLineTile, /*by_lines=*/true});
+  } else {
     for (int place = 0; place < tensor_cores::kLineTiles; ++place) {
       variants.push_back({math, place, tensor_cores::kLineTilesOfHalf[place], /*by_lines=*/true});
     }
   }
   return variants;
+}
+
+/// How many tiles a row of the filter's gradient has. By lines, columns come in units.
+int ColumnTilesOf(const FilterArguments& arguments, const Variant& variant) {
+  std::int64_t columns = arguments.columns;
+  if (variant.by_lines) {
+    const std::int64_t lines = columns / arguments.channels / tensor_cores::kFilterLineTaps;
+    const std::int64_t units =
+        lines * CeilDivide(arguments.channels, tensor_cores::kFilterLineChannels);
+    columns = CeilDivide(units, tensor_cores::kFilterLineUnits) * variant.tile.columns;
+  }
+  return static_cast<int>(CeilDivide(columns, variant.tile.columns));
 }
 
 /// Grid is a launch: for each group, and for each part of a correlation, `blocks`, and for the
@@ -349,6 +376,7 @@ double RoundsOf(std::int64_t blocks, std::int64_t room, std::int64_t slices) {
 }
 
 /// As many slices as keep the device busy, and few: their sums are added up afterwards.
+/// `arguments` are all set but for slices.
 Grid GridOf(
     const cuda::DeviceInfo& device,
     const Task& task,
@@ -361,7 +389,7 @@ Grid GridOf(
   const std::int64_t most = std::clamp<std::int64_t>(
       arguments.positions / (kFewestStages * DepthOf(task)), 1, kMostSlices);
   Grid grid;
-  grid.blocks = CeilDivide(arguments.rows, tile.rows) * CeilDivide(arguments.columns, tile.columns);
+  grid.blocks = CeilDivide(arguments.rows, tile.rows) * arguments.column_tiles;
   const std::int64_t blocks = grid.blocks * task.problem.group;
   grid.rounds = RoundsOf(blocks, room, 1);
   for (std::int64_t slices = 2; slices <= most; ++slices) {
@@ -477,7 +505,8 @@ FindKernel(const cuda::DeviceInfo& device, Primitive primitive, Variant variant,
   return cuda::FindKernelOf(
       shared_bytes, device.ordinal(),
       {&cuda::kImage_conv_tensor_cores_forward, &cuda::kImage_conv_tensor_cores_data,
-       &cuda::kImage_conv_tensor_cores_filter, &cuda::kImage_conv_tensor_cores_lines},
+       &cuda::kImage_conv_tensor_cores_filter, &cuda::kImage_conv_tensor_cores_lines,
+       &cuda::kImage_conv_tensor_cores_filter_lines},
       name.c_str());
 }
 
@@ -535,16 +564,21 @@ std::size_t FilterWorkspace(const Task& task, const Grid& grid) {
 Result<std::unique_ptr<internal::Plan>>
 BuildFilter(const cuda::DeviceInfo& device, const Task& task, Variant variant) {
   const Tile tile = variant.tile;
+  if (variant.by_lines && !FitsByLines(task)) {
+    return InvalidArgument("'" + variant.Id() + "' does not fit the problem");
+  }
   FilterArguments arguments = MakeFilterArguments(task);
+  arguments.column_tiles = ColumnTilesOf(arguments, variant);
   const Grid grid = GridOf(device, task, arguments, tile);
   const int depth = DepthOf(task);
-  arguments.column_tiles = static_cast<int>(CeilDivide(arguments.columns, tile.columns));
   arguments.positions_of_slice =
       static_cast<int>(CeilDivide(CeilDivide(arguments.positions, grid.slices), depth) * depth);
   // Whole stages for each: there may be fewer slices than were asked for.
   const std::int64_t count = CeilDivide(arguments.positions, arguments.positions_of_slice);
   const int shared_bytes =
-      tensor_cores::SharedBytes(tile, true, false, static_cast<int>(SizeOf(task.problem.type)));
+      variant.by_lines ? tensor_cores::FilterLineSharedBytes()
+                       : tensor_cores::SharedBytes(
+                             tile, true, false, static_cast<int>(SizeOf(task.problem.type)));
   const Result<CUkernel> kernel = FindKernel(device, task.primitive, variant, shared_bytes);
   if (!kernel.ok()) {
     return kernel.status();
@@ -601,20 +635,22 @@ std::vector<internal::Candidate> ListTensorCores(
   if (!correlation) {
     return {};
   }
-  const FilterArguments filter = MakeFilterArguments(task);
+  FilterArguments filter = MakeFilterArguments(task);
+  const int line_taps =
+      is_filter ? tensor_cores::kFilterLineTaps : correlation->arguments.line_taps;
   std::vector<Ranked> ranked;
   bool is_wasteful = true;
   for (const Variant& variant : VariantsOf(task, allow_tf32)) {
     const Tile tile = variant.tile;
-    if (variant.by_lines && !FitsByLines(*correlation, tile)) {
+    if (variant.by_lines && !(is_filter ? FitsByLines(task) : FitsByLines(*correlation, tile))) {
       continue;
     }
+    filter.column_tiles = is_filter ? ColumnTilesOf(filter, variant) : 0;
     const Grid grid =
         is_filter ? GridOf(device, task, filter, tile) : GridOf(device, task, *correlation, tile);
     is_wasteful = is_wasteful && IsWasteful(task, tile);
     ranked.push_back(
-        {CostOf(grid, variant, correlation->arguments.line_taps), variant,
-         is_filter ? FilterWorkspace(task, grid) : 0});
+        {CostOf(grid, variant, line_taps), variant, is_filter ? FilterWorkspace(task, grid) : 0});
   }
   if (is_wasteful) {
     return {};

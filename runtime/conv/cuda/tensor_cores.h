@@ -15,9 +15,8 @@
 /// of double, of float as sums of two numbers in TF32, which is as exact as float, of float in
 /// TF32, and of half and bf16, which are summed in float and rounded once. All three primitives,
 /// for channels last. In float, what is infinite makes NaN, but not in TF32, half and bf16; padding
-/// is multiplied as zeros, by which an infinite factor makes NaN in any of them. Forward and
-/// backward data of half and bf16 go by lines too: taps along the last axis read what is copied
-/// once.
+/// is multiplied as zeros, by which an infinite factor makes NaN in any of them. Half and
+/// bf16 go by lines too: taps along the last axis read what is copied once.
 namespace gradsmith::conv {
 
 /// ListTensorCores returns the candidates for a task, the most promising first; none where the

@@ -30,7 +30,8 @@ constexpr int TermsOfProduct(int element_bytes) {
   return element_bytes == 2 ? 16 : 8;
 }
 
-/// A block's share of the result, and a warp's of that. All are powers of two.
+/// A block's share of the result, and a warp's of that. All are powers of two, but in
+/// kFilterLineTile.
 struct Tile {
   int rows;
   int columns;
@@ -147,6 +148,24 @@ constexpr int LineSharedBytes(Tile tile, bool columns_deep, int element_bytes) {
   return kLinePanels * PanelElements(rows, true, element_bytes) * element_bytes +
          tile.stages * PanelElements(tile.columns, columns_deep, element_bytes) * element_bytes +
          rows * static_cast<int>(sizeof(SourceRow));
+}
+
+/// Of the filter's gradient by lines, of three taps along the last axis: so many units of some
+/// channels of x at the taps of a line, and rows of x for the positions of a stage.
+constexpr int kFilterLineTaps = 3;
+constexpr int kFilterLineChannels = 32;
+constexpr int kFilterLineUnits = 3;
+constexpr int kFilterLineRows = 72;
+constexpr Tile kFilterLineTile = {
+    64, kFilterLineUnits* kFilterLineTaps* kFilterLineChannels, 32, 48, 1, 4};
+constexpr int kFilterLineStride = kFilterLineChannels + PaddingOf(false, 2);
+/// Rows that are known ahead, and those in use.
+constexpr int kFilterLineRing = 2 * (kFilterLineTile.stages - 1) * kFilterLineRows;
+
+constexpr int FilterLineSharedBytes() {
+  const int stage = PanelElements(kFilterLineTile.rows, false, 2) +
+                    kFilterLineUnits * kFilterLineRows * kFilterLineStride;
+  return kFilterLineTile.stages * stage * 2 + kFilterLineRing * static_cast<int>(sizeof(SourceRow));
 }
 
 /// How far from a result's place its source is, and which of the filter's taps joins them.

@@ -2,8 +2,8 @@
 
 /// Forward and backward data of half and bf16 on tensor cores, by single steps; see
 /// conv/cuda/tensor_cores.h. Taps along the last axis meet the same rows of the source, moved by
-/// some places: a panel of it serves all of them, and is copied once. It has a tile's positions line
-/// by line, and with each line those beyond its ends that a tap reaches.
+/// some places: a panel of it serves all of them, and is copied once. It has a tile's positions
+/// line by line, and with each line those beyond its ends that a tap reaches.
 namespace gradsmith::conv::tensor_cores {
 namespace {
 

@@ -66,7 +66,10 @@ std::vector<std::string> NamesOf(Math math, ConvPrimitive primitive) {
   return names;
 }
 
-std::vector<std::string> LineNamesOf(Math math) {
+std::vector<std::string> LineNamesOf(Math math, ConvPrimitive primitive) {
+  if (primitive == ConvPrimitive::kBackwardFilter) {
+    return {NameOf(math, "lines/64x288")};
+  }
   std::vector<std::string> names;
   for (const char* const tile : {"lines/256x128", "lines/256x64", "lines/256x32"}) {
     names.push_back(NameOf(math, tile));
@@ -164,6 +167,40 @@ std::vector<ConvShape> LineShapes() {
        .group = 3},
       {.name = "1-D", .x = {5, 200, 130}, .w = {32, 200, 7}, .pads = {3, 3}},
       {.name = "3-D", .x = {2, 32, 3, 5, 36}, .w = {64, 32, 3, 3, 3}, .pads = {1, 1, 1, 1, 1, 1}},
+      {.name = "steps along another axis",
+       .x = {2, 32, 13, 41},
+       .w = {32, 32, 3, 3},
+       .strides = {2, 1},
+       .pads = {1, 1, 1, 1}},
+  };
+}
+
+/// Three taps along the last axis, whose lines are long beside a stage of 64 positions: units of
+/// columns that are full and that are not, steps along other axes, slices that end within a stage.
+std::vector<ConvShape> FilterLineShapes() {
+  return {
+      {.name = "3x3", .x = {2, 64, 7, 37}, .w = {64, 64, 3, 3}, .pads = {1, 1, 1, 1}},
+      {.name = "longer than a stage",
+       .x = {2, 24, 3, 301},
+       .w = {72, 24, 2, 3},
+       .pads = {0, 1, 1, 1}},
+      {.name = "without padding", .x = {3, 72, 5, 23}, .w = {8, 72, 3, 3}},
+      {.name = "taps outside", .x = {2, 8, 6, 57}, .w = {136, 8, 3, 3}, .pads = {2, 5, 1, 0}},
+      {.name = "dilated",
+       .x = {1, 40, 9, 70},
+       .w = {24, 40, 3, 3},
+       .pads = {2, 1, 2, 2},
+       .dilations = {2, 2}},
+      {.name = "grouped",
+       .x = {2, 48, 6, 40},
+       .w = {120, 16, 3, 3},
+       .pads = {1, 1, 1, 0},
+       .group = 3},
+      {.name = "1-D in slices", .x = {7, 40, 411}, .w = {32, 40, 3}, .pads = {1, 1}},
+      {.name = "3-D in slices",
+       .x = {2, 32, 8, 9, 36},
+       .w = {64, 32, 3, 3, 3},
+       .pads = {1, 1, 1, 1, 1, 1}},
       {.name = "steps along another axis",
        .x = {2, 32, 13, 41},
        .w = {32, 32, 3, 3},
@@ -275,8 +312,9 @@ TEST_F(CudaConvTensorCores, AreRoundedExactSumsInHalfAndBfloat16) {
 TEST_F(CudaConvTensorCores, AreRoundedExactSumsByLines) {
   Random random("cuda tensor cores by lines");
   const Context context(OnGpu());
-  for (const ConvShape& shape : LineShapes()) {
-    for (const ConvPrimitive primitive : {ConvPrimitive::kForward, ConvPrimitive::kBackwardData}) {
+  for (const ConvPrimitive primitive : kPrimitives) {
+    const bool is_filter = primitive == ConvPrimitive::kBackwardFilter;
+    for (const ConvShape& shape : is_filter ? FilterLineShapes() : LineShapes()) {
       if (primitive == ConvPrimitive::kBackwardData && !shape.strides.empty()) {
         continue;
       }
@@ -285,10 +323,11 @@ TEST_F(CudaConvTensorCores, AreRoundedExactSumsByLines) {
             MakeCall(primitive, shape, TypeOf(math), Layout::kChannelsLast, random);
         SCOPED_TRACE(call.op.Describe());
         call.op.FillInputsWithIntegers(random, -3, 3);
-        const std::vector<double> sums = support::RoundAll(TypeOf(math), call.op.Expected()[0]);
+        const std::vector<double> sums =
+            support::RoundAll(TypeOf(math), call.op.Expected()[is_filter ? 1 : 0]);
         Result<ConvAlgorithms> algorithms = call.Prepare(context);
         ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-        for (const std::string& name : LineNamesOf(math)) {
+        for (const std::string& name : LineNamesOf(math, primitive)) {
           call.op.ResetOutputs();
           ASSERT_TRUE(algorithms->Run({name}).ok()) << name;
           ASSERT_TRUE(Synchronize(context).ok());
@@ -305,16 +344,17 @@ TEST_F(CudaConvTensorCores, AddByLinesToWhatIsThere) {
   const Context context(OnGpu());
   const ConvShape shape = {
       .name = "accumulated", .x = {2, 40, 5, 46}, .w = {72, 40, 3, 3}, .pads = {1, 1, 1, 1}};
-  for (const ConvPrimitive primitive : {ConvPrimitive::kForward, ConvPrimitive::kBackwardData}) {
+  for (const ConvPrimitive primitive : kPrimitives) {
     for (const Math math : kNarrowMaths) {
       const PrimitiveCall call =
           MakeCall(primitive, shape, TypeOf(math), Layout::kChannelsLast, random);
       SCOPED_TRACE(call.op.Describe());
       call.op.FillInputsWithIntegers(random, -1, 1);
-      const std::vector<double> sums = call.op.Expected()[0];
+      const std::vector<double> sums =
+          call.op.Expected()[primitive == ConvPrimitive::kBackwardFilter ? 1 : 0];
       Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
       ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-      for (const std::string& name : LineNamesOf(math)) {
+      for (const std::string& name : LineNamesOf(math, primitive)) {
         ASSERT_NO_FATAL_FAILURE(
             RunAndCompareAdding(*algorithms, call, context, name, sums, random));
       }
@@ -335,7 +375,9 @@ TEST_F(CudaConvTensorCores, GoByLinesWhereTapsShareThem) {
     const auto lines = std::count_if(listed.begin(), listed.end(), [](const std::string& name) {
       return name.find("/lines/") != std::string::npos;
     });
-    EXPECT_EQ(algorithms->Run({NameOf(Math::kHalf, "lines/256x64")}).ok(), lines == 1);
+    for (const std::string& name : LineNamesOf(Math::kHalf, primitive)) {
+      EXPECT_EQ(algorithms->Run({name}).ok(), lines == 1) << name;
+    }
     EXPECT_TRUE(Synchronize(context).ok());
     return lines == 1;
   };
@@ -349,14 +391,13 @@ TEST_F(CudaConvTensorCores, GoByLinesWhereTapsShareThem) {
   by_steps.strides = {1, 2};
   ConvShape by_other_steps = lines;
   by_other_steps.strides = {2, 1};
-  for (const ConvPrimitive primitive : {ConvPrimitive::kForward, ConvPrimitive::kBackwardData}) {
+  for (const ConvPrimitive primitive : kPrimitives) {
     EXPECT_TRUE(is_offered(primitive, lines));
     for (const ConvShape& shape : {short_lines, one_tap, by_steps}) {
       EXPECT_FALSE(is_offered(primitive, shape)) << shape.name;
     }
-    EXPECT_EQ(is_offered(primitive, by_other_steps), primitive == ConvPrimitive::kForward);
+    EXPECT_EQ(is_offered(primitive, by_other_steps), primitive != ConvPrimitive::kBackwardData);
   }
-  EXPECT_FALSE(is_offered(ConvPrimitive::kBackwardFilter, lines));
 }
 
 /// What is infinite comes out as not finite, at its own place alone.
