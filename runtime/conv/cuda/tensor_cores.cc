@@ -90,9 +90,8 @@ bool HasSmallSizes(const Task& task) {
 }
 
 bool Fits(const cuda::DeviceInfo& device, const Task& task) {
-  return device.compute_capability() >= kFirstWithTensorCores && SizeOf(task.problem.type) > 2 &&
-         !IsEmpty(task.problem) && HasWholeChunks(task) && IsChannelsLast(task) &&
-         HasSmallSizes(task);
+  return device.compute_capability() >= kFirstWithTensorCores && !IsEmpty(task.problem) &&
+         HasWholeChunks(task) && IsChannelsLast(task) && HasSmallSizes(task);
 }
 
 // --- arguments ----------------------------------------------------------------------------------
@@ -201,6 +200,19 @@ struct Correlation {
   int parts = 0;
 };
 
+/// What taps along the last axis share, where all results are reached by the same.
+void SetLine(const Task& task, CorrelateArguments* arguments) {
+  const Axis axis = AxesOf(task.problem).back();
+  const std::vector<std::pair<int, int>> taps = TapsOf(task.primitive, axis, 0);
+  const auto [least, most] = std::minmax_element(
+      taps.begin(), taps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  arguments->line_taps = static_cast<int>(taps.size());
+  if (!taps.empty()) {
+    arguments->line_offset = least->second;
+    arguments->line_span = most->second - least->second;
+  }
+}
+
 std::optional<Correlation> MakeCorrelation(const Task& task) {
   Correlation correlation;
   CorrelateArguments& arguments = correlation.arguments;
@@ -227,7 +239,21 @@ std::optional<Correlation> MakeCorrelation(const Task& task) {
     return std::nullopt;
   }
   correlation.parts = parts.parts();
+  SetLine(task, &arguments);
   return correlation;
+}
+
+/// Whether a panel has room for the ends of all lines that a tile has of the result, and the next
+/// panel's time to arrive.
+bool FitsByLines(const Correlation& correlation, Tile tile) {
+  const CorrelateArguments& arguments = correlation.arguments;
+  if (correlation.parts != 1 || arguments.line_taps < tile.stages - 1 ||
+      arguments.source_step[kSpatialRank - 1] != 1) {
+    return false;
+  }
+  const std::int64_t size = arguments.parts[0].sizes[kSpatialRank - 1].divisor;
+  const std::int64_t lines = CeilDivide(tile.rows - 1, size) + 1;
+  return tile.rows + (lines * arguments.line_span) <= tensor_cores::LineRowsOf(tile.rows);
 }
 
 FilterArguments MakeFilterArguments(const Task& task) {
@@ -255,26 +281,44 @@ FilterArguments MakeFilterArguments(const Task& task) {
   return arguments;
 }
 
-// --- variants -----------------------------------------------------------------------------------
-
-constexpr std::array<const char*, 3> kMathNames = {"float", "tf32", "double"};
-
-Math MathFor(DataType type, bool in_tf32) {
-  if (type == DataType::kDouble) {
-    return Math::kDouble;
-  }
-  return in_tf32 ? Math::kTf32 : Math::kFloat;
+/// The same for the filter's gradient, whose panels hold the positions of a stage.
+bool FitsByLines(const Task& task) {
+  const Axis axis = AxesOf(task.problem).back();
+  const std::int64_t depth = DepthOf(task);
+  const std::int64_t span = (axis.w - 1) * axis.dilation;
+  const std::int64_t lines = CeilDivide(depth - 1, axis.y) + 1;
+  return axis.w == tensor_cores::kFilterLineTaps && axis.stride == 1 &&
+         depth + (lines * span) <= tensor_cores::kFilterLineRows;
 }
 
-/// Variant is what a candidate's id says: a math and one of its tiles.
+// --- variants -----------------------------------------------------------------------------------
+
+constexpr std::array<const char*, 5> kMathNames = {"float", "tf32", "double", "half", "bf16"};
+
+Math MathFor(DataType type, bool in_tf32) {
+  switch (type) {
+    case DataType::kDouble:
+      return Math::kDouble;
+    case DataType::kMLFloat16:
+      return Math::kHalf;
+    case DataType::kBFloat16:
+      return Math::kBfloat16;
+    default:
+      return in_tf32 ? Math::kTf32 : Math::kFloat;
+  }
+}
+
+/// Variant is what a candidate's id says: a math and one of its tiles, and whether taps share rows.
 struct Variant {
   Math math = Math::kFloat;
   int place = 0;
   Tile tile = {};
+  bool by_lines = false;
 
   [[nodiscard]] std::string Id() const {
-    return std::string(kMathNames.at(static_cast<std::size_t>(math))) + "/" +
-           std::to_string(tile.rows) + "x" + std::to_string(tile.columns);
+    return std::string(kMathNames.at(static_cast<std::size_t>(math))) +
+           (by_lines ? "/lines/" : "/") + std::to_string(tile.rows) + "x" +
+           std::to_string(tile.columns);
   }
 };
 
@@ -289,7 +333,29 @@ std::vector<Variant> VariantsOf(const Task& task, bool in_tf32) {
   for (int place = 0; place < kTiles; ++place) {
     variants.push_back({math, place, tensor_cores::TileAt(math, IsFilter(task), place)});
   }
+  if (SizeOf(task.problem.type) > 2) {
+    return variants;
+  }
+  if (IsFilter(task)) {
+    variants.push_back({math, 0, tensor_cores::kFilterLineTile, /*by_lines=*/true});
+  } else {
+    for (int place = 0; place < tensor_cores::kLineTiles; ++place) {
+      variants.push_back({math, place, tensor_cores::kLineTilesOfHalf[place], /*by_lines=*/true});
+    }
+  }
   return variants;
+}
+
+/// How many tiles a row of the filter's gradient has. By lines, columns come in units.
+int ColumnTilesOf(const FilterArguments& arguments, const Variant& variant) {
+  std::int64_t columns = arguments.columns;
+  if (variant.by_lines) {
+    const std::int64_t lines = columns / arguments.channels / tensor_cores::kFilterLineTaps;
+    const std::int64_t units =
+        lines * CeilDivide(arguments.channels, tensor_cores::kFilterLineChannels);
+    columns = CeilDivide(units, tensor_cores::kFilterLineUnits) * variant.tile.columns;
+  }
+  return static_cast<int>(CeilDivide(columns, variant.tile.columns));
 }
 
 /// Grid is a launch: for each group, and for each part of a correlation, `blocks`, and for the
@@ -310,6 +376,7 @@ double RoundsOf(std::int64_t blocks, std::int64_t room, std::int64_t slices) {
 }
 
 /// As many slices as keep the device busy, and few: their sums are added up afterwards.
+/// `arguments` are all set but for slices.
 Grid GridOf(
     const cuda::DeviceInfo& device,
     const Task& task,
@@ -322,7 +389,7 @@ Grid GridOf(
   const std::int64_t most = std::clamp<std::int64_t>(
       arguments.positions / (kFewestStages * DepthOf(task)), 1, kMostSlices);
   Grid grid;
-  grid.blocks = CeilDivide(arguments.rows, tile.rows) * CeilDivide(arguments.columns, tile.columns);
+  grid.blocks = CeilDivide(arguments.rows, tile.rows) * arguments.column_tiles;
   const std::int64_t blocks = grid.blocks * task.problem.group;
   grid.rounds = RoundsOf(blocks, room, 1);
   for (std::int64_t slices = 2; slices <= most; ++slices) {
@@ -352,18 +419,26 @@ Grid GridOf(
 }
 
 /// What a variant costs beside the others of its math: what its rounds multiply, and more for tiles
-/// that read more often what they multiply, most of all where that is multiplied but once.
-double CostOf(const Grid& grid, const Variant& variant) {
+/// that read more often what they multiply, most of all where that is multiplied but once. By lines
+/// `line_taps` read the same.
+double CostOf(const Grid& grid, const Variant& variant, int line_taps) {
   const Tile tile = variant.tile;
-  const double weight = variant.math == Math::kTf32 ? 64 : 16;
+  const bool is_once = variant.math != Math::kFloat && variant.math != Math::kDouble;
+  const double weight = is_once ? 64 : 16;
   const double area = static_cast<double>(tile.rows) * tile.columns;
-  const double reads = (1.0 / tile.rows) + (1.0 / tile.columns);
+  const double columns = static_cast<double>(tile.columns) * (variant.by_lines ? line_taps : 1);
+  const double reads = (1.0 / tile.rows) + (1.0 / columns);
   return grid.rounds * tile.blocks * area * (1 + (weight * reads));
 }
 
 /// How much is multiplied for what must be, as tiles and stages are filled up.
 double WasteOf(std::int64_t size, std::int64_t multiple) {
   return static_cast<double>(CeilDivide(size, multiple) * multiple) / static_cast<double>(size);
+}
+
+/// Stages of half and bf16 end where there are no further terms of a product.
+int MultipleOfTerms(const Task& task) {
+  return SizeOf(task.problem.type) == 2 ? tensor_cores::TermsOfProduct(2) : DepthOf(task);
 }
 
 /// Whether tiles are so empty that other engines are quicker as a rule.
@@ -374,9 +449,11 @@ bool IsWasteful(const Task& task, Tile tile) {
   const std::int64_t y_channels = problem.y_channels / problem.group;
   switch (task.primitive) {
     case Primitive::kForward:
-      return WasteOf(x_channels, DepthOf(task)) * WasteOf(y_channels, tile.columns) > kTooMuch;
+      return WasteOf(x_channels, MultipleOfTerms(task)) * WasteOf(y_channels, tile.columns) >
+             kTooMuch;
     case Primitive::kBackwardData:
-      return WasteOf(y_channels, DepthOf(task)) * WasteOf(x_channels, tile.columns) > kTooMuch;
+      return WasteOf(y_channels, MultipleOfTerms(task)) * WasteOf(x_channels, tile.columns) >
+             kTooMuch;
     case Primitive::kBackwardFilter:
       break;
   }
@@ -384,19 +461,52 @@ bool IsWasteful(const Task& task, Tile tile) {
   return WasteOf(y_channels, tile.rows) * WasteOf(columns, tile.columns) > kTooMuch;
 }
 
+/// How many candidates are worth a search's time. cuDNN multiplies half and bf16 by instructions of
+/// Hopper's that take 500 to 700 TFLOP/s where channels fill its tiles, and ours can not: ours may
+/// be quicker where channels are few.
+std::size_t MostCandidates(const Task& task) {
+  constexpr std::int64_t kFewChannels = 64;
+  constexpr std::size_t kBestTiles = 2;
+  const Problem& problem = task.problem;
+  if (SizeOf(problem.type) > 2) {
+    return kTiles;
+  }
+  const std::int64_t fewest = std::min(problem.x_channels, problem.y_channels) / problem.group;
+  return fewest <= kFewChannels ? kBestTiles : 0;
+}
+
+struct Ranked {
+  double cost = 0;
+  Variant variant;
+  std::size_t workspace = 0;
+};
+
+/// The most promising first; one by lines, since beside the others its cost is a guess.
+void KeepBest(std::size_t most, std::vector<Ranked>* ranked) {
+  std::stable_sort(ranked->begin(), ranked->end(), [](const Ranked& a, const Ranked& b) {
+    return a.cost < b.cost;
+  });
+  bool has_lines = false;
+  std::erase_if(*ranked, [&](const Ranked& each) {
+    return each.variant.by_lines && std::exchange(has_lines, true);
+  });
+  ranked->resize(std::min(ranked->size(), most));
+}
+
 // --- plans --------------------------------------------------------------------------------------
 
 Result<CUkernel>
 FindKernel(const cuda::DeviceInfo& device, Primitive primitive, Variant variant, int shared_bytes) {
   constexpr std::array<const char*, 3> kPrimitives = {"forward", "data", "filter"};
-  const std::string name = std::string("gradsmith_tensor_cores_") +
-                           kPrimitives.at(static_cast<std::size_t>(primitive)) + "_" +
-                           kMathNames.at(static_cast<std::size_t>(variant.math)) + "_" +
-                           std::to_string(variant.place);
+  const std::string name =
+      std::string("gradsmith_tensor_cores_") + (variant.by_lines ? "lines_" : "") +
+      kPrimitives.at(static_cast<std::size_t>(primitive)) + "_" +
+      kMathNames.at(static_cast<std::size_t>(variant.math)) + "_" + std::to_string(variant.place);
   return cuda::FindKernelOf(
       shared_bytes, device.ordinal(),
       {&cuda::kImage_conv_tensor_cores_forward, &cuda::kImage_conv_tensor_cores_data,
-       &cuda::kImage_conv_tensor_cores_filter},
+       &cuda::kImage_conv_tensor_cores_filter, &cuda::kImage_conv_tensor_cores_lines,
+       &cuda::kImage_conv_tensor_cores_filter_lines},
       name.c_str());
 }
 
@@ -444,26 +554,31 @@ LaunchShapeOf(const Task& task, Tile tile, std::int64_t blocks, std::int64_t y, 
       .shared_bytes = static_cast<unsigned>(shared_bytes)};
 }
 
-/// Of the filter's gradient: every slice's sums.
+/// Of the filter's gradient: every slice's sums, those of half and bf16 in float.
 std::size_t FilterWorkspace(const Task& task, const Grid& grid) {
   return static_cast<std::size_t>(grid.slices) *
          static_cast<std::size_t>(NumElements(DimsOf(task.problem, kW))) *
-         SizeOf(task.problem.type);
+         std::max(SizeOf(task.problem.type), sizeof(float));
 }
 
 Result<std::unique_ptr<internal::Plan>>
 BuildFilter(const cuda::DeviceInfo& device, const Task& task, Variant variant) {
   const Tile tile = variant.tile;
+  if (variant.by_lines && !FitsByLines(task)) {
+    return InvalidArgument("'" + variant.Id() + "' does not fit the problem");
+  }
   FilterArguments arguments = MakeFilterArguments(task);
+  arguments.column_tiles = ColumnTilesOf(arguments, variant);
   const Grid grid = GridOf(device, task, arguments, tile);
   const int depth = DepthOf(task);
-  arguments.column_tiles = static_cast<int>(CeilDivide(arguments.columns, tile.columns));
   arguments.positions_of_slice =
       static_cast<int>(CeilDivide(CeilDivide(arguments.positions, grid.slices), depth) * depth);
   // Whole stages for each: there may be fewer slices than were asked for.
   const std::int64_t count = CeilDivide(arguments.positions, arguments.positions_of_slice);
   const int shared_bytes =
-      tensor_cores::SharedBytes(tile, true, false, static_cast<int>(SizeOf(task.problem.type)));
+      variant.by_lines ? tensor_cores::FilterLineSharedBytes()
+                       : tensor_cores::SharedBytes(
+                             tile, true, false, static_cast<int>(SizeOf(task.problem.type)));
   const Result<CUkernel> kernel = FindKernel(device, task.primitive, variant, shared_bytes);
   if (!kernel.ok()) {
     return kernel.status();
@@ -484,12 +599,17 @@ BuildCorrelate(const cuda::DeviceInfo& device, const Task& task, Variant variant
     return InvalidArgument("the filter has too many taps");
   }
   const Tile tile = variant.tile;
+  if (variant.by_lines && !FitsByLines(*correlation, tile)) {
+    return InvalidArgument("'" + variant.Id() + "' does not fit the problem");
+  }
   correlation->arguments.column_tiles =
       static_cast<int>(CeilDivide(correlation->arguments.columns, tile.columns));
   const Grid grid = GridOf(device, task, *correlation, tile);
-  const int shared_bytes = tensor_cores::SharedBytes(
-      tile, false, task.primitive == Primitive::kForward,
-      static_cast<int>(SizeOf(task.problem.type)));
+  const bool columns_deep = task.primitive == Primitive::kForward;
+  const auto element_bytes = static_cast<int>(SizeOf(task.problem.type));
+  const int shared_bytes =
+      variant.by_lines ? tensor_cores::LineSharedBytes(tile, columns_deep, element_bytes)
+                       : tensor_cores::SharedBytes(tile, false, columns_deep, element_bytes);
   const Result<CUkernel> kernel = FindKernel(device, task.primitive, variant, shared_bytes);
   if (!kernel.ok()) {
     return kernel.status();
@@ -506,7 +626,8 @@ std::vector<internal::Candidate> ListTensorCores(
     const Task& task,
     bool allow_tf32,
     const std::string& engine) {
-  if (!Fits(device, task)) {
+  const std::size_t most = MostCandidates(task);
+  if (most == 0 || !Fits(device, task)) {
     return {};
   }
   const bool is_filter = IsFilter(task);
@@ -514,30 +635,35 @@ std::vector<internal::Candidate> ListTensorCores(
   if (!correlation) {
     return {};
   }
-  const FilterArguments filter = MakeFilterArguments(task);
-  std::vector<std::pair<double, internal::Candidate>> ranked;
+  FilterArguments filter = MakeFilterArguments(task);
+  const int line_taps =
+      is_filter ? tensor_cores::kFilterLineTaps : correlation->arguments.line_taps;
+  std::vector<Ranked> ranked;
   bool is_wasteful = true;
   for (const Variant& variant : VariantsOf(task, allow_tf32)) {
     const Tile tile = variant.tile;
+    if (variant.by_lines && !(is_filter ? FitsByLines(task) : FitsByLines(*correlation, tile))) {
+      continue;
+    }
+    filter.column_tiles = is_filter ? ColumnTilesOf(filter, variant) : 0;
     const Grid grid =
         is_filter ? GridOf(device, task, filter, tile) : GridOf(device, task, *correlation, tile);
     is_wasteful = is_wasteful && IsWasteful(task, tile);
-    ranked.emplace_back(
-        CostOf(grid, variant), internal::Candidate{
-                                   .id = engine + "/" + variant.Id(),
-                                   .engine = engine,
-                                   .notes = {.tf32 = variant.math == Math::kTf32},
-                                   .workspace = is_filter ? FilterWorkspace(task, grid) : 0});
+    ranked.push_back(
+        {CostOf(grid, variant, line_taps), variant, is_filter ? FilterWorkspace(task, grid) : 0});
   }
   if (is_wasteful) {
     return {};
   }
-  std::stable_sort(
-      ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  KeepBest(most, &ranked);
   std::vector<internal::Candidate> candidates;
   candidates.reserve(ranked.size());
-  for (auto& [cost, candidate] : ranked) {
-    candidates.push_back(std::move(candidate));
+  for (const auto& [cost, variant, workspace] : ranked) {
+    candidates.push_back(
+        {.id = engine + "/" + variant.Id(),
+         .engine = engine,
+         .notes = {.tf32 = variant.math == Math::kTf32},
+         .workspace = workspace});
   }
   return candidates;
 }

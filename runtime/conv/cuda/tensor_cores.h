@@ -12,15 +12,17 @@
 #include "gradsmith/status.h"
 
 /// Our own convolutions on tensor cores, as matrix products whose operands are gathered on the way:
-/// of double, of float as sums of two numbers in TF32, which is as exact as float, and of float in
-/// TF32. All three primitives, for channels last. In float, what is infinite makes NaN, but not in
-/// TF32; padding is multiplied as zeros, by which an infinite factor makes NaN in any of them.
+/// of double, of float as sums of two numbers in TF32, which is as exact as float, of float in
+/// TF32, and of half and bf16, which are summed in float and rounded once. All three primitives,
+/// for channels last. In float, what is infinite makes NaN, but not in TF32, half and bf16; padding
+/// is multiplied as zeros, by which an infinite factor makes NaN in any of them. Half and
+/// bf16 go by lines too: taps along the last axis read what is copied once.
 namespace gradsmith::conv {
 
 /// ListTensorCores returns the candidates for a task, the most promising first; none where the
-/// device or the kernels do not take it, or where tiles would be empty for the most part. Float is
-/// in TF32 where that is allowed, and only there. Each id is the engine's name, a slash and the
-/// choice.
+/// device or the kernels do not take it, or where tiles would be empty for the most part; of half
+/// and bf16 few, and only where cuDNN's engines leave something to gain. Float is in TF32 where
+/// that is allowed, and only there. Each id is the engine's name, a slash and the choice.
 std::vector<internal::Candidate> ListTensorCores(
     const cuda::DeviceInfo& device,
     const Task& task,

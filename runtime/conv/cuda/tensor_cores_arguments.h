@@ -20,10 +20,18 @@ constexpr int kDepthBytes = 128;
 enum class Math : unsigned char {
   kFloat,  ///< as sums of two numbers in TF32
   kTf32,   ///< float, rounded
-  kDouble
+  kDouble,
+  kHalf,  ///< summed in float, as is bf16
+  kBfloat16
 };
 
-/// A block's share of the result, and a warp's of that. All are powers of two.
+/// Terms of one product.
+constexpr int TermsOfProduct(int element_bytes) {
+  return element_bytes == 2 ? 16 : 8;
+}
+
+/// A block's share of the result, and a warp's of that. All are powers of two, but in
+/// kFilterLineTile.
 struct Tile {
   int rows;
   int columns;
@@ -63,6 +71,26 @@ constexpr Tile kTf32FilterTiles[kTiles] = {
     {64, 256, 64, 64, 2, 2},
     {128, 128, 64, 64, 2, 3},
     {64, 128, 32, 64, 3, 2}};
+/// A stage has twice as many terms as in TF32, and takes as long.
+constexpr Tile kHalfTiles[kTiles] = {
+    {256, 128, 64, 64, 1, 3},
+    {256, 64, 64, 64, 2, 2},
+    {128, 64, 64, 32, 3, 2},
+    {256, 32, 64, 32, 2, 2}};
+
+/// Of correlations in half and bf16 by lines: taps along the last axis share a panel of the source,
+/// which is copied once for all of them. For each of its rows there are so many in shared memory,
+/// to have room for what is beyond the ends of lines.
+constexpr int kLineTiles = 3;
+constexpr Tile kLineTilesOfHalf[kLineTiles] = {
+    {256, 128, 64, 64, 1, 3},
+    {256, 64, 64, 64, 2, 3},
+    {256, 32, 64, 32, 2, 3}};
+constexpr int LineRowsOf(int rows) {
+  return rows + rows / 8;
+}
+/// Panels of the source: one that is multiplied, and the next.
+constexpr int kLinePanels = 2;
 
 /// The tile of a place; `of_filter` for its gradient.
 constexpr Tile TileAt(Math math, bool of_filter, int place) {
@@ -71,6 +99,9 @@ constexpr Tile TileAt(Math math, bool of_filter, int place) {
       return kFloatTiles[place];
     case Math::kTf32:
       return of_filter ? kTf32FilterTiles[place] : kTf32Tiles[place];
+    case Math::kHalf:
+    case Math::kBfloat16:
+      return of_filter ? kTf32FilterTiles[place] : kHalfTiles[place];
     case Math::kDouble:
       break;
   }
@@ -80,8 +111,14 @@ constexpr Tile TileAt(Math math, bool of_filter, int place) {
 /// An operand's part of a stage: `lines` of the result's rows or columns, by the terms that are
 /// summed. Elements that follow each other in memory do so here: terms of one line where `deep`,
 /// otherwise lines of one term. The padding spreads a warp's reads over all banks.
+constexpr int PaddingOf(bool deep, int element_bytes) {
+  if (element_bytes == 2) {
+    return kChunkBytes / element_bytes;
+  }
+  return deep ? 4 : 32 / element_bytes;
+}
 constexpr int StrideOf(int lines, bool deep, int element_bytes) {
-  return deep ? kDepthBytes / element_bytes + 4 : lines + 32 / element_bytes;
+  return (deep ? kDepthBytes / element_bytes : lines) + PaddingOf(deep, element_bytes);
 }
 constexpr int PanelElements(int lines, bool deep, int element_bytes) {
   return StrideOf(lines, deep, element_bytes) * (deep ? lines : kDepthBytes / element_bytes);
@@ -104,6 +141,31 @@ constexpr int SharedBytes(Tile tile, bool of_filter, bool columns_deep, int elem
                     PanelElements(tile.columns, columns_deep, element_bytes);
   return tile.stages * stage * element_bytes +
          SourceRowsOf(tile, of_filter, element_bytes) * static_cast<int>(sizeof(SourceRow));
+}
+
+constexpr int LineSharedBytes(Tile tile, bool columns_deep, int element_bytes) {
+  const int rows = LineRowsOf(tile.rows);
+  return kLinePanels * PanelElements(rows, true, element_bytes) * element_bytes +
+         tile.stages * PanelElements(tile.columns, columns_deep, element_bytes) * element_bytes +
+         rows * static_cast<int>(sizeof(SourceRow));
+}
+
+/// Of the filter's gradient by lines, of three taps along the last axis: so many units of some
+/// channels of x at the taps of a line, and rows of x for the positions of a stage.
+constexpr int kFilterLineTaps = 3;
+constexpr int kFilterLineChannels = 32;
+constexpr int kFilterLineUnits = 3;
+constexpr int kFilterLineRows = 72;
+constexpr Tile kFilterLineTile = {
+    64, kFilterLineUnits* kFilterLineTaps* kFilterLineChannels, 32, 48, 1, 4};
+constexpr int kFilterLineStride = kFilterLineChannels + PaddingOf(false, 2);
+/// Rows that are known ahead, and those in use.
+constexpr int kFilterLineRing = 2 * (kFilterLineTile.stages - 1) * kFilterLineRows;
+
+constexpr int FilterLineSharedBytes() {
+  const int stage = PanelElements(kFilterLineTile.rows, false, 2) +
+                    kFilterLineUnits * kFilterLineRows * kFilterLineStride;
+  return kFilterLineTile.stages * stage * 2 + kFilterLineRing * static_cast<int>(sizeof(SourceRow));
 }
 
 /// How far from a result's place its source is, and which of the filter's taps joins them.
@@ -139,6 +201,11 @@ struct CorrelateArguments {
   int result_step[kSpatialRank];
   Part parts[kMostParts];
   Tap taps[kMostTaps];
+  /// By lines: how many taps follow each other along the last axis, the smallest of their offsets,
+  /// and how much larger the largest is.
+  int line_taps;
+  int line_offset;
+  int line_span;
 };
 
 /// Backward filter. Rows are a group's channels of y, columns its taps and channels of x.

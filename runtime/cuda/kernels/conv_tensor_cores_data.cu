@@ -13,3 +13,11 @@ GRADSMITH_CORRELATE_TILES(
     gradsmith_tensor_cores_data_double,
     gradsmith::conv::tensor_cores::Math::kDouble,
     true)
+GRADSMITH_CORRELATE_TILES(
+    gradsmith_tensor_cores_data_half,
+    gradsmith::conv::tensor_cores::Math::kHalf,
+    true)
+GRADSMITH_CORRELATE_TILES(
+    gradsmith_tensor_cores_data_bf16,
+    gradsmith::conv::tensor_cores::Math::kBfloat16,
+    true)

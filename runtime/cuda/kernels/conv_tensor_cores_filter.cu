@@ -156,7 +156,7 @@ __device__ __forceinline__ void SumFilter(
     const FilterArguments& p,
     const Element<kMath>* x,
     const Element<kMath>* y,
-    Element<kMath>* partial) {
+    Sum<kMath>* partial) {
   using T = Element<kMath>;
   using Total = Sums<kMath, kTile, false, false>;
   GRADSMITH_DYNAMIC_SHARED(shared);
@@ -175,15 +175,15 @@ __device__ __forceinline__ void SumFilter(
   Total sums;
   const int stages = (end - begin + Total::RowPanel::kDepth - 1) / Total::RowPanel::kDepth;
   AddStages(
-      stages, memory,
+      stages, end - begin, memory,
       [&](T* stage) {
         y_loader.Load(stage);
         x_loader.Load(stage + Total::RowPanel::kElements);
       },
       &sums);
   const std::int64_t share = std::int64_t{slice} * gridDim.z + blockIdx.z;
-  T* first = partial + share * p.rows * p.columns;
-  sums.Store(first_column, p.columns, false, [&](int row) -> T* {
+  Sum<kMath>* first = partial + share * p.rows * p.columns;
+  sums.Store(first_column, p.columns, false, [&](int row) -> Sum<kMath>* {
     return first_row + row < p.rows ? first + std::int64_t{first_row + row} * p.columns : nullptr;
   });
 }
@@ -201,7 +201,7 @@ __device__ __forceinline__ void SumFilter(
           const __grid_constant__ gradsmith::conv::tensor_cores::FilterArguments arguments, \
           const gradsmith::conv::tensor_cores::Element<math>* x,                            \
           const gradsmith::conv::tensor_cores::Element<math>* y,                            \
-          gradsmith::conv::tensor_cores::Element<math>* partial) {                          \
+          gradsmith::conv::tensor_cores::Sum<math>* partial) {                              \
     gradsmith::conv::tensor_cores::SumFilter<math, tile>(arguments, x, y, partial);         \
   }
 
@@ -221,3 +221,9 @@ GRADSMITH_FILTER_TILES(
 GRADSMITH_FILTER_TILES(
     gradsmith_tensor_cores_filter_double,
     gradsmith::conv::tensor_cores::Math::kDouble)
+GRADSMITH_FILTER_TILES(
+    gradsmith_tensor_cores_filter_half,
+    gradsmith::conv::tensor_cores::Math::kHalf)
+GRADSMITH_FILTER_TILES(
+    gradsmith_tensor_cores_filter_bf16,
+    gradsmith::conv::tensor_cores::Math::kBfloat16)

@@ -13,3 +13,11 @@ GRADSMITH_CORRELATE_TILES(
     gradsmith_tensor_cores_forward_double,
     gradsmith::conv::tensor_cores::Math::kDouble,
     false)
+GRADSMITH_CORRELATE_TILES(
+    gradsmith_tensor_cores_forward_half,
+    gradsmith::conv::tensor_cores::Math::kHalf,
+    false)
+GRADSMITH_CORRELATE_TILES(
+    gradsmith_tensor_cores_forward_bf16,
+    gradsmith::conv::tensor_cores::Math::kBfloat16,
+    false)

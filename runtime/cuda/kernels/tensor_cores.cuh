@@ -2,8 +2,11 @@
 #define GRADSMITH_CUDA_KERNELS_TENSOR_CORES_CUH_
 
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "conv/cuda/tensor_cores_arguments.h"
+#include "cuda/kernels/element.cuh"
 #include "cuda/kernels/indices.cuh"
 #include "cuda/kernels/ptx.cuh"
 #include "cuda/kernels/tf32.cuh"
@@ -82,9 +85,14 @@ __device__ __forceinline__ float ToTf32(float value) {
   return __uint_as_float(__float_as_uint(BeforeCutOff(value)) & kBits);
 }
 
-/// A thread's part of a block of an operand, as the math takes it.
+/// A thread's part of a block of an operand, as the math takes it: pairs of half or bf16, and
+/// otherwise what is named below.
 template <Math kMath, int kCount>
-struct Fragment;
+struct Fragment {
+  std::uint32_t values[kCount];
+
+  __device__ __forceinline__ void Set(int i, std::uint32_t pair) { values[i] = pair; }
+};
 
 template <int kCount>
 struct Fragment<Math::kTf32, kCount> {
@@ -123,6 +131,10 @@ __device__ __forceinline__ void Multiply(
   for (int j = 0; j < kBlocks; ++j) {
     if constexpr (kMath == Math::kDouble) {
       cuda::AddProductOfDouble(a.values, b[j].values, sums[j]);
+    } else if constexpr (kMath == Math::kHalf) {
+      cuda::AddProductOfHalf(a.values, b[j].values, sums[j]);
+    } else if constexpr (kMath == Math::kBfloat16) {
+      cuda::AddProductOfBfloat16(a.values, b[j].values, sums[j]);
     } else {
       cuda::AddProductOfTf32(a.values, b[j].values, sums[j]);
     }
@@ -167,13 +179,24 @@ template <>
 struct ElementOf<Math::kDouble> {
   using Type = double;
 };
+template <>
+struct ElementOf<Math::kHalf> {
+  using Type = __half;
+};
+template <>
+struct ElementOf<Math::kBfloat16> {
+  using Type = __nv_bfloat16;
+};
 template <Math kMath>
 using Element = typename ElementOf<kMath>::Type;
+template <Math kMath>
+using Sum = cuda::Accumulator<Element<kMath>>;
 
 /// Where elements of a panel are.
 template <typename T, int kLines, bool kDeep>
 struct Panel {
   static constexpr int kSize = sizeof(T);
+  static constexpr bool kIsDeep = kDeep;
   static constexpr int kDepth = kDepthBytes / kSize;
   static constexpr int kVector = kChunkBytes / kSize;
   static constexpr int kStride = StrideOf(kLines, kDeep, kSize);
@@ -184,6 +207,8 @@ struct Panel {
   /// Four lines' elements of a term are a chunk: a thread has these, in blocks that are spread over
   /// 32 lines.
   static constexpr bool kSpread = !kDeep && kSize == 4;
+  /// What a thread reads at once for a product: an element, or a pair of terms.
+  using Word = std::conditional_t<kSize == 2, std::uint32_t, T>;
 
   __device__ static int At(int line, int term) {
     return kDeep ? line * kStride + term : term * kStride + line;
@@ -220,11 +245,24 @@ __device__ __forceinline__ Four ReadMatrices(const float* row) {
   return read;
 }
 
-/// Reads a thread's elements of 8 terms of 32 rows from `first` on: two blocks, as the instructions
-/// take them.
+/// Reads a thread's elements of a product's terms of 32 rows from `first` on: two blocks, as the
+/// instructions take them.
 template <typename Panel, typename T>
-__device__ __forceinline__ void ReadRows(const T* panel, int first, int term, T (&to)[2][4]) {
-  if constexpr (Panel::kSpread) {
+__device__ __forceinline__ void
+ReadRows(const T* panel, int first, int term, typename Panel::Word (&to)[2][4]) {
+  if constexpr (Panel::kSize == 2) {
+#pragma unroll
+    for (int block = 0; block < 2; ++block) {
+      const int row = first + 16 * block;
+      if constexpr (Panel::kIsDeep) {
+        const int at = Panel::At(row + Lane() % 16, term + Lane() / 16 * 8);
+        cuda::LoadMatrices(cuda::SharedAddress(panel + at), to[block]);
+      } else {
+        const int at = Panel::At(row + Lane() / 8 % 2 * 8, term + Lane() / 16 * 8 + Lane() % 8);
+        cuda::LoadTransposed(cuda::SharedAddress(panel + at), to[block]);
+      }
+    }
+  } else if constexpr (Panel::kSpread) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int at = Panel::At(first + Lane() / 4 * 4, term + Lane() % 4 + 4 * half);
@@ -255,10 +293,39 @@ __device__ __forceinline__ void ReadRows(const T* panel, int first, int term, T 
   }
 }
 
+/// The same of rows that need not follow each other: a lane gives its own of each block.
+template <typename Panel, typename T>
+__device__ __forceinline__ void
+ReadOwnRows(const T* panel, const int* rows, int term, std::uint32_t (&to)[2][4]) {
+#pragma unroll
+  for (int block = 0; block < 2; ++block) {
+    const int at = Panel::At(rows[block], term + Lane() / 16 * 8);
+    cuda::LoadMatrices(cuda::SharedAddress(panel + at), to[block]);
+  }
+}
+
 /// The same of 32 columns: four blocks.
 template <typename Panel, typename T>
-__device__ __forceinline__ void ReadColumns(const T* panel, int first, int term, T (&to)[4][2]) {
-  if constexpr (Panel::kSpread) {
+__device__ __forceinline__ void
+ReadColumns(const T* panel, int first, int term, typename Panel::Word (&to)[4][2]) {
+  if constexpr (Panel::kSize == 2) {
+#pragma unroll
+    for (int pair = 0; pair < 2; ++pair) {
+      const int column = first + 16 * pair + Lane() / 16 * 8;
+      std::uint32_t words[4];
+      if constexpr (Panel::kIsDeep) {
+        const int at = Panel::At(column + Lane() % 8, term + Lane() / 8 % 2 * 8);
+        cuda::LoadMatrices(cuda::SharedAddress(panel + at), words);
+      } else {
+        const int at = Panel::At(column, term + Lane() % 16);
+        cuda::LoadTransposed(cuda::SharedAddress(panel + at), words);
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        to[2 * pair + i / 2][i % 2] = words[i];
+      }
+    }
+  } else if constexpr (Panel::kSpread) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int at = Panel::At(first + Lane() / 4 * 4, term + Lane() % 4 + 4 * half);
@@ -290,15 +357,55 @@ __device__ __forceinline__ void ReadColumns(const T* panel, int first, int term,
   }
 }
 
-/// A warp's sums of its part of a tile.
-template <Math kMath, int kTile, bool kRowsDeep, bool kColumnsDeep>
+/// A pair of neighbours in half or bf16.
+template <typename T>
+struct alignas(4) Pair {
+  T values[2];
+};
+
+template <typename T>
+__device__ __forceinline__ std::uint32_t BitsOf(const Pair<T>& pair) {
+  std::uint32_t bits = 0;
+  memcpy(&bits, &pair, sizeof(bits));
+  return bits;
+}
+
+template <typename T>
+__device__ __forceinline__ Pair<T> PairOf(std::uint32_t bits) {
+  Pair<T> pair;
+  memcpy(&pair, &bits, sizeof(bits));
+  return pair;
+}
+
+/// Four lanes' words: word i of lane k becomes word k of lane i. All of a warp take part.
+__device__ __forceinline__ void Transpose(std::uint32_t (&words)[4]) {
+#pragma unroll
+  for (int distance = 1; distance < 4; distance *= 2) {
+    const bool is_second = (Lane() & distance) != 0;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      // Of a pair of words a lane keeps the one at its own place, and gives away the other.
+      const int low = distance == 1 ? 2 * i : i;
+      const int high = low + distance;
+      const std::uint32_t given = is_second ? words[low] : words[high];
+      const std::uint32_t got = __shfl_xor_sync(0xFFFFFFFFU, given, distance);
+      words[low] = is_second ? got : words[low];
+      words[high] = is_second ? words[high] : got;
+    }
+  }
+}
+
+/// A warp's sums of its part of a tile. kByLines: a correlation's, in half or bf16.
+template <Math kMath, int kTile, bool kRowsDeep, bool kColumnsDeep, bool kByLines = false>
 class Sums {
  public:
   using T = Element<kMath>;
+  using S = Sum<kMath>;
   /// The filter's gradient alone sums over what is not innermost in memory.
-  static constexpr Tile kShape = TileAt(kMath, !kRowsDeep, kTile);
+  static constexpr Tile kShape =
+      kByLines ? kLineTilesOfHalf[kTile] : TileAt(kMath, !kRowsDeep, kTile);
   static constexpr int kThreads = ThreadsOf(kShape);
-  using RowPanel = Panel<T, kShape.rows, kRowsDeep>;
+  using RowPanel = Panel<T, kByLines ? LineRowsOf(kShape.rows) : kShape.rows, kRowsDeep>;
   using ColumnPanel = Panel<T, kShape.columns, kColumnsDeep>;
   static constexpr int kStageElements = RowPanel::kElements + ColumnPanel::kElements;
   static constexpr int kSourceRows = SourceRowsOf(kShape, !kRowsDeep, sizeof(T));
@@ -310,40 +417,33 @@ class Sums {
     first_column_ = warp % kWarpsOfRow * kShape.warp_columns;
   }
 
-  /// Adds the products of a stage's panels. Calls `meanwhile` in between: warps that share tensor
-  /// cores at different times, so that these are not left idle.
+  /// By lines: `row_at(row of the tile)` is where it is in a panel.
+  template <typename RowAt>
+  __device__ __forceinline__ void PlaceRows(RowAt row_at) {
+#pragma unroll
+    for (int k = 0; k < kRowBlocks; ++k) {
+      own_rows_[k] = row_at(first_row_ + 16 * k + Lane() % 16);
+    }
+  }
+
+  /// Adds the products of a stage's panels, of which `terms` exist. Calls `meanwhile` in between:
+  /// warps that share tensor cores at different times, so that these are not left idle.
   template <typename Meanwhile>
-  __device__ __forceinline__ void Add(const T* stage, Meanwhile meanwhile) {
-    const T* rows = stage;
-    const T* columns = stage + RowPanel::kElements;
+  __device__ __forceinline__ void
+  Add(const T* rows, const T* columns, int terms, Meanwhile meanwhile) {
     constexpr int kLater = RowPanel::kDepth / 2;
+    if (kSkipsTerms && terms < RowPanel::kDepth) {
+      meanwhile();
+#pragma unroll 1
+      for (int term = 0; term < terms; term += kTerms) {
+        AddProducts(rows, columns, term);
+      }
+      return;
+    }
     const bool is_later = kThreads > 128 && threadIdx.x >= 128;
 #pragma unroll
-    for (int term = 0; term < RowPanel::kDepth; term += 8) {
-      Fragment<kMath, 2> b[kColumnBlocks];
-#pragma unroll
-      for (int j = 0; j < kColumnBlocks; j += 4) {
-        T read[4][2];
-        ReadColumns<ColumnPanel>(columns, first_column_ + 8 * j, term, read);
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-          b[j + i / 2].Set(i % 2, read[i / 2][i % 2]);
-        }
-      }
-#pragma unroll
-      for (int k = 0; k < kRowBlocks; k += 2) {
-        T read[2][4];
-        ReadRows<RowPanel>(rows, first_row_ + 16 * k, term, read);
-#pragma unroll
-        for (int block = 0; block < 2; ++block) {
-          Fragment<kMath, 4> a;
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            a.Set(i, read[block][i]);
-          }
-          Multiply(a, b, sums_[k + block]);
-        }
-      }
+    for (int term = 0; term < RowPanel::kDepth; term += kTerms) {
+      AddProducts(rows, columns, term);
       if ((term == 0 && !is_later) || (term == kLater && is_later)) {
         meanwhile();
       }
@@ -359,29 +459,58 @@ class Sums {
     for (int k = 0; k < kRowBlocks; ++k) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        T* row = row_at(first_row_ + RowOf(k, half));
-        if (row == nullptr) {
-          continue;
-        }
-#pragma unroll
-        for (int run = 0; run < 2 * kColumnBlocks / kRun; ++run) {
-          const int column = first_column + first_column_ + ColumnOf(run);
-          if (column < columns) {
-            AddOrWrite(k, half, run, accumulate, reinterpret_cast<Run*>(row + column));
-          }
+        auto* row = row_at(first_row_ + RowOf(k, half));
+        if constexpr (sizeof(*row) == 2) {
+          StoreRounded(k, half, first_column, columns, accumulate, row);
+        } else if (row != nullptr) {
+          StoreRuns(k, half, first_column, columns, accumulate, row);
         }
       }
     }
   }
 
  private:
+  static constexpr int kTerms = TermsOfProduct(sizeof(T));
+  /// A stage of 16-bit terms is longer than what many filters have of channels.
+  static constexpr bool kSkipsTerms = sizeof(T) == 2 && kRowsDeep;
   static constexpr int kRowBlocks = kShape.warp_rows / 16;
   static constexpr int kColumnBlocks = kShape.warp_columns / 8;
   /// Neighbouring columns that a thread has: two of one block, or one of each of four.
   static constexpr int kRun = ColumnPanel::kSpread ? 4 : 2;
-  struct alignas(kRun * sizeof(T)) Run {
-    T values[kRun];
+  struct alignas(kRun * sizeof(S)) Run {
+    S values[kRun];
   };
+
+  __device__ __forceinline__ void AddProducts(const T* rows, const T* columns, int term) {
+    Fragment<kMath, 2> b[kColumnBlocks];
+#pragma unroll
+    for (int j = 0; j < kColumnBlocks; j += 4) {
+      typename ColumnPanel::Word read[4][2];
+      ReadColumns<ColumnPanel>(columns, first_column_ + 8 * j, term, read);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        b[j + i / 2].Set(i % 2, read[i / 2][i % 2]);
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kRowBlocks; k += 2) {
+      typename RowPanel::Word read[2][4];
+      if constexpr (kByLines) {
+        ReadOwnRows<RowPanel>(rows, own_rows_ + k, term, read);
+      } else {
+        ReadRows<RowPanel>(rows, first_row_ + 16 * k, term, read);
+      }
+#pragma unroll
+      for (int block = 0; block < 2; ++block) {
+        Fragment<kMath, 4> a;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          a.Set(i, read[block][i]);
+        }
+        Multiply(a, b, sums_[k + block]);
+      }
+    }
+  }
 
   __device__ static int RowOf(int block, int half) {
     return RowPanel::kSpread ? block / 2 * 32 + Lane() / 4 * 4 + block % 2 * 2 + half
@@ -391,6 +520,49 @@ class Sums {
   __device__ static int ColumnOf(int run) {
     return ColumnPanel::kSpread ? run / 2 * 32 + Lane() % 4 * 8 + run % 2 * 4
                                 : run * 8 + Lane() % 4 * 2;
+  }
+
+  __device__ __forceinline__ void
+  StoreRuns(int block, int half, int first_column, int columns, bool accumulate, S* row) const {
+#pragma unroll
+    for (int run = 0; run < 2 * kColumnBlocks / kRun; ++run) {
+      const int column = first_column + first_column_ + ColumnOf(run);
+      if (column < columns) {
+        AddOrWrite(block, half, run, accumulate, reinterpret_cast<Run*>(row + column));
+      }
+    }
+  }
+
+  /// Rounds once. The lanes of a row exchange pairs, so that each has eight columns of a block.
+  __device__ __forceinline__ void
+  StoreRounded(int block, int half, int first_column, int columns, bool accumulate, T* row) const {
+#pragma unroll
+    for (int first = 0; first < kColumnBlocks; first += 4) {
+      const int column = first_column + first_column_ + 8 * (first + Lane() % 4);
+      const bool exists = row != nullptr && column < columns;
+      std::uint32_t words[4] = {};
+      if (accumulate) {
+        if (exists) {
+          const uint4 before = *reinterpret_cast<const uint4*>(row + column);
+          memcpy(words, &before, sizeof(words));
+        }
+        Transpose(words);
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        Pair<T> pair = PairOf<T>(words[i]);
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+          const S sum = sums_[block][first + i][2 * half + k];
+          pair.values[k] = cuda::Convert<T>(cuda::Convert<S>(pair.values[k]) + sum);
+        }
+        words[i] = BitsOf(pair);
+      }
+      Transpose(words);
+      if (exists) {
+        *reinterpret_cast<uint4*>(row + column) = {words[0], words[1], words[2], words[3]};
+      }
+    }
   }
 
   __device__ __forceinline__ void AddOrWrite(int block, int half, int run, bool accumulate, Run* to)
@@ -406,13 +578,15 @@ class Sums {
 
   int first_row_;
   int first_column_;
-  T sums_[kRowBlocks][kColumnBlocks][4] = {};
+  int own_rows_[kRowBlocks];
+  S sums_[kRowBlocks][kColumnBlocks][4] = {};
 };
 
-/// Runs through `count` stages: `load(memory)` begins to copy the next one's panels.
+/// Runs through `count` stages: `load(memory)` begins to copy the next one's panels. Terms come in
+/// lines of so many, each of which begins with a stage of its own.
 template <typename Sums, typename Load>
 __device__ __forceinline__ void
-AddStages(int count, typename Sums::T* memory, Load load, Sums* sums) {
+AddStages(int count, int line, typename Sums::T* memory, Load load, Sums* sums) {
   constexpr int kStages = Sums::kShape.stages;
   int loaded = 0;
   const auto load_next = [&] {
@@ -426,10 +600,14 @@ AddStages(int count, typename Sums::T* memory, Load load, Sums* sums) {
   for (int i = 0; i < kStages - 1; ++i) {
     load_next();
   }
+  int left = line;
   for (int stage = 0; stage < count; ++stage) {
     WaitForCopies<kStages - 2>();
     __syncthreads();  // the copies of all threads are there, and the oldest stage has been read
-    sums->Add(memory + stage % kStages * Sums::kStageElements, load_next);
+    const typename Sums::T* panels = memory + stage % kStages * Sums::kStageElements;
+    sums->Add(panels, panels + Sums::RowPanel::kElements, left, load_next);
+    left -= Sums::RowPanel::kDepth;
+    left = left > 0 ? left : line;
   }
 }
 

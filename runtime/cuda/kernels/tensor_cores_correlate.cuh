@@ -46,7 +46,7 @@ class SourceLoader {
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
         const bool exists = (reached >> (first + i) & 1U) != 0;
-        CopyChunk(
+        CopyChunk<kShared>(
             panel + Panel::At(share_.Run(first + i), share_.element), source_, chunks[i], exists);
       }
     }
@@ -60,6 +60,9 @@ class SourceLoader {
  private:
   static constexpr int kCount = Share<Panel, kThreads>::kCount;
   static constexpr int kBatch = kCount % 4 == 0 ? 4 : 1;
+  /// Taps that follow each other meet mostly the same. Products of 16-bit terms are so quick that
+  /// the L2 cache alone does not keep up.
+  static constexpr bool kShared = sizeof(T) == 2;
 
   __device__ static int ChunksOf(int elements) { return elements / Panel::kVector; }
 
@@ -95,8 +98,9 @@ class SourceLoader {
 };
 
 /// Copies the filter's panel. The filter is dense as (y channel, tap, x channel of its group):
-/// forward its terms are neighbours, backward its columns.
-template <typename T, typename Panel, int kThreads, bool kBackward>
+/// forward its terms are neighbours, backward its columns. By lines the taps of a line come before
+/// further channels.
+template <typename T, typename Panel, int kThreads, bool kBackward, bool kByLines = false>
 class FilterLoader {
  public:
   __device__
@@ -122,21 +126,59 @@ class FilterLoader {
       const int at = kBackward ? Panel::At(share_.element, run) : Panel::At(run, share_.element);
       CopyChunk(panel + at, filter_, first + run * pitch, exists);
     }
-    channel_ += Panel::kDepth;
-    if (channel_ >= p_.depth) {
-      channel_ = 0;
-      ++tap_;
-    }
+    GoOn();
   }
 
  private:
+  __device__ void GoOn() {
+    if (kByLines && ++of_line_ < p_.line_taps) {
+      ++tap_;
+      return;
+    }
+    channel_ += Panel::kDepth;
+    ++tap_;
+    if (channel_ >= p_.depth) {
+      channel_ = 0;
+    } else {
+      tap_ -= kByLines ? p_.line_taps : 1;
+    }
+    of_line_ = 0;
+  }
+
   const CorrelateArguments& p_;
   const Tap* tap_;
   const T* filter_;
   int first_column_;
   Share<Panel, kThreads> share_;
   int channel_ = 0;
+  int of_line_ = 0;
 };
+
+/// Writes a block's sums, or adds them to what is there.
+template <typename Total>
+__device__ __forceinline__ void StoreTile(
+    const CorrelateArguments& p,
+    const Part& part,
+    const Total& sums,
+    int first_row,
+    int first_column,
+    typename Total::T* result,
+    bool accumulate) {
+  using T = typename Total::T;
+  T* first = result + std::int64_t{p.columns} * static_cast<int>(blockIdx.z);
+  sums.Store(first_column, p.columns, accumulate, [&](int row) -> T* {
+    if (first_row + row >= part.rows) {
+      return nullptr;
+    }
+    Position position = PositionOf(part.sizes, first_row + row);
+#pragma unroll
+    for (int axis = 0; axis < kSpatialRank; ++axis) {
+      position.at[axis] = part.first[axis] + position.at[axis] * p.result_step[axis];
+    }
+    return first +
+           std::int64_t{PixelAt(position.image, position.at, p.result_sizes)} * p.result_pitch;
+  });
+}
 
 template <Math kMath, int kTile, bool kBackward>
 __device__ __forceinline__ void Correlate(
@@ -167,25 +209,13 @@ __device__ __forceinline__ void Correlate(
   const int stages =
       part.taps * ((p.depth + Total::RowPanel::kDepth - 1) / Total::RowPanel::kDepth);
   AddStages(
-      stages, memory,
+      stages, p.depth, memory,
       [&](T* stage) {
         source_loader.Load(stage);
         filter_loader.Load(stage + Total::RowPanel::kElements);
       },
       &sums);
-  T* first = result + std::int64_t{group} * p.columns;
-  sums.Store(first_column, p.columns, accumulate, [&](int row) -> T* {
-    if (first_row + row >= part.rows) {
-      return nullptr;
-    }
-    Position position = PositionOf(part.sizes, first_row + row);
-#pragma unroll
-    for (int axis = 0; axis < kSpatialRank; ++axis) {
-      position.at[axis] = part.first[axis] + position.at[axis] * p.result_step[axis];
-    }
-    return first +
-           std::int64_t{PixelAt(position.image, position.at, p.result_sizes)} * p.result_pitch;
-  });
+  StoreTile(p, part, sums, first_row, first_column, result, accumulate);
 }
 
 }  // namespace gradsmith::conv::tensor_cores

@@ -191,6 +191,20 @@ TEST(Preference, OursComeFirstWhereTheyWereQuicker) {
   }
 }
 
+/// By cuDNN's times alone: it takes 0.53 ms for this layer's filter in bf16, and 0.29 in half.
+TEST(Preference, OursComeFirstForFiltersOfImagesInBfloat16) {
+  const auto ours_come_first = [](const Layer& layer, Primitive primitive, DataType type) {
+    return OursComeFirst(
+        TaskOf(layer, primitive, type, Layout::kLast), /*in_tf32=*/false, /*has_window=*/false);
+  };
+  constexpr auto kFilter = Primitive::kBackwardFilter;
+  EXPECT_TRUE(ours_come_first(kStem, kFilter, DataType::kBFloat16));
+  EXPECT_FALSE(ours_come_first(kStem, kFilter, DataType::kMLFloat16));
+  EXPECT_FALSE(ours_come_first(kStem, Primitive::kBackwardData, DataType::kBFloat16));
+  EXPECT_FALSE(ours_come_first(kImages, kFilter, DataType::kBFloat16)) << "few taps";
+  EXPECT_FALSE(ours_come_first(kThree56, kFilter, DataType::kBFloat16));
+}
+
 TEST(Preference, ProductsInDoubleAreCudnnsWhereStepsAreSubsampled) {
   for (const Layout layout : {Layout::kFirst, Layout::kLast}) {
     const Task task = TaskOf(kStrided, Primitive::kBackwardData, DataType::kDouble, layout);

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,12 +17,19 @@ namespace gradsmith::cuda {
 namespace {
 
 constexpr const char* kTensorCores = "own/tensor-cores/";
-enum class Math : unsigned char { kFloat, kTf32, kDouble };
-constexpr std::array<Math, 3> kMaths = {Math::kFloat, Math::kTf32, Math::kDouble};
+enum class Math : unsigned char { kFloat, kTf32, kDouble, kHalf, kBfloat16 };
+constexpr std::array<Math, 5> kMaths = {
+    Math::kFloat, Math::kTf32, Math::kDouble, Math::kHalf, Math::kBfloat16};
+constexpr std::array<Math, 2> kNarrowMaths = {Math::kHalf, Math::kBfloat16};
 constexpr std::size_t kTiles = 4;
+/// Of half and bf16 only these are listed.
+constexpr std::size_t kBestTiles = 2;
 
 DataType TypeOf(Math math) {
-  return math == Math::kDouble ? DataType::kDouble : DataType::kFloat;
+  constexpr std::array<DataType, 5> kTypes = {
+      DataType::kFloat, DataType::kFloat, DataType::kDouble, DataType::kMLFloat16,
+      DataType::kBFloat16};
+  return kTypes.at(static_cast<std::size_t>(math));
 }
 
 /// Of a result's norm; 0 for what its type allows.
@@ -28,21 +37,41 @@ double ToleranceOf(Math math) {
   return math == Math::kTf32 ? 1e-3 : 0;
 }
 
+/// Channels of a group come in multiples of so many.
+std::int64_t TermsOfChunk(Math math) {
+  return 16 / static_cast<std::int64_t>(SizeOf(TypeOf(math)));
+}
+
 std::string NameOf(Math math, const std::string& tile) {
-  constexpr std::array<const char*, 3> kNames = {"float/", "tf32/", "double/"};
+  constexpr std::array<const char*, 5> kNames = {"float/", "tf32/", "double/", "half/", "bf16/"};
   return kTensorCores + std::string(kNames.at(static_cast<std::size_t>(math))) + tile;
 }
 
 std::vector<std::string> NamesOf(Math math, ConvPrimitive primitive) {
   std::vector<const char*> tiles = {"128x128", "128x64", "64x64", "128x32"};
   if (math == Math::kTf32) {
-    tiles = primitive == ConvPrimitive::kBackwardFilter
-                ? std::vector{"128x256", "64x256", "128x128", "64x128"}
-                : std::vector{"256x128", "256x64", "128x128", "128x64"};
+    tiles = {"256x128", "256x64", "128x128", "128x64"};
+  } else if (TermsOfChunk(math) == 8) {
+    tiles = {"256x128", "256x64", "128x64", "256x32"};
+  }
+  const bool sums_once = math != Math::kFloat && math != Math::kDouble;
+  if (sums_once && primitive == ConvPrimitive::kBackwardFilter) {
+    tiles = {"128x256", "64x256", "128x128", "64x128"};
   }
   std::vector<std::string> names;
   names.reserve(tiles.size());
   for (const char* const tile : tiles) {
+    names.push_back(NameOf(math, tile));
+  }
+  return names;
+}
+
+std::vector<std::string> LineNamesOf(Math math, ConvPrimitive primitive) {
+  if (primitive == ConvPrimitive::kBackwardFilter) {
+    return {NameOf(math, "lines/64x288")};
+  }
+  std::vector<std::string> names;
+  for (const char* const tile : {"lines/256x128", "lines/256x64", "lines/256x32"}) {
     names.push_back(NameOf(math, tile));
   }
   return names;
@@ -114,6 +143,84 @@ std::vector<ConvShape> Shapes() {
   };
 }
 
+/// Single steps along the last axis, which is long: lines that begin and end within a tile, that
+/// several tiles have parts of, taps far outside, far from each other and beyond each end alone,
+/// few and many channels, steps along other axes (forward alone), each rank.
+std::vector<ConvShape> LineShapes() {
+  return {
+      {.name = "3x3", .x = {2, 64, 7, 37}, .w = {64, 64, 3, 3}, .pads = {1, 1, 1, 1}},
+      {.name = "longer than a tile",
+       .x = {2, 24, 2, 301},
+       .w = {40, 24, 2, 3},
+       .pads = {0, 1, 1, 1}},
+      {.name = "without padding", .x = {3, 72, 5, 43}, .w = {8, 72, 3, 5}},
+      {.name = "taps outside", .x = {2, 8, 6, 57}, .w = {136, 8, 3, 4}, .pads = {2, 5, 1, 0}},
+      {.name = "dilated",
+       .x = {1, 136, 9, 64},
+       .w = {72, 136, 3, 3},
+       .pads = {2, 3, 2, 3},
+       .dilations = {2, 3}},
+      {.name = "grouped",
+       .x = {2, 48, 6, 40},
+       .w = {120, 16, 3, 2},
+       .pads = {1, 1, 1, 0},
+       .group = 3},
+      {.name = "1-D", .x = {5, 200, 130}, .w = {32, 200, 7}, .pads = {3, 3}},
+      {.name = "3-D", .x = {2, 32, 3, 5, 36}, .w = {64, 32, 3, 3, 3}, .pads = {1, 1, 1, 1, 1, 1}},
+      {.name = "steps along another axis",
+       .x = {2, 32, 13, 41},
+       .w = {32, 32, 3, 3},
+       .strides = {2, 1},
+       .pads = {1, 1, 1, 1}},
+  };
+}
+
+/// Three taps along the last axis, whose lines are long beside a stage of 64 positions: units of
+/// columns that are full and that are not, steps along other axes, slices that end within a stage.
+std::vector<ConvShape> FilterLineShapes() {
+  return {
+      {.name = "3x3", .x = {2, 64, 7, 37}, .w = {64, 64, 3, 3}, .pads = {1, 1, 1, 1}},
+      {.name = "longer than a stage",
+       .x = {2, 24, 3, 301},
+       .w = {72, 24, 2, 3},
+       .pads = {0, 1, 1, 1}},
+      {.name = "without padding", .x = {3, 72, 5, 23}, .w = {8, 72, 3, 3}},
+      {.name = "taps outside", .x = {2, 8, 6, 57}, .w = {136, 8, 3, 3}, .pads = {2, 5, 1, 0}},
+      {.name = "dilated",
+       .x = {1, 40, 9, 70},
+       .w = {24, 40, 3, 3},
+       .pads = {2, 1, 2, 2},
+       .dilations = {2, 2}},
+      {.name = "grouped",
+       .x = {2, 48, 6, 40},
+       .w = {120, 16, 3, 3},
+       .pads = {1, 1, 1, 0},
+       .group = 3},
+      {.name = "1-D in slices", .x = {7, 40, 411}, .w = {32, 40, 3}, .pads = {1, 1}},
+      {.name = "3-D in slices",
+       .x = {2, 32, 8, 9, 36},
+       .w = {64, 32, 3, 3, 3},
+       .pads = {1, 1, 1, 1, 1, 1}},
+      {.name = "steps along another axis",
+       .x = {2, 32, 13, 41},
+       .w = {32, 32, 3, 3},
+       .strides = {2, 1},
+       .pads = {1, 1, 1, 1}},
+  };
+}
+
+/// The shape with as many more channels as the math asks for.
+ConvShape InChunks(ConvShape shape, Math math) {
+  const std::int64_t chunk = TermsOfChunk(math);
+  const auto fill_up = [&](std::int64_t channels) {
+    return (channels + chunk - 1) / chunk * chunk;
+  };
+  shape.w[1] = fill_up(shape.w[1]);
+  shape.x[1] = shape.w[1] * shape.group;
+  shape.w[0] = fill_up(shape.w[0] / shape.group) * shape.group;
+  return shape;
+}
+
 std::vector<std::string> OwnOf(ConvAlgorithms& algorithms, bool in_tf32) {
   std::vector<std::string> names;
   const Result<std::vector<ConvAlgorithm>> list = algorithms.List();
@@ -152,9 +259,9 @@ TEST_F(CudaConvTensorCores, ComputesEveryPrimitive) {
   for (const ConvShape& shape : Shapes()) {
     for (const Math math : kMaths) {
       for (const ConvPrimitive primitive : kPrimitives) {
-        Check(
-            MakeCall(primitive, shape, TypeOf(math), Layout::kChannelsLast, random), context, math,
-            ToleranceOf(math));
+        const PrimitiveCall call =
+            MakeCall(primitive, InChunks(shape, math), TypeOf(math), Layout::kChannelsLast, random);
+        Check(call, context, math, ToleranceOf(math));
       }
     }
   }
@@ -172,6 +279,124 @@ TEST_F(CudaConvTensorCores, IsExactOnIntegers) {
         Check(call, context, math, 0);
       }
     }
+  }
+}
+
+/// Sums of integers are exact in float, whatever their order.
+TEST_F(CudaConvTensorCores, AreRoundedExactSumsInHalfAndBfloat16) {
+  Random random("cuda tensor cores on integers in half");
+  const Context context(OnGpu());
+  for (const ConvShape& shape : Shapes()) {
+    for (const ConvPrimitive primitive : kPrimitives) {
+      for (const Math math : kNarrowMaths) {
+        const PrimitiveCall call =
+            MakeCall(primitive, InChunks(shape, math), TypeOf(math), Layout::kChannelsLast, random);
+        SCOPED_TRACE(call.op.Describe());
+        call.op.FillInputsWithIntegers(random, -3, 3);
+        const std::vector<double> sums = support::RoundAll(
+            TypeOf(math), call.op.Expected()[primitive == ConvPrimitive::kBackwardFilter ? 1 : 0]);
+        Result<ConvAlgorithms> algorithms = call.Prepare(context);
+        ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+        for (const std::string& name : NamesOf(math, primitive)) {
+          call.op.ResetOutputs();
+          ASSERT_TRUE(algorithms->Run({name}).ok()) << name;
+          ASSERT_TRUE(Synchronize(context).ok());
+          EXPECT_EQ(call.Result()->GpuValues(), sums) << name;
+          EXPECT_TRUE(call.Result()->SurroundingsIntact()) << name;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvTensorCores, AreRoundedExactSumsByLines) {
+  Random random("cuda tensor cores by lines");
+  const Context context(OnGpu());
+  for (const ConvPrimitive primitive : kPrimitives) {
+    const bool is_filter = primitive == ConvPrimitive::kBackwardFilter;
+    for (const ConvShape& shape : is_filter ? FilterLineShapes() : LineShapes()) {
+      if (primitive == ConvPrimitive::kBackwardData && !shape.strides.empty()) {
+        continue;
+      }
+      for (const Math math : kNarrowMaths) {
+        const PrimitiveCall call =
+            MakeCall(primitive, shape, TypeOf(math), Layout::kChannelsLast, random);
+        SCOPED_TRACE(call.op.Describe());
+        call.op.FillInputsWithIntegers(random, -3, 3);
+        const std::vector<double> sums =
+            support::RoundAll(TypeOf(math), call.op.Expected()[is_filter ? 1 : 0]);
+        Result<ConvAlgorithms> algorithms = call.Prepare(context);
+        ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+        for (const std::string& name : LineNamesOf(math, primitive)) {
+          call.op.ResetOutputs();
+          ASSERT_TRUE(algorithms->Run({name}).ok()) << name;
+          ASSERT_TRUE(Synchronize(context).ok());
+          EXPECT_EQ(call.Result()->GpuValues(), sums) << name;
+          EXPECT_TRUE(call.Result()->SurroundingsIntact()) << name;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvTensorCores, AddByLinesToWhatIsThere) {
+  Random random("cuda tensor cores accumulate by lines");
+  const Context context(OnGpu());
+  const ConvShape shape = {
+      .name = "accumulated", .x = {2, 40, 5, 46}, .w = {72, 40, 3, 3}, .pads = {1, 1, 1, 1}};
+  for (const ConvPrimitive primitive : kPrimitives) {
+    for (const Math math : kNarrowMaths) {
+      const PrimitiveCall call =
+          MakeCall(primitive, shape, TypeOf(math), Layout::kChannelsLast, random);
+      SCOPED_TRACE(call.op.Describe());
+      call.op.FillInputsWithIntegers(random, -1, 1);
+      const std::vector<double> sums =
+          call.op.Expected()[primitive == ConvPrimitive::kBackwardFilter ? 1 : 0];
+      Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      for (const std::string& name : LineNamesOf(math, primitive)) {
+        ASSERT_NO_FATAL_FAILURE(
+            RunAndCompareAdding(*algorithms, call, context, name, sums, random));
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvTensorCores, GoByLinesWhereTapsShareThem) {
+  Random random("cuda tensor cores without lines");
+  const Context context(OnGpu());
+  const auto is_offered = [&](ConvPrimitive primitive, const ConvShape& shape) {
+    const PrimitiveCall call =
+        MakeCall(primitive, shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    EXPECT_TRUE(algorithms.ok());
+    const std::vector<std::string> listed = OwnOf(*algorithms, /*in_tf32=*/false);
+    EXPECT_EQ(listed.size(), kBestTiles);
+    const auto lines = std::count_if(listed.begin(), listed.end(), [](const std::string& name) {
+      return name.find("/lines/") != std::string::npos;
+    });
+    for (const std::string& name : LineNamesOf(Math::kHalf, primitive)) {
+      EXPECT_EQ(algorithms->Run({name}).ok(), lines == 1) << name;
+    }
+    EXPECT_TRUE(Synchronize(context).ok());
+    return lines == 1;
+  };
+  const ConvShape lines = {
+      .name = "lines", .x = {2, 64, 5, 40}, .w = {64, 64, 3, 3}, .pads = {1, 1, 1, 1}};
+  ConvShape short_lines = lines;
+  short_lines.x = {2, 64, 20, 14};
+  ConvShape one_tap = lines;
+  one_tap.w = {64, 64, 3, 1};
+  ConvShape by_steps = lines;
+  by_steps.strides = {1, 2};
+  ConvShape by_other_steps = lines;
+  by_other_steps.strides = {2, 1};
+  for (const ConvPrimitive primitive : kPrimitives) {
+    EXPECT_TRUE(is_offered(primitive, lines));
+    for (const ConvShape& shape : {short_lines, one_tap, by_steps}) {
+      EXPECT_FALSE(is_offered(primitive, shape)) << shape.name;
+    }
+    EXPECT_EQ(is_offered(primitive, by_other_steps), primitive != ConvPrimitive::kBackwardData);
   }
 }
 
@@ -232,8 +457,41 @@ TEST_F(CudaConvTensorCores, AreOfferedWhereTheyArePromising) {
       }
     }
     EXPECT_TRUE(offered(strict, call(few, DataType::kFloat, Layout::kChannelsLast)).empty());
-    EXPECT_TRUE(offered(strict, call(many, DataType::kMLFloat16, Layout::kChannelsLast)).empty());
     EXPECT_TRUE(offered(with_tf32, call(few, DataType::kFloat, Layout::kChannelsLast)).empty());
+  }
+}
+
+/// A few of them, and where cuDNN's tiles are not full.
+TEST_F(CudaConvTensorCores, AreOfferedInHalfAndBfloat16WhereChannelsAreFew) {
+  Random random("cuda tensor cores offered in half");
+  const Context context(OnGpu());
+  const ConvShape image = {.name = "image", .x = {2, 3, 9, 9}, .w = {16, 3, 3, 3}};
+  const ConvShape odd = {.name = "odd", .x = {2, 33, 9, 9}, .w = {65, 33, 3, 3}};
+  const ConvShape narrow = {.name = "narrow", .x = {2, 128, 9, 9}, .w = {64, 128, 3, 3}};
+  const ConvShape grouped = {
+      .name = "grouped", .x = {2, 128, 9, 9}, .w = {128, 64, 3, 3}, .group = 2};
+  const ConvShape wide = {.name = "wide", .x = {2, 128, 9, 9}, .w = {72, 128, 3, 3}};
+  for (const Math math : kNarrowMaths) {
+    for (const ConvPrimitive primitive : kPrimitives) {
+      const auto offered = [&](const ConvShape& shape, Layout layout = Layout::kChannelsLast) {
+        Result<ConvAlgorithms> algorithms =
+            MakeCall(primitive, shape, TypeOf(math), layout, random).Prepare(context);
+        EXPECT_TRUE(algorithms.ok());
+        return OwnOf(*algorithms, /*in_tf32=*/false);
+      };
+      EXPECT_TRUE(offered(image).empty());
+      EXPECT_TRUE(offered(wide).empty());
+      EXPECT_EQ(offered(narrow).size(), kBestTiles);
+      EXPECT_EQ(offered(grouped).size(), kBestTiles);
+      for (const std::string& name : offered(narrow, Layout::kContiguous)) {
+        EXPECT_TRUE(name.starts_with("nhwc ")) << name;
+      }
+      const std::vector<std::string> padded = offered(odd);
+      EXPECT_EQ(padded.size(), kBestTiles);
+      for (const std::string& name : padded) {
+        EXPECT_TRUE(name.starts_with("padded8 " + NameOf(math, ""))) << name;
+      }
+    }
   }
 }
 
@@ -241,6 +499,7 @@ TEST_F(CudaConvTensorCores, RefuseWhatTheyDoNotTake) {
   Random random("cuda tensor cores others");
   const Context context(OnGpu());
   const ConvShape odd = {.name = "odd channels", .x = {2, 6, 9, 9}, .w = {9, 6, 3, 3}};
+  const ConvShape in_fours = {.name = "channels in fours", .x = {2, 20, 9, 9}, .w = {16, 20, 3, 3}};
   for (const ConvPrimitive primitive : kPrimitives) {
     const PrimitiveCall odd_channels =
         MakeCall(primitive, odd, DataType::kFloat, Layout::kChannelsLast, random);
@@ -251,6 +510,13 @@ TEST_F(CudaConvTensorCores, RefuseWhatTheyDoNotTake) {
       ASSERT_TRUE(algorithms.ok());
       EXPECT_FALSE(algorithms->Run({NameOf(Math::kFloat, "64x64")}).ok());
       EXPECT_FALSE(algorithms->Run({NameOf(Math::kTf32, "128x128")}).ok());
+    }
+    const PrimitiveCall in_half =
+        MakeCall(primitive, in_fours, DataType::kMLFloat16, Layout::kChannelsLast, random);
+    Result<ConvAlgorithms> of_half = in_half.Prepare(context);
+    ASSERT_TRUE(of_half.ok());
+    for (const std::string& name : NamesOf(Math::kHalf, primitive)) {
+      EXPECT_FALSE(of_half->Run({name}).ok());
     }
     const PrimitiveCall in_double =
         MakeCall(primitive, Conv3x3(), DataType::kDouble, Layout::kChannelsLast, random);
@@ -309,22 +575,51 @@ TEST_F(CudaConvTensorCores, AreChosenAndAddToWhatIsThere) {
   }
 }
 
-TEST_F(CudaConvTensorCores, AddInTf32ToWhatIsThere) {
-  Random random("cuda tensor cores accumulate in TF32");
+TEST_F(CudaConvTensorCores, AddToWhatIsThereByName) {
+  Random random("cuda tensor cores accumulate by name");
   const Context context = WithTf32();
   const ConvShape shape = {
       .name = "accumulated", .x = {3, 36, 13, 14}, .w = {68, 36, 3, 3}, .pads = {1, 1, 1, 1}};
   for (const ConvPrimitive primitive : kPrimitives) {
-    const PrimitiveCall call =
-        MakeCall(primitive, shape, DataType::kFloat, Layout::kChannelsLast, random);
-    SCOPED_TRACE(call.op.Describe());
-    call.op.FillInputsWithIntegers(random, -1, 1);
-    const std::vector<double> sums =
-        call.op.Expected()[primitive == ConvPrimitive::kBackwardFilter ? 1 : 0];
-    Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
-    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-    for (const std::string& name : NamesOf(Math::kTf32, primitive)) {
-      ASSERT_NO_FATAL_FAILURE(RunAndCompareAdding(*algorithms, call, context, name, sums, random));
+    for (const Math math : {Math::kTf32, Math::kHalf, Math::kBfloat16}) {
+      const PrimitiveCall call =
+          MakeCall(primitive, InChunks(shape, math), TypeOf(math), Layout::kChannelsLast, random);
+      SCOPED_TRACE(call.op.Describe());
+      call.op.FillInputsWithIntegers(random, -1, 1);
+      const std::vector<double> sums =
+          call.op.Expected()[primitive == ConvPrimitive::kBackwardFilter ? 1 : 0];
+      Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      for (const std::string& name : NamesOf(math, primitive)) {
+        ASSERT_NO_FATAL_FAILURE(
+            RunAndCompareAdding(*algorithms, call, context, name, sums, random));
+      }
+    }
+  }
+}
+
+/// A sum that lies halfway between two numbers goes to another one where it is rounded by itself.
+TEST_F(CudaConvTensorCores, RoundOnceWhatTheyAddInHalfAndBfloat16) {
+  Random random("cuda tensor cores round once");
+  const Context context(OnGpu());
+  const ConvShape shape = {.name = "a pixel", .x = {1, 8, 1, 1}, .w = {8, 8, 1, 1}};
+  for (const Math math : kNarrowMaths) {
+    const double large = math == Math::kHalf ? 2048 : 256;  // the next number is by 2 larger
+    for (const ConvPrimitive primitive : {ConvPrimitive::kForward, ConvPrimitive::kBackwardData}) {
+      const PrimitiveCall call =
+          MakeCall(primitive, shape, TypeOf(math), Layout::kChannelsLast, random);
+      const TensorPointer& source = primitive == ConvPrimitive::kForward ? call.x : call.y;
+      double next = large;
+      source->Fill([&] { return std::exchange(next, next == large ? 1 : 0); });
+      call.w->Fill([] { return 1; });
+      Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      for (const std::string& name : NamesOf(math, primitive)) {
+        call.Result()->Fill([] { return 1; });
+        ASSERT_TRUE(algorithms->Run({name}).ok()) << name;
+        ASSERT_TRUE(Synchronize(context).ok());
+        EXPECT_EQ(call.Result()->GpuValues(), std::vector<double>(8, large + 2)) << name;
+      }
     }
   }
 }
