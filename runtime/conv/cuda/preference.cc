@@ -62,14 +62,21 @@ bool IsFilterOfImages(const Task& task) {
          FewestChannels(task.problem) <= kImage;
 }
 
-/// cuDNN takes nearly twice as long in bf16 as in half for the filter of a network's first layer.
-bool IsSlowInBfloat16(const Task& task) {
-  constexpr std::int64_t kMany = 5;
+/// In half and bf16: where few channels leave the tiles of cuDNN's first choice for a filter's
+/// gradient empty, at many taps.
+bool FiltersAreOursInHalf(const Task& task) {
+  constexpr std::int64_t kManyTaps = 5;
+  constexpr std::int64_t kFewChannels = 40;
   const Problem& problem = task.problem;
-  return problem.type == DataType::kBFloat16 && IsFilterOfImages(task) && IsLarge(task) &&
-         std::all_of(
-             problem.axes.begin(), problem.axes.begin() + problem.spatial_rank,
-             [](const Axis& axis) { return axis.w >= kMany; });
+  if (task.primitive != Primitive::kBackwardFilter || problem.group != 1 || !IsLarge(task)) {
+    return false;
+  }
+  if (IsFilterOfImages(task)) {
+    return std::all_of(
+        problem.axes.begin(), problem.axes.begin() + problem.spatial_rank,
+        [](const Axis& axis) { return axis.w >= kManyTaps; });
+  }
+  return FewestChannels(problem) <= kFewChannels && !HasOneTap(problem) && !HasSteps(problem);
 }
 
 /// cuDNN's engines multiply most of TF32 as quickly as ours; not what leaves their tiles empty.
@@ -131,7 +138,7 @@ bool OursComeFirst(const Task& task, bool in_tf32, bool has_window) {
     return false;
   }
   if (IsNarrow(problem)) {
-    return has_window || IsSlowInBfloat16(task);
+    return has_window || FiltersAreOursInHalf(task);
   }
   if (in_tf32) {
     return OursComeFirstInTf32(task, has_window);
