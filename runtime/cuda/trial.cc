@@ -151,6 +151,7 @@ Status Trial::AllocateAll(const std::vector<TrialOperand>& operands, bool copy_i
   return {};
 }
 
+/// A timed run, before which nothing is poisoned, adds to what is there as well.
 Status Trial::Fill() {
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     const ConstTensorRef& tensor = specs_[i].tensor;
@@ -158,12 +159,16 @@ Status Trial::Fill() {
     if (!tensor.present || buffers_[i].size() == 0 || (specs_[i].is_output && !is_before)) {
       continue;
     }
-    void* place = is_before ? const_cast<void*>(Before(i)) : addresses_[i];
     const auto count = static_cast<std::int64_t>(SpanBytes(tensor) / SizeOf(tensor.type));
-    if (Status status =
-            FillRandom(device_, stream_, tensor.type, place, count, i + 1, specs_[i].values);
-        !status.ok()) {
-      return status;
+    for (void* place : {addresses_[i], const_cast<void*>(Before(i))}) {
+      if (place == nullptr) {
+        continue;
+      }
+      if (Status status =
+              FillRandom(device_, stream_, tensor.type, place, count, i + 1, specs_[i].values);
+          !status.ok()) {
+        return status;
+      }
     }
   }
   return {};

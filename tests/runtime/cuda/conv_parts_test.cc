@@ -229,12 +229,16 @@ TEST_F(CudaConvParts, OfTooManyElementsAreListedAlone) {
       ASSERT_FALSE(ids.empty());
       EXPECT_EQ(ids.back(), "own/direct");
       ids.pop_back();
-      EXPECT_EQ(ids.empty(), type == DataType::kMLFloat16);  // for which there is cuDNN alone
+      int ours = 0;
       for (const std::string& id : ids) {
-        EXPECT_TRUE(id.starts_with("parts4 own/tensor-cores/")) << id;
-        const Result<std::unique_ptr<internal::Plan>> plan = space.Build(id);
-        EXPECT_TRUE(plan.ok()) << plan.status().message();
+        EXPECT_TRUE(id.starts_with("parts4 ")) << id;
+        if (id.starts_with("parts4 own/tensor-cores/")) {
+          ++ours;
+          const Result<std::unique_ptr<internal::Plan>> plan = space.Build(id);
+          EXPECT_TRUE(plan.ok()) << plan.status().message();
+        }
       }
+      EXPECT_GT(ours, 0);
     }
   }
 }
