@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "conv/cuda/pointwise_arguments.h"
+#include "cuda/kernels/exchange.cuh"
 #include "cuda/kernels/indices.cuh"
 #include "cuda/kernels/ptx.cuh"
 
@@ -102,28 +103,6 @@ LoadPanel(const T* from, int channels, std::int64_t first, std::int64_t end, uns
   }
 }
 
-/// Exchanges words among four lanes, so that a lane has those that it is the number of: of a block
-/// each, as two columns of each of four blocks become eight of one.
-__device__ __forceinline__ void ExchangeAmongFour(std::uint32_t (&words)[4]) {
-#pragma unroll
-  for (int bit = 1; bit < 4; bit *= 2) {
-    const bool is_upper = (Lane() & bit) != 0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if ((i & bit) != 0) {
-        continue;
-      }
-      const std::uint32_t sent = is_upper ? words[i] : words[i + bit];
-      const std::uint32_t received = __shfl_xor_sync(0xFFFFFFFFU, sent, bit);
-      if (is_upper) {
-        words[i] = received;
-      } else {
-        words[i + bit] = received;
-      }
-    }
-  }
-}
-
 /// A tile of dX: 32 positions for each pair of warps, of which each has half the columns of a pass.
 template <typename Math, int kForm>
 class DataGradient {
@@ -212,7 +191,8 @@ class DataGradient {
         }
         words[k] = Math::Pack(pair.x, pair.y);
       }
-      ExchangeAmongFour(words);
+      // Two columns of each of four blocks become eight of one.
+      cuda::TransposeAmongFour(words);
       const int at = column + 8 * (j + Lane() % 4);
       if (exists && at < p_.x_channels) {
         *reinterpret_cast<uint4*>(row + at) = {words[0], words[1], words[2], words[3]};

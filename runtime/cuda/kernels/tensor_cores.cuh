@@ -7,6 +7,7 @@
 
 #include "conv/cuda/tensor_cores_arguments.h"
 #include "cuda/kernels/element.cuh"
+#include "cuda/kernels/exchange.cuh"
 #include "cuda/kernels/indices.cuh"
 #include "cuda/kernels/ptx.cuh"
 #include "cuda/kernels/tf32.cuh"
@@ -377,24 +378,6 @@ __device__ __forceinline__ Pair<T> PairOf(std::uint32_t bits) {
   return pair;
 }
 
-/// Four lanes' words: word i of lane k becomes word k of lane i. All of a warp take part.
-__device__ __forceinline__ void Transpose(std::uint32_t (&words)[4]) {
-#pragma unroll
-  for (int distance = 1; distance < 4; distance *= 2) {
-    const bool is_second = (Lane() & distance) != 0;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      // Of a pair of words a lane keeps the one at its own place, and gives away the other.
-      const int low = distance == 1 ? 2 * i : i;
-      const int high = low + distance;
-      const std::uint32_t given = is_second ? words[low] : words[high];
-      const std::uint32_t got = __shfl_xor_sync(0xFFFFFFFFU, given, distance);
-      words[low] = is_second ? got : words[low];
-      words[high] = is_second ? words[high] : got;
-    }
-  }
-}
-
 /// A warp's sums of its part of a tile. kByLines: a correlation's, in half or bf16.
 template <Math kMath, int kTile, bool kRowsDeep, bool kColumnsDeep, bool kByLines = false>
 class Sums {
@@ -546,7 +529,7 @@ class Sums {
           const uint4 before = *reinterpret_cast<const uint4*>(row + column);
           memcpy(words, &before, sizeof(words));
         }
-        Transpose(words);
+        cuda::TransposeAmongFour(words);
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -558,7 +541,7 @@ class Sums {
         }
         words[i] = BitsOf(pair);
       }
-      Transpose(words);
+      cuda::TransposeAmongFour(words);
       if (exists) {
         *reinterpret_cast<uint4*>(row + column) = {words[0], words[1], words[2], words[3]};
       }
