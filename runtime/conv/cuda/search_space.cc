@@ -165,14 +165,10 @@ ConvSearchSpace::ConvSearchSpace(
       operands_(operands),
       policy_(std::move(policy)),
       rounds_once_(task.accumulate && SizeOf(task.problem.type) == 2),
-      forms_(FormsOf(task)) {
-  parts_ = PartsToCount(task_);
-  must_be_cut_ = parts_ > 1;
-  if (!must_be_cut_) {
-    parts_ = PartsForCopies();
-  }
-  part_ = parts_ > 1 ? MakeSpaceOfPart(parts_, /*is_first=*/true) : nullptr;
-}
+      forms_(FormsOf(task)),
+      must_be_cut_(PartsToCount(task) > 1),
+      parts_(must_be_cut_ ? PartsToCount(task) : PartsForCopies()),
+      part_(parts_ > 1 ? MakeSpaceOfPart(parts_, /*is_first=*/true) : nullptr) {}
 
 std::int64_t ConvSearchSpace::PartsForCopies() const {
   std::size_t images = 0;

@@ -104,10 +104,10 @@ class ConvSearchSpace final : public internal::SearchSpace {
   bool rounds_once_;
   std::vector<Form> forms_;
   /// There are more elements than engines count.
-  bool must_be_cut_ = false;
+  bool must_be_cut_;
   /// How many parts of the batch candidates are listed for as well, and of one of them; 1 and null
   /// where there are none.
-  std::int64_t parts_ = 1;
+  std::int64_t parts_;
   std::unique_ptr<ConvSearchSpace> part_;
   /// Known once candidates are listed: a choice that is remembered need not ask.
   std::optional<bool> ours_come_first_;

@@ -115,6 +115,9 @@ TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
         continue;  // in 16 bits alone
       }
       for (const bool with_bias : {true, false}) {
+        if (!with_bias && type != DataType::kMLFloat16) {
+          continue;  // the same kernels, in every type
+        }
         ASSERT_TRUE(ClearCache().ok());
         OpCall call = MakeConvGrad(shape, type, Layout::kChannelsLast, random);
         if (!with_bias) {
