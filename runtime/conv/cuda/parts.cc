@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
+#include "conv/cuda/form.h"
+#include "core/tensor_memory.h"
 #include "core/tiles.h"
+#include "cuda/tensor_ops.h"
 
 namespace gradsmith::conv {
 
@@ -34,24 +39,47 @@ bool CanBeCounted(const Problem& problem) {
   return ReachOf(problem, kX) <= kMost && ReachOf(problem, kY) <= kMost;
 }
 
+/// Whether parts of a filter's gradient are added up in float: each of them is rounded to 16 bits,
+/// and the sum of many would drift.
+bool IsSummedInFloat(const Task& task) {
+  return task.primitive == Primitive::kBackwardFilter && SizeOf(task.problem.type) == 2;
+}
+
+/// The filter's gradient, by the task's strides.
+TensorRef FilterAt(const Task& task, void* data) {
+  return {task.problem.type, data, DimsOf(task.problem, kW), StridesOf(task.problem, kW)};
+}
+
+/// Where such a gradient of a part lies in the workspace, and behind it the sum in float.
+std::size_t BytesOfPartFilter(const Task& task) {
+  return AlignedWorkspace(internal::SpanBytes(FilterAt(task, nullptr)));
+}
+
 class PartsPlan final : public internal::Plan {
  public:
   PartsPlan(
+      const cuda::DeviceInfo& device,
       const Task& task,
       std::int64_t parts,
       std::unique_ptr<internal::Plan> first,
       std::unique_ptr<internal::Plan> others)
-      : parts_(parts), first_(std::move(first)), others_(std::move(others)) {
+      : device_(device),
+        task_(task),
+        parts_(parts),
+        first_(std::move(first)),
+        others_(std::move(others)) {
     for (const Operand operand : {kX, kW, kY}) {
       steps_.at(operand) = BytesOfPart(task, parts, operand);
     }
   }
 
   [[nodiscard]] std::size_t workspace() const override {
-    return std::max(first_->workspace(), others_ == nullptr ? 0 : others_->workspace());
+    return PartSumsBytes(task_) +
+           std::max(first_->workspace(), others_ == nullptr ? 0 : others_->workspace());
   }
 
   Status Run(const internal::Launch& launch) override {
+    auto* workspace = static_cast<std::byte*>(launch.workspace);
     Status status;
     for (std::int64_t part = 0; part < parts_ && status.ok(); ++part) {
       std::array<void*, kOperands> operands{};
@@ -59,14 +87,41 @@ class PartsPlan final : public internal::Plan {
         operands.at(operand) =
             static_cast<std::byte*>(launch.operands[operand]) + (part * steps_.at(operand));
       }
+      if (IsSummedInFloat(task_)) {
+        operands.at(kW) = workspace;
+      }
       internal::Launch of_part = launch;
       of_part.operands = operands;
+      of_part.workspace = workspace + PartSumsBytes(task_);
       status = (part == 0 || others_ == nullptr ? first_ : others_)->Run(of_part);
+      if (status.ok() && IsSummedInFloat(task_)) {
+        status = AddPart(launch, part);
+      }
     }
     return status;
   }
 
  private:
+  /// Adds a part's gradient to the sum, and the last sum to the result.
+  Status AddPart(const internal::Launch& launch, std::int64_t part) {
+    auto* stream = static_cast<CUstream>(launch.stream);
+    auto* workspace = static_cast<std::byte*>(launch.workspace);
+    const Dims dims = DimsOf(task_.problem, kW);
+    const TensorRef of_part = FilterAt(task_, workspace);
+    const TensorRef sum(
+        DataType::kFloat, workspace + BytesOfPartFilter(task_), dims, ContiguousStrides(dims));
+    Status status = part == 0 ? cuda::CopyTensor(device_, stream, of_part, sum)
+                              : cuda::AddTensor(device_, stream, of_part, sum);
+    if (!status.ok() || part + 1 < parts_) {
+      return status;
+    }
+    const TensorRef result = FilterAt(task_, launch.operands[kW]);
+    return task_.accumulate ? cuda::AddTensor(device_, stream, sum, result)
+                            : cuda::CopyTensor(device_, stream, sum, result);
+  }
+
+  const cuda::DeviceInfo& device_;
+  Task task_;
   std::int64_t parts_;
   std::unique_ptr<internal::Plan> first_;
   std::unique_ptr<internal::Plan> others_;
@@ -104,7 +159,9 @@ std::int64_t PartsToCount(const Task& task) {
 Task PartOf(const Task& task, std::int64_t parts, bool is_first) {
   Task part = task;
   part.problem.batch /= parts;
-  part.accumulate = task.accumulate || (task.primitive == Primitive::kBackwardFilter && !is_first);
+  part.accumulate =
+      !IsSummedInFloat(task) &&
+      (task.accumulate || (task.primitive == Primitive::kBackwardFilter && !is_first));
   for (const Operand operand : {kX, kY}) {
     if (BytesOfPart(task, parts, operand) % task.alignment.at(operand) != 0) {
       part.alignment.at(operand) = static_cast<int>(SizeOf(task.problem.type));
@@ -113,12 +170,19 @@ Task PartOf(const Task& task, std::int64_t parts, bool is_first) {
   return part;
 }
 
+std::size_t PartSumsBytes(const Task& task) {
+  const auto floats = static_cast<std::size_t>(NumElements(DimsOf(task.problem, kW)));
+  return IsSummedInFloat(task) ? BytesOfPartFilter(task) + AlignedWorkspace(floats * sizeof(float))
+                               : 0;
+}
+
 std::unique_ptr<internal::Plan> MakePartsPlan(
+    const cuda::DeviceInfo& device,
     const Task& task,
     std::int64_t parts,
     std::unique_ptr<internal::Plan> first,
     std::unique_ptr<internal::Plan> others) {
-  return std::make_unique<PartsPlan>(task, parts, std::move(first), std::move(others));
+  return std::make_unique<PartsPlan>(device, task, parts, std::move(first), std::move(others));
 }
 
 }  // namespace gradsmith::conv

@@ -7,6 +7,7 @@
 
 #include "conv/task.h"
 #include "core/plan.h"
+#include "cuda/device.h"
 
 /// Batches that are computed in parts, one after the other: a limit of workspace has no room for
 /// copies of the whole, or kernels do not count so many elements.
@@ -25,12 +26,16 @@ std::int64_t PartsWithin(const Task& task, std::size_t bytes, std::size_t limit)
 std::int64_t PartsToCount(const Task& task);
 
 /// PartOf returns the task of each of so many parts: of the first, or of those that follow, which
-/// add to a filter's gradient.
+/// add to a filter's gradient; but of half and bf16 no part adds, as they are added up in float.
 Task PartOf(const Task& task, std::int64_t parts, bool is_first);
+
+/// PartSumsBytes returns the workspace for that.
+std::size_t PartSumsBytes(const Task& task);
 
 /// MakePartsPlan returns a plan for a task from a plan for its first part and one for the others,
 /// null where the first serves them as well.
 std::unique_ptr<internal::Plan> MakePartsPlan(
+    const cuda::DeviceInfo& device,
     const Task& task,
     std::int64_t parts,
     std::unique_ptr<internal::Plan> first,

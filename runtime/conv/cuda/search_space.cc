@@ -177,6 +177,7 @@ std::int64_t ConvSearchSpace::PartsForCopies() const {
     images = std::max(images, CopyBytes(form, kX) + CopyBytes(form, kY));
     filters = std::max(filters, CopyBytes(form, kW));
   }
+  filters += PartSumsBytes(task_);
   // Beside its copies a kernel may need some workspace.
   const std::size_t room = policy_.workspace_limit / 4 * 3;
   return room > filters ? PartsWithin(task_, images, room - filters) : 1;
@@ -246,6 +247,7 @@ std::vector<Candidate> ConvSearchSpace::ListInParts(int batch, std::vector<Rejec
     candidate.id.insert(0, name);
     candidate.engine.insert(0, name);
     candidate.form.insert(0, name);
+    candidate.workspace += PartSumsBytes(task_);
   }
   return candidates;
 }
@@ -425,13 +427,14 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInParts(const std::string& i
   const bool are_alike =
       PartOf(task_, parts, true).accumulate == PartOf(task_, parts, false).accumulate;
   if (!first.ok() || are_alike) {
-    return first.ok() ? MakePartsPlan(task_, parts, std::move(*first), nullptr) : std::move(first);
+    return first.ok() ? MakePartsPlan(device_, task_, parts, std::move(*first), nullptr)
+                      : std::move(first);
   }
   Result<std::unique_ptr<Plan>> others = MakeSpaceOfPart(parts, /*is_first=*/false)->Build(of_part);
   if (!others.ok()) {
     return others;
   }
-  return MakePartsPlan(task_, parts, std::move(*first), std::move(*others));
+  return MakePartsPlan(device_, task_, parts, std::move(*first), std::move(*others));
 }
 
 Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(

@@ -60,6 +60,10 @@ TEST(Parts, AddToTheFilterAndAreAlignedByTheirImages) {
       EXPECT_EQ(PartOf(task, 4, true).accumulate, accumulate);
       EXPECT_EQ(PartOf(task, 4, false).accumulate, accumulate || is_filter);
       EXPECT_EQ(PartOf(task, 4, false).problem.batch, 2);
+      // Of half a filter's gradient is added up in float.
+      task.problem.type = DataType::kMLFloat16;
+      EXPECT_EQ(PartOf(task, 4, true).accumulate, accumulate && !is_filter);
+      EXPECT_EQ(PartOf(task, 4, false).accumulate, accumulate && !is_filter);
     }
   }
   // Two images of 30 floats are 240 bytes, of halves 120.
@@ -86,6 +90,19 @@ Task Images(
     StridesOf(problem, operand) = ChannelsLastStrides(DimsOf(problem, operand));
   }
   return task;
+}
+
+TEST(Parts, AreAddedUpInFloatForFiltersIn16Bits) {
+  for (const DataType type : {DataType::kFloat, DataType::kMLFloat16, DataType::kBFloat16}) {
+    for (const Primitive primitive :
+         {Primitive::kForward, Primitive::kBackwardData, Primitive::kBackwardFilter}) {
+      Task task = Images(8, 16, 4, type);
+      task.primitive = primitive;
+      // A part's gradient, of 16 by 16 by 9, and the sum.
+      const bool is_summed = primitive == Primitive::kBackwardFilter && type != DataType::kFloat;
+      EXPECT_EQ(PartSumsBytes(task), is_summed ? 2304U * (2 + 4) : 0U);
+    }
+  }
 }
 
 TEST(Parts, HaveNoMoreElementsThan32BitsCount) {
@@ -169,6 +186,48 @@ TEST_F(CudaConvParts, ComputeWhatTheWholeBatchDoes) {
           }
           cuda::RunAndCompare(*algorithms, call, context, name);
         }
+      }
+    }
+  }
+}
+
+/// Of values with a mean, whose sums would drift if each part were rounded and added to the last.
+TEST_F(CudaConvParts, SumsOfManyPartsAreRoundedAsThoseOfOne) {
+  Random random("cuda conv parts of half");
+  const cuda::ConvShape shape = {.name = "1x1", .x = {512, 64, 8, 8}, .w = {64, 64, 1, 1}};
+  constexpr double kGradient = 239.0 / 512;  // of 8 bits: so are sums of powers of two of it
+  constexpr double kSum = kGradient * 512 * 64;
+  constexpr double kBefore = 64;
+  constexpr double kUnwritten = -1000;
+  for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
+    for (const unsigned limit : {19U, 20U}) {
+      ContextOptions options = OnGpu();
+      options.workspace_limit = std::size_t{1} << limit;
+      const Context context(options);
+      const PrimitiveCall call =
+          MakeCall(ConvPrimitive::kBackwardFilter, shape, type, Layout::kContiguous, random);
+      call.op.inputs[0]->Fill([] { return kGradient; });
+      call.op.inputs[1]->Fill([] { return 1.0; });
+      for (const bool accumulate : {false, true}) {
+        Result<ConvAlgorithms> algorithms = call.Prepare(context, accumulate);
+        ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+        int ran = 0;
+        for (const std::string& name : InParts(*algorithms)) {
+          const Result<std::size_t> workspace = algorithms->WorkspaceOf(name);
+          if (!workspace.ok() || *workspace > options.workspace_limit) {
+            continue;
+          }
+          SCOPED_TRACE(name);
+          ++ran;
+          call.Result()->Fill([&] { return accumulate ? kBefore : kUnwritten; });
+          ASSERT_TRUE(algorithms->Run({name}).ok());
+          ASSERT_TRUE(Synchronize(context).ok());
+          for (const double value : call.Result()->GpuValues()) {
+            // Each part's sum is exact, and the whole is rounded once.
+            ASSERT_NEAR(value, kSum + (accumulate ? kBefore : 0), kSum / 256);
+          }
+        }
+        EXPECT_GT(ran, 0);
       }
     }
   }
