@@ -117,6 +117,12 @@ def moved_bytes(case: Case) -> float | None:
     return figure_at(case.get("results"), "bytes" if is_batch_norm(case) else "set_bytes")
 
 
+def copy_rate(results: dict[str, Any]) -> float | None:
+    """The card's, in bytes a millisecond."""
+    rates = [control.get("copy_tb_per_s") for control in (results.get("control") or {}).values()]
+    return max((1e9 * rate for rate in rates if rate is not None), default=None)
+
+
 def intensity(case: Case) -> float | None:
     """Operations for each byte."""
     return ratio(operations(case), moved_bytes(case))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 Case = dict[str, str]  # a line of a suite, by column
 
 SUITES = Path(__file__).resolve().parent / "suites"
 TYPES = {"f16": "float16", "bf16": "bfloat16", "tf32": "float32", "f32": "float32", "f64": "float64"}
+
+SIZES = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8}  # bytes
 
 BATCHES = (1, 4, 16, 64, 256, 1024)
 BATCH_LAYERS = ("rn50_1x1_56", "rn50_3x3_28", "rn50_3x3_7", "unet_3x3_256", "sd_3x3_64")
@@ -56,6 +59,13 @@ def layer_and_batch(name: str) -> tuple[str, int]:
 
 def numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
+
+
+def bias_bytes(kind: str, name: str) -> int | None:
+    """Of dY, which a bias gradient reads, in a case of one of bench/suites' two kinds of convolutions."""
+    path = SUITES / f"{kind}.tsv"
+    found = next((case for case in read_suite(path) if case_name(case) == name), None) if path.exists() else None
+    return None if found is None else math.prod(ConvShape(found).y) * SIZES[found["type"]]
 
 
 class ConvShape:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu_figures import Case, geometric_mean, group_of, legacy_ratio, of_kind, torch_ratio
+from gpu_goals import LAYOUTS, LEGACY_GOALS, TORCH_GOALS
 from gpu_report import row, table_head
 from gpu_suites import SUITES, read_suite
 
@@ -31,7 +32,6 @@ RESULTS = "bench/results"
 ORDER = "gpu_runs.txt"  # the folders, oldest first: their dates do not tell those of one day apart
 MARKED = re.compile(r"(<!-- gpu_summary: (\w+) -->)\n.*?^(<!-- end -->)", re.DOTALL | re.MULTILINE)
 
-LAYOUTS = ("NCHW", "NHWC")
 OPERATORS = {
     "conv": "ConvGrad",
     "conv_transpose": "ConvTransposeGrad",
@@ -48,16 +48,6 @@ TYPES = {"f16": "half", "bf16": "bf16", "tf32": "TF32", "f32": "strict float", "
 PARAMETERS = {"f16/f32": "half, float parameters", "f16/f16": "half", "bf16/f32": "bf16, float parameters"}
 PARAMETERS |= {"f32/f32": "float", "f64/f64": "double"}
 GROUPS = {"conv": TYPES, "conv_transpose": TYPES, "batch_norm": PARAMETERS, "batch_norm_relu": PARAMETERS}
-
-# What PyTorch's time over ours is to come to, in NCHW and in NHWC.
-CONV_GOALS = {"f16": (1.6, 2.0), "bf16": (1.6, 2.0), "tf32": (1.4, 1.4), "f32": (1.5, 1.5), "f64": (1.5, 1.5)}
-GOALS = {
-    "conv": CONV_GOALS,
-    "conv_transpose": dict.fromkeys(TYPES, (1.6, 1.6)),
-    "batch_norm": dict.fromkeys(PARAMETERS, (2.0, 2.0)),
-    "batch_norm_relu": dict.fromkeys(PARAMETERS, (2.0, 2.0)),
-}
-LEGACY_GOALS = {"conv": 4.0}
 
 Ratio = Callable[[Case], float | None]
 
@@ -128,7 +118,7 @@ def whole(runs: Sequence[Run]) -> list[str]:
     lines = table_head([*heading, "goal", "figures of"])
     for kind, groups in GROUPS.items():
         for types, name in groups.items():
-            goals = GOALS[kind][types]
+            goals = TORCH_GOALS[kind][types]
             torch, legacy = (cells(runs, kind, types, ratio_of) for ratio_of in (torch_ratio, legacy_ratio))
             told = [one.text(goal) for one, goal in zip(torch, goals, strict=True)]
             told += [", ".join(f"{value:.1f}" for value in dict.fromkeys(goals))]
@@ -144,7 +134,7 @@ def alone(runs: Sequence[Run]) -> list[str]:
     lines = table_head(["ConvTransposeGrad", *[text for layout in LAYOUTS for text in (layout, "alone")], "goal"])
     first = [run for run in runs if run.name.endswith("_alone")]
     for types, name in TYPES.items():
-        goals = GOALS["conv_transpose"][types]
+        goals = TORCH_GOALS["conv_transpose"][types]
         found = [cells(which, "conv_transpose", types, torch_ratio) for which in (runs, first)]
         told = [text for now, then, goal in zip(*found, goals, strict=True) for text in (now.text(goal), then.text())]
         lines.append(row([name, *told, f"{goals[0]:.1f}"]))

@@ -60,7 +60,7 @@ def test_groups_are_types_and_layouts(results: dict[str, Any]) -> None:
 
 
 def test_slower_cases_are_named_worst_first(results: dict[str, Any]) -> None:
-    slower = gpu_goals.slower_than_torch(results["cases"], gpu_goals.TORCH_SLACK)
+    slower = gpu_goals.slower_than_torch(results["cases"], gpu_goals.NOISE)
     assert [name for name, _ in slower] == ["b f16 NHWC", "up f32 NHWC"]
     assert [factor for _, factor in slower] == pytest.approx([2.0, 0.8 / 0.6])
     slower = gpu_goals.slower_than_legacy(gpu_figures.of_kind(results, "conv"))
@@ -75,13 +75,20 @@ def test_slower_cases_are_named_worst_first(results: dict[str, Any]) -> None:
 def test_goals(results: dict[str, Any]) -> None:
     assert verdicts(results) == {
         "no convolution slower than the legacy API": "MISSED",
-        "no convolution more than 10 % slower than PyTorch": "MISSED",
+        "no convolution slower than PyTorch": "MISSED",
+        "convolution: PyTorch's time over ours": "MISSED",
+        "convolution: the legacy API's time over ours": "MISSED",
         "no transposed convolution slower than the legacy API": "PASS",
-        "transposed convolutions 1.6 times as fast as PyTorch": "MISSED",
         "no transposed convolution slower than PyTorch": "MISSED",
+        "transposed convolution: PyTorch's time over ours": "MISSED",
         "no batch normalization slower than the legacy API": "PASS",
-        "no batch normalization more than 10 % slower than PyTorch": "PASS",
-        "no batch normalization with ReLU more than 10 % slower than PyTorch": "NOT MEASURED",
+        "no batch normalization slower than PyTorch": "PASS",
+        "batch normalization: PyTorch's time over ours": "MISSED",
+        "no batch normalization with ReLU slower than PyTorch": "NOT MEASURED",
+        "batch normalization with ReLU: PyTorch's time over ours": "NOT MEASURED",
+        "no batch slower than PyTorch": "PASS",
+        "bias gradients, 0.85 of a copy's rate from 50 MB on": "NOT MEASURED",
+        "batch normalizations of their floor, 0.85 of a copy's rate from 50 MB on": "MISSED",
         "host time, 3 outputs": "PASS",
         "host time, 1 output": "MISSED",
         "first call by heuristics": "PASS",
@@ -91,20 +98,61 @@ def test_goals(results: dict[str, Any]) -> None:
     }
 
 
+def share_goals(results: dict[str, Any]) -> dict[str, str]:
+    return {goal.name.split(",")[0]: f"{goal.verdict} {goal.detail}" for goal in gpu_goals.memory_goals(results)}
+
+
+def test_what_waits_for_memory_is_held_to_the_rate_of_a_copy() -> None:
+    """dY of rn50_stem in half is 205,520,896 bytes: 0.0514 ms at 4 TB/s. Of a batch normalization X is: five of it."""
+
+    def timed(bias: float, norm: float) -> dict[str, Any]:
+        stem = {"kind": "conv", "case": "rn50_stem", "name": "rn50_stem f16 NHWC", "type": "f16", "layout": "NHWC"}
+        small = stem | {"case": "rn50_3x3_7", "name": "rn50_3x3_7 f16 NHWC"}
+        bias_time = {"results": {"ours": {"benchmark": {"dB": {"median": bias}}}}}
+        x = {"kind": "batch_norm", "case": "n", "name": "n f16/f32 NHWC", "type": "f16", "layout": "NHWC"}
+        norm_time = {"results": {"bytes": 3 * 205520896, "ours": {"backward": {"median": norm}}}}
+        control = {"start": {"copy_tb_per_s": 3.9}, "end": {"copy_tb_per_s": 4.0}}
+        return {"cases": [stem | bias_time, small | bias_time, x | norm_time], "control": control}
+
+    assert share_goals(timed(0.06, 0.3)) == {
+        "bias gradients": "PASS 0 of 1",
+        "batch normalizations of their floor": "PASS 0 of 1",
+    }
+    assert share_goals(timed(0.1028, 0.5138)) == {
+        "bias gradients": "MISSED 1 of 1; the worst: rn50_stem f16 NHWC 0.5",
+        "batch normalizations of their floor": "MISSED 1 of 1; the worst: n f16/f32 NHWC 0.5",
+    }
+    assert share_goals(timed(0.06, 0.3) | {"control": {}}) == {
+        "bias gradients": "NOT MEASURED no case",
+        "batch normalizations of their floor": "NOT MEASURED no case",
+    }
+
+
 def test_goals_that_were_not_measured_say_so() -> None:
     found = verdicts({"cases": []})
     assert found.pop("every call ran") == "PASS"
     assert set(found.values()) == {"NOT MEASURED"}
 
 
-def test_the_goal_of_transposed_convolutions_is_that_of_each_type_and_layout(results: dict[str, Any]) -> None:
+def test_a_goal_is_that_of_each_type_and_layout(results: dict[str, Any]) -> None:
     def goal() -> gpu_goals.Goal:
         cases = gpu_figures.of_kind(results, "conv_transpose")
-        return gpu_goals.faster_than_torch("transposed", cases)
+        return next(goal for goal in gpu_goals.speed_goals({"cases": cases}) if goal.name == name)
 
-    assert goal() == gpu_goals.Goal("transposed", "MISSED", "1 of 2 types and layouts; the worst: f32 NHWC 0.75")
+    name = "transposed convolution: PyTorch's time over ours"
+    assert goal() == gpu_goals.Goal(name, "MISSED", "1 of 2 types and layouts; the worst: f32 NHWC 0.75 of 1.6")
     results["cases"][-1]["torch"]["all"]["median"] = 1.6
-    assert goal() == gpu_goals.Goal("transposed", "PASS", "2 of 2 types and layouts")
+    assert goal() == gpu_goals.Goal(name, "PASS", "2 of 2 types and layouts")
+
+
+def test_a_batch_that_is_slower_is_named() -> None:
+    def batch(theirs: float) -> dict[str, Any]:
+        ours = {"ours": {"benchmark": {"all": {"median": 1.0}}}}
+        case = {"kind": "conv", "case": "a_n64", "name": "a_n64 f16 NHWC", "type": "f16", "layout": "NHWC"}
+        return {"cases": [], "batches": [case | {"results": ours, "torch": {"all": {"median": theirs}}}]}
+
+    assert verdicts(batch(0.98))["no batch slower than PyTorch"] == "PASS"
+    assert verdicts(batch(0.9))["no batch slower than PyTorch"] == "MISSED"
 
 
 def test_summary_and_tables_name_every_case(results: dict[str, Any]) -> None:
