@@ -95,12 +95,13 @@ bool Pointwise::is_large() const {
 std::optional<Pointwise>
 PlanPointwise(int compute_capability, const Task& data, const Task& filter) {
   const Problem& problem = data.problem;
-  // Shared memory is what Hopper has.
-  constexpr int kHopper = 90;
+  // From Hopper on blocks may have 227 KiB of shared memory, but for those of 12.x.
+  constexpr int kFirst = 90;
+  constexpr int kEnd = 120;
   if (data.primitive != Primitive::kBackwardData ||
-      filter.primitive != Primitive::kBackwardFilter || compute_capability < kHopper ||
-      SizeOf(problem.type) != pointwise::kElementBytes || problem.group != 1 ||
-      problem.x_channels % pointwise::kVector != 0 ||
+      filter.primitive != Primitive::kBackwardFilter || compute_capability < kFirst ||
+      compute_capability >= kEnd || SizeOf(problem.type) != pointwise::kElementBytes ||
+      problem.group != 1 || problem.x_channels % pointwise::kVector != 0 ||
       problem.y_channels % pointwise::kVector != 0 || !HasOneTap(problem) || IsEmpty(problem) ||
       !IsChannelsLast(data) || !IsChannelsLast(filter)) {
     return std::nullopt;

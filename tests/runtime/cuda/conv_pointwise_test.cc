@@ -90,7 +90,10 @@ TEST(Pointwise, LeavesTheRestToOthers) {
   EXPECT_TRUE(PlanOf({.type = DataType::kBFloat16}));
   EXPECT_FALSE(PlanOf({.type = DataType::kFloat}));
   EXPECT_FALSE(PlanOf({.type = DataType::kDouble}));
-  EXPECT_FALSE(PlanOf({}, 80));
+  EXPECT_TRUE(PlanOf({}, 100));
+  for (const int of_less_memory : {75, 80, 89, 120, 121}) {
+    EXPECT_FALSE(PlanOf({}, of_less_memory));
+  }
   EXPECT_FALSE(PlanOf({.x_channels = 60}));
   EXPECT_FALSE(PlanOf({.y_channels = 60}));
   EXPECT_FALSE(PlanOf({.taps = 3}));
