@@ -106,7 +106,11 @@ def lost(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 def report(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, bool]:
     """The text, and whether nothing became worse."""
     found = list(changes(before, after))
-    lines = [f"{len(found)} figures in both; drift {drift_between(before, after):.3f} taken off"]
+    pairs = len({case["name"] for _, case, _ in in_both(before, after)})
+    lines = [
+        f"{len(found)} figures of {pairs} cases in both (before: {len(before['cases'])}, after: {len(after['cases'])})",
+        f"PyTorch took {drift_between(before, after):.3f} times as long: factors are divided by that, milliseconds not",
+    ]
     for group in dict.fromkeys(change.group for change in found):
         factors = [change.factor for change in found if change.group == group]
         lines.append(f"  {group:28} {gpu_figures.geometric_mean(factors):.3f}x the time, {len(factors)} figures")

@@ -129,18 +129,19 @@ def write(results: dict[str, Any], folder: Path) -> None:
     try:
         gpu_charts.draw_all(results, folder)
     except ImportError as error:
-        print(f"no charts: {error}", file=sys.stderr)
+        print(f"no charts: {error} (it is in the environment of ./run test, .venv)", file=sys.stderr)
     print(text)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path, help="results.json of gpu_benchmark.py")
+    parser.add_argument("results", type=Path, help="results.json of gpu_benchmark.py, or its folder")
     parser.add_argument("--out", type=Path, help="where table and charts go; default: beside the results")
     options = parser.parse_args()
-    folder = options.out or options.results.parent
+    file = options.results / "results.json" if options.results.is_dir() else options.results
+    folder = options.out or file.parent
     folder.mkdir(parents=True, exist_ok=True)
-    results = json.loads(options.results.read_text(encoding="utf-8"))
+    results = json.loads(file.read_text(encoding="utf-8"))
     write(results, folder)
     return 1 if any(goal.verdict == "MISSED" for goal in goals(results)) else 0
 

@@ -185,6 +185,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 page.write_text(made, encoding="utf-8")
     for name in stale:
         print(f"{name}: {'other figures than bench/results; run bench/gpu_summary.py' if options.check else 'written'}")
+    if not stale:
+        print(f"{', '.join(PAGES)}: the tables are those of {len(runs)} runs")
     return 1 if stale and options.check else 0
 
 
