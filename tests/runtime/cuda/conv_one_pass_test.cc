@@ -169,6 +169,42 @@ TEST_F(CudaConvOnePass, AddsToWhatIsThere) {
   }
 }
 
+/// Of dX, a large number, one, and one that is there: as two roundings would take none of the ones.
+TEST_F(CudaConvOnePass, WhatIsAddedToIsRoundedOnce) {
+  Random random("cuda one pass round once");
+  const Context context(OnGpu(SearchMode::kBenchmark, 0.02));
+  // Of one tap all channels of y are summed, of depthwise two pixels.
+  const std::vector<Problem> problems = {
+      ByPointwise({.name = "a pixel", .x = {1, 8, 1, 1}, .w = {8, 8, 1, 1}}),
+      ByDepthwiseTiles(8, 1, 2, 3)};
+  for (const auto& [shape, id] : problems) {
+    for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
+      ASSERT_TRUE(ClearCache().ok());
+      const double large =
+          type == DataType::kMLFloat16 ? 2048 : 256;  // the next one is by 2 larger
+      const bool is_depthwise = shape.group > 1;
+      OpCall call = MakeConvGrad(shape, type, Layout::kChannelsLast, random);
+      int element = 0;  // in the order of dims: channel by channel, of each its pixels
+      call.inputs[0]->Fill([&] {
+        const int place = is_depthwise ? element % 2 : element;
+        ++element;
+        return place == 0 ? large : (place == 1 ? 1.0 : 0.0);
+      });
+      call.inputs[2]->Fill([] { return 1.0; });
+      call.outputs[0]->Fill([] { return 1.0; });
+      ASSERT_TRUE(call.Run(context, true).ok());
+      ASSERT_NO_FATAL_FAILURE(Choose(id));
+      call.ResetOutputs();
+      ASSERT_TRUE(call.Run(context, true).ok());
+      ASSERT_TRUE(Synchronize(context).ok());
+      for (const double value : call.outputs[0]->GpuValues()) {
+        EXPECT_EQ(value, large + 2) << id;
+      }
+      EXPECT_EQ(Together()->decision.id, id) << "forgotten";
+    }
+  }
+}
+
 /// Without a search it is what large tensors get, and a call that wants one gradient does not.
 TEST_F(CudaConvOnePass, IsTheFirstChoiceOfLargeTensors) {
   Random random("cuda one pass first choice");
