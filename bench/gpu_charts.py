@@ -12,6 +12,7 @@ import gpu_sweeps
 from gpu_figures import (
     Case,
     achieved_tflops,
+    copy_rate,
     geometric_mean,
     group_of,
     intensity,
@@ -132,8 +133,8 @@ def limits(results: dict[str, Any]) -> dict[str, float]:
     gpu = results.get("machine", {}).get("gpu", "")
     found = next((dict(peaks) for card, peaks in PEAK_TFLOPS.items() if card in gpu), {})
     controls = [control for control in (results.get("control") or {}).values() if "copy_tb_per_s" in control]
-    if controls:
-        found["copy"] = max(control["copy_tb_per_s"] for control in controls)
+    if (rate := copy_rate(results)) is not None:
+        found["copy"] = rate
         found["f16"] = found["bf16"] = max(control["matmul_tflops"] for control in controls)
     return found
 

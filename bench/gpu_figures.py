@@ -118,9 +118,9 @@ def moved_bytes(case: Case) -> float | None:
 
 
 def copy_rate(results: dict[str, Any]) -> float | None:
-    """The card's, in bytes a millisecond."""
+    """The card's, in TB/s."""
     rates = [control.get("copy_tb_per_s") for control in (results.get("control") or {}).values()]
-    return max((1e9 * rate for rate in rates if rate is not None), default=None)
+    return max((rate for rate in rates if rate is not None), default=None)
 
 
 def intensity(case: Case) -> float | None:

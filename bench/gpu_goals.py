@@ -146,7 +146,7 @@ def add_share(
     shares: list[tuple[str, float]], name: str, image: float, moved: float, time: float | None, rate: float | None
 ) -> None:
     if image >= ENOUGH_BYTES and time and rate:
-        shares.append((name, moved / time / rate))
+        shares.append((name, moved / (1e9 * time) / rate))
 
 
 def means_reach(

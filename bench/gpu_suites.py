@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from pathlib import Path
 
@@ -63,9 +64,14 @@ def numbers(text: str) -> list[int]:
 
 def bias_bytes(kind: str, name: str) -> int | None:
     """Of dY, which a bias gradient reads, in a case of one of bench/suites' two kinds of convolutions."""
-    path = SUITES / f"{kind}.tsv"
-    found = next((case for case in read_suite(path) if case_name(case) == name), None) if path.exists() else None
+    found = suite_by_name(kind).get(name)
     return None if found is None else math.prod(ConvShape(found).y) * SIZES[found["type"]]
+
+
+@functools.cache
+def suite_by_name(kind: str) -> dict[str, Case]:
+    path = SUITES / f"{kind}.tsv"
+    return {case_name(case): case for case in read_suite(path)} if path.exists() else {}
 
 
 class ConvShape:

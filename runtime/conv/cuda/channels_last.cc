@@ -1,5 +1,7 @@
 #include "conv/cuda/channels_last.h"
 
+#include <algorithm>
+
 namespace gradsmith::conv {
 
 bool IsChannelsLast(const Task& task) {
@@ -18,6 +20,13 @@ bool IsChannelsLast(const Task& task) {
     }
   }
   return true;
+}
+
+bool IsPointwise(const Problem& problem) {
+  return std::all_of(
+      problem.axes.begin(), problem.axes.begin() + problem.spatial_rank, [](const Axis& axis) {
+        return axis.w == 1 && axis.stride == 1 && axis.pad_begin == 0 && axis.x == axis.y;
+      });
 }
 
 bool IsEmpty(const Problem& problem) {

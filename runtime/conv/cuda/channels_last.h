@@ -13,6 +13,9 @@ inline constexpr int kFirstWithTensorCores = 80;
 /// are multiples of 16 bytes.
 bool IsChannelsLast(const Task& task);
 
+/// IsPointwise says whether every position of y meets the same position of x, and that one alone.
+bool IsPointwise(const Problem& problem);
+
 /// IsEmpty says whether an operand has no elements.
 bool IsEmpty(const Problem& problem);
 

@@ -212,16 +212,15 @@ bool SetBlocks(const Task& task, DepthwiseTiles* plan) {
   return true;
 }
 
-/// As many slices as a GPU of 132 multiprocessors computes at once: they depend on the shape alone.
+/// As many slices as are computed at once: they depend on the shape alone.
 void SetSlices(DepthwiseTiles* plan) {
-  constexpr int kMultiprocessors = 132;
   const int most_threads = kPairs * depthwise_tiles::MostTiles(plan->form, plan->work);
   Arguments& arguments = plan->arguments;
   const std::int64_t groups = arguments.groups.divisor;
   const std::int64_t blocks = plan->blocks / groups;
   const std::int64_t threads_at_once =
       std::int64_t{depthwise_tiles::BlocksAtOnce(plan->form, plan->work)} * most_threads;
-  const std::int64_t at_once = kMultiprocessors * (threads_at_once / plan->threads);
+  const std::int64_t at_once = kMultiprocessorsOfSlices * (threads_at_once / plan->threads);
   const std::int64_t most = std::max<std::int64_t>(at_once / groups, 1);
   const std::int64_t slices = CeilDivide(blocks, CeilDivide(blocks, most));
   arguments.blocks_of_group = static_cast<std::uint32_t>(blocks);

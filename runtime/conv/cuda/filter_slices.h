@@ -16,6 +16,10 @@
 /// the workspace, which are then added up, always in the same order.
 namespace gradsmith::conv {
 
+/// kMultiprocessorsOfSlices is how many multiprocessors slices are for where sums are to have the
+/// same bits on every device: those of an H200.
+inline constexpr int kMultiprocessorsOfSlices = 132;
+
 /// FilterSlices is the launch of a kernel that leaves every slice's sums.
 template <typename Arguments>
 struct FilterSlices {

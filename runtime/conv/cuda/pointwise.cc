@@ -1,8 +1,6 @@
 #include "conv/cuda/pointwise.h"
 
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <string>
 
 #include "conv/cuda/call_plan.h"
@@ -20,16 +18,6 @@ using pointwise::Arguments;
 using pointwise::Form;
 using pointwise::kFormAt;
 using pointwise::kForms;
-
-/// Results are to have the same bits on every device: there are as many blocks as an H200 runs.
-constexpr int kMultiprocessors = 132;
-
-bool HasOneTap(const Problem& problem) {
-  return std::all_of(
-      problem.axes.begin(), problem.axes.begin() + problem.spatial_rank, [](const Axis& axis) {
-        return axis.w == 1 && axis.stride == 1 && axis.pad_begin == 0 && axis.pad_end == 0;
-      });
-}
 
 /// The form with least room that is enough; -1 for none.
 int FormOf(const Problem& problem) {
@@ -89,7 +77,7 @@ class PointwisePlan final : public internal::Plan {
 }  // namespace
 
 bool Pointwise::is_large() const {
-  return arguments.positions >= std::int64_t{kMultiprocessors} * pointwise::kPositions;
+  return arguments.positions >= std::int64_t{kMultiprocessorsOfSlices} * pointwise::kPositions;
 }
 
 std::optional<Pointwise>
@@ -102,7 +90,7 @@ PlanPointwise(int compute_capability, const Task& data, const Task& filter) {
       filter.primitive != Primitive::kBackwardFilter || compute_capability < kFirst ||
       compute_capability >= kEnd || SizeOf(problem.type) != pointwise::kElementBytes ||
       problem.group != 1 || problem.x_channels % pointwise::kVector != 0 ||
-      problem.y_channels % pointwise::kVector != 0 || !HasOneTap(problem) || IsEmpty(problem) ||
+      problem.y_channels % pointwise::kVector != 0 || !IsPointwise(problem) || IsEmpty(problem) ||
       !IsChannelsLast(data) || !IsChannelsLast(filter)) {
     return std::nullopt;
   }
@@ -119,7 +107,7 @@ PlanPointwise(int compute_capability, const Task& data, const Task& filter) {
   arguments.active_warps_of_x = pointwise::ActiveWarpsOfX(form, arguments.x_channels);
   pointwise.blocks = std::min<std::int64_t>(
       CeilDivide(arguments.positions, pointwise::kPositions),
-      std::int64_t{kMultiprocessors} * form.blocks);
+      std::int64_t{kMultiprocessorsOfSlices} * form.blocks);
   return pointwise;
 }
 

@@ -166,8 +166,8 @@ ConvSearchSpace::ConvSearchSpace(
       policy_(std::move(policy)),
       rounds_once_(task.accumulate && SizeOf(task.problem.type) == 2),
       forms_(FormsOf(task)),
-      must_be_cut_(PartsToCount(task) > 1),
-      parts_(must_be_cut_ ? PartsToCount(task) : PartsForCopies()),
+      parts_to_count_(PartsToCount(task)),
+      parts_(MustBeCut() ? parts_to_count_ : PartsForCopies()),
       part_(parts_ > 1 ? MakeSpaceOfPart(parts_, /*is_first=*/true) : nullptr) {}
 
 std::int64_t ConvSearchSpace::PartsForCopies() const {
@@ -240,7 +240,7 @@ std::unique_ptr<ConvSearchSpace> ConvSearchSpace::MakeSpaceOfPart(std::int64_t p
 std::vector<Candidate> ConvSearchSpace::ListInParts(int batch, std::vector<Rejection>* rejections) {
   std::vector<Candidate> candidates = part_->List(batch, rejections);
   std::erase_if(candidates, [&](const Candidate& candidate) {
-    return candidate.id == kDirect || (candidate.form.empty() && !must_be_cut_);
+    return candidate.id == kDirect || (candidate.form.empty() && !MustBeCut());
   });
   const std::string name = NameOfParts(parts_);
   for (Candidate& candidate : candidates) {

@@ -67,9 +67,11 @@ class ConvSearchSpace final : public internal::SearchSpace {
   Result<double> Time(internal::Plan& plan) override;
 
  private:
+  /// There are more elements than engines count.
+  [[nodiscard]] bool MustBeCut() const { return parts_to_count_ > 1; }
   /// Batches before those of a part.
   [[nodiscard]] int BatchesOfWhole() const {
-    return 1 + (must_be_cut_ ? 0 : kSources * static_cast<int>(forms_.size()));
+    return 1 + (MustBeCut() ? 0 : kSources * static_cast<int>(forms_.size()));
   }
   [[nodiscard]] bool IsOfPart(int batch) const {
     return part_ != nullptr && batch >= BatchesOfWhole() && batch < batches() - 1;
@@ -103,8 +105,8 @@ class ConvSearchSpace final : public internal::SearchSpace {
   /// Sums of half or bf16 that are added to must be rounded once.
   bool rounds_once_;
   std::vector<Form> forms_;
-  /// There are more elements than engines count.
-  bool must_be_cut_;
+  /// In so many parts engines count the elements.
+  std::int64_t parts_to_count_;
   /// How many parts of the batch candidates are listed for as well, and of one of them; 1 and null
   /// where there are none.
   std::int64_t parts_;

@@ -266,7 +266,7 @@ FilterArguments MakeFilterArguments(const Task& task) {
   arguments.channels = static_cast<int>(problem.x_channels / problem.group);
   arguments.columns = arguments.channels * static_cast<int>(ProductOf(axes, &Axis::w));
   arguments.positions = static_cast<int>(problem.batch * ProductOf(axes, &Axis::y));
-  arguments.is_pointwise = true;
+  arguments.is_pointwise = IsPointwise(problem);
   for (int i = 0; i < kSpatialRank; ++i) {
     const Axis& axis = axes.at(i);
     arguments.x_sizes[i] = static_cast<int>(axis.x);
@@ -275,8 +275,6 @@ FilterArguments MakeFilterArguments(const Task& task) {
     arguments.stride[i] = static_cast<int>(axis.stride);
     arguments.pad[i] = static_cast<int>(axis.pad_begin);
     arguments.dilation[i] = static_cast<int>(axis.dilation);
-    arguments.is_pointwise = arguments.is_pointwise && axis.w == 1 && axis.pad_begin == 0 &&
-                             axis.stride == 1 && axis.x == axis.y;
   }
   return arguments;
 }

@@ -30,12 +30,7 @@ __device__ __forceinline__ void ComputeTile(
       }
     }
   }
-  T* tile = to + (row * p.to.row_stride + column * p.to.column_stride);
-  if (IsWhole<G>(p.to, row, column)) {
-    StoreTile<true, G>(p.to, row, column, tile, sums, accumulate);
-  } else {
-    StoreTile<false, G>(p.to, row, column, tile, sums, accumulate);
-  }
+  StoreTileAt<G>(p.to, row, column, to, sums, accumulate);
 }
 
 /// y from x, or x from dY.
@@ -50,11 +45,7 @@ Correlate(const Arguments& p, const T* from, const T* w, T* to, bool accumulate)
   const Block block = BlockOf(p, static_cast<std::uint32_t>(DivideBy(p.groups, &group)));
   const int first_channel = group * kChannels;
   const int channels = min(kChannels, p.channels - first_channel);
-  BeginToLoad<G::kMain>(
-      p, from + (block.image * p.from.batch_stride + first_channel),
-      block.first_down * G::kMainRows + p.from_row - G::kBefore,
-      block.first_across * G::kMain + p.from_column - G::kBefore, channels, pixels);
-  cuda::EndOfCopies();
+  BeginToLoadBlock<G>(p, from, block, first_channel, channels, pixels);
   LoadFilters<kTaps>(w + std::int64_t{first_channel} * kTaps, p.reversed, channels, filters);
   cuda::WaitForCopies<0>();
   __syncthreads();

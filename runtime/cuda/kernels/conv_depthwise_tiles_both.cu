@@ -71,12 +71,7 @@ __device__ __forceinline__ void ComputeTile(
       }
     }
   }
-  T* tile = to + (row * p.to.row_stride + column * p.to.column_stride);
-  if (IsWhole<G>(p.to, row, column)) {
-    StoreTile<true, G>(p.to, row, column, tile, results, accumulate);
-  } else {
-    StoreTile<false, G>(p.to, row, column, tile, results, accumulate);
-  }
+  StoreTileAt<G>(p.to, row, column, to, results, accumulate);
 }
 
 /// dX, partial sums (slice, channel, tap), and, where they are wanted, those of dY (slice, channel).
@@ -105,11 +100,7 @@ __device__ __forceinline__ void ComputeBoth(
 #pragma unroll 1
   for (std::uint32_t i = slice; i < p.blocks_of_group; i += p.slices) {
     const Block block = BlockOf(p, i);
-    BeginToLoad<G::kMain>(
-        p, y + (block.image * p.from.batch_stride + first_channel),
-        block.first_down * G::kMainRows + p.from_row - G::kBefore,
-        block.first_across * G::kMain + p.from_column - G::kBefore, channels, pixels);
-    cuda::EndOfCopies();
+    BeginToLoadBlock<G>(p, y, block, first_channel, channels, pixels);
     const std::int64_t at = block.image * p.to.batch_stride + first_channel + place.channel;
     const int row = (block.first_down + place.down) * G::kToRows + p.to_row;
     const int column = (block.first_across + place.across) * G::kToColumns + p.to_column;

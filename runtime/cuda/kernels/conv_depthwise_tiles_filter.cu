@@ -67,11 +67,7 @@ SumFilters(
 #pragma unroll 1
   for (std::uint32_t i = slice; i < p.blocks_of_group; i += p.slices) {
     const Block block = BlockOf(p, i);
-    BeginToLoad<G::kMain>(
-        p, x + (block.image * p.from.batch_stride + first_channel),
-        block.first_down * G::kMainRows + p.from_row - G::kBefore,
-        block.first_across * G::kMain + p.from_column - G::kBefore, channels, pixels);
-    cuda::EndOfCopies();
+    BeginToLoadBlock<G>(p, x, block, first_channel, channels, pixels);
     InTiles<G, T> gradients;
     gradients.Load(
         p.to, y + (block.image * p.to.batch_stride + first_channel + place.channel),

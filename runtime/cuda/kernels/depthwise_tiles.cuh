@@ -101,6 +101,22 @@ __device__ __forceinline__ void BeginToLoad(
   }
 }
 
+/// The same for the block's tiles. `from` is where a tensor begins, and `first_channel` the block's.
+template <typename G, typename T>
+__device__ __forceinline__ void BeginToLoadBlock(
+    const Arguments& p,
+    const T* from,
+    const Block& block,
+    int first_channel,
+    int channels,
+    T* pixels) {
+  BeginToLoad<G::kMain>(
+      p, from + (block.image * p.from.batch_stride + first_channel),
+      block.first_down * G::kMainRows + p.from_row - G::kBefore,
+      block.first_across * G::kMain + p.from_column - G::kBefore, channels, pixels);
+  cuda::EndOfCopies();
+}
+
 /// Whether all of a tile at (row, column) is within an image.
 template <typename G>
 __device__ __forceinline__ bool IsWhole(const Pixels& image, int row, int column) {

@@ -69,6 +69,23 @@ __device__ __forceinline__ void StoreTile(
   });
 }
 
+/// The same of the tile at (row, column), where `to` is at its image and channels.
+template <typename G, typename T>
+__device__ __forceinline__ void StoreTileAt(
+    const Pixels& image,
+    int row,
+    int column,
+    T* to,
+    Accumulator<T> (&sums)[G::kToRows][G::kToColumns][2],
+    bool accumulate) {
+  T* tile = to + (row * image.row_stride + column * image.column_stride);
+  if (IsWhole<G>(image, row, column)) {
+    StoreTile<true, G>(image, row, column, tile, sums, accumulate);
+  } else {
+    StoreTile<false, G>(image, row, column, tile, sums, accumulate);
+  }
+}
+
 }  // namespace gradsmith::conv::depthwise_tiles
 
 #endif  // GRADSMITH_CUDA_KERNELS_DEPTHWISE_TILES_RESULT_CUH_
