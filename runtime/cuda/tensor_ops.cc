@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -399,12 +400,15 @@ Pattern PatternOf(double value, DataType type) {
 // Channel sums
 // ------------------------------------------------------------------------------------------------
 
-/// Blocks that keep a large GPU busy, a few on each multiprocessor, with partial sums few enough to
-/// be added up in no time.
-constexpr std::int64_t kEnoughSumBlocks = 1056;
-/// What a thread sums before its slice ends, in batches of loads: less is not worth a partial sum.
-constexpr std::int64_t kFewestBatches = 2;
-constexpr std::int64_t kBatchesOfOneSlice = 4;
+/// Blocks that keep a large GPU busy, one on each multiprocessor: with two, which read from more
+/// places at a time, an H200's memory is up to a seventh slower.
+constexpr std::int64_t kEnoughSumBlocks = 132;
+/// Where threads read elements, not vectors.
+constexpr std::int64_t kEnoughElementBlocks = 4 * kEnoughSumBlocks;
+/// Less than so many vectors of each thread are not worth a partial sum.
+constexpr std::int64_t kFewestVectors = 8;
+/// So many take less time than a second stage.
+constexpr std::int64_t kVectorsOfOneSlice = 16;
 
 /// The view of a tensor that the plans work on: its channels, and all other dims.
 struct ChannelView {
@@ -433,15 +437,15 @@ struct Slices {
   std::int64_t size;
 };
 
-/// At most `wanted` slices of a multiple of `batch` items, no less than kFewestBatches of them; one
-/// where that takes less time than a second stage.
-Slices Slice(std::int64_t items, std::int64_t wanted, std::int64_t batch) {
-  if (const std::int64_t all = CeilDivide(items, batch); all <= kBatchesOfOneSlice) {
-    return {1, all * batch};
+/// At most `wanted` slices of a multiple of `at_once` items, which are what all threads take at a
+/// time; one where that takes less time than a second stage.
+Slices Slice(std::int64_t items, std::int64_t wanted, std::int64_t at_once) {
+  const std::int64_t all = CeilDivide(items, at_once);
+  if (all <= kVectorsOfOneSlice || wanted <= 1) {
+    return {1, all * at_once};
   }
-  const std::int64_t batches =
-      std::max(CeilDivide(items, std::max<std::int64_t>(wanted, 1) * batch), kFewestBatches);
-  return {CeilDivide(items, batches * batch), batches * batch};
+  const std::int64_t steps = std::max(CeilDivide(all, wanted), kFewestVectors);
+  return {CeilDivide(all, steps), steps * at_once};
 }
 
 /// Channels last: rows of vectors, if elements can be taken so.
@@ -468,8 +472,7 @@ bool PlanColumns(const ChannelView& view, std::int64_t length, SumPlan* plan) {
   const std::int64_t tiles = CeilDivide(task.columns, kSumThreads);
   const std::int64_t tile_columns = CeilDivide(task.columns, tiles);
   const std::int64_t rows_at_once = tiles == 1 ? kSumThreads / tile_columns : 1;
-  const Slices slices =
-      Slice(task.rows, CeilDivide(kEnoughSumBlocks, tiles), kSumBatch * rows_at_once);
+  const Slices slices = Slice(task.rows, CeilDivide(kEnoughSumBlocks, tiles), rows_at_once);
   if (tiles > kMaxBlocks / slices.count) {
     return false;
   }
@@ -484,6 +487,21 @@ bool PlanColumns(const ChannelView& view, std::int64_t length, SumPlan* plan) {
   return true;
 }
 
+/// Fewer blocks, which each sum several slices one after the other, so that one is enough for each
+/// multiprocessor; or two, where that would leave too many idle. Of short slices all.
+std::int64_t BlocksInRounds(std::int64_t blocks, std::int64_t vectors_of_thread) {
+  constexpr std::int64_t kLong = 32;
+  if (vectors_of_thread < kLong) {
+    return blocks;
+  }
+  const auto of_rounds = [blocks](std::int64_t at_once) {
+    return CeilDivide(blocks, CeilDivide(blocks, at_once));
+  };
+  constexpr std::int64_t kBusy = kEnoughSumBlocks * 3 / 4;
+  const std::int64_t fewer = of_rounds(kEnoughSumBlocks);
+  return fewer >= std::min(blocks, kBusy) ? fewer : of_rounds(2 * kEnoughSumBlocks);
+}
+
 /// Channels first: dense rows of each channel.
 bool PlanRows(const ChannelView& view, std::int64_t length, SumPlan* plan) {
   if (view.others.size() == 0 || view.others.last().from != 1) {
@@ -491,44 +509,46 @@ bool PlanRows(const ChannelView& view, std::int64_t length, SumPlan* plan) {
   }
   PairDims outer = view.others;
   outer.Remove(outer.size() - 1);
+  const std::int64_t row_length = view.others.last().size;
+  std::int64_t strides = view.channel_stride;
+  for (int i = 0; i < outer.size(); ++i) {
+    strides |= outer[i].from;
+  }
+  // Vectors are counted from the tensor's first element: a row can begin and end within one.
+  const bool whole = (strides | row_length) % length == 0;
+  const std::int64_t slack = strides % length == 0 ? length - 1 : 2 * (length - 1);
+  const std::int64_t vectors = (row_length + (whole ? 0 : slack)) / length;
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max() / 2;  // counted in int
+  if (row_length > kMost || outer.Count() > kMost) {
+    return false;
+  }
   RowSumsTask& task = plan->rows;
   task.channels = view.channels;
   task.channel_stride = view.channel_stride;
   task.rows = outer.Grid();
-  task.row_length = view.others.last().size;
+  task.row_length = static_cast<int>(row_length);
+  task.vectors_of_row = static_cast<int>(vectors);
+  task.whole = whole ? 1 : 0;
+  task.count = task.rows.count * vectors;
   task.extent = 1 + ((view.channels - 1) * view.channel_stride);
   for (int i = 0; i < view.others.size(); ++i) {
     task.extent += (view.others[i].size - 1) * view.others[i].from;
   }
-  // Long rows are cut where there are too few of them: a warp for each slice of each channel.
-  constexpr std::int64_t kWarp = 32;
-  const std::int64_t wanted = CeilDivide(kEnoughSumBlocks * (kSumThreads / kWarp), task.channels);
-  const std::int64_t shortest = kWarp * length * kSumBatch * kFewestBatches;
-  const std::int64_t pieces_wanted = CeilDivide(wanted, task.rows.count);
-  const std::int64_t piece = std::max(CeilDivide(task.row_length, pieces_wanted), shortest);
-  task.piece_length = std::min(CeilDivide(piece, kWarp * length) * kWarp * length, task.row_length);
-  task.pieces_of_row = CeilDivide(task.row_length, task.piece_length);
-  task.count = task.rows.count * task.pieces_of_row;
-  // Vectors are counted from the tensor's first element: a piece can begin and end within one.
-  std::int64_t strides = task.channel_stride;
-  for (int i = 0; i < task.rows.rank; ++i) {
-    strides |= task.rows.from_strides[i];
-  }
-  const std::int64_t slack = strides % length == 0 ? length - 1 : 2 * (length - 1);
-  const std::int64_t vectors = (task.piece_length + slack) / length;
-  task.group = static_cast<int>(
-      std::min<std::uint64_t>(std::bit_ceil(static_cast<std::uint64_t>(vectors)), kWarp));
-  task.one_step = vectors <= task.group ? 1 : 0;
-  const std::int64_t loads = CeilDivide(vectors, task.group);
-  const Slices slices =
-      Slice(task.count, wanted * (kWarp / task.group), CeilDivide(kSumBatch, loads));
+  const std::int64_t group = std::min<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(CeilDivide(task.count, kFewestVectors))),
+      kSumThreads);
+  const std::int64_t groups_of_block = kSumThreads / group;
+  const Slices slices = Slice(task.count, kEnoughSumBlocks / task.channels, group);
+  task.group = static_cast<int>(group);
+  task.step_rows = static_cast<int>(group / vectors);
+  task.step_vectors = static_cast<int>(group % vectors);
   task.count_per_slice = slices.size;
   task.slices = slices.count;
-  const std::int64_t groups_of_block = kSumThreads / task.group;
-  plan->blocks = CeilDivide(task.channels * slices.count, groups_of_block);
+  plan->blocks = BlocksInRounds(
+      CeilDivide(task.channels * slices.count, groups_of_block), slices.size / group);
   plan->partial_rows = slices.count;
   plan->stage = SumStage::kRows;
-  return plan->blocks <= kMaxBlocks;
+  return plan->blocks <= kMaxBlocks && task.count / group <= kMost;
 }
 
 void PlanAny(const ChannelView& view, SumPlan* plan) {
@@ -544,8 +564,8 @@ void PlanAny(const ChannelView& view, SumPlan* plan) {
       along_channels ? static_cast<int>(std::min<std::uint64_t>(std::bit_ceil(channels), 32)) : 1;
   task.channel_tiles = CeilDivide(view.channels, task.channels_at_once);
   const Slices slices = Slice(
-      task.grid.count, CeilDivide(kEnoughSumBlocks, task.channel_tiles),
-      kSumBatch * (std::int64_t{kSumThreads} / task.channels_at_once));
+      task.grid.count, CeilDivide(kEnoughElementBlocks, task.channel_tiles),
+      std::int64_t{kSumThreads} / task.channels_at_once);
   task.count_per_slice = slices.size;
   plan->stage = SumStage::kAny;
   plan->blocks = slices.count * task.channel_tiles;
@@ -591,12 +611,12 @@ Status LaunchFirstStage(
   static KernelsOfTypes columns_kernels;
   static KernelsOfTypes rows_kernels;
   static KernelsOfTypes any_kernels;
-  const LaunchShape shape = {
+  LaunchShape shape = {
       .blocks_x = static_cast<unsigned>(plan->blocks),
       .blocks_y = 1,
       .blocks_z = 1,
       .threads = static_cast<unsigned>(plan->threads),
-      .shared_bytes = 0};
+      .shared_bytes = static_cast<unsigned>(plan->threads * kSumRingBytes)};
   const int aligned = IsAligned(from.data, kVectorBytes) ? 1 : 0;
   switch (plan->stage) {
     case SumStage::kNone:
@@ -612,6 +632,7 @@ Status LaunchFirstStage(
           FindOfType(&rows_kernels, "sum_rows_", from.type), shape, stream, from.data, target,
           plan->rows);
     case SumStage::kAny:
+      shape.shared_bytes = 0;
       return LaunchFound(
           FindOfType(&any_kernels, "sum_any_", from.type), shape, stream, from.data, target,
           plan->any);
@@ -624,7 +645,7 @@ Status LaunchFirstStage(
 LaunchShape ShapeOfFinish(const TensorRef& sums, FinishSumsTask* finish) {
   FinishSumsTask& task = *finish;
   // Of many rows a block reads more at once, 32 bytes of each.
-  constexpr std::int64_t kManyRows = 1024;
+  constexpr std::int64_t kManyRows = 128;
   const std::uint64_t most_channels = task.rows < kManyRows ? 32 : 8;
   task.sums_stride = sums.strides[0];
   const std::uint64_t side =

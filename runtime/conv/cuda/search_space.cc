@@ -69,6 +69,15 @@ bool IsNaive(const Task& task, const std::string& engine) {
   return engine == "graph/0" && task.primitive != Primitive::kForward && task.problem.group == 1;
 }
 
+/// Whether a run of it may take seconds, in which no budget is asked: algorithm 0 of the legacy API
+/// does without tensor cores (15 s for 4e12 products in half, which others take 12 ms for).
+bool IsEndless(const Task& task, const std::string& engine) {
+  constexpr double kEndless = 0x1.0p38;  // products
+  const bool is_scalar = engine == "legacy/0" && SizeOf(task.problem.type) == 2;
+  return (is_scalar || IsNaive(task, engine)) && task.primitive != Primitive::kForward &&
+         ProductsOf(task) >= kEndless;
+}
+
 /// Allowed candidates of a detour that are listed, the best by cuDNN's heuristic: there are several
 /// detours.
 constexpr std::size_t kMostOfDetour = 8;
@@ -213,6 +222,7 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
     candidate.notes.known_bad = cuda::IsKnownBad(
         std::string(ToString(task_.primitive)), engine, task_.problem.spatial_rank);
     candidate.notes.slow = IsLarge() && IsNaive(task_, engine);
+    candidate.notes.last_resort = IsEndless(task_, engine);
   }
   return std::move(*listed);
 }

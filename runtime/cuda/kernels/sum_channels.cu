@@ -1,4 +1,6 @@
 #include "cuda/kernels/element_vector.cuh"
+#include "cuda/kernels/indices.cuh"
+#include "cuda/kernels/ptx.cuh"
 
 // Sums over all but the channels, in two stages: slices of the tensor give partial sums
 // (slice, channel), which the finishing kernel adds up. Of a small tensor there is one slice, whose
@@ -6,6 +8,8 @@
 // alone, never on an address: where data is not aligned, vectors are loaded element by element.
 namespace gradsmith::cuda {
 namespace {
+
+constexpr int kWarp = 32;
 
 /// Adds a channel's sum to what is there where `accumulate`, or else stores it.
 template <typename T>
@@ -24,19 +28,72 @@ PutSum(const SumsTarget& target, std::int64_t index, Accumulator<T> sum) {
   }
 }
 
-/// Loads a vector in one or, where data is not aligned, in many.
-template <bool kAligned, typename T>
-__device__ __forceinline__ Vector<T> LoadWhole(const T* from) {
-  if constexpr (kAligned) {
-    return LoadVector(from);
-  } else {
-    Vector<T> vector;
+/// LoadVector where data is not aligned.
+template <typename T>
+__device__ __forceinline__ Vector<T> LoadElements(const T* from) {
+  Vector<T> vector;
 #pragma unroll
-    for (int i = 0; i < kVectorLength<T>; ++i) {
-      vector.values[i] = from[i];
-    }
-    return vector;
+  for (int i = 0; i < kVectorLength<T>; ++i) {
+    vector.values[i] = from[i];
   }
+  return vector;
+}
+
+/// Adds neighbours, then neighbours' sums; a power of two of them.
+template <typename A, int kCount>
+__device__ __forceinline__ A SumOfAll(A (&values)[kCount]) {
+#pragma unroll
+  for (int half = kCount / 2; half > 0; half /= 2) {
+#pragma unroll
+    for (int i = 0; i < half; ++i) {
+      values[i] += values[i + half];
+    }
+  }
+  return values[0];
+}
+
+/// Adds a vector to `sums`, element by element.
+template <typename T>
+__device__ __forceinline__ void
+AddVector(const Vector<T>& vector, Accumulator<T> (&sums)[kVectorLength<T>]) {
+#pragma unroll
+  for (int i = 0; i < kVectorLength<T>; ++i) {
+    sums[i] += Convert<Accumulator<T>>(vector.values[i]);
+  }
+}
+
+/// Room for kSumRing vectors of each thread, then for what its block adds up.
+__device__ __forceinline__ uint4* Ring() {
+  GRADSMITH_DYNAMIC_SHARED(ring);
+  return ring;
+}
+
+/// Calls add(slot, vector) for `count` vectors, in order. locate(slot) is called before, in order
+/// too, and returns where the next one is, or null for one that is zero; a slot's vector is added
+/// before the next is located there. kSumRing of them are on their way to shared memory at a time,
+/// where the thread alone reads them. Zeros may follow.
+template <typename T, typename Locate, typename Add>
+__device__ __forceinline__ void ForEachVector(int count, const Locate& locate, const Add& add) {
+  uint4* const ring = Ring() + threadIdx.x;
+  const auto threads = static_cast<int>(blockDim.x);
+  const auto begin_copy = [&](int slot, bool exists) {
+    const T* const from = exists ? locate(slot) : nullptr;
+    BeginCopy(SharedAddress(ring + slot * threads), from, from != nullptr);
+    EndOfCopies();
+  };
+#pragma unroll
+  for (int slot = 0; slot < kSumRing; ++slot) {
+    begin_copy(slot, slot < count);
+  }
+  for (int begin = 0; begin < count; begin += kSumRing) {
+#pragma unroll
+    for (int slot = 0; slot < kSumRing; ++slot) {
+      WaitForCopies<kSumRing - 1>();
+      add(slot, LoadVector(reinterpret_cast<const T*>(ring + slot * threads)));
+      begin_copy(slot, begin + slot + kSumRing < count);
+    }
+  }
+  WaitForCopies<0>();
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -78,31 +135,30 @@ __device__ __forceinline__ void SumOverBlock(
 }
 
 /// Adds rows begin, begin + step, ... of one column of vectors to `sums`.
-template <bool kAligned, typename T>
+template <typename T>
 __device__ __forceinline__ void SumColumn(
     const T* column,
-    std::int64_t pitch,
+    const ColumnSumsTask& task,
     std::int64_t begin,
     std::int64_t end,
-    int step,
-    Accumulator<T>* sums) {
-  using A = Accumulator<T>;
-  for (std::int64_t row = begin; row < end; row += kSumBatch * step) {
-    Vector<T> batch[kSumBatch];
-#pragma unroll
-    for (int i = 0; i < kSumBatch; ++i) {
-      const std::int64_t at = row + i * step;
-      batch[i] = ZeroVector<T>();
-      if (at < end) {
-        batch[i] = LoadWhole<kAligned>(column + at * pitch);
-      }
+    Accumulator<T> (&sums)[kVectorLength<T>]) {
+  const int step = task.rows_at_once;
+  if (task.aligned == 0) {
+    for (std::int64_t row = begin; row < end; row += step) {
+      AddVector(LoadElements(column + row * task.pitch), sums);
     }
-#pragma unroll
-    for (int j = 0; j < kVectorLength<T>; ++j) {
-      sums[j] += (Convert<A>(batch[0].values[j]) + Convert<A>(batch[1].values[j])) +
-                 (Convert<A>(batch[2].values[j]) + Convert<A>(batch[3].values[j]));
-    }
+    return;
   }
+  const T* next = column + begin * task.pitch;
+  const auto count = static_cast<int>((end - begin + step - 1) / step);
+  ForEachVector<T>(
+      count,
+      [&](int /*slot*/) {
+        const T* const from = next;
+        next += step * task.pitch;
+        return from;
+      },
+      [&](int /*slot*/, const Vector<T>& vector) { AddVector(vector, sums); });
 }
 
 template <typename T>
@@ -121,12 +177,8 @@ SumColumns(const T* from, const SumsTarget& target, const ColumnSumsTask& task) 
   const std::int64_t end = min(begin + task.rows_per_slice, task.rows);
 
   A sums[kLength] = {};
-  if (active && task.aligned != 0) {
-    SumColumn<true>(
-        from + column * kLength, task.pitch, begin + first_row, end, task.rows_at_once, sums);
-  } else if (active) {
-    SumColumn<false>(
-        from + column * kLength, task.pitch, begin + first_row, end, task.rows_at_once, sums);
+  if (active) {
+    SumColumn(from + column * kLength, task, begin + first_row, end, sums);
   }
   if (task.tiles > 1) {
     if (active) {
@@ -138,7 +190,9 @@ SumColumns(const T* from, const SumsTarget& target, const ColumnSumsTask& task) 
     return;
   }
   // One tile: column == thread % columns, so that active threads hold consecutive elements of rows.
-  __shared__ A values[kSumThreads * kLength];
+  static_assert(sizeof(A) * kLength <= sizeof(uint4) * kSumRing);
+  A* const values = reinterpret_cast<A*>(Ring());
+  __syncthreads();
   if (active) {
 #pragma unroll
     for (int j = 0; j < kLength; ++j) {
@@ -155,184 +209,181 @@ SumColumns(const T* from, const SumsTarget& target, const ColumnSumsTask& task) 
 // Channels first
 // ------------------------------------------------------------------------------------------------
 
-/// Some consecutive elements of one row.
-struct Piece {
-  std::int64_t begin;
-  std::int64_t end;
+/// Which vector of a channel a thread is at.
+struct VectorPlace {
+  int row;
+  int vector;
 };
 
-__device__ __forceinline__ Piece
-PieceAt(const RowSumsTask& task, std::int64_t channel_offset, std::int64_t index) {
-  const Division position =
-      task.pieces_of_row == 1 ? Division{index, 0} : Divide(index, task.pieces_of_row);
-  const std::int64_t in_row = position.remainder * task.piece_length;
-  const std::int64_t row = channel_offset + OffsetsAt(task.rows, position.quotient).from;
-  return {row + in_row, row + min(in_row + task.piece_length, task.row_length)};
+/// The thread's next place.
+__device__ __forceinline__ VectorPlace NextPlace(const RowSumsTask& task, VectorPlace place) {
+  place.row += task.step_rows;
+  place.vector += task.step_vectors;
+  if (place.vector >= task.vectors_of_row) {
+    place.vector -= task.vectors_of_row;
+    ++place.row;
+  }
+  return place;
 }
 
-/// A vector of which elements first, ..., last - 1 are in a piece; the others count as zero.
+/// A vector of which elements first, first + 1, ... are those of a row, in part from before its
+/// first (below 0) or behind its last: other rows' share the vector.
 template <typename T>
-struct PieceVector {
+struct RowVector {
   Vector<T> vector;
   int first;
-  int last;
 };
 
-/// `begin` is a multiple of the vector's length. Nothing is loaded where last <= first.
-template <bool kAligned, typename T>
-__device__ __forceinline__ PieceVector<T>
-LoadPiece(const T* from, std::int64_t extent, std::int64_t begin, int first, int last) {
-  constexpr int kLength = kVectorLength<T>;
-  PieceVector<T> loaded = {ZeroVector<T>(), first, last};
-  // A whole vector may reach into the row before or after; that is memory of the tensor still.
-  const bool whole = kAligned && begin + kLength <= extent;
-  if (whole && first < last) {
-    loaded.vector = LoadVector(from + begin);
-  } else if (!whole) {
+/// Adds those of the vector's elements that are of the row.
+template <typename T>
+__device__ __forceinline__ void AddWithinRow(
+    const RowVector<T>& loaded, int row_length, Accumulator<T> (&sums)[kVectorLength<T>]) {
+  using A = Accumulator<T>;
 #pragma unroll
-    for (int i = 0; i < kLength; ++i) {
-      if (i >= first && i < last) {
-        loaded.vector.values[i] = from[begin + i];
-      }
+  for (int i = 0; i < kVectorLength<T>; ++i) {
+    sums[i] += IsWithin(loaded.first + i, row_length) ? Convert<A>(loaded.vector.values[i]) : A(0);
+  }
+}
+
+/// Loads the elements of a vector that are of the row, one by one.
+template <typename T>
+__device__ __forceinline__ RowVector<T>
+LoadElements(const T* from, int first, int row_length) {
+  RowVector<T> loaded = {ZeroVector<T>(), first};
+#pragma unroll
+  for (int i = 0; i < kVectorLength<T>; ++i) {
+    if (IsWithin(first + i, row_length)) {
+      loaded.vector.values[i] = from[i];
     }
   }
   return loaded;
 }
 
-template <typename T>
-__device__ __forceinline__ Accumulator<T> SumOf(const PieceVector<T>& loaded) {
-  using A = Accumulator<T>;
+/// What a thread of a group adds to the sum of a slice: `count` vectors of a channel from `place` on,
+/// each so many further as the group has threads. The tensor is aligned. kWhole: rows begin and end
+/// with vectors. kEven: they are one stride apart.
+template <bool kWhole, bool kEven, typename T>
+__device__ __forceinline__ Accumulator<T> SumVectors(
+    const RowSumsTask& task, const T* from, std::int64_t channel, VectorPlace place, int count) {
   constexpr int kLength = kVectorLength<T>;
-  A values[kLength];
-#pragma unroll
-  for (int i = 0; i < kLength; ++i) {
-    values[i] = Convert<A>(loaded.vector.values[i]);
+  Accumulator<T> sums[kLength] = {};
+  int firsts[kSumRing] = {};
+  // Of the tensor's last vector, a part may be behind its end: one row's, as rows are no shorter.
+  const T* cut = nullptr;
+  int cut_first = 0;
+  ForEachVector<T>(
+      count,
+      [&](int slot) -> const T* {
+        const std::int64_t row = channel + (kEven ? place.row * task.rows.from_strides[0]
+                                                  : OffsetsAt(task.rows, place.row).from);
+        const int first =
+            place.vector * kLength - (kWhole ? 0 : static_cast<int>(row % kLength));
+        place = NextPlace(task, place);
+        const T* const at = from + row + first;
+        if (kWhole) {
+          return at;
+        }
+        firsts[slot] = first;
+        if (first < task.row_length && row + first + kLength > task.extent) {
+          cut = at;
+          cut_first = first;
+          return nullptr;
+        }
+        // A whole vector may reach into the row before or after: the tensor's memory still.
+        return first < task.row_length ? at : nullptr;
+      },
+      [&](int slot, const Vector<T>& vector) {
+        if (kWhole) {
+          AddVector(vector, sums);
+        } else {
+          AddWithinRow<T>({vector, firsts[slot]}, task.row_length, sums);
+        }
+      });
+  if (cut != nullptr) {
+    AddWithinRow(LoadElements(cut, cut_first, task.row_length), task.row_length, sums);
   }
-  if (loaded.first > 0 || loaded.last < kLength) {
-#pragma unroll
-    for (int i = 0; i < kLength; ++i) {
-      values[i] = i >= loaded.first && i < loaded.last ? values[i] : A(0);
-    }
+  return SumOfAll(sums);
+}
+
+/// The same of any rows and any tensor.
+template <typename T>
+__device__ __forceinline__ Accumulator<T> SumElements(
+    const RowSumsTask& task, const T* from, std::int64_t channel, VectorPlace place, int count) {
+  constexpr int kLength = kVectorLength<T>;
+  Accumulator<T> sums[kLength] = {};
+  for (; count > 0; --count) {
+    const std::int64_t row = channel + OffsetsAt(task.rows, place.row).from;
+    const int first = place.vector * kLength - static_cast<int>(row % kLength);
+    const RowVector<T> loaded = LoadElements(from + row + first, first, task.row_length);
+    AddWithinRow(loaded, task.row_length, sums);
+    place = NextPlace(task, place);
   }
-#pragma unroll
-  for (int half = kLength / 2; half > 0; half /= 2) {
-#pragma unroll
-    for (int i = 0; i < half; ++i) {
-      values[i] += values[i + half];
-    }
-  }
-  return values[0];
+  return SumOfAll(sums);
 }
 
 template <typename T>
-__device__ __forceinline__ Accumulator<T> SumOf(const PieceVector<T> (&batch)[kSumBatch]) {
-  return (SumOf(batch[0]) + SumOf(batch[1])) + (SumOf(batch[2]) + SumOf(batch[3]));
+__device__ __forceinline__ Accumulator<T> SumSlice(
+    const RowSumsTask& task, const T* from, std::int64_t channel, std::int64_t slice, int lane) {
+  const std::int64_t begin = slice * task.count_per_slice + lane;
+  const std::int64_t end = min((slice + 1) * task.count_per_slice, task.count);
+  const Division at = Divide(begin, task.vectors_of_row);
+  const VectorPlace place = {static_cast<int>(at.quotient), static_cast<int>(at.remainder)};
+  const auto count = static_cast<int>((end - begin + task.group - 1) / task.group);
+  // Several rows that are shorter than a vector can share the tensor's last.
+  if (task.aligned == 0 || task.row_length < kVectorLength<T>) {
+    return SumElements(task, from, channel, place, count);
+  }
+  if (task.rows.rank > 1) {
+    return SumVectors<false, false>(task, from, channel, place, count);
+  }
+  return task.whole != 0 ? SumVectors<true, true>(task, from, channel, place, count)
+                         : SumVectors<false, true>(task, from, channel, place, count);
 }
 
-/// What a lane of a group adds to the sum of whole rows begin, ..., end - 1 of a channel, where
-/// each lane has one vector of each row. kEven: the rows are one stride apart.
-template <bool kAligned, bool kEven, typename T>
-__device__ __forceinline__ Accumulator<T> SumShortRows(
-    const RowSumsTask& task,
-    const T* from,
-    std::int64_t channel_offset,
-    std::int64_t begin,
-    std::int64_t end,
-    int lane) {
-  constexpr int kLength = kVectorLength<T>;
-  const int lane_begin = lane * kLength;
-  const int length = static_cast<int>(task.row_length);
-  Accumulator<T> sum = 0;
-  for (std::int64_t index = begin; index < end; index += kSumBatch) {
-    PieceVector<T> batch[kSumBatch];
-#pragma unroll
-    for (int i = 0; i < kSumBatch; ++i) {
-      const std::int64_t row = channel_offset + (kEven ? (index + i) * task.rows.from_strides[0]
-                                                       : OffsetsAt(task.rows, index + i).from);
-      // The row begins so far into its first vector.
-      const int head = static_cast<int>(row % kLength);
-      const int first = max(0, head - lane_begin);
-      const int last = index + i < end ? min(kLength, head + length - lane_begin) : 0;
-      batch[i] = LoadPiece<kAligned>(from, task.extent, row - head + lane_begin, first, last);
+/// The first thread of each group gets the sum over its threads. Every thread of the block takes
+/// part.
+template <typename A>
+__device__ __forceinline__ A SumOverGroup(A sum, int group) {
+  for (int distance = min(group, kWarp) / 2; distance > 0; distance /= 2) {
+    sum += __shfl_down_sync(0xFFFFFFFFU, sum, distance);
+  }
+  if (group <= kWarp) {
+    return sum;
+  }
+  __shared__ A of_warps[kSumThreads / kWarp];
+  const int thread = static_cast<int>(threadIdx.x);
+  __syncthreads();  // the sums before may be read still
+  if (thread % kWarp == 0) {
+    of_warps[thread / kWarp] = sum;
+  }
+  __syncthreads();
+  if (thread % group == 0) {
+    for (int warp = 1; warp < group / kWarp; ++warp) {
+      sum += of_warps[thread / kWarp + warp];
     }
-    sum += SumOf(batch);
   }
   return sum;
-}
-
-/// What a lane of a warp adds to the sum of pieces begin, ..., end - 1 of a channel.
-template <bool kAligned, typename T>
-__device__ __forceinline__ Accumulator<T> SumLongPieces(
-    const RowSumsTask& task,
-    const T* from,
-    std::int64_t channel_offset,
-    std::int64_t begin,
-    std::int64_t end,
-    int lane) {
-  constexpr int kLength = kVectorLength<T>;
-  Accumulator<T> sum = 0;
-  for (std::int64_t index = begin; index < end; ++index) {
-    const Piece piece = PieceAt(task, channel_offset, index);
-    const std::int64_t step = task.group * kLength;
-    for (std::int64_t at = piece.begin / kLength * kLength + lane * kLength; at < piece.end;
-         at += kSumBatch * step) {
-      PieceVector<T> batch[kSumBatch];
-#pragma unroll
-      for (int i = 0; i < kSumBatch; ++i) {
-        const std::int64_t vector = at + i * step;
-        const auto first = static_cast<int>(max(piece.begin - vector, std::int64_t{0}));
-        const auto last =
-            static_cast<int>(min(max(piece.end - vector, std::int64_t{0}), std::int64_t{kLength}));
-        batch[i] = LoadPiece<kAligned>(from, task.extent, vector, first, last);
-      }
-      sum += SumOf(batch);
-    }
-  }
-  return sum;
-}
-
-template <bool kAligned, typename T>
-__device__ __forceinline__ Accumulator<T> SumPieces(
-    const RowSumsTask& task,
-    const T* from,
-    std::int64_t channel_offset,
-    std::int64_t begin,
-    std::int64_t end,
-    int lane) {
-  if (task.one_step == 0) {
-    return SumLongPieces<kAligned>(task, from, channel_offset, begin, end, lane);
-  }
-  if (kAligned && task.rows.rank <= 1) {
-    return SumShortRows<kAligned, true>(task, from, channel_offset, begin, end, lane);
-  }
-  return SumShortRows<kAligned, false>(task, from, channel_offset, begin, end, lane);
 }
 
 template <typename T>
 __device__ __forceinline__ void
 SumRows(const T* from, const SumsTarget& target, const RowSumsTask& task) {
-  const int groups = kSumThreads / task.group;
+  const int groups = static_cast<int>(blockDim.x) / task.group;
   const int lane = static_cast<int>(threadIdx.x) % task.group;
-  const std::int64_t group =
-      static_cast<std::int64_t>(blockIdx.x) * groups + static_cast<int>(threadIdx.x) / task.group;
-  // Neighbouring groups have neighbouring channels, and so read neighbouring memory.
-  const Division place = Divide(group, task.channels);
-  const bool active = place.quotient < task.slices;
-  const std::int64_t begin = place.quotient * task.count_per_slice;
-  const std::int64_t end = min(begin + task.count_per_slice, task.count);
-  const std::int64_t offset = place.remainder * task.channel_stride;
-  Accumulator<T> sum = 0;
-  if (active && task.aligned != 0) {
-    sum = SumPieces<true>(task, from, offset, begin, end, lane);
-  } else if (active) {
-    sum = SumPieces<false>(task, from, offset, begin, end, lane);
-  }
-  // Threads of groups past the last take part.
-  for (int distance = task.group / 2; distance > 0; distance /= 2) {
-    sum += __shfl_down_sync(0xFFFFFFFFU, sum, distance, task.group);
-  }
-  if (lane == 0 && active) {
-    PutSum<T>(target, group, sum);
+  const std::int64_t all = task.channels * task.slices;
+  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * groups; first < all;
+       first += static_cast<std::int64_t>(gridDim.x) * groups) {
+    // Neighbouring groups have neighbouring channels, and so read neighbouring memory.
+    const std::int64_t group = first + static_cast<int>(threadIdx.x) / task.group;
+    const Division place = Divide(group, task.channels);
+    Accumulator<T> sum = 0;
+    if (group < all) {
+      sum = SumSlice(task, from, place.remainder * task.channel_stride, place.quotient, lane);
+    }
+    sum = SumOverGroup(sum, task.group);
+    if (lane == 0 && group < all) {
+      PutSum<T>(target, group, sum);
+    }
   }
 }
 
@@ -370,14 +421,15 @@ SumAny(const T* from, const SumsTarget& target, const AnySumsTask& task) {
   A sum = 0;
   if (channel < task.channels) {
     const T* base = from + channel * task.channel_stride;
-    for (std::int64_t index = begin + thread / side; index < end; index += kSumBatch * step) {
-      A batch[kSumBatch];
+    constexpr int kBatch = 4;
+    for (std::int64_t index = begin + thread / side; index < end; index += kBatch * step) {
+      A batch[kBatch];
 #pragma unroll
-      for (int i = 0; i < kSumBatch; ++i) {
+      for (int i = 0; i < kBatch; ++i) {
         const std::int64_t at = index + i * step;
         batch[i] = at < end ? Convert<A>(base[OffsetsAt(task.grid, at).from]) : A(0);
       }
-      sum += (batch[0] + batch[1]) + (batch[2] + batch[3]);
+      sum += SumOfAll(batch);
     }
   }
   __shared__ A values[kSumThreads];
@@ -421,7 +473,7 @@ FinishSums(
 }  // namespace gradsmith::cuda
 
 #define GRADSMITH_SUM(stage, Function, name, T, Task)                           \
-  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kSumThreads, 3) \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kSumThreads, 2) \
       gradsmith_sum_##stage##_##name(                                           \
           const T* from, const gradsmith::cuda::SumsTarget target,              \
           const gradsmith::cuda::Task task) {                                   \

@@ -38,9 +38,11 @@ inline constexpr int kTransposeThreads = 256;
 /// Runs of 16 bytes along a tile's side, of elements of 2 and 4 bytes.
 inline constexpr int kTransposeRuns = 8;
 
-inline constexpr int kSumThreads = 256;
-/// Loads in flight of each thread that sums.
-inline constexpr int kSumBatch = 4;
+/// A block of so many threads, each with kSumRing vectors of 16 bytes under way, keeps a
+/// multiprocessor's share of the memory busy.
+inline constexpr int kSumThreads = 512;
+inline constexpr int kSumRing = 4;
+inline constexpr int kSumRingBytes = 16 * kSumRing;  // of shared memory, for each thread
 inline constexpr int kMaxFinishThreads = 1024;
 
 /// SumsTarget is where the first stage's sums go: a row of partial sums for each slice, or, where
@@ -71,24 +73,29 @@ struct ColumnSumsTask {
   int aligned = 0;
 };
 
-/// RowSumsTask: each channel has `count` pieces of dense rows. A group of 1 to 32 threads sums one
-/// slice of the pieces of one channel.
+/// RowSumsTask: each channel has rows of dense elements, which are read as vectors of 16 bytes,
+/// counted row by row. A group of threads sums one slice of the vectors of one channel.
 struct RowSumsTask {
   std::int64_t channels = 0;
   std::int64_t channel_stride = 0;
-  std::int64_t row_length = 0;
-  std::int64_t piece_length = 0;
-  std::int64_t pieces_of_row = 0;
+  /// Dims and strides of the rows: `to_strides` is not used.
+  PairGrid rows;
+  /// Vectors of a channel, and of a slice but for the last.
   std::int64_t count = 0;
   std::int64_t count_per_slice = 0;
   std::int64_t slices = 0;
-  /// Dims and strides of the rows: `to_strides` is not used.
-  PairGrid rows;
   /// One past the last element's offset.
   std::int64_t extent = 0;
+  int row_length = 0;
+  /// That a row may touch. Where rows do not begin and end with vectors, the first and the last
+  /// ones hold elements of other rows too, which do not count.
+  int vectors_of_row = 0;
+  int whole = 0;
+  /// Threads of a group, a power of two; and how far one group of vectors takes a thread.
   int group = 0;
-  /// Pieces are whole rows, and none needs more vectors than the group has threads.
-  int one_step = 0;
+  int step_rows = 0;
+  int step_vectors = 0;
+  /// The tensor's first element is aligned to 16 bytes.
   int aligned = 0;
 };
 

@@ -497,6 +497,18 @@ TEST_F(TensorOpsTest, SumsManyChannelsOfSlices) {
   }
 }
 
+TEST_F(TensorOpsTest, SumsSeveralSlicesInABlock) {
+  Random random("sums in rounds");
+  const Shape dims = {2, 200, 128, 130};
+  for (const std::int64_t shift : {0, 1}) {
+    Tensor from = Make(DataType::kDouble, dims, {Contiguous(dims).strides, shift});
+    const SumPlan plan = PlanSums(from.Ref());
+    ASSERT_EQ(plan.stage, SumStage::kRows);
+    ASSERT_LT(plan.blocks, dims[1]);
+    CheckSums(&from, {{1}, 0}, true, &random);
+  }
+}
+
 TEST_F(TensorOpsTest, CopiesAndSumsAtOnce) {
   Random random("copies and sums");
   std::vector<Shape> shapes = ChannelShapes();
