@@ -644,9 +644,14 @@ Status LaunchFirstStage(
 /// else depends on `sums` becomes so.
 LaunchShape ShapeOfFinish(const TensorRef& sums, FinishSumsTask* finish) {
   FinishSumsTask& task = *finish;
-  // Of many rows a block reads more at once, 32 bytes of each.
-  constexpr std::int64_t kManyRows = 128;
-  const std::uint64_t most_channels = task.rows < kManyRows ? 32 : 8;
+  // Of many rows a block reads more at once, 32 bytes of each; of not so many only where channels
+  // are few, as blocks are then.
+  constexpr std::int64_t kManyRows = 1024;
+  constexpr std::int64_t kSomeRows = 128;
+  constexpr std::int64_t kFewChannels = 512;
+  const bool is_tall =
+      task.rows >= kManyRows || (task.rows >= kSomeRows && task.channels <= kFewChannels);
+  const std::uint64_t most_channels = is_tall ? 8 : 32;
   task.sums_stride = sums.strides[0];
   const std::uint64_t side =
       std::min(std::bit_ceil(static_cast<std::uint64_t>(task.channels)), most_channels);
