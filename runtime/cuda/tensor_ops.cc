@@ -487,11 +487,25 @@ bool PlanColumns(const ChannelView& view, std::int64_t length, SumPlan* plan) {
   return true;
 }
 
+/// So long a slice is worth the time until its first vector is there.
+constexpr std::int64_t kLongSlice = 32;  // vectors of each thread
+
+/// The threads that sum a slice of so many vectors, a power of two: fewer where many short slices
+/// would take a block each.
+std::int64_t GroupOf(std::int64_t vectors, std::int64_t slices) {
+  const auto most = std::bit_ceil(static_cast<std::uint64_t>(CeilDivide(vectors, kFewestVectors)));
+  std::int64_t group = std::min<std::int64_t>(static_cast<std::int64_t>(most), kSumThreads);
+  while (group > 1 && vectors < kLongSlice * group &&
+         slices * group > 2 * kEnoughSumBlocks * kSumThreads) {
+    group /= 2;
+  }
+  return group;
+}
+
 /// Fewer blocks, which each sum several slices one after the other, so that one is enough for each
 /// multiprocessor; or two, where that would leave too many idle. Of short slices all.
 std::int64_t BlocksInRounds(std::int64_t blocks, std::int64_t vectors_of_thread) {
-  constexpr std::int64_t kLong = 32;
-  if (vectors_of_thread < kLong) {
+  if (vectors_of_thread < kLongSlice) {
     return blocks;
   }
   const auto of_rounds = [blocks](std::int64_t at_once) {
@@ -534,9 +548,7 @@ bool PlanRows(const ChannelView& view, std::int64_t length, SumPlan* plan) {
   for (int i = 0; i < view.others.size(); ++i) {
     task.extent += (view.others[i].size - 1) * view.others[i].from;
   }
-  const std::int64_t group = std::min<std::int64_t>(
-      std::bit_ceil(static_cast<std::uint64_t>(CeilDivide(task.count, kFewestVectors))),
-      kSumThreads);
+  const std::int64_t group = GroupOf(task.count, task.channels);
   const std::int64_t groups_of_block = kSumThreads / group;
   const Slices slices = Slice(task.count, kEnoughSumBlocks / task.channels, group);
   task.group = static_cast<int>(group);

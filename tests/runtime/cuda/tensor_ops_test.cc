@@ -509,6 +509,17 @@ TEST_F(TensorOpsTest, SumsSeveralSlicesInABlock) {
   }
 }
 
+TEST_F(TensorOpsTest, SumsShortSlicesOfManyChannelsInABlock) {
+  Random random("sums many channels");
+  for (const Shape& dims : std::vector<Shape>{{2, 600, 96, 100}, {2, 140000, 3}}) {
+    Tensor from = Make(DataType::kBFloat16, dims, Contiguous(dims));
+    const SumPlan plan = PlanSums(from.Ref());
+    ASSERT_EQ(plan.stage, SumStage::kRows);
+    ASSERT_LT(plan.blocks, dims[1]);
+    CheckSums(&from, {{1}, 0}, false, &random);
+  }
+}
+
 TEST_F(TensorOpsTest, CopiesAndSumsAtOnce) {
   Random random("copies and sums");
   std::vector<Shape> shapes = ChannelShapes();
