@@ -526,6 +526,9 @@ bool PlanRows(const ChannelView& view, std::int64_t length, SumPlan* plan) {
   const std::int64_t row_length = view.others.last().size;
   std::int64_t strides = view.channel_stride;
   for (int i = 0; i < outer.size(); ++i) {
+    if (outer[i].from < row_length) {
+      return false;  // rows that overlap may share the tensor's last vector
+    }
     strides |= outer[i].from;
   }
   // Vectors are counted from the tensor's first element: a row can begin and end within one.

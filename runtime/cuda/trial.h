@@ -115,9 +115,14 @@ enum class Exactness : unsigned char {
 };
 
 /// CheckDifference is an error where a result is further from what was expected than a type and the
-/// number of summed terms allow.
-Status
-CheckDifference(const Difference& difference, DataType type, double terms, Exactness exactness);
+/// number of summed terms allow. `cut_off_terms` of them may be products of tensor cores, added to
+/// one float sum.
+Status CheckDifference(
+    const Difference& difference,
+    DataType type,
+    double terms,
+    Exactness exactness,
+    double cut_off_terms = 0);
 
 }  // namespace gradsmith::cuda
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 namespace gradsmith::conv {
 
@@ -100,6 +101,19 @@ bool AreChannelsLast(const Problem& problem) {
 bool IsLarge(const Task& task) {
   constexpr double kProducts = 1e9;
   return ProductsOf(task) > kProducts;
+}
+
+bool IsNaive(const Task& task, const std::string& engine) {
+  return engine == "graph/0" && task.primitive != Primitive::kForward && task.problem.group == 1;
+}
+
+bool IsEndless(const Task& task, const std::string& engine) {
+  constexpr double kEndless = 0x1.0p38;  // products
+  const DataType type = task.problem.type;
+  const bool is_scalar =
+      SizeOf(type) == 2 && engine == "legacy/0" && task.primitive != Primitive::kForward;
+  const bool is_naive = type != DataType::kDouble && IsNaive(task, engine);
+  return (is_scalar || is_naive) && ProductsOf(task) >= kEndless;
 }
 
 bool CudnnHasDepthwise(const Task& task) {

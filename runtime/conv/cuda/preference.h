@@ -1,6 +1,8 @@
 #ifndef GRADSMITH_CONV_CUDA_PREFERENCE_H_
 #define GRADSMITH_CONV_CUDA_PREFERENCE_H_
 
+#include <string>
+
 #include "conv/task.h"
 
 /// What is likely to be the quickest where nothing is timed: read off the benchmarks of
@@ -13,6 +15,16 @@ bool AreChannelsLast(const Problem& problem);
 
 /// By the products that a plain kernel multiplies.
 bool IsLarge(const Task& task);
+
+/// Whether an engine's kernel is cuDNN's plain one, which takes up to 40 times as long as others,
+/// but where groups are many (9.19 on an H200): cuDNN's heuristic names engine 0 of a gradient
+/// early.
+bool IsNaive(const Task& task, const std::string& engine);
+
+/// Whether a run of it may take seconds, in which no budget is asked. So does, but in double, what
+/// is naive; and in half and bf16 algorithm 0 of the legacy API, which does without tensor cores
+/// (15 s for 4e12 products that others take 12 ms for).
+bool IsEndless(const Task& task, const std::string& engine);
 
 /// Whether cuDNN has depthwise engines of its own that are quicker than ours, to which its
 /// heuristic leads: for filters of 3 by 3. For others it leads to what takes up to 15 times as long

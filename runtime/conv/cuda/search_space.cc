@@ -63,21 +63,6 @@ class DirectPlan final : public Plan {
   Task task_;
 };
 
-/// cuDNN's heuristic names engine 0 of a gradient early; it takes up to 40 times as long as others,
-/// but where groups are many (9.19 on an H200).
-bool IsNaive(const Task& task, const std::string& engine) {
-  return engine == "graph/0" && task.primitive != Primitive::kForward && task.problem.group == 1;
-}
-
-/// Whether a run of it may take seconds, in which no budget is asked: algorithm 0 of the legacy API
-/// does without tensor cores (15 s for 4e12 products in half, which others take 12 ms for).
-bool IsEndless(const Task& task, const std::string& engine) {
-  constexpr double kEndless = 0x1.0p38;  // products
-  const bool is_scalar = engine == "legacy/0" && SizeOf(task.problem.type) == 2;
-  return (is_scalar || IsNaive(task, engine)) && task.primitive != Primitive::kForward &&
-         ProductsOf(task) >= kEndless;
-}
-
 /// Allowed candidates of a detour that are listed, the best by cuDNN's heuristic: there are several
 /// detours.
 constexpr std::size_t kMostOfDetour = 8;
@@ -121,6 +106,14 @@ std::int64_t SkipParts(std::string* id, std::int64_t batch) {
   return parts;
 }
 
+/// A filter's gradient sums so many products that what tensor cores cut off counts. Depthwise ones
+/// do without them.
+bool MayCutOff(const Task& task) {
+  const Problem& problem = task.problem;
+  const bool is_depthwise = problem.group > 1 && problem.x_channels == problem.group;
+  return task.primitive == Primitive::kBackwardFilter && !is_depthwise;
+}
+
 bool IsInTf32(const internal::SearchPolicy& policy, DataType type) {
   return policy.allow_tf32 && type == DataType::kFloat;
 }
@@ -159,7 +152,9 @@ Status CheckResult(
     return Unsupported("rounds what it adds twice");
   }
   const DataType type = task.problem.type;
-  return cuda::CheckDifference(*difference, type, TermsOf(task), ExactnessOf(policy, type));
+  const double terms = TermsOf(task);
+  return cuda::CheckDifference(
+      *difference, type, terms, ExactnessOf(policy, type), MayCutOff(task) ? terms : 0);
 }
 
 ConvSearchSpace::ConvSearchSpace(
@@ -366,8 +361,11 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
   if (const WindowWork* work = WindowOf(form)) {
     candidates.push_back(WindowCandidate(form.inner, *work, form.name + kWindow));
   }
+  const std::size_t copies = std::min(CopiesBytes(form), policy_.workspace_limit);
   std::ranges::move(
-      ListTensorCores(device_, form.inner, policy_.allow_tf32, form.name + kTensorCores),
+      ListTensorCores(
+          device_, form.inner, policy_.allow_tf32, policy_.workspace_limit - copies,
+          form.name + kTensorCores),
       std::back_inserter(candidates));
   return candidates;
 }

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -306,19 +310,42 @@ Math MathFor(DataType type, bool in_tf32) {
   }
 }
 
-/// Variant is what a candidate's id says: a math and one of its tiles, and whether taps share rows.
+constexpr std::int64_t kMostSlices = 256;
+constexpr const char* kSlices = "/slices";
+
+/// Variant is what a candidate's id says: a math and one of its tiles, whether taps share rows, and
+/// how many slices there may be, where that is less than usual.
 struct Variant {
   Math math = Math::kFloat;
   int place = 0;
   Tile tile = {};
   bool by_lines = false;
+  std::int64_t most_slices = kMostSlices;
 
   [[nodiscard]] std::string Id() const {
     return std::string(kMathNames.at(static_cast<std::size_t>(math))) +
            (by_lines ? "/lines/" : "/") + std::to_string(tile.rows) + "x" +
-           std::to_string(tile.columns);
+           std::to_string(tile.columns) +
+           (most_slices < kMostSlices ? kSlices + std::to_string(most_slices) : "");
   }
 };
+
+/// How many slices an id asks for at most, which is removed from it.
+std::int64_t SkipSlices(std::string* id) {
+  const std::size_t at = id->rfind(kSlices);
+  if (at == std::string::npos) {
+    return kMostSlices;
+  }
+  const std::string_view digits = std::string_view(*id).substr(at + std::strlen(kSlices));
+  std::int64_t slices = 0;
+  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), slices);
+  if (error != std::errc() || rest != digits.data() + digits.size() || slices < 1 ||
+      slices >= kMostSlices) {
+    return kMostSlices;
+  }
+  id->erase(at);
+  return slices;
+}
 
 bool IsFilter(const Task& task) {
   return task.primitive == Primitive::kBackwardFilter;
@@ -373,19 +400,25 @@ double RoundsOf(std::int64_t blocks, std::int64_t room, std::int64_t slices) {
   return static_cast<double>(CeilDivide(blocks * slices, room)) / static_cast<double>(slices);
 }
 
+/// Of one of so many slices, in whole stages.
+int PositionsOfSlice(const Task& task, const FilterArguments& arguments, std::int64_t slices) {
+  const int depth = DepthOf(task);
+  return static_cast<int>(CeilDivide(CeilDivide(arguments.positions, slices), depth) * depth);
+}
+
 /// As many slices as keep the device busy, and few: their sums are added up afterwards.
 /// `arguments` are all set but for slices.
 Grid GridOf(
     const cuda::DeviceInfo& device,
     const Task& task,
     const FilterArguments& arguments,
-    Tile tile) {
+    const Variant& variant) {
   constexpr std::int64_t kFewestStages = 8;
-  constexpr std::int64_t kMostSlices = 256;
   constexpr double kWorthMore = 0.97;
+  const Tile tile = variant.tile;
   const std::int64_t room = RoomFor(device, tile);
   const std::int64_t most = std::clamp<std::int64_t>(
-      arguments.positions / (kFewestStages * DepthOf(task)), 1, kMostSlices);
+      arguments.positions / (kFewestStages * DepthOf(task)), 1, variant.most_slices);
   Grid grid;
   grid.blocks = CeilDivide(arguments.rows, tile.rows) * arguments.column_tiles;
   const std::int64_t blocks = grid.blocks * task.problem.group;
@@ -397,6 +430,8 @@ Grid GridOf(
       grid.rounds = rounds;
     }
   }
+  // There may be fewer than were asked for.
+  grid.slices = CeilDivide(arguments.positions, PositionsOfSlice(task, arguments, grid.slices));
   return grid;
 }
 
@@ -414,6 +449,21 @@ Grid GridOf(
     grid.rounds += RoundsOf(blocks * task.problem.group, RoomFor(device, tile), 1) * part.taps;
   }
   return grid;
+}
+
+/// Whether the only slice's sums go straight to the gradient.
+bool IsWhole(const Grid& grid, const Variant& variant) {
+  return grid.slices == 1 && !variant.by_lines;
+}
+
+/// Of a slice's sums, those of half and bf16 in float.
+std::size_t SliceBytes(const Task& task) {
+  return static_cast<std::size_t>(NumElements(DimsOf(task.problem, kW))) *
+         std::max(SizeOf(task.problem.type), sizeof(float));
+}
+
+std::size_t FilterWorkspace(const Task& task, const Grid& grid, const Variant& variant) {
+  return IsWhole(grid, variant) ? 0 : static_cast<std::size_t>(grid.slices) * SliceBytes(task);
 }
 
 /// What a variant costs beside the others of its math: what its rounds multiply, and more for tiles
@@ -459,12 +509,13 @@ bool IsWasteful(const Task& task, Tile tile) {
   return WasteOf(y_channels, tile.rows) * WasteOf(columns, tile.columns) > kTooMuch;
 }
 
+constexpr std::size_t kBestTiles = 2;
+
 /// How many candidates are worth a search's time. cuDNN multiplies half and bf16 by instructions of
 /// Hopper's that take 500 to 700 TFLOP/s where channels fill its tiles, and ours can not: ours may
 /// be quicker where channels are few.
 std::size_t MostCandidates(const Task& task) {
   constexpr std::int64_t kFewChannels = 64;
-  constexpr std::size_t kBestTiles = 2;
   const Problem& problem = task.problem;
   if (SizeOf(problem.type) > 2) {
     return kTiles;
@@ -478,6 +529,62 @@ struct Ranked {
   Variant variant;
   std::size_t workspace = 0;
 };
+
+/// Listing is what there is to choose from.
+struct Listing {
+  std::vector<Ranked> ranked;
+  /// Tiles are empty for the most part.
+  bool is_wasteful = true;
+  /// There are fewer slices than would be quick, for want of workspace.
+  bool is_short_of_workspace = false;
+};
+
+Listing RankFilters(
+    const cuda::DeviceInfo& device,
+    const Task& task,
+    bool in_tf32,
+    std::size_t workspace_limit) {
+  Listing listing;
+  FilterArguments arguments = MakeFilterArguments(task);
+  for (Variant variant : VariantsOf(task, in_tf32)) {
+    if (variant.by_lines && !FitsByLines(task)) {
+      continue;
+    }
+    arguments.column_tiles = ColumnTilesOf(arguments, variant);
+    Grid grid = GridOf(device, task, arguments, variant);
+    if (FilterWorkspace(task, grid, variant) > workspace_limit) {
+      listing.is_short_of_workspace = true;
+      if (variant.by_lines) {
+        continue;
+      }
+      variant.most_slices =
+          std::max<std::int64_t>(1, static_cast<std::int64_t>(workspace_limit / SliceBytes(task)));
+      grid = GridOf(device, task, arguments, variant);
+    }
+    listing.is_wasteful = listing.is_wasteful && IsWasteful(task, variant.tile);
+    listing.ranked.push_back(
+        {CostOf(grid, variant, tensor_cores::kFilterLineTaps), variant,
+         FilterWorkspace(task, grid, variant)});
+  }
+  return listing;
+}
+
+Listing RankCorrelations(const cuda::DeviceInfo& device, const Task& task, bool in_tf32) {
+  Listing listing;
+  const std::optional<Correlation> correlation = MakeCorrelation(task);
+  if (!correlation) {
+    return listing;
+  }
+  for (const Variant& variant : VariantsOf(task, in_tf32)) {
+    if (variant.by_lines && !FitsByLines(*correlation, variant.tile)) {
+      continue;
+    }
+    const Grid grid = GridOf(device, task, *correlation, variant.tile);
+    listing.is_wasteful = listing.is_wasteful && IsWasteful(task, variant.tile);
+    listing.ranked.push_back({CostOf(grid, variant, correlation->arguments.line_taps), variant, 0});
+  }
+  return listing;
+}
 
 /// The most promising first; one by lines, since beside the others its cost is a guess.
 void KeepBest(std::size_t most, std::vector<Ranked>* ranked) {
@@ -542,6 +649,25 @@ class CorrelatePlan final : public internal::Plan {
   Operand result_;
 };
 
+/// Of one slice, which leaves nothing to add up.
+class WholeFilterPlan final : public internal::Plan {
+ public:
+  explicit WholeFilterPlan(const FilterSlices<FilterArguments>& slice) : slice_(slice) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return 0; }
+
+  Status Run(const internal::Launch& launch) override {
+    const void* x = launch.operands[kX];
+    const void* y = launch.operands[kY];
+    return cuda::Launch(
+        slice_.kernel, slice_.shape, static_cast<CUstream>(launch.stream), slice_.arguments, x, y,
+        launch.operands[kW]);
+  }
+
+ private:
+  FilterSlices<FilterArguments> slice_;
+};
+
 cuda::LaunchShape
 LaunchShapeOf(const Task& task, Tile tile, std::int64_t blocks, std::int64_t y, int shared_bytes) {
   return {
@@ -552,13 +678,6 @@ LaunchShapeOf(const Task& task, Tile tile, std::int64_t blocks, std::int64_t y, 
       .shared_bytes = static_cast<unsigned>(shared_bytes)};
 }
 
-/// Of the filter's gradient: every slice's sums, those of half and bf16 in float.
-std::size_t FilterWorkspace(const Task& task, const Grid& grid) {
-  return static_cast<std::size_t>(grid.slices) *
-         static_cast<std::size_t>(NumElements(DimsOf(task.problem, kW))) *
-         std::max(SizeOf(task.problem.type), sizeof(float));
-}
-
 Result<std::unique_ptr<internal::Plan>>
 BuildFilter(const cuda::DeviceInfo& device, const Task& task, Variant variant) {
   const Tile tile = variant.tile;
@@ -567,12 +686,10 @@ BuildFilter(const cuda::DeviceInfo& device, const Task& task, Variant variant) {
   }
   FilterArguments arguments = MakeFilterArguments(task);
   arguments.column_tiles = ColumnTilesOf(arguments, variant);
-  const Grid grid = GridOf(device, task, arguments, tile);
-  const int depth = DepthOf(task);
-  arguments.positions_of_slice =
-      static_cast<int>(CeilDivide(CeilDivide(arguments.positions, grid.slices), depth) * depth);
-  // Whole stages for each: there may be fewer slices than were asked for.
-  const std::int64_t count = CeilDivide(arguments.positions, arguments.positions_of_slice);
+  const Grid grid = GridOf(device, task, arguments, variant);
+  arguments.positions_of_slice = PositionsOfSlice(task, arguments, grid.slices);
+  arguments.is_whole = IsWhole(grid, variant);
+  arguments.accumulate = task.accumulate;
   const int shared_bytes =
       variant.by_lines ? tensor_cores::FilterLineSharedBytes()
                        : tensor_cores::SharedBytes(
@@ -583,11 +700,14 @@ BuildFilter(const cuda::DeviceInfo& device, const Task& task, Variant variant) {
   }
   const FilterSlices<FilterArguments> slices = {
       .kernel = *kernel,
-      .shape = LaunchShapeOf(task, tile, grid.blocks, count, shared_bytes),
+      .shape = LaunchShapeOf(task, tile, grid.blocks, grid.slices, shared_bytes),
       .arguments = arguments,
-      .count = count};
+      .count = grid.slices};
+  if (arguments.is_whole) {
+    return std::unique_ptr<internal::Plan>(std::make_unique<WholeFilterPlan>(slices));
+  }
   return std::unique_ptr<internal::Plan>(std::make_unique<FilterSlicesPlan<FilterArguments>>(
-      task, slices, FilterWorkspace(task, grid)));
+      task, slices, FilterWorkspace(task, grid, variant)));
 }
 
 Result<std::unique_ptr<internal::Plan>>
@@ -623,40 +743,23 @@ std::vector<internal::Candidate> ListTensorCores(
     const cuda::DeviceInfo& device,
     const Task& task,
     bool allow_tf32,
+    std::size_t workspace_limit,
     const std::string& engine) {
-  const std::size_t most = MostCandidates(task);
-  if (most == 0 || !Fits(device, task)) {
+  std::size_t most = MostCandidates(task);
+  if ((most == 0 && !IsFilter(task)) || !Fits(device, task)) {
     return {};
   }
-  const bool is_filter = IsFilter(task);
-  const std::optional<Correlation> correlation = is_filter ? Correlation() : MakeCorrelation(task);
-  if (!correlation) {
+  Listing listing = IsFilter(task) ? RankFilters(device, task, allow_tf32, workspace_limit)
+                                   : RankCorrelations(device, task, allow_tf32);
+  if (listing.is_short_of_workspace) {
+    most = std::max(most, kBestTiles);
+  } else if (listing.is_wasteful) {
     return {};
   }
-  FilterArguments filter = MakeFilterArguments(task);
-  const int line_taps =
-      is_filter ? tensor_cores::kFilterLineTaps : correlation->arguments.line_taps;
-  std::vector<Ranked> ranked;
-  bool is_wasteful = true;
-  for (const Variant& variant : VariantsOf(task, allow_tf32)) {
-    const Tile tile = variant.tile;
-    if (variant.by_lines && !(is_filter ? FitsByLines(task) : FitsByLines(*correlation, tile))) {
-      continue;
-    }
-    filter.column_tiles = is_filter ? ColumnTilesOf(filter, variant) : 0;
-    const Grid grid =
-        is_filter ? GridOf(device, task, filter, tile) : GridOf(device, task, *correlation, tile);
-    is_wasteful = is_wasteful && IsWasteful(task, tile);
-    ranked.push_back(
-        {CostOf(grid, variant, line_taps), variant, is_filter ? FilterWorkspace(task, grid) : 0});
-  }
-  if (is_wasteful) {
-    return {};
-  }
-  KeepBest(most, &ranked);
+  KeepBest(most, &listing.ranked);
   std::vector<internal::Candidate> candidates;
-  candidates.reserve(ranked.size());
-  for (const auto& [cost, variant, workspace] : ranked) {
+  candidates.reserve(listing.ranked.size());
+  for (const auto& [cost, variant, workspace] : listing.ranked) {
     candidates.push_back(
         {.id = engine + "/" + variant.Id(),
          .engine = engine,
@@ -671,10 +774,13 @@ Result<std::unique_ptr<internal::Plan>> BuildTensorCoresPlan(
     const Task& task,
     bool allow_tf32,
     const std::string& choice) {
+  std::string tile = choice;
+  const std::int64_t most_slices = IsFilter(task) ? SkipSlices(&tile) : kMostSlices;
   if (Fits(device, task)) {
     for (const bool in_tf32 : {false, true}) {
-      for (const Variant& variant : VariantsOf(task, in_tf32)) {
-        if (variant.Id() == choice && (allow_tf32 || variant.math != Math::kTf32)) {
+      for (Variant variant : VariantsOf(task, in_tf32)) {
+        if (variant.Id() == tile && (allow_tf32 || variant.math != Math::kTf32)) {
+          variant.most_slices = most_slices;
           return IsFilter(task) ? BuildFilter(device, task, variant)
                                 : BuildCorrelate(device, task, variant);
         }

@@ -226,6 +226,9 @@ struct FilterArguments {
   int dilation[kSpatialRank];
   /// Every position of y meets the same position of x, and that one alone.
   bool is_pointwise;
+  /// The only slice's sums are the gradient, which they replace or are added to.
+  bool is_whole;
+  bool accumulate;
 };
 
 }  // namespace gradsmith::conv::tensor_cores

@@ -156,7 +156,7 @@ __device__ __forceinline__ void SumFilter(
     const FilterArguments& p,
     const Element<kMath>* x,
     const Element<kMath>* y,
-    Sum<kMath>* partial) {
+    void* result) {
   using T = Element<kMath>;
   using Total = Sums<kMath, kTile, false, false>;
   GRADSMITH_DYNAMIC_SHARED(shared);
@@ -182,10 +182,17 @@ __device__ __forceinline__ void SumFilter(
       },
       &sums);
   const std::int64_t share = std::int64_t{slice} * gridDim.z + blockIdx.z;
-  Sum<kMath>* first = partial + share * p.rows * p.columns;
-  sums.Store(first_column, p.columns, false, [&](int row) -> Sum<kMath>* {
-    return first_row + row < p.rows ? first + std::int64_t{first_row + row} * p.columns : nullptr;
-  });
+  const auto store = [&](auto* results, bool accumulate) {
+    auto* const first = results + share * p.rows * p.columns;
+    sums.Store(first_column, p.columns, accumulate, [&](int row) {
+      return first_row + row < p.rows ? first + std::int64_t{first_row + row} * p.columns : nullptr;
+    });
+  };
+  if (p.is_whole) {
+    store(static_cast<T*>(result), p.accumulate);
+  } else {
+    store(static_cast<Sum<kMath>*>(result), false);
+  }
 }
 
 }  // namespace
@@ -201,8 +208,8 @@ __device__ __forceinline__ void SumFilter(
           const __grid_constant__ gradsmith::conv::tensor_cores::FilterArguments arguments, \
           const gradsmith::conv::tensor_cores::Element<math>* x,                            \
           const gradsmith::conv::tensor_cores::Element<math>* y,                            \
-          gradsmith::conv::tensor_cores::Sum<math>* partial) {                              \
-    gradsmith::conv::tensor_cores::SumFilter<math, tile>(arguments, x, y, partial);         \
+          void* result) {                                                                   \
+    gradsmith::conv::tensor_cores::SumFilter<math, tile>(arguments, x, y, result);          \
   }
 
 #define GRADSMITH_FILTER_TILES(name, math) \

@@ -73,6 +73,29 @@ std::string FirstForm(const Layer& layer, Primitive primitive, DataType type, La
   return FormsOf(TaskOf(layer, primitive, type, layout)).front().name;
 }
 
+TEST(Preference, WhatMayTakeSecondsIsALastResort) {
+  Layer large = kThree56;
+  large.batch *= 1024;
+  for (const Primitive primitive : {Primitive::kBackwardData, Primitive::kBackwardFilter}) {
+    const auto is_endless = [&](const Layer& layer, DataType type, const std::string& engine) {
+      return IsEndless(TaskOf(layer, primitive, type, Layout::kLast), engine);
+    };
+    for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
+      EXPECT_TRUE(is_endless(large, type, "legacy/0"));
+      EXPECT_TRUE(is_endless(large, type, "graph/0"));
+      EXPECT_FALSE(is_endless(large, type, "legacy/1"));
+      EXPECT_FALSE(is_endless(large, type, "graph/67"));
+      EXPECT_FALSE(is_endless(kThree56, type, "legacy/0"));
+      EXPECT_FALSE(is_endless(kThree56, type, "graph/0"));
+    }
+    EXPECT_FALSE(is_endless(large, DataType::kFloat, "legacy/0"));
+    EXPECT_TRUE(is_endless(large, DataType::kFloat, "graph/0"));
+    EXPECT_FALSE(is_endless(large, DataType::kDouble, "graph/0")) << "which is the quickest there";
+  }
+  EXPECT_FALSE(IsEndless(
+      TaskOf(large, Primitive::kForward, DataType::kMLFloat16, Layout::kLast), "legacy/0"));
+}
+
 TEST(Preference, HalfGoesToChannelsLastWhereTheCopiesPay) {
   for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
     for (const Primitive primitive :

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,9 @@ std::vector<std::string> NamesOf(Math math, ConvPrimitive primitive) {
   names.reserve(tiles.size());
   for (const char* const tile : tiles) {
     names.push_back(NameOf(math, tile));
+  }
+  if (primitive == ConvPrimitive::kBackwardFilter) {
+    names.push_back(names.back() + "/slices1");
   }
   return names;
 }
@@ -461,6 +465,42 @@ TEST_F(CudaConvTensorCores, AreOfferedWhereTheyArePromising) {
   }
 }
 
+/// Down to one slice of the filter's gradient, which takes none, also where other engines are
+/// quicker as a rule.
+TEST_F(CudaConvTensorCores, MakeDoWithTheWorkspaceThereIs) {
+  Random random("cuda tensor cores without workspace");
+  const ConvShape shape = {.name = "slices", .x = {6, 128, 37, 41}, .w = {128, 128, 3, 3}};
+  for (const Math math : {Math::kFloat, Math::kDouble, Math::kHalf, Math::kBfloat16}) {
+    const DataType type = TypeOf(math);
+    const PrimitiveCall call =
+        MakeCall(ConvPrimitive::kBackwardFilter, shape, type, Layout::kChannelsLast, random);
+    const std::size_t slice = std::size_t{128 * 128 * 9} * std::max(SizeOf(type), sizeof(float));
+    const auto offered = [&](std::size_t limit) {
+      ContextOptions options = OnGpu();
+      options.workspace_limit = limit;
+      Result<ConvAlgorithms> algorithms = call.Prepare(Context(options));
+      EXPECT_TRUE(algorithms.ok());
+      std::vector<std::string> names = OwnOf(*algorithms, false);
+      for (const std::string& name : names) {
+        const Result<std::size_t> workspace = algorithms->WorkspaceOf(name);
+        EXPECT_TRUE(workspace.ok() && *workspace <= limit) << name;
+      }
+      return names;
+    };
+    for (const std::size_t limit : {0U, 1U << 20U, 1U << 21U}) {
+      const std::vector<std::string> names = offered(limit);
+      EXPECT_EQ(names.size(), SizeOf(type) == 2 ? kBestTiles : kTiles);
+      const std::string slices = std::to_string(std::max<std::size_t>(1, limit / slice));
+      for (const std::string& name : names) {
+        EXPECT_TRUE(name.ends_with("/slices" + slices)) << name << " in " << limit;
+      }
+    }
+    for (const std::string& name : offered(std::numeric_limits<std::size_t>::max())) {
+      EXPECT_EQ(name.find("slices"), std::string::npos) << name;
+    }
+  }
+}
+
 /// A few of them, and where cuDNN's tiles are not full.
 TEST_F(CudaConvTensorCores, AreOfferedInHalfAndBfloat16WhereChannelsAreFew) {
   Random random("cuda tensor cores offered in half");
@@ -620,6 +660,28 @@ TEST_F(CudaConvTensorCores, RoundOnceWhatTheyAddInHalfAndBfloat16) {
         ASSERT_TRUE(Synchronize(context).ok());
         EXPECT_EQ(call.Result()->GpuValues(), std::vector<double>(8, large + 2)) << name;
       }
+    }
+  }
+}
+
+TEST_F(CudaConvTensorCores, RoundOnceWhatTheyAddToAFilter) {
+  Random random("cuda tensor cores round a filter once");
+  const Context context(OnGpu());
+  const ConvShape shape = {.name = "two pixels", .x = {1, 8, 1, 2}, .w = {8, 8, 1, 1}};
+  for (const Math math : kNarrowMaths) {
+    const double large = math == Math::kHalf ? 2048 : 256;  // the next number is by 2 larger
+    const PrimitiveCall call = MakeCall(
+        ConvPrimitive::kBackwardFilter, shape, TypeOf(math), Layout::kChannelsLast, random);
+    double next = large;
+    call.x->Fill([&] { return std::exchange(next, next == large ? 1 : large); });
+    call.y->Fill([] { return 1; });
+    Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
+    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+    for (const std::string& name : NamesOf(math, ConvPrimitive::kBackwardFilter)) {
+      call.Result()->Fill([] { return 1; });
+      ASSERT_TRUE(algorithms->Run({name}).ok()) << name;
+      ASSERT_TRUE(Synchronize(context).ok());
+      EXPECT_EQ(call.Result()->GpuValues(), std::vector<double>(64, large + 2)) << name;
     }
   }
 }

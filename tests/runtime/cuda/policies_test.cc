@@ -176,6 +176,11 @@ TEST_F(CudaPolicies, CallersOwnWorkspace) {
   options.allocator = allocator.Get();
   const Context context(options);
   RunAndCompare(NeedsWorkspace(random), context, "own workspace");
+  // The bias gradient of so many pixels is summed in slices, whatever computes the rest.
+  const ConvShape large = {.name = "many pixels", .x = {2, 16, 60, 60}, .w = {24, 16, 3, 3}};
+  RunAndCompare(
+      MakeConvGrad(large, DataType::kMLFloat16, Layout::kChannelsLast, random), context,
+      "own workspace");
   for (const DataType type : kAllTypes) {
     RunAndCompare(
         MakeConvGrad(Conv3x3(), type, Layout::kChannelsLast, random), context, "own workspace");

@@ -520,6 +520,58 @@ TEST_F(TensorOpsTest, SumsShortSlicesOfManyChannelsInABlock) {
   }
 }
 
+/// Rows of sliding windows share elements, and several of them the tensor's last vector.
+TEST_F(TensorOpsTest, SumsRowsThatOverlap) {
+  Random random("sums rows that overlap");
+  for (const DataType type : kTypes) {
+    for (const Shape& dims : std::vector<Shape>{{4, 2, 9}, {3, 1, 40}, {40, 3, 33}, {700, 5, 17}}) {
+      for (const std::int64_t step : {1, 2, 3}) {
+        for (const std::int64_t shift : {0, 1}) {
+          const std::int64_t plane = step * (dims[0] - 1) + dims[2] + 3;
+          Tensor from = Make(type, dims, {{step, plane, 1}, shift});
+          CheckSums(&from, {{1}, 0}, false, &random);
+        }
+      }
+    }
+  }
+}
+
+/// No byte behind it is read, which the emulated GPU notices.
+TEST_F(TensorOpsTest, SumsUpToTheEndOfMemory) {
+  for (const DataType type : kTypes) {
+    for (const Shape& dims : std::vector<Shape>{{1, 64, 6}, {3, 5, 49}, {2, 9, 17}, {4, 3, 2}}) {
+      const auto count = static_cast<std::size_t>(reference::Count(dims));
+      DeviceMemory from(stream(), count * SizeOf(type));
+      from.CopyIn(std::vector<std::byte>(count * SizeOf(type)));
+      const std::size_t size = static_cast<std::size_t>(dims[1]) * SizeOf(type);
+      DeviceMemory sums(stream(), size);
+      sums.CopyIn(std::vector<std::byte>(size, std::byte{0xFF}));
+      const ConstTensorRef ref(type, from.data(), support::ToIntList(dims), {Backend::kCuda, 0});
+      const TensorRef to(type, sums.data(), Dims{dims[1]}, {Backend::kCuda, 0});
+      DeviceMemory workspace(stream(), PlanSums(ref).workspace);
+      support::Require(SumChannels(stream().get(), PlanSums(ref), ref, to, workspace.data()));
+      EXPECT_EQ(sums.CopyOut(), std::vector<std::byte>(size));
+    }
+  }
+}
+
+/// Nothing is launched.
+TEST_F(TensorOpsTest, PlansSumsOfMoreThanIntCounts) {
+  const auto plan = [](const Shape& dims) {
+    return PlanSums(
+        TensorRef(DataType::kMLFloat16, nullptr, support::ToIntList(dims), {Backend::kCuda, 0}));
+  };
+  const std::int64_t large = std::int64_t{1} << 30U;
+  EXPECT_EQ(plan({4, 3, large / 2}).stage, SumStage::kRows);
+  EXPECT_EQ(plan({4, 3, large}).stage, SumStage::kAny);
+  EXPECT_EQ(plan({large, 3, 9}).stage, SumStage::kAny);
+  for (const Shape& dims :
+       std::vector<Shape>{{4, 3, large}, {1, 2 * large, 2}, {large / 4, 2, 9}}) {
+    EXPECT_GT(plan(dims).blocks, 0);
+    EXPECT_LE(plan(dims).blocks, std::numeric_limits<int>::max());
+  }
+}
+
 TEST_F(TensorOpsTest, CopiesAndSumsAtOnce) {
   Random random("copies and sums");
   std::vector<Shape> shapes = ChannelShapes();
