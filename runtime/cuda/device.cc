@@ -94,7 +94,11 @@ Result<const DeviceInfo*> DeviceInfo::OpenNew(int ordinal) {
   const Result<int> minor = Attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
   const Result<int> processors = Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
   const Result<int> l2 = Attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
-  for (const Result<int>& value : {major, minor, processors, l2}) {
+  const Result<int> shared =
+      Attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, device);
+  const Result<int> reserved =
+      Attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, device);
+  for (const Result<int>& value : {major, minor, processors, l2, shared, reserved}) {
     if (!value.ok()) {
       return value.status();
     }
@@ -103,6 +107,8 @@ Result<const DeviceInfo*> DeviceInfo::OpenNew(int ordinal) {
   info.ordinal_ = ordinal;
   info.multiprocessors_ = *processors;
   info.l2_bytes_ = static_cast<std::size_t>(*l2);
+  info.shared_bytes_ = *shared;
+  info.reserved_shared_bytes_ = *reserved;
   info.compute_capability_ = (10 * *major) + *minor;
   if (info.compute_capability_ < kOldestCapability) {
     return Unsupported(

@@ -42,6 +42,9 @@ class DeviceInfo {
   [[nodiscard]] CUcontext context() const { return context_; }
   [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
   [[nodiscard]] std::size_t l2_bytes() const { return l2_bytes_; }
+  /// Shared memory of a multiprocessor, and what of it the system takes for each block.
+  [[nodiscard]] int shared_bytes() const { return shared_bytes_; }
+  [[nodiscard]] int reserved_shared_bytes() const { return reserved_shared_bytes_; }
   /// 90 for compute capability 9.0.
   [[nodiscard]] int compute_capability() const { return compute_capability_; }
   /// DescriptionOf: devices with the same text and driver choose alike.
@@ -57,6 +60,8 @@ class DeviceInfo {
   CUcontext context_ = nullptr;
   int multiprocessors_ = 0;
   std::size_t l2_bytes_ = 0;
+  int shared_bytes_ = 0;
+  int reserved_shared_bytes_ = 0;
   int compute_capability_ = 0;
   std::string description_;
   std::int64_t fingerprint_ = 0;

@@ -56,7 +56,8 @@
   X(cuLibraryEnumerateKernels)         \
   X(cuKernelGetName)                   \
   X(cuKernelSetAttribute)              \
-  X(cuLaunchKernel)
+  X(cuLaunchKernel)                    \
+  X(cuLaunchCooperativeKernel)
 
 namespace gradsmith::cuda {
 

@@ -108,4 +108,15 @@ Status LaunchAny(CUkernel kernel, const LaunchShape& shape, CUstream stream, voi
       "launching a kernel");
 }
 
+Status
+LaunchAnyTogether(CUkernel kernel, const LaunchShape& shape, CUstream stream, void** arguments) {
+  const CUresult result = Driver().cuLaunchCooperativeKernel(
+      reinterpret_cast<CUfunction>(kernel), shape.blocks_x, shape.blocks_y, shape.blocks_z,
+      shape.threads, 1, 1, shape.shared_bytes, stream, arguments);
+  Status status = ToStatus(result, "launching a kernel whose blocks wait for each other");
+  const bool cannot =
+      result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE || result == CUDA_ERROR_NOT_SUPPORTED;
+  return cannot ? Unsupported(status.message()) : status;
+}
+
 }  // namespace gradsmith::cuda

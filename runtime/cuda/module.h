@@ -37,6 +37,11 @@ struct LaunchShape {
 /// LaunchAny launches a kernel on the current device; `arguments` point at the kernel's parameters.
 Status LaunchAny(CUkernel kernel, const LaunchShape& shape, CUstream stream, void** arguments);
 
+/// LaunchAnyTogether launches a kernel whose blocks may wait for each other. The error is
+/// kUnsupported where the GPU does not hold all of them at once.
+Status
+LaunchAnyTogether(CUkernel kernel, const LaunchShape& shape, CUstream stream, void** arguments);
+
 /// Launch launches a kernel. The arguments must have exactly the types of its parameters.
 template <typename... Arguments>
 Status
@@ -44,6 +49,18 @@ Launch(CUkernel kernel, const LaunchShape& shape, CUstream stream, const Argumen
   std::array<void*, sizeof...(Arguments)> pointers = {
       const_cast<void*>(static_cast<const void*>(&arguments))...};
   return LaunchAny(kernel, shape, stream, pointers.data());
+}
+
+/// LaunchTogether is Launch for a kernel whose blocks may wait for each other.
+template <typename... Arguments>
+Status LaunchTogether(
+    CUkernel kernel,
+    const LaunchShape& shape,
+    CUstream stream,
+    const Arguments&... arguments) {
+  std::array<void*, sizeof...(Arguments)> pointers = {
+      const_cast<void*>(static_cast<const void*>(&arguments))...};
+  return LaunchAnyTogether(kernel, shape, stream, pointers.data());
 }
 
 }  // namespace gradsmith::cuda

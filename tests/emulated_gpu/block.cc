@@ -163,7 +163,7 @@ class StaticShared {
   Uses* uses_ = nullptr;
 };
 
-/// Block is one after the other of the blocks of a launch.
+/// Block is a block of a launch, or one after the other of them.
 class Block {
  public:
   Block() : shared_(MapGuarded(kSharedBytes)) {}
@@ -184,15 +184,21 @@ class Block {
       std::reverse(turns_.begin(), turns_.end());
       std::reverse(lanes_.begin(), lanes_.end());
     }
-    indices.block_size = launch.block;
-    indices.grid_size = launch.grid;
   }
 
-  void RunBlock(const uint3& index) {
-    indices.block = index;
+  /// Begins with another block of the launch.
+  void Open(const uint3& index) {
+    index_ = index;
     Reset();
-    static_shared_.Begin(launch_->kernel);
-    while (alive_ > 0) {
+  }
+
+  /// Runs the block to its end, or until all of its threads wait for those of other blocks.
+  void Run(StaticShared* static_shared) {
+    indices.block = index_;
+    indices.block_size = launch_->block;
+    indices.grid_size = launch_->grid;
+    static_shared->Begin(launch_->kernel);
+    while (alive_ > 0 && !waits_for_grid()) {
       if (order_ == Order::kShuffled) {
         std::shuffle(turns_.begin(), turns_.end(), Random());
         std::shuffle(lanes_.begin(), lanes_.end(), Random());
@@ -202,11 +208,28 @@ class Block {
       has_run_ = false;
       if (!Enter(&scheduler_)) {
         Fail(
-            "%s: threads of block (%u, %u, %u) wait for each other: %u of %u at __syncthreads",
-            launch_->name, index.x, index.y, index.z, arrived_, alive_);
+            "%s: threads of block (%u, %u, %u) wait for each other: %u of %u at __syncthreads, %u at "
+            "a barrier of the grid",
+            launch_->name, index_.x, index_.y, index_.z, arrived_, alive_, arrived_at_grid_);
       }
     }
-    static_shared_.End(launch_->kernel);
+    static_shared->End(launch_->kernel);
+  }
+
+  [[nodiscard]] bool is_done() const { return alive_ == 0; }
+  [[nodiscard]] bool waits_for_grid() const { return alive_ > 0 && arrived_at_grid_ == threads_; }
+
+  void OpenGrid() {
+    arrived_at_grid_ = 0;
+    ++grid_gate_.generation;
+  }
+
+  void SyncGrid() {
+    if (!launch_->cooperative) {
+      Fail("%s: a barrier of the grid, and the launch was not cooperative", launch_->name);
+    }
+    ++arrived_at_grid_;
+    WaitAt(grid_gate_);
   }
 
   void SyncThreads() {
@@ -289,6 +312,7 @@ class Block {
     const dim3& size = launch_->block;
     alive_ = threads_;
     arrived_ = 0;
+    arrived_at_grid_ = 0;
     for (unsigned i = 0; i < alive_; ++i) {
       Fiber& fiber = *fibers_[i];
       fiber.index = {i % size.x, i / size.x % size.y, i / size.x / size.y};
@@ -381,8 +405,8 @@ class Block {
 
   const Launch* launch_ = nullptr;
   Order order_ = Order::kForward;
+  uint3 index_ = {};
   std::byte* shared_;
-  StaticShared static_shared_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   unsigned threads_ = 0;
   /// The order of warps, and of lanes in each; whose turn it is, and whether it has used it.
@@ -397,9 +421,12 @@ class Block {
   Gate gate_;
   unsigned alive_ = 0;
   unsigned arrived_ = 0;
+  /// Of the grid: opened by who has seen all blocks come to it.
+  Gate grid_gate_;
+  unsigned arrived_at_grid_ = 0;
 };
 
-// Made by the first launch, and there as long as the process.
+// The block that runs.
 Block* the_block = nullptr;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 void Block::Body() {
@@ -441,28 +468,98 @@ void Fail(const char* format, ...) {
   std::abort();
 }
 
+namespace {
+
+/// The places of a launch's blocks, in the order in which they come.
+std::vector<uint3> PlacesOf(const Launch& launch, Order order) {
+  const dim3& grid = launch.grid;
+  std::vector<unsigned> numbers(std::size_t{grid.x} * grid.y * grid.z);
+  std::iota(numbers.begin(), numbers.end(), 0U);
+  if (order == Order::kBackward) {
+    std::reverse(numbers.begin(), numbers.end());
+  } else if (order == Order::kShuffled) {
+    std::shuffle(numbers.begin(), numbers.end(), Random());
+  }
+  std::vector<uint3> places;
+  places.reserve(numbers.size());
+  for (const unsigned i : numbers) {
+    places.push_back({i % grid.x, i / grid.x % grid.y, i / grid.x / grid.y});
+  }
+  return places;
+}
+
+/// Blocks with memory and stacks of their own, made when they are first needed.
+class Blocks {
+ public:
+  Block& At(std::size_t number) {
+    while (blocks_.size() <= number) {
+      blocks_.push_back(std::make_unique<Block>());
+    }
+    return *blocks_[number];
+  }
+
+  void Run(std::size_t number) {
+    the_block = &At(number);
+    the_block->Run(&static_shared_);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Block>> blocks_;
+  StaticShared static_shared_;
+};
+
+/// All blocks in turn from one barrier of the grid to the next.
+void RunTogether(const Launch& launch, Order order, Blocks* blocks) {
+  const std::vector<uint3> places = PlacesOf(launch, order);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    blocks->At(i).Begin(launch, order);
+    blocks->At(i).Open(places[i]);
+  }
+  std::vector<std::size_t> turns(places.size());
+  std::iota(turns.begin(), turns.end(), std::size_t{0});
+  for (std::size_t waiting = turns.size(); waiting > 0;) {
+    if (order == Order::kShuffled) {
+      std::shuffle(turns.begin(), turns.end(), Random());
+    }
+    waiting = 0;
+    for (const std::size_t i : turns) {
+      blocks->Run(i);
+      waiting += blocks->At(i).waits_for_grid() ? 1 : 0;
+    }
+    if (waiting != 0 && waiting != turns.size()) {
+      Fail(
+          "%s: %zu of %zu blocks wait at a barrier of the grid, the others have ended", launch.name,
+          waiting, turns.size());
+    }
+    for (const std::size_t i : turns) {
+      blocks->At(i).OpenGrid();
+    }
+  }
+}
+
+}  // namespace
+
 void Run(const Launch& launch, Order order) {
   static std::mutex mutex;
+  static auto& blocks = *new Blocks;
   const std::scoped_lock lock(mutex);
-  if (the_block == nullptr) {
-    the_block = new Block;
+  if (launch.cooperative) {
+    RunTogether(launch, order, &blocks);
+    return;
   }
-  the_block->Begin(launch, order);
-  const dim3& grid = launch.grid;
-  std::vector<unsigned> blocks(std::size_t{grid.x} * grid.y * grid.z);
-  std::iota(blocks.begin(), blocks.end(), 0U);
-  if (order == Order::kBackward) {
-    std::reverse(blocks.begin(), blocks.end());
-  } else if (order == Order::kShuffled) {
-    std::shuffle(blocks.begin(), blocks.end(), Random());
-  }
-  for (const unsigned i : blocks) {
-    the_block->RunBlock({i % grid.x, i / grid.x % grid.y, i / grid.x / grid.y});
+  blocks.At(0).Begin(launch, order);
+  for (const uint3& place : PlacesOf(launch, order)) {
+    blocks.At(0).Open(place);
+    blocks.Run(0);
   }
 }
 
 void SyncThreads() {
   the_block->SyncThreads();
+}
+
+void SyncGrid() {
+  the_block->SyncGrid();
 }
 
 const Exchanged&

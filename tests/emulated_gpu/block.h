@@ -38,7 +38,12 @@ struct Launch {
   unsigned shared_bytes = 0;
   /// What each thread does: the kernel with its arguments.
   std::function<void()> thread;
+  /// Whether its blocks may wait for each other.
+  bool cooperative = false;
 };
+
+/// The threads that there can be of blocks that may wait for each other.
+inline constexpr unsigned kMostTogether = 1U << 14U;
 
 /// Runs all blocks of a launch to their ends. Launches of several threads of the host take turns.
 void Run(const Launch& launch, Order order);
@@ -54,6 +59,9 @@ struct Indices {
 extern Indices indices;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 void SyncThreads();
+/// Waits for all threads of a cooperative launch. What static shared memory had before is gone: no
+/// kernel of ours counts on it.
+void SyncGrid();
 
 /// What every lane of a warp gave to an exchange, 96 bytes for each, and what was made of it.
 struct Exchanged {

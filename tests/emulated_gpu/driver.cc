@@ -116,6 +116,41 @@ bool Exists(CUdevice device) {
   return device >= 0 && device < kDevices;
 }
 
+CUresult EnqueueLaunch(
+    CUfunction function,
+    const dim3& grid,
+    const dim3& block,
+    unsigned shared_bytes,
+    CUstream stream,
+    void** arguments,
+    bool cooperative) {
+  constexpr unsigned kMostBlocks = 65535;  // but in x
+  const auto* kernel = reinterpret_cast<const Kernel*>(function);
+  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT32_MAX || grid.y > kMostBlocks ||
+      grid.z > kMostBlocks || threads == 0 || threads > kernel->most_threads ||
+      shared_bytes > kernel->most_dynamic_shared) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  CUstream resolved = Resolve(stream);
+  if (resolved == nullptr) {
+    return CUDA_ERROR_INVALID_CONTEXT;
+  }
+  if (resolved->context != CurrentContext()) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  static const Order order = OrderOfEnvironment();
+  const Launch launch = {
+      .name = kernel->name.c_str(),
+      .kernel = kernel->address,
+      .grid = grid,
+      .block = block,
+      .shared_bytes = shared_bytes,
+      .thread = kernel->bind(arguments),
+      .cooperative = cooperative};
+  return Enqueue(resolved, [launch] { Run(launch, order); });
+}
+
 }  // namespace
 
 }  // namespace emulated_gpu
@@ -181,6 +216,12 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
       return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
       *value = emulated_gpu::kL2Bytes;
+      return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+      *value = emulated_gpu::kSharedBytes;
+      return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+      *value = emulated_gpu::kSharedBytes - static_cast<int>(emulated_gpu::kMostDynamicShared);
       return CUDA_SUCCESS;
     default:
       return CUDA_ERROR_INVALID_VALUE;
@@ -314,26 +355,30 @@ CUresult cuLaunchKernel(
     CUstream stream,
     void** arguments,
     void** /*extra*/) {
-  constexpr unsigned kMostBlocks = 65535;  // but in x
-  const auto* kernel = reinterpret_cast<const Kernel*>(function);
+  return emulated_gpu::EnqueueLaunch(
+      function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream,
+      arguments, false);
+}
+
+CUresult cuLaunchCooperativeKernel(
+    CUfunction function,
+    unsigned grid_x,
+    unsigned grid_y,
+    unsigned grid_z,
+    unsigned block_x,
+    unsigned block_y,
+    unsigned block_z,
+    unsigned shared_bytes,
+    CUstream stream,
+    void** arguments) {
+  const std::uint64_t blocks = std::uint64_t{grid_x} * grid_y * grid_z;
   const std::uint64_t threads = std::uint64_t{block_x} * block_y * block_z;
-  if (grid_x == 0 || grid_y == 0 || grid_z == 0 || grid_x > INT32_MAX || grid_y > kMostBlocks ||
-      grid_z > kMostBlocks || threads == 0 || threads > kernel->most_threads ||
-      shared_bytes > kernel->most_dynamic_shared) {
-    return CUDA_ERROR_INVALID_VALUE;
+  if (blocks * threads > emulated_gpu::kMostTogether) {
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   }
-  CUstream resolved = emulated_gpu::Resolve(stream);
-  if (resolved == nullptr) {
-    return CUDA_ERROR_INVALID_CONTEXT;
-  }
-  if (resolved->context != CurrentContext()) {
-    return CUDA_ERROR_INVALID_HANDLE;
-  }
-  static const emulated_gpu::Order order = emulated_gpu::OrderOfEnvironment();
-  const emulated_gpu::Launch launch = {
-      kernel->name.c_str(),        kernel->address, {grid_x, grid_y, grid_z},
-      {block_x, block_y, block_z}, shared_bytes,    kernel->bind(arguments)};
-  return Enqueue(resolved, [launch] { emulated_gpu::Run(launch, order); });
+  return emulated_gpu::EnqueueLaunch(
+      function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream,
+      arguments, true);
 }
 
 }  // extern "C"

@@ -37,6 +37,7 @@ const Kernel& KernelOf(std::string_view name) {
 struct Shape {
   unsigned shared_bytes = 0;
   unsigned threads = kThreads;
+  bool cooperative = false;
 };
 
 template <typename... Arguments>
@@ -44,7 +45,14 @@ void RunKernel(const char* name, Order order, Shape shape, Arguments... argument
   std::array<void*, sizeof...(Arguments)> pointers = {&arguments...};
   const Kernel& kernel = KernelOf(name);
   const auto thread = kernel.bind(pointers.data());
-  Run({name, kernel.address, {2, 1, 1}, {shape.threads, 1, 1}, shape.shared_bytes, thread}, order);
+  Run({name,
+       kernel.address,
+       {2, 1, 1},
+       {shape.threads, 1, 1},
+       shape.shared_bytes,
+       thread,
+       shape.cooperative},
+      order);
 }
 
 /// What each thread of a kernel got from its neighbour is right in every order.
@@ -149,6 +157,36 @@ TEST(EmulatedGpu, AMisalignedLoadEndsTheProcess) {
 
 TEST(EmulatedGpu, ThreadsThatWaitForEachOtherEndTheProcess) {
   EXPECT_DEATH(RunKernel("test_deadlock", Order::kForward, {}), "wait for each other: 32 of 64");
+}
+
+constexpr Shape kTogether = {.shared_bytes = 16, .cooperative = true};
+
+/// What the threads of two blocks see: a hundred for each block that has counted, and their own.
+std::vector<int> SeenBy(const char* kernel, Order order) {
+  int count = 0;
+  std::vector<int> seen(std::size_t{2} * kThreads);
+  RunKernel(kernel, order, kTogether, &count, seen.data());
+  return seen;
+}
+
+TEST(EmulatedGpu, BlocksWaitForEachOtherAndKeepTheirSharedMemory) {
+  std::vector<int> expected(kThreads, 200);
+  expected.resize(std::size_t{2} * kThreads, 201);
+  for (const Order order : kOrders) {
+    EXPECT_EQ(SeenBy("test_grid", order), expected);
+    EXPECT_NE(SeenBy("test_grid_without_barrier", order), expected);
+  }
+}
+
+TEST(EmulatedGpu, BlocksThatWaitInVainEndTheProcess) {
+  EXPECT_DEATH(
+      RunKernel("test_grid_deadlock", Order::kForward, kTogether),
+      "1 of 2 blocks wait at a barrier of the grid");
+  EXPECT_DEATH(
+      RunKernel("test_grid_or_block", Order::kForward, kTogether),
+      "32 of 64 at __syncthreads, 32 at a barrier of the grid");
+  EXPECT_DEATH(
+      RunKernel("test_grid_deadlock", Order::kForward, {}), "the launch was not cooperative");
 }
 
 TEST(EmulatedGpu, LanesExchange) {
@@ -382,6 +420,21 @@ TEST_F(EmulatedDriver, LaunchesThatNoGpuTakesAreRefused) {
       << "a stream of another device";
   ASSERT_EQ(cuCtxSetCurrent(nullptr), CUDA_SUCCESS);
   EXPECT_EQ(launch(64, 0), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+TEST_F(EmulatedDriver, MoreBlocksThanCanWaitForEachOtherAreRefused) {
+  CUdeviceptr memory = Allocate(1);
+  long long at = 0;
+  std::array<void*, 2> arguments = {&memory, &at};
+  const auto launch = [&](unsigned blocks) {
+    const Kernel& kernel = KernelOf("test_write_at");
+    return cuLaunchCooperativeKernel(
+        reinterpret_cast<CUfunction>(const_cast<Kernel*>(&kernel)), blocks, 1, 1, kThreads, 1, 1, 0,
+        nullptr, arguments.data());
+  };
+  EXPECT_EQ(launch(3), CUDA_SUCCESS);
+  EXPECT_EQ(launch((kMostTogether / kThreads) + 1), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   EXPECT_EQ(cuMemFree(memory), CUDA_SUCCESS);
 }
 

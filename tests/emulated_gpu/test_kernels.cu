@@ -23,6 +23,46 @@ extern "C" __global__ void test_neighbours_without_barrier(int step, int* to) {
   Neighbours<false>(step, to);
 }
 
+/// Each block counts, in shared memory and for all to see; then each writes what it sees of both.
+template <bool kWaits>
+__device__ __forceinline__ void CountOfGrid(int* count, int* seen) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  int* const own = reinterpret_cast<int*>(shared);
+  if (threadIdx.x == 0) {
+    own[0] = static_cast<int>(blockIdx.x);
+    atomicAdd(count, 1);
+  }
+  if (kWaits) {
+    gradsmith::cuda::SynchronizeGrid();
+  } else {
+    __syncthreads();
+  }
+  seen[blockIdx.x * blockDim.x + threadIdx.x] = 100 * *count + own[0];
+}
+
+extern "C" __global__ void test_grid(int* count, int* seen) {
+  CountOfGrid<true>(count, seen);
+}
+
+extern "C" __global__ void test_grid_without_barrier(int* count, int* seen) {
+  CountOfGrid<false>(count, seen);
+}
+
+/// The first block ends while the others wait for it.
+extern "C" __global__ void test_grid_deadlock() {
+  if (blockIdx.x != 0) {
+    gradsmith::cuda::SynchronizeGrid();
+  }
+}
+
+/// Half of a block's threads wait for the grid, the others for the block.
+extern "C" __global__ void test_grid_or_block() {
+  if (threadIdx.x % 2 == 0) {
+    gradsmith::cuda::SynchronizeGrid();
+  }
+  __syncthreads();
+}
+
 /// Copies 16 bytes through shared memory.
 extern "C" __global__ void test_copy(const uint4* from, uint4* to, int waits) {
   GRADSMITH_DYNAMIC_SHARED(shared);

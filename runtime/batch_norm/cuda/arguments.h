@@ -22,6 +22,19 @@ constexpr int kFinishLanes = 64;
 /// Threads side by side, each with its columns, at most.
 constexpr int kMaxWidth = 128;
 
+/// Where all of a gradient is one launch, of blocks that are all resident: bytes of shared memory
+/// that a block needs for the sums of its threads, of two kinds, and then for the coefficients of
+/// its tile, four or with ReLU five for each column. Elements of 2 bytes are added up in 4.
+template <int kElementBytes, bool kRelu>
+constexpr int kResidentScratch =
+    (kRelu ? 5 * kMaxWidth : 2 * kThreads) * kVectorBytes * (kElementBytes == 2 ? 2 : 1);
+/// A step's dY and X of a block's threads.
+constexpr int kResidentStep = 2 * kThreads * kVectorBytes;
+/// Steps for which it has room beside that: a quarter of the 228 KiB of compute capability 9.0,
+/// less what the system takes.
+template <int kElementBytes, bool kRelu>
+constexpr int kResidentSlots = (56 * 1024 - kResidentScratch<kElementBytes, kRelu>) / kResidentStep;
+
 /// Rows longer than this are cut into pieces that are shared out.
 constexpr std::int64_t kPieceElements = 4096;
 
@@ -52,7 +65,13 @@ struct Walk {
   std::int64_t columns;
   std::int64_t run;
   std::int64_t steps;
+  /// From a thread's step to its next: as many as a block has at once, where slices are parts of
+  /// the steps, or as all slices have at once, where they are interleaved.
+  std::int64_t ahead;
   std::int64_t tail;  ///< columns that are left after the last step
+  /// Partial sums of a slice, of one kind: of each channel, or of each place where it is in the
+  /// columns.
+  std::int64_t places;
 
   /// Where three samples of X's channel 0 lie, of which the median is its pivot.
   std::int64_t pivots[3];

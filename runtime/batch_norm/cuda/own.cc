@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "batch_norm/cuda/arguments.h"
+#include "batch_norm/cuda/resident.h"
 #include "core/grid.h"
 #include "core/tiles.h"
 #include "cuda/kernel_table.h"
@@ -51,8 +52,8 @@ constexpr int kPaths = 3;
 constexpr std::int64_t kRowBlocks = 1024;
 /// These are all resident at once: no last few leave the GPU half empty.
 constexpr std::int64_t kColumnBlocks = 512;
-/// A map that has as many steps as this for each thread of so many blocks is cut into so many: they
-/// do not all go through memory in step then.
+/// A map that is not interleaved and has as many steps as this for each thread of so many blocks is
+/// cut into so many: they do not all go through memory in step then.
 constexpr std::int64_t kMapBlocks = 2048;
 constexpr std::int64_t kLongMap = 32;
 /// So many tiles that are so short, in vectors, are better not cut: one launch does it all.
@@ -319,6 +320,7 @@ void CutRows(std::int64_t per_vector, Plan* plan) {
   walk.pieces = CeilDivide(inner, own::kPieceElements);
   walk.width = PickWidth(CeilDivide(length + odd, per_vector), own::kThreads);
   walk.slices = RowSlices(walk.channels, walk.samples);
+  walk.places = walk.channels;
   plan->blocks_x = walk.channels;
 }
 
@@ -332,15 +334,7 @@ void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
     walk.width = ColumnWidth(walk.columns / per_thread);
   }
   plan->blocks_x = CeilDivide(walk.columns, walk.width * per_thread);
-  ForEach(&plan->operands, [&](Operand* operand) {
-    operand->ahead = operand->strides[own::kInner] * (own::kThreads / walk.width);
-    std::int64_t change = 0;
-    for (int k = 0; k < own::kInner; ++k) {
-      const int dim = own::kInner - k;
-      change += operand->strides[dim - 1] - (walk.counts[dim] * operand->strides[dim]);
-      operand->to_next_row[k] = change;
-    }
-  });
+  walk.places = plan->blocks_x == 1 && walk.run == 1 ? walk.channels : walk.columns / walk.run;
   walk.slices = ColumnSlices(plan->blocks_x, walk.steps, walk.width);
   if (per_thread > 1 && walk.columns == walk.channels * walk.run) {
     const bool short_tiles = plan->blocks_x >= kLeastTiles && walk.steps * walk.width <= kShortTile;
@@ -348,9 +342,23 @@ void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
     plan->whole = walk.slices == 1;
   }
   const std::int64_t lanes = own::kThreads / walk.width;
-  if (is_map && !plan->whole && walk.steps * plan->blocks_x >= kMapBlocks * lanes * kLongMap) {
+  // Slices side by side in memory go through it together. Where steps are in several rows, to go so
+  // far would take a division each time.
+  const bool interleaved = walk.counts[own::kInner] == walk.steps;
+  if (is_map && !interleaved && !plan->whole &&
+      walk.steps * plan->blocks_x >= kMapBlocks * lanes * kLongMap) {
     walk.slices = std::max(walk.slices, kMapBlocks / plan->blocks_x);
   }
+  walk.ahead = interleaved ? lanes * walk.slices : lanes;
+  ForEach(&plan->operands, [&](Operand* operand) {
+    operand->ahead = operand->strides[own::kInner] * walk.ahead;
+    std::int64_t change = 0;
+    for (int k = 0; k < own::kInner; ++k) {
+      const int dim = own::kInner - k;
+      change += operand->strides[dim - 1] - (walk.counts[dim] * operand->strides[dim]);
+      operand->to_next_row[k] = change;
+    }
+  });
 }
 
 /// Whether the samples of a channel all lie at one distance.
@@ -398,14 +406,14 @@ Plan MakePlan(const Tensors& tensors) {
 /// Whether sums are made in the same order.
 bool SumAlike(const Plan& a, const Plan& b) {
   return a.path == b.path && a.walk.columns == b.walk.columns && a.walk.run == b.walk.run &&
-         a.walk.steps == b.walk.steps && a.walk.width == b.walk.width;
+         a.walk.steps == b.walk.steps && a.walk.width == b.walk.width &&
+         a.walk.ahead == b.walk.ahead;
 }
 
 /// Channels without samples: there is nothing to go through, but results to write.
 Walk EmptyWalk(const Dims& dims) {
   Walk walk{};
   walk.channels = dims[1];
-  walk.run = 1;
   return walk;
 }
 
@@ -562,19 +570,15 @@ Status RunFinish(
   return cuda::Launch(kernel, shape, stream, finish, partials, workspace.coefficients);
 }
 
-/// The whole of a call.
-template <typename Finish>
+/// The whole of a forward call.
 Status RunWhole(
     CUstream stream,
     Activation activation,
     DataType type,
     const Plan& plan,
-    Finish finish,
+    own::ForwardFinish finish,
     const Workspace& workspace) {
-  constexpr bool kForward = std::is_same_v<Finish, own::ForwardFinish>;
-  static auto& kernels =
-      kForward ? *new WholeKernels("gradsmith_bn_forward", "gradsmith_bn_relu_forward")
-               : *new WholeKernels("gradsmith_bn_backward", "gradsmith_bn_relu_backward");
+  static auto& kernels = *new WholeKernels("gradsmith_bn_forward", "gradsmith_bn_relu_forward");
   const Result<CUkernel> kernel = kernels.Find(activation, type);
   if (!kernel.ok()) {
     return kernel.status();
@@ -688,6 +692,28 @@ Status InputGradient(
   return RunStep(stream, step, dX.type, plan, coefficients);
 }
 
+/// The whole of a call in one launch; kUnsupported where it cannot be. `all` goes the way of the
+/// sums.
+Status RunAtOnce(
+    const cuda::DeviceInfo& device,
+    CUstream stream,
+    Activation activation,
+    DataType type,
+    const Plan& sums,
+    const Plan& all,
+    own::BackwardFinish finish,
+    const Workspace& workspace) {
+  // A map that is cut finer is quicker apart.
+  if (all.walk.slices != sums.walk.slices ||
+      !IsResident(device, activation, type, all.blocks_x, all.walk, all.operands)) {
+    return {StatusCode::kUnsupported, {}};
+  }
+  finish.walk = all.walk;
+  return RunResident(
+      device, stream, activation, type, all.blocks_x, finish, all.operands, workspace.partials,
+      workspace.coefficients);
+}
+
 own::BackwardFinish MakeBackwardFinish(
     const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs,
@@ -781,7 +807,7 @@ Status Forward(
 }
 
 Status Backward(
-    const cuda::DeviceInfo& /*device*/,
+    const cuda::DeviceInfo& device,
     CUstream stream,
     const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs,
@@ -804,10 +830,14 @@ Status Backward(
     plan = MakePlan({inputs.dY, products ? inputs.X : nullptr, nullptr});
   }
   const own::BackwardFinish finish = MakeBackwardFinish(inputs, outputs, plan, products);
-  if (plan.whole && IsPresent(outputs.dX)) {
+  if (!empty && plan.path == Path::kVectors && IsPresent(outputs.dX)) {
     const Plan all = InputGradientPlan(inputs, *outputs.dX);
     if (SumAlike(plan, all)) {
-      return RunWhole(stream, activation, inputs.dY->type, all, finish, parts);
+      Status status =
+          RunAtOnce(device, stream, activation, inputs.dY->type, plan, all, finish, parts);
+      if (status.code() != StatusCode::kUnsupported) {
+        return status;
+      }
     }
   }
   if (!empty) {

@@ -16,8 +16,10 @@ GRADSMITH_KERNELS(bf16, __nv_bfloat16)
 #define GRADSMITH_FINISH_KERNEL(name, Finish, function)                                 \
   extern "C" __global__ void __launch_bounds__(own::kFinishChannels* own::kFinishLanes) \
       name(own::Finish finish, const double* partials, double* coefficients) {          \
-    own::ForEachSum(                                                                    \
-        finish.walk, partials, [&](std::int64_t channel, double first, double second) { \
+    __shared__ own::FinishSums<own::kFinishChannels> sums;                              \
+    own::ForEachSum<own::kFinishChannels>(                                              \
+        finish.walk, partials, blockIdx.x, gridDim.x, sums,                             \
+        [&](std::int64_t channel, double first, double second) {                        \
           own::function(finish, channel, first, second, coefficients);                  \
         });                                                                             \
   }

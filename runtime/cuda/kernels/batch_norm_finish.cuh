@@ -28,16 +28,25 @@ struct CoefficientPlace {
   __device__ void StoreGate(double gate) const { first[kGate * apart] = gate; }
 };
 
-/// Calls finish(channel, first, second) with the sums over all of a channel's partial sums.
-template <typename Finish>
-__device__ void ForEachSum(const Walk& walk, const double* partials, const Finish& finish) {
-  __shared__ double sums[2][kFinishLanes][kFinishChannels];
-  const int x = static_cast<int>(threadIdx.x) % kFinishChannels;
-  const int y = static_cast<int>(threadIdx.x) / kFinishChannels;
-  const std::int64_t rows = walk.slices * (walk.columns / walk.run) / walk.channels;
-  const std::int64_t step = std::int64_t{gridDim.x} * kFinishChannels;
-  for (std::int64_t begin = std::int64_t{blockIdx.x} * kFinishChannels; begin < walk.channels;
-       begin += step) {
+/// What a block of kFinishLanes for each of its channels adds up in.
+template <int kChannels>
+using FinishSums = double[2][kFinishLanes][kChannels];
+
+/// Calls finish(channel, first, second) with the sums over all of a channel's partial sums. A block,
+/// the `block`-th of so many, has kChannels at a time.
+template <int kChannels, typename Finish>
+__device__ __forceinline__ void ForEachSum(
+    const Walk& walk,
+    const double* partials,
+    std::int64_t block,
+    std::int64_t blocks,
+    FinishSums<kChannels>& sums,
+    const Finish& finish) {
+  const int x = static_cast<int>(threadIdx.x) % kChannels;
+  const int y = static_cast<int>(threadIdx.x) / kChannels;
+  const std::int64_t rows = walk.slices * walk.places / walk.channels;
+  for (std::int64_t begin = block * kChannels; begin < walk.channels;
+       begin += blocks * kChannels) {
     const std::int64_t channel = begin + x;
     double first = 0;
     double second = 0;

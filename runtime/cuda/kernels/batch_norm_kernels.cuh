@@ -4,12 +4,13 @@
 #include "batch_norm/cuda/arguments.h"
 #include "cuda/kernels/batch_norm_finish.cuh"
 #include "cuda/kernels/batch_norm_map.cuh"
+#include "cuda/kernels/batch_norm_resident.cuh"
 #include "cuda/kernels/batch_norm_short.cuh"
 #include "cuda/kernels/batch_norm_sums.cuh"
 
 /// Batch normalization in three steps: sums over slices of each channel, what they come to, and a
 /// map over all elements; or all in one launch, where blocks or threads have channels to
-/// themselves. See batch_norm/cuda/own.h.
+/// themselves, or where all blocks run at once. See batch_norm/cuda/own.h.
 ///
 /// X is read less a number near its channel's mean, its pivot: squares then do not cancel, and the
 /// difference of two floats that are close is exact. Threads sum in the accumulator's type, all
@@ -25,18 +26,6 @@ WholeForward(const ForwardFinish& finish, const Operands& operands, double* coef
   SumColumns<Sums::kMoments, T, V>(
       finish.walk, operands, {}, [&](std::int64_t channel, double first, double second) {
         FinishForward(finish, channel, first, second, coefficients);
-      });
-  __syncthreads();
-  MapColumns<kMap, T, V>(finish.walk, operands, coefficients);
-}
-
-template <Sums kSums, Map kMap, typename T, int V>
-__device__ void
-WholeBackward(const BackwardFinish& finish, const Operands& operands, double* coefficients) {
-  SumColumns<kSums, T, V>(
-      finish.walk, operands, finish.normalization,
-      [&](std::int64_t channel, double first, double second) {
-        FinishBackward(finish, channel, first, second, coefficients);
       });
   __syncthreads();
   MapColumns<kMap, T, V>(finish.walk, operands, coefficients);
@@ -61,10 +50,17 @@ WholeBackward(const BackwardFinish& finish, const Operands& operands, double* co
       name(own::Walk walk, own::Operands operands, const double* coefficients) {    \
     function(walk, operands, coefficients);                                         \
   }
-#define GRADSMITH_WHOLE_KERNEL(name, Finish, function)                              \
-  extern "C" __global__ void __launch_bounds__(own::kThreads, own::kResidentBlocks) \
-      name(own::Finish finish, own::Operands operands, double* coefficients) {      \
-    function(finish, operands, coefficients);                                       \
+#define GRADSMITH_WHOLE_KERNEL(name, function)                                            \
+  extern "C" __global__ void __launch_bounds__(own::kThreads, own::kResidentBlocks)       \
+      name(own::ForwardFinish finish, own::Operands operands, double* coefficients) {     \
+    function(finish, operands, coefficients);                                             \
+  }
+#define GRADSMITH_RESIDENT_KERNEL(name, function)                                          \
+  extern "C" __global__ void __launch_bounds__(own::kThreads, own::kResidentBlocks) name( \
+      const __grid_constant__ own::BackwardFinish finish,                                 \
+      const __grid_constant__ own::Operands operands, double* partials,                   \
+      double* coefficients) {                                                             \
+    function(finish, operands, partials, coefficients);                                   \
   }
 #define GRADSMITH_SHORT_KERNEL(name, Finish, function)                   \
   extern "C" __global__ void __launch_bounds__(own::kShortThreads) name( \
@@ -85,11 +81,14 @@ WholeBackward(const BackwardFinish& finish, const Operands& operands, double* co
   GRADSMITH_MAP_KERNELS(gradsmith_##op##_normalize, suffix, T, kNormalize)                        \
   GRADSMITH_MAP_KERNELS(gradsmith_##op##_input_gradient, suffix, T, kInputGradient)               \
   GRADSMITH_WHOLE_KERNEL(                                                                         \
-      gradsmith_##op##_forward_##suffix, ForwardFinish,                                           \
+      gradsmith_##op##_forward_##suffix,                                                          \
       (own::WholeForward<kNormalize, T, own::kVector<T>>))                                        \
-  GRADSMITH_WHOLE_KERNEL(                                                                         \
-      gradsmith_##op##_backward_##suffix, BackwardFinish,                                         \
-      (own::WholeBackward<kSums, kInputGradient, T, own::kVector<T>>))                            \
+  GRADSMITH_RESIDENT_KERNEL(                                                                      \
+      gradsmith_##op##_whole_backward_##suffix,                                                   \
+      (own::ResidentBackward<true, kSums, kInputGradient, T>))                                    \
+  GRADSMITH_RESIDENT_KERNEL(                                                                      \
+      gradsmith_##op##_resident_backward_##suffix,                                                \
+      (own::ResidentBackward<false, kSums, kInputGradient, T>))                                   \
   GRADSMITH_SHORT_KERNEL(                                                                         \
       gradsmith_##op##_short_forward_##suffix, ForwardFinish, (own::ShortForward<kNormalize, T>)) \
   GRADSMITH_SHORT_KERNEL(                                                                         \

@@ -61,8 +61,14 @@ struct MapElements {
       own::Load<kColumns>(At<const T>(operands.dY, at.dY), dy_stride, at.count, &dy);
     }
     own::Load<kColumns>(At<const T>(operands.X, at.X), x_stride, at.count, &x);
+    LoadResult(operands, stride);
+  }
+
+  /// Loads what is added to.
+  __device__ __forceinline__ void LoadResult(const Operands& operands, std::int64_t stride) {
     if (Accumulates(operands)) {
-      own::Load<kColumns>(At<const T>(operands.output, at.output), stride, at.count, &result);
+      own::Load<kColumns>(
+          At<const T>(operands.output, place.output), stride, place.count, &result);
     }
   }
 
@@ -121,9 +127,28 @@ __device__ void MapRows(const Walk& walk, const Operands& operands, const double
   }
 }
 
-/// The coefficients of a tile's columns, in shared memory: registers are for what is loaded.
+/// The coefficients of a tile's columns, in shared memory, at PlaceInTile: registers are for what is
+/// loaded.
 template <Map kMap, typename T, int V>
 using TileCoefficients = Accumulator<T>[kCoefficients<kMap>][kMaxWidth * V];
+
+template <Map kMap, typename T, int V>
+__device__ __forceinline__ void FillCoefficients(
+    const Walk& walk, const double* coefficients, TileCoefficients<kMap, T, V>* of_tile) {
+  using A = Accumulator<T>;
+  const int tile = walk.width * V;
+  for (int i = static_cast<int>(threadIdx.x); i < tile; i += kThreads) {
+    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile + i;
+    if (column < walk.columns) {
+      const std::int64_t channel = ChannelOf(walk, column);
+#pragma unroll
+      for (int k = 0; k < kCoefficients<kMap>; ++k) {
+        (*of_tile)[k][PlaceInTile<A, V>(i / V, i % V)] = static_cast<A>(coefficients[k * walk.channels + channel]);
+      }
+    }
+  }
+  __syncthreads();
+}
 
 /// V columns of a thread's steps.
 template <Map kMap, typename T, int V>
@@ -136,7 +161,6 @@ struct ColumnMap {
   __device__ __forceinline__ void Visit(StepPlaces<V, true>* places, int count) {
     const Operands& operands = columns.operands;
     const std::int64_t stride = ColumnStride<V>(operands.output);
-    const int column = LaneX(columns.walk) * V;
     MapElements<kMap, T, V, true> batch[kBatch];
 #pragma unroll
     for (int j = 0; j < kBatch; ++j) {
@@ -144,6 +168,15 @@ struct ColumnMap {
           operands, places->Next(count), ColumnStride<V>(operands.dY), ColumnStride<V>(operands.X),
           stride);
     }
+    Apply(&batch);
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      batch[j].Store(operands, stride);
+    }
+  }
+
+  template <int kBatch>
+  __device__ __forceinline__ void Apply(MapElements<kMap, T, V, true> (*batch)[kBatch]) {
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       if (i % 4 == 0) {
@@ -153,16 +186,12 @@ struct ColumnMap {
       A of_column[kAllCoefficients];
 #pragma unroll
       for (int k = 0; k < kCoefficients<kMap>; ++k) {
-        of_column[k] = coefficients[k][column + i];
+        of_column[k] = coefficients[k][PlaceInTile<A, V>(LaneX(columns.walk), i)];
       }
 #pragma unroll
       for (int j = 0; j < kBatch; ++j) {
-        batch[j].Apply(operands, i, of_column);
+        (*batch)[j].Apply(columns.operands, i, of_column);
       }
-    }
-#pragma unroll
-    for (int j = 0; j < kBatch; ++j) {
-      batch[j].Store(operands, stride);
     }
   }
 };
@@ -170,20 +199,8 @@ struct ColumnMap {
 template <Map kMap, typename T, int V>
 __device__ __forceinline__ void
 MapColumns(const Walk& walk, const Operands& operands, const double* coefficients) {
-  using A = Accumulator<T>;
   __shared__ TileCoefficients<kMap, T, V> of_tile;
-  const int tile = walk.width * V;
-  for (int i = static_cast<int>(threadIdx.x); i < tile; i += kThreads) {
-    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile + i;
-    if (column < walk.columns) {
-      const std::int64_t channel = ChannelOf(walk, column);
-#pragma unroll
-      for (int k = 0; k < kCoefficients<kMap>; ++k) {
-        of_tile[k][i] = static_cast<A>(coefficients[k * walk.channels + channel]);
-      }
-    }
-  }
-  __syncthreads();
+  FillCoefficients<kMap, T, V>(walk, coefficients, &of_tile);
   ColumnMap<kMap, T, V> map = {Columns<V>(walk, operands), of_tile};
   ForEachPlace<kMapBatch<kMap, V>, true>(map.columns, map);
 }

@@ -177,13 +177,11 @@ __device__ void SumBlock(double* first, double* second) {
   __syncthreads();
 }
 
-/// `place` counts the channels, as often as they are in the columns.
 __device__ void
 StorePartial(const Walk& walk, std::int64_t place, double first, double second, double* partials) {
-  const std::int64_t places = walk.columns / walk.run;
-  const std::int64_t at = blockIdx.y * places + place;
+  const std::int64_t at = blockIdx.y * walk.places + place;
   partials[at] = first;
-  partials[walk.slices * places + at] = second;
+  partials[walk.slices * walk.places + at] = second;
 }
 
 /// A block for each channel and slice; its threads along rows.
@@ -234,7 +232,8 @@ __device__ void SumRows(
   }
 }
 
-/// The pivots and gates of a tile's columns, in shared memory: registers are for sums.
+/// The pivots and gates of a tile's columns, in shared memory, at PlaceInTile: registers are for
+/// sums.
 template <Sums kSums, typename T, int V>
 struct Tile {
   static constexpr int kColumns = kSums == Sums::kReluGradient ? kMaxWidth * V : 1;
@@ -242,20 +241,40 @@ struct Tile {
   Accumulator<T> factors[kColumns];
   Accumulator<T> shifts[kColumns];
 
-  __device__ void SetGate(int column, const Gate<Accumulator<T>>& gate) {
+  __device__ void SetGate(int place, const Gate<Accumulator<T>>& gate) {
     if constexpr (kSums == Sums::kReluGradient) {
-      factors[column] = gate.factor;
-      shifts[column] = gate.shift;
+      factors[place] = gate.factor;
+      shifts[place] = gate.shift;
     }
   }
-  __device__ __forceinline__ Gate<Accumulator<T>> GateAt(int column) const {
+  __device__ __forceinline__ Gate<Accumulator<T>> GateAt(int place) const {
     if constexpr (kSums == Sums::kReluGradient) {
-      return {factors[column], shifts[column]};
+      return {factors[place], shifts[place]};
     } else {
       return {};
     }
   }
 };
+
+/// Side by side: one after the other, each thread's own would be most of a small problem's time.
+template <Sums kSums, typename T, int V>
+__device__ __forceinline__ void FillTile(
+    const Walk& walk,
+    const Operands& operands,
+    const Normalization& normalization,
+    Tile<kSums, T, V>* tile) {
+  const int width = walk.width * V;
+  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
+    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * width + i;
+    if (column < walk.columns) {
+      const std::int64_t channel = ChannelOf(walk, column);
+      const int place = PlaceInTile<Accumulator<T>, V>(i / V, i % V);
+      tile->pivots[place] = Pivot<kSums, T>(walk, operands, normalization, channel);
+      tile->SetGate(place, GateOf<kSums, T>(normalization, channel));
+    }
+  }
+  __syncthreads();
+}
 
 /// V columns' sums over a thread's steps.
 template <Sums kSums, typename T, int V>
@@ -267,6 +286,17 @@ struct ColumnSums {
   A first[V];
   A second[V];
 
+  __device__ __forceinline__ ColumnSums(
+      const Walk& walk, const Operands& operands, const Tile<kSums, T, V>& the_tile)
+      : columns(walk, operands), tile(the_tile), pivot{}, first{}, second{} {
+    if (columns.present()) {
+#pragma unroll
+      for (int i = 0; i < V; ++i) {
+        pivot[i] = tile.pivots[PlaceInTile<A, V>(LaneX(walk), i)];
+      }
+    }
+  }
+
   template <int kBatch>
   __device__ __forceinline__ void Visit(StepPlaces<V, false>* places, int count) {
     const Operands& operands = columns.operands;
@@ -276,16 +306,23 @@ struct ColumnSums {
       batch[j].Load(
           operands, places->Next(count), ColumnStride<V>(operands.dY), ColumnStride<V>(operands.X));
     }
+    Add(batch, count);
+  }
+
+  /// Adds what was loaded; the first `count` of the columns.
+  template <int kBatch>
+  __device__ __forceinline__ void
+  Add(const Terms<kSums, T, V, true> (&batch)[kBatch], int count) {
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       if (kSums == Sums::kReluGradient && i % 4 == 0) {
         // Keeps the compiler from holding the gates of all columns at once.
         asm volatile("" ::: "memory");
       }
-      const int column = LaneX(columns.walk) * V + i;
-      const Gate<A> gate = tile.GateAt(column);
+      const int place = PlaceInTile<A, V>(LaneX(columns.walk), i);
+      const Gate<A> gate = tile.GateAt(place);
       // There are registers for it where there are no gates.
-      const A the_pivot = kSums == Sums::kReluGradient ? tile.pivots[column] : pivot[i];
+      const A the_pivot = kSums == Sums::kReluGradient ? tile.pivots[place] : pivot[i];
 #pragma unroll
       for (int j = 0; j < kBatch; ++j) {
         if (i < count) {
@@ -296,12 +333,20 @@ struct ColumnSums {
   }
 };
 
+/// Both sums of a block's threads, V columns each.
+template <typename A, int V>
+using ThreadSums = A[2][kThreads * V];
+
 /// Sums over what the block's threads have of each place of its tile, and calls
-/// done(place, first, second).
+/// done(place, first, second). `sums` may be where the tile is: nobody reads that any more.
 template <typename A, int V, typename Done>
-__device__ __forceinline__ void
-SumTile(const Walk& walk, const A (&first)[V], const A (&second)[V], const Done& done) {
-  __shared__ A sums[2][kThreads * V];
+__device__ __forceinline__ void SumTile(
+    const Walk& walk,
+    const A (&first)[V],
+    const A (&second)[V],
+    ThreadSums<A, V>& sums,
+    const Done& done) {
+  __syncthreads();
 #pragma unroll
   for (int i = 0; i < V; ++i) {
     sums[0][threadIdx.x * V + i] = first[i];
@@ -310,8 +355,13 @@ SumTile(const Walk& walk, const A (&first)[V], const A (&second)[V], const Done&
   __syncthreads();
   const int tile = walk.width * V;
   const int run = static_cast<int>(walk.run);
-  const int places = tile / run;
-  const int terms = LanesY(walk) * run;
+  // A channel's columns of a place lie side by side, or where all are in one tile as far apart as
+  // there are channels.
+  const int repeats = static_cast<int>(Divide(walk.columns, walk.places)) / run;
+  const int places = tile / (run * repeats);
+  const int apart = repeats > 1 ? places : 1;
+  const int columns = run * repeats;
+  const int terms = LanesY(walk) * columns;
   // So many threads share a place that few places still use the whole block.
   int share = 1;
   while (share < 32 && 2 * share * places <= kThreads) {
@@ -323,8 +373,8 @@ SumTile(const Walk& walk, const A (&first)[V], const A (&second)[V], const Done&
     double place_first = 0;
     double place_second = 0;
     for (int term = part; local < places && term < terms; term += share) {
-      const int lane = term / run;
-      const int at = lane * tile + local * run + term - lane * run;
+      const int lane = term / columns;
+      const int at = lane * tile + local * run + (term - lane * columns) * apart;
       place_first += sums[0][at];
       place_second += sums[1][at];
     }
@@ -333,7 +383,7 @@ SumTile(const Walk& walk, const A (&first)[V], const A (&second)[V], const Done&
       place_second += __shfl_down_sync(0xFFFFFFFFU, place_second, distance, share);
     }
     const std::int64_t place = static_cast<std::int64_t>(blockIdx.x) * places + local;
-    if (part == 0 && local < places && place * run < walk.columns) {
+    if (part == 0 && local < places && place < walk.places) {
       done(place, place_first, place_second);
     }
   }
@@ -346,27 +396,12 @@ __device__ __forceinline__ void SumColumns(
     const Operands& operands,
     const Normalization& normalization,
     const Done& done) {
-  // Side by side: one after the other, each thread's own would be most of a small problem's time.
   __shared__ Tile<kSums, T, V> tile;
-  const int width = walk.width * V;
-  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
-    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * width + i;
-    if (column < walk.columns) {
-      const std::int64_t channel = ChannelOf(walk, column);
-      tile.pivots[i] = Pivot<kSums, T>(walk, operands, normalization, channel);
-      tile.SetGate(i, GateOf<kSums, T>(normalization, channel));
-    }
-  }
-  __syncthreads();
-  ColumnSums<kSums, T, V> sums = {Columns<V>(walk, operands), tile, {}, {}, {}};
-  if (sums.columns.present()) {
-#pragma unroll
-    for (int i = 0; i < V; ++i) {
-      sums.pivot[i] = tile.pivots[LaneX(walk) * V + i];
-    }
-    ForEachPlace<kSumBatch<kSums, V>, false>(sums.columns, sums);
-  }
-  SumTile(walk, sums.first, sums.second, done);
+  __shared__ ThreadSums<Accumulator<T>, V> thread_sums;
+  FillTile(walk, operands, normalization, &tile);
+  ColumnSums<kSums, T, V> sums(walk, operands, tile);
+  ForEachPlace<kSumBatch<kSums, V>, false>(sums.columns, sums);
+  SumTile<Accumulator<T>, V>(walk, sums.first, sums.second, thread_sums, done);
 }
 
 template <Sums kSums, typename T, int V>

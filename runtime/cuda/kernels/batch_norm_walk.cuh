@@ -28,7 +28,7 @@ __device__ std::int64_t Divide(std::int64_t a, std::int64_t b) {
 
 /// Where a row of channel 0 begins.
 __device__ std::int64_t RowOffset(const Walk& walk, const Operand& operand, std::int64_t row) {
-  if (walk.counts[0] == 1 && walk.counts[1] == 1) {
+  if (row == 0 || (walk.counts[0] == 1 && walk.counts[1] == 1)) {
     return row * operand.strides[2];
   }
   const std::int64_t middle = Divide(row, walk.counts[2]);
@@ -69,6 +69,15 @@ __device__ int LaneY(const Walk& walk) {
 }
 __device__ int LanesY(const Walk& walk) {
   return kThreads / walk.width;
+}
+
+/// Where a tile has a number of type A for column `i` of the V that the thread `lane` has: what
+/// neighbouring threads load at once lies side by side.
+template <typename A, int V>
+__device__ __forceinline__ int PlaceInTile(int lane, int i) {
+  constexpr int kLoaded = kVectorBytes / static_cast<int>(sizeof(A));
+  constexpr int kChunk = V < kLoaded ? V : kLoaded;
+  return (i / kChunk * kMaxWidth + lane) * kChunk + i % kChunk;
 }
 
 /// Some of V neighbours of each tensor; `count` may be below one. Absent tensors have zeros.
@@ -165,19 +174,21 @@ struct Columns {
   }
 };
 
-/// A thread's steps, LanesY apart. A map goes backwards: what was read last is still in the cache.
-/// To go on takes no division: it would cost more than the rest.
+/// The places of a thread's steps from one on. A map goes backwards: what was read last is still in
+/// the cache. To go on takes no division: it would cost more than the rest.
 template <int V, bool kBackwards>
 class StepPlaces {
  public:
   __device__ StepPlaces(const Columns<V>& columns, std::int64_t step)
       : walk_(columns.walk), operands_(columns.operands) {
-    const std::int64_t row =
-        walk_.counts[kInner] == walk_.steps ? 0 : Divide(step, walk_.counts[kInner]);
-    const std::int64_t middle = Divide(row, walk_.counts[2]);
+    std::int64_t row = 0;
+    if (walk_.counts[kInner] != walk_.steps) {
+      row = Divide(step, walk_.counts[kInner]);
+      const std::int64_t middle = Divide(row, walk_.counts[2]);
+      middle_ = static_cast<int>(row - middle * walk_.counts[2]);
+      outer_ = static_cast<int>(middle - Divide(middle, walk_.counts[1]) * walk_.counts[1]);
+    }
     inner_ = step - row * walk_.counts[kInner];
-    middle_ = static_cast<int>(row - middle * walk_.counts[2]);
-    outer_ = static_cast<int>(middle - Divide(middle, walk_.counts[1]) * walk_.counts[1]);
     const auto offset = [&](const Operand& operand) {
       return ColumnOffset(walk_, operand, columns.first) + RowOffset(walk_, operand, row) +
              inner_ * operand.strides[kInner];
@@ -189,7 +200,7 @@ class StepPlaces {
     Place result = place_;
     result.count = count;
     Move(operands_.dY.ahead, operands_.X.ahead, operands_.output.ahead);
-    inner_ += kBackwards ? -LanesY(walk_) : LanesY(walk_);
+    inner_ += kBackwards ? -walk_.ahead : walk_.ahead;
     while (kBackwards ? inner_ < 0 : inner_ >= walk_.counts[kInner]) {
       NextRow();
     }
@@ -228,6 +239,35 @@ class StepPlaces {
   Place place_{};
 };
 
+/// The steps that a thread has of a slice.
+struct OwnSteps {
+  std::int64_t first;
+  int count;
+
+  __device__ OwnSteps(const Walk& walk, std::int64_t slice) {
+    Range steps = {slice * LanesY(walk), walk.steps};
+    if (walk.ahead == LanesY(walk)) {
+      steps = SliceOf(walk.steps, walk.slices, slice);
+    }
+    first = steps.begin + LaneY(walk);
+    count = static_cast<int>(Divide(Max(steps.end - first + walk.ahead - 1, 0), walk.ahead));
+  }
+
+  /// Not below the first.
+  __device__ std::int64_t last(const Walk& walk) const {
+    return first + Max(count - 1, 0) * walk.ahead;
+  }
+};
+
+/// What is left after the last step.
+template <int V, bool kBackwards, typename Visitor>
+__device__ __forceinline__ void VisitTail(const Columns<V>& columns, Visitor& visitor) {
+  if (const int tail = columns.tail(); tail > 0) {
+    StepPlaces<V, kBackwards> after(columns, columns.walk.steps);
+    visitor.template Visit<1>(&after, tail);
+  }
+}
+
 /// Calls visitor.template Visit<n>(&places, count) for n places of a thread's columns, until all of
 /// the block's slice have been visited: n at once so that their loads do not wait for each other.
 template <int kBatch, bool kBackwards, int V, typename Visitor>
@@ -236,21 +276,16 @@ __device__ __forceinline__ void ForEachPlace(const Columns<V>& columns, Visitor&
     return;
   }
   const Walk& walk = columns.walk;
-  const std::int64_t slice = kBackwards ? walk.slices - 1 - blockIdx.y : blockIdx.y;
-  const Range steps = SliceOf(walk.steps, walk.slices, slice);
-  const std::int64_t lane = LaneY(walk);
-  std::int64_t left = Divide(steps.end - steps.begin - lane + LanesY(walk) - 1, LanesY(walk));
-  StepPlaces<V, kBackwards> places(columns, kBackwards ? steps.end - 1 - lane : steps.begin + lane);
+  const OwnSteps steps(walk, kBackwards ? walk.slices - 1 - blockIdx.y : blockIdx.y);
+  int left = steps.count;
+  StepPlaces<V, kBackwards> places(columns, kBackwards ? steps.last(walk) : steps.first);
   for (; left >= kBatch; left -= kBatch) {
     visitor.template Visit<kBatch>(&places, V);
   }
   for (; left > 0; --left) {
     visitor.template Visit<1>(&places, V);
   }
-  if (const int tail = columns.tail(); tail > 0) {
-    StepPlaces<V, kBackwards> after(columns, walk.steps);
-    visitor.template Visit<1>(&after, tail);
-  }
+  VisitTail<V, kBackwards>(columns, visitor);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #ifndef GRADSMITH_CUDA_KERNELS_PTX_CUH_
 #define GRADSMITH_CUDA_KERNELS_PTX_CUH_
 
+#include <cooperative_groups.h>
+
 #include <cstdint>
 
 /// Every instruction that CUDA C++ has no name for. The emulated GPU of the tests has a file of the
@@ -78,6 +80,11 @@ __device__ __forceinline__ void WaitForCopies() {
 template <int kThreads>
 __device__ __forceinline__ void SynchronizeBlock() {
   asm volatile("bar.sync 0, %0;" ::"n"(kThreads) : "memory");
+}
+
+/// A barrier for all threads of a cooperative launch: what they wrote to memory before, all see.
+__device__ __forceinline__ void SynchronizeGrid() {
+  cooperative_groups::this_grid().sync();
 }
 
 /// Reads four matrices of 8 rows of 16 bytes, whose addresses the lanes give: those of row lane % 8

@@ -271,9 +271,10 @@ TEST_P(BatchNormOwnTest, DenseLayouts) {
 /// each in one launch where a block has all samples of its channels, and in slices where not.
 TEST_P(BatchNormOwnTest, Columns) {
   Random random("own batch norm columns");
-  const Sizes shapes[] = {{5, 33, 5, 7},  {1, 5, 33},      {35, 9, 1},     {40, 264},
-                          {40, 24, 7, 7}, {3, 8, 14, 14},  {7, 16, 2, 3},  {2, 3, 28, 28},
-                          {2, 2, 64, 66}, {1, 1, 48, 100}, {3, 6, 4, 4, 4}};
+  const Sizes shapes[] = {{5, 33, 5, 7},  {1, 5, 33},      {35, 9, 1},      {40, 264},
+                          {40, 24, 7, 7}, {3, 8, 14, 14},  {7, 16, 2, 3},   {2, 3, 28, 28},
+                          {2, 2, 64, 66}, {1, 1, 48, 100}, {3, 6, 4, 4, 4}, {5, 67, 3, 3},
+                          {64, 33, 9, 9}};
   for (const Sizes& dims : shapes) {
     for (const Layout layout : {Layout::kContiguous, Layout::kChannelsLast}) {
       for (const DataType T : {kF, kD, kH, kB}) {
@@ -352,6 +353,13 @@ TEST_P(BatchNormOwnTest, ManyBlocks) {
       }
     }
   }
+}
+
+/// More blocks than the emulated GPU can have wait for each other: they are launched in steps.
+TEST_P(BatchNormOwnTest, BlocksOfAWholeGpu) {
+  Random random("own batch norm of a whole GPU");
+  const Layout last = Layout::kChannelsLast;
+  Compare({kF, kF, kF}, {9, 256, 16, 16}, {.X = last, .dY = last, .output = last}, random);
 }
 
 /// A mean that is large beside the deviation does not take the digits of the variance, or of Y.

@@ -51,6 +51,10 @@ void SynchronizeBlock() {
   emulated_gpu::SyncThreads();
 }
 
+inline void SynchronizeGrid() {
+  emulated_gpu::SyncGrid();
+}
+
 namespace emulated {
 
 inline constexpr unsigned kAllLanes = ~0U;
