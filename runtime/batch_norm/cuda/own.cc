@@ -692,19 +692,24 @@ Status InputGradient(
   return RunStep(stream, step, dX.type, plan, coefficients);
 }
 
-/// The whole of a call in one launch; kUnsupported where it cannot be. `all` goes the way of the
-/// sums.
+/// The whole of a gradient in one launch; kUnsupported where it cannot be, as where what is asked
+/// for, or how it lies, has the map go another way than the sums.
 Status RunAtOnce(
     const cuda::DeviceInfo& device,
     CUstream stream,
-    Activation activation,
-    DataType type,
+    const BatchNormalizationReluGrad::Inputs& inputs,
+    const BatchNormalizationGrad::Outputs& outputs,
     const Plan& sums,
-    const Plan& all,
     own::BackwardFinish finish,
     const Workspace& workspace) {
+  if (sums.path != Path::kVectors || !IsPresent(outputs.dX)) {
+    return {StatusCode::kUnsupported, {}};
+  }
+  const Plan all = InputGradientPlan(inputs, *outputs.dX);
+  const Activation activation = ActivationOf(inputs);
+  const DataType type = inputs.dY->type;
   // A map that is cut finer is quicker apart.
-  if (all.walk.slices != sums.walk.slices ||
+  if (!SumAlike(sums, all) || all.walk.slices != sums.walk.slices ||
       !IsResident(device, activation, type, all.blocks_x, all.walk, all.operands)) {
     return {StatusCode::kUnsupported, {}};
   }
@@ -830,26 +835,20 @@ Status Backward(
     plan = MakePlan({inputs.dY, products ? inputs.X : nullptr, nullptr});
   }
   const own::BackwardFinish finish = MakeBackwardFinish(inputs, outputs, plan, products);
-  if (!empty && plan.path == Path::kVectors && IsPresent(outputs.dX)) {
-    const Plan all = InputGradientPlan(inputs, *outputs.dX);
-    if (SumAlike(plan, all)) {
-      Status status =
-          RunAtOnce(device, stream, activation, inputs.dY->type, plan, all, finish, parts);
-      if (status.code() != StatusCode::kUnsupported) {
-        return status;
-      }
-    }
+  Status status = RunAtOnce(device, stream, inputs, outputs, plan, finish, parts);
+  if (status.code() != StatusCode::kUnsupported) {
+    return status;
   }
   if (!empty) {
     const Step alone = products ? Step::kGradientSums : Step::kBiasSums;
     const Step step = has_activation ? Step::kReluGradientSums : alone;
-    if (Status status =
-            RunStep(stream, step, inputs.dY->type, plan, finish.normalization, parts.partials);
-        !status.ok()) {
+    status = RunStep(stream, step, inputs.dY->type, plan, finish.normalization, parts.partials);
+    if (!status.ok()) {
       return status;
     }
   }
-  if (Status status = FinishBackward(stream, finish, parts); !status.ok()) {
+  status = FinishBackward(stream, finish, parts);
+  if (!status.ok()) {
     return status;
   }
   return empty || !IsPresent(outputs.dX) ? Status()

@@ -38,6 +38,8 @@ class CudaCapture : public CudaTest {
       calls.push_back(MakeBatchNorm({4, 16, 12, 10}, type, layout, random));
       calls.push_back(MakeBatchNormGrad({4, 16, 12, 10}, type, layout, random));
     }
+    // Of blocks that wait for each other.
+    calls.push_back(MakeBatchNormGrad({4, 64, 16, 16}, type, Layout::kChannelsLast, random));
     return calls;
   }
 
