@@ -85,7 +85,6 @@ SumThrough(const InputRing<T, kSlots>& ring, ColumnSums<kSums, T, kVector<T>>* s
     sums->Add(terms, V);
     begin(step + kSlots);
   }
-  cuda::WaitForCopies<0>();
 }
 
 /// Maps all of a thread's steps from the last on, of which the ring has some.
