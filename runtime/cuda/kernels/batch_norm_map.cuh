@@ -143,7 +143,8 @@ __device__ __forceinline__ void FillCoefficients(
       const std::int64_t channel = ChannelOf(walk, column);
 #pragma unroll
       for (int k = 0; k < kCoefficients<kMap>; ++k) {
-        (*of_tile)[k][PlaceInTile<A, V>(i / V, i % V)] = static_cast<A>(coefficients[k * walk.channels + channel]);
+        (*of_tile)[k][PlaceInTile<A, V>(i / V, i % V)] =
+            static_cast<A>(coefficients[k * walk.channels + channel]);
       }
     }
   }
