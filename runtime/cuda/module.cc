@@ -100,23 +100,19 @@ Result<CUkernel> FindKernelOf(
 }
 
 Status LaunchAny(CUkernel kernel, const LaunchShape& shape, CUstream stream, void** arguments) {
-  return ToStatus(
-      Driver().cuLaunchKernel(
-          // The driver takes a CUkernel for a CUfunction and finds the current device's code.
-          reinterpret_cast<CUfunction>(kernel), shape.blocks_x, shape.blocks_y, shape.blocks_z,
-          shape.threads, 1, 1, shape.shared_bytes, stream, arguments, nullptr),
-      "launching a kernel");
-}
-
-Status
-LaunchAnyTogether(CUkernel kernel, const LaunchShape& shape, CUstream stream, void** arguments) {
-  const CUresult result = Driver().cuLaunchCooperativeKernel(
-      reinterpret_cast<CUfunction>(kernel), shape.blocks_x, shape.blocks_y, shape.blocks_z,
-      shape.threads, 1, 1, shape.shared_bytes, stream, arguments);
-  Status status = ToStatus(result, "launching a kernel whose blocks wait for each other");
+  // The driver takes a CUkernel for a CUfunction and finds the current device's code.
+  auto* const function = reinterpret_cast<CUfunction>(kernel);
+  const CUresult result =
+      shape.cooperative ? Driver().cuLaunchCooperativeKernel(
+                              function, shape.blocks_x, shape.blocks_y, shape.blocks_z,
+                              shape.threads, 1, 1, shape.shared_bytes, stream, arguments)
+                        : Driver().cuLaunchKernel(
+                              function, shape.blocks_x, shape.blocks_y, shape.blocks_z,
+                              shape.threads, 1, 1, shape.shared_bytes, stream, arguments, nullptr);
+  Status status = ToStatus(result, "launching a kernel");
   const bool cannot =
       result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE || result == CUDA_ERROR_NOT_SUPPORTED;
-  return cannot ? Unsupported(status.message()) : status;
+  return shape.cooperative && cannot ? Unsupported(status.message()) : status;
 }
 
 }  // namespace gradsmith::cuda

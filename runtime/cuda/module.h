@@ -32,15 +32,13 @@ struct LaunchShape {
   unsigned blocks_z = 1;
   unsigned threads = 1;
   unsigned shared_bytes = 0;
+  /// Whether blocks may wait for each other: the error is kUnsupported where the GPU does not hold
+  /// all of them at once.
+  bool cooperative = false;
 };
 
 /// LaunchAny launches a kernel on the current device; `arguments` point at the kernel's parameters.
 Status LaunchAny(CUkernel kernel, const LaunchShape& shape, CUstream stream, void** arguments);
-
-/// LaunchAnyTogether launches a kernel whose blocks may wait for each other. The error is
-/// kUnsupported where the GPU does not hold all of them at once.
-Status
-LaunchAnyTogether(CUkernel kernel, const LaunchShape& shape, CUstream stream, void** arguments);
 
 /// Launch launches a kernel. The arguments must have exactly the types of its parameters.
 template <typename... Arguments>
@@ -49,18 +47,6 @@ Launch(CUkernel kernel, const LaunchShape& shape, CUstream stream, const Argumen
   std::array<void*, sizeof...(Arguments)> pointers = {
       const_cast<void*>(static_cast<const void*>(&arguments))...};
   return LaunchAny(kernel, shape, stream, pointers.data());
-}
-
-/// LaunchTogether is Launch for a kernel whose blocks may wait for each other.
-template <typename... Arguments>
-Status LaunchTogether(
-    CUkernel kernel,
-    const LaunchShape& shape,
-    CUstream stream,
-    const Arguments&... arguments) {
-  std::array<void*, sizeof...(Arguments)> pointers = {
-      const_cast<void*>(static_cast<const void*>(&arguments))...};
-  return LaunchAnyTogether(kernel, shape, stream, pointers.data());
 }
 
 }  // namespace gradsmith::cuda

@@ -104,10 +104,9 @@ Status RunResident(
       .blocks_x = static_cast<unsigned>(blocks),
       .blocks_y = static_cast<unsigned>(finish.walk.slices),
       .threads = own::kThreads,
-      .shared_bytes = static_cast<unsigned>(SharedBytes(activation, type))};
-  return whole ? cuda::Launch(*kernel, shape, stream, finish, operands, partials, coefficients)
-               : cuda::LaunchTogether(
-                     *kernel, shape, stream, finish, operands, partials, coefficients);
+      .shared_bytes = static_cast<unsigned>(SharedBytes(activation, type)),
+      .cooperative = !whole};
+  return cuda::Launch(*kernel, shape, stream, finish, operands, partials, coefficients);
 }
 
 }  // namespace gradsmith::batch_norm
