@@ -136,19 +136,12 @@ template <Map kMap, typename T, int V>
 __device__ __forceinline__ void FillCoefficients(
     const Walk& walk, const double* coefficients, TileCoefficients<kMap, T, V>* of_tile) {
   using A = Accumulator<T>;
-  const int tile = walk.width * V;
-  for (int i = static_cast<int>(threadIdx.x); i < tile; i += kThreads) {
-    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile + i;
-    if (column < walk.columns) {
-      const std::int64_t channel = ChannelOf(walk, column);
+  FillPlaces<A, V>(walk, [&](int place, std::int64_t channel) {
 #pragma unroll
-      for (int k = 0; k < kCoefficients<kMap>; ++k) {
-        (*of_tile)[k][PlaceInTile<A, V>(i / V, i % V)] =
-            static_cast<A>(coefficients[k * walk.channels + channel]);
-      }
+    for (int k = 0; k < kCoefficients<kMap>; ++k) {
+      (*of_tile)[k][place] = static_cast<A>(coefficients[k * walk.channels + channel]);
     }
-  }
-  __syncthreads();
+  });
 }
 
 /// V columns of a thread's steps.

@@ -256,24 +256,16 @@ struct Tile {
   }
 };
 
-/// Side by side: one after the other, each thread's own would be most of a small problem's time.
 template <Sums kSums, typename T, int V>
 __device__ __forceinline__ void FillTile(
     const Walk& walk,
     const Operands& operands,
     const Normalization& normalization,
     Tile<kSums, T, V>* tile) {
-  const int width = walk.width * V;
-  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
-    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * width + i;
-    if (column < walk.columns) {
-      const std::int64_t channel = ChannelOf(walk, column);
-      const int place = PlaceInTile<Accumulator<T>, V>(i / V, i % V);
-      tile->pivots[place] = Pivot<kSums, T>(walk, operands, normalization, channel);
-      tile->SetGate(place, GateOf<kSums, T>(normalization, channel));
-    }
-  }
-  __syncthreads();
+  FillPlaces<Accumulator<T>, V>(walk, [&](int place, std::int64_t channel) {
+    tile->pivots[place] = Pivot<kSums, T>(walk, operands, normalization, channel);
+    tile->SetGate(place, GateOf<kSums, T>(normalization, channel));
+  });
 }
 
 /// V columns' sums over a thread's steps.

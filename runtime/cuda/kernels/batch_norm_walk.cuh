@@ -80,6 +80,20 @@ __device__ __forceinline__ int PlaceInTile(int lane, int i) {
   return (i / kChunk * kMaxWidth + lane) * kChunk + i % kChunk;
 }
 
+/// Calls fill(place, channel) for every column of the block's tile, side by side: one after the
+/// other, each thread's own would be most of a small problem's time. Waits for all.
+template <typename A, int V, typename Fill>
+__device__ __forceinline__ void FillPlaces(const Walk& walk, const Fill& fill) {
+  const int width = walk.width * V;
+  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
+    const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * width + i;
+    if (column < walk.columns) {
+      fill(PlaceInTile<A, V>(i / V, i % V), ChannelOf(walk, column));
+    }
+  }
+  __syncthreads();
+}
+
 /// Some of V neighbours of each tensor; `count` may be below one. Absent tensors have zeros.
 struct Place {
   std::int64_t dY;
