@@ -4,9 +4,11 @@
 #include <cuda.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "core/lru_map.h"
 #include "core/problem_key.h"
@@ -46,11 +48,19 @@ class Branches {
   int forked_ = 0;
 };
 
-/// CallGraph is what a call enqueues, as a CUDA graph; empty until it is recorded.
+using Enqueue = std::function<Status(Branches&)>;
+
+struct DestroyGraph {
+  void operator()(CUgraph graph) const;
+};
+using RecordedGraph = std::unique_ptr<CUgraph_st, DestroyGraph>;
+
+/// RecordGraph captures what `enqueue` enqueues on the branches, which nothing else may use.
+Result<RecordedGraph> RecordGraph(Branches& branches, const Enqueue& enqueue);
+
+/// CallGraph is what a call enqueues, as a CUDA graph that can be launched; empty by default.
 class CallGraph {
  public:
-  using Enqueue = std::function<Status(Branches&)>;
-
   CallGraph() = default;
   CallGraph(const CallGraph&) = delete;
   CallGraph& operator=(const CallGraph&) = delete;
@@ -58,8 +68,8 @@ class CallGraph {
   CallGraph& operator=(CallGraph&& other) noexcept;
   ~CallGraph();
 
-  /// Record captures what `enqueue` enqueues on the branches, which nothing else may use.
-  static Result<CallGraph> Record(Branches& branches, const Enqueue& enqueue);
+  /// Of instantiates a graph, for which the driver may wait until the device has nothing to do.
+  static Result<CallGraph> Of(const RecordedGraph& recorded);
 
   [[nodiscard]] bool empty() const { return graph_ == nullptr; }
   Status Launch(CUstream stream) const;
@@ -94,21 +104,25 @@ class CallGraphs {
   Status Run(
       CUstream stream,
       const internal::ProblemKey& key,
-      const CallGraph::Enqueue& enqueue,
+      const Enqueue& enqueue,
       bool record_at_once = false);
 
   /// Prepare records a call that Run is to launch, and runs nothing.
-  Status
-  Prepare(CUstream stream, const internal::ProblemKey& key, const CallGraph::Enqueue& enqueue);
+  Status Prepare(CUstream stream, const internal::ProblemKey& key, const Enqueue& enqueue);
 
   /// Record captures what `enqueue` enqueues on branches that are kept for that.
-  Result<CallGraph> Record(const CallGraph::Enqueue& enqueue);
+  Result<CallGraph> Record(const Enqueue& enqueue);
 
   /// Clear forgets the calls that were recorded. None may be running.
-  void Clear() { entries_.Clear(); }
+  void Clear() {
+    entries_.Clear();
+    spares_.clear();
+  }
 
   /// launched returns how many calls were one launch.
   [[nodiscard]] int launched() const { return launched_; }
+  /// spares returns for how many further calls there is room without a wait.
+  [[nodiscard]] std::size_t spares() const { return spares_.size(); }
 
  private:
   struct Entry {
@@ -118,12 +132,17 @@ class CallGraphs {
   };
 
   Status OpenBranches();
-  void RecordTo(Entry* entry, const CallGraph::Enqueue& enqueue);
+  Result<RecordedGraph> RecordAside(const Enqueue& enqueue);
+  void RecordTo(Entry* entry, const Enqueue& enqueue, bool may_wait);
 
   /// Of a stream of its own, for recording.
   std::unique_ptr<Branches> branches_;
   int launched_ = 0;
   internal::LruMap<internal::ProblemKey, Entry, internal::ProblemKeyHash> entries_;
+  /// Graphs that only hold room: the driver makes it for some 20 to 32 graphs at a time, and waits
+  /// for all of the device's work then (driver 580). One is made with each call that may wait, and
+  /// makes way for one that may not.
+  std::vector<CallGraph> spares_;
 };
 
 }  // namespace gradsmith::cuda

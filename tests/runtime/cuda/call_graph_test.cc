@@ -150,6 +150,31 @@ TEST_F(CudaCallGraph, OtherAddressesAreAnotherGraph) {
   }
 }
 
+/// The driver waits where it has to make room for a graph: a call that may wait makes room for
+/// another as well, which a call with other addresses takes.
+TEST_F(CudaCallGraph, OtherAddressesTakeRoomThatWasMadeBefore) {
+  Random random("cuda call graph room");
+  const Context context(OnGpu());
+  CallGraphs& graphs = ThreadState::OfThisThread(device()).call_graphs();
+  graphs.Clear();
+  const auto make = [&] {
+    return MakeConvGrad(Conv3x3(), DataType::kFloat, Layout::kContiguous, random);
+  };
+  const std::vector<OpCall> prepared = {make(), make()};
+  for (const OpCall& call : prepared) {
+    ASSERT_TRUE(call.Prepare(context).ok());
+  }
+  EXPECT_EQ(graphs.spares(), 2U);
+  const std::vector<OpCall> others = {make(), make(), make()};
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    RunAndCheck(others[i], context, "enqueued");
+    EXPECT_EQ(graphs.spares(), i < 2 ? 2 - i : 0U);
+    RunAndCheck(others[i], context, "recorded");
+    EXPECT_EQ(graphs.spares(), i < 2 ? 1 - i : 0U);
+  }
+  graphs.Clear();
+}
+
 TEST_F(CudaCallGraph, AccumulatesEachTime) {
   Random random("cuda call graph accumulates");
   const Context context(OnGpu());
