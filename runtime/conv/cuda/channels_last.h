@@ -9,6 +9,12 @@ namespace gradsmith::conv {
 /// The first compute capability whose tensor cores take TF32, bf16 and double.
 inline constexpr int kFirstWithTensorCores = 80;
 
+/// HasSharedMemoryOfHopper says whether blocks may have 227 KiB of shared memory, as from Hopper
+/// on, but for those of 12.x.
+constexpr bool HasSharedMemoryOfHopper(int compute_capability) {
+  return compute_capability >= 90 && compute_capability < 120;
+}
+
 /// IsChannelsLast says whether all operands are dense with innermost channels, at addresses that
 /// are multiples of 16 bytes.
 bool IsChannelsLast(const Task& task);

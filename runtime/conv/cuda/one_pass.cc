@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "conv/cuda/depthwise.h"
+#include "conv/cuda/grouped.h"
+#include "conv/cuda/images.h"
 #include "conv/cuda/pointwise.h"
 
 namespace gradsmith::conv {
@@ -22,11 +24,27 @@ PointwiseOf(const cuda::DeviceInfo& device, const Task& data, const Task& filter
   return PlanPointwise(device.compute_capability(), data, filter);
 }
 
+std::optional<Images>
+ImagesOf(const cuda::DeviceInfo& device, const Task& data, const Task& filter) {
+  return PlanImages(device.compute_capability(), data, filter);
+}
+
+std::optional<Grouped>
+GroupedOf(const cuda::DeviceInfo& device, const Task& data, const Task& filter) {
+  return PlanGrouped(device.compute_capability(), data, filter);
+}
+
 }  // namespace
 
 OnePass OnePassOf(const cuda::DeviceInfo& device, const Task& data, const Task& filter) {
   if (const std::optional<Pointwise> pointwise = PointwiseOf(device, data, filter)) {
     return {kPointwise, pointwise->is_large()};
+  }
+  if (const std::optional<Images> images = ImagesOf(device, data, filter)) {
+    return {kImages, images->fills_warps() && IsLarge(data.problem)};
+  }
+  if (GroupedOf(device, data, filter)) {
+    return {kGrouped, IsLarge(data.problem)};
   }
   if (BothByDepthwiseTilesOf(data, filter)) {
     return {kDepthwiseTiles, IsLarge(data.problem)};
@@ -38,6 +56,12 @@ Result<std::unique_ptr<internal::Plan>>
 MakeOnePassPlan(const cuda::DeviceInfo& device, const Task& data, const Task& filter) {
   if (const std::optional<Pointwise> pointwise = PointwiseOf(device, data, filter)) {
     return MakePointwisePlan(device.ordinal(), data, filter, *pointwise);
+  }
+  if (const std::optional<Images> images = ImagesOf(device, data, filter)) {
+    return MakeImagesPlan(device.ordinal(), data, filter, *images);
+  }
+  if (const std::optional<Grouped> grouped = GroupedOf(device, data, filter)) {
+    return MakeGroupedPlan(device.ordinal(), data, filter, *grouped);
   }
   if (const std::optional<DepthwiseTiles> tiles = BothByDepthwiseTilesOf(data, filter)) {
     return MakeBothByDepthwiseTilesPlan(data, filter, *tiles);

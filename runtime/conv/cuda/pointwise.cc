@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "conv/cuda/call_plan.h"
 #include "conv/cuda/channels_last.h"
 #include "conv/cuda/filter_slices.h"
+#include "conv/cuda/one_pass_plan.h"
 #include "core/tiles.h"
 #include "cuda/module.h"
 
@@ -34,46 +34,6 @@ int FormOf(const Problem& problem) {
   return best;
 }
 
-class PointwisePlan final : public internal::Plan {
- public:
-  PointwisePlan(const Task& data, const Task& filter, const Pointwise& pointwise, CUkernel kernel)
-      : data_(data), filter_(filter), pointwise_(pointwise), kernel_(kernel) {}
-
-  [[nodiscard]] std::size_t workspace() const override { return pointwise_.workspace(); }
-
-  [[nodiscard]] std::int64_t PartialSumRows(int operand) const override {
-    return operand == kY ? pointwise_.sum_rows() : 0;
-  }
-
-  [[nodiscard]] bool AddsUpSums() const override { return true; }
-
-  Status Run(const internal::Launch& launch) override {
-    auto* stream = static_cast<CUstream>(launch.stream);
-    const Form& form = kFormAt[pointwise_.form];
-    const cuda::LaunchShape shape = {
-        .blocks_x = static_cast<unsigned>(pointwise_.blocks),
-        .threads = static_cast<unsigned>(pointwise::ThreadsOf(form)),
-        .shared_bytes = static_cast<unsigned>(pointwise::SharedBytes(form))};
-    const void* x = launch.operands[kInputs + kX];
-    const void* w = launch.operands[kInputs + kW];
-    const void* y = launch.operands[kInputs + kY];
-    if (Status status = cuda::Launch(
-            kernel_, shape, stream, pointwise_.arguments, x, w, y, launch.operands[kResults + kX],
-            data_.accumulate, launch.workspace, launch.partial_sums);
-        !status.ok()) {
-      return status;
-    }
-    return SumSlices(
-        filter_, pointwise_.blocks, launch.operands[kResults + kW], launch, pointwise_.sum_rows());
-  }
-
- private:
-  Task data_;
-  Task filter_;
-  Pointwise pointwise_;
-  CUkernel kernel_;
-};
-
 }  // namespace
 
 bool Pointwise::is_large() const {
@@ -83,13 +43,11 @@ bool Pointwise::is_large() const {
 std::optional<Pointwise>
 PlanPointwise(int compute_capability, const Task& data, const Task& filter) {
   const Problem& problem = data.problem;
-  // From Hopper on blocks may have 227 KiB of shared memory, but for those of 12.x.
-  constexpr int kFirst = 90;
-  constexpr int kEnd = 120;
   if (data.primitive != Primitive::kBackwardData ||
-      filter.primitive != Primitive::kBackwardFilter || compute_capability < kFirst ||
-      compute_capability >= kEnd || SizeOf(problem.type) != pointwise::kElementBytes ||
-      problem.group != 1 || problem.x_channels % pointwise::kVector != 0 ||
+      filter.primitive != Primitive::kBackwardFilter ||
+      !HasSharedMemoryOfHopper(compute_capability) ||
+      SizeOf(problem.type) != pointwise::kElementBytes || problem.group != 1 ||
+      problem.x_channels % pointwise::kVector != 0 ||
       problem.y_channels % pointwise::kVector != 0 || !IsPointwise(problem) || IsEmpty(problem) ||
       !IsChannelsLast(data) || !IsChannelsLast(filter)) {
     return std::nullopt;
@@ -121,8 +79,17 @@ MakePointwisePlan(int device, const Task& data, const Task& filter, const Pointw
   if (!kernel.ok()) {
     return kernel.status();
   }
-  return std::unique_ptr<internal::Plan>(
-      std::make_unique<PointwisePlan>(data, filter, pointwise, *kernel));
+  const Form& form = kFormAt[pointwise.form];
+  const FilterSlices<Arguments> slices = {
+      .kernel = *kernel,
+      .shape =
+          {.blocks_x = static_cast<unsigned>(pointwise.blocks),
+           .threads = static_cast<unsigned>(pointwise::ThreadsOf(form)),
+           .shared_bytes = static_cast<unsigned>(pointwise::SharedBytes(form))},
+      .arguments = pointwise.arguments,
+      .count = pointwise.blocks};
+  return std::unique_ptr<internal::Plan>(std::make_unique<OnePassPlan<Arguments>>(
+      data, filter, slices, pointwise.sum_rows(), pointwise.workspace()));
 }
 
 }  // namespace gradsmith::conv

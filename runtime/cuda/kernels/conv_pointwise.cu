@@ -1,12 +1,9 @@
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cstdint>
-#include <cstring>
 
 #include "conv/cuda/pointwise_arguments.h"
 #include "cuda/kernels/exchange.cuh"
 #include "cuda/kernels/indices.cuh"
+#include "cuda/kernels/narrow_math.cuh"
 #include "cuda/kernels/ptx.cuh"
 
 /// All gradients of a convolution of one tap in one pass over dY; see conv/cuda/pointwise.h. A
@@ -17,50 +14,11 @@ namespace gradsmith::conv::pointwise {
 namespace {
 
 using cuda::BeginCopy;
+using cuda::Bfloat16;
+using cuda::Half;
 using cuda::Lane;
 using cuda::LoadMatrices;
 using cuda::LoadTransposed;
-
-struct Half {
-  using T = __half;
-  static constexpr std::uint32_t kOnes = 0x3C003C00U;
-
-  __device__ static void
-  AddProduct(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
-    cuda::AddProductOfHalf(a, b, sums);
-  }
-  __device__ static std::uint32_t Pack(float first, float second) {
-    return BitsOf(__floats2half2_rn(first, second));
-  }
-  __device__ static float2 Unpack(std::uint32_t bits) {
-    __half2 pair;
-    memcpy(&pair, &bits, sizeof(bits));
-    return __half22float2(pair);
-  }
-
-  template <typename Pair>
-  __device__ static std::uint32_t BitsOf(const Pair& pair) {
-    std::uint32_t bits = 0;
-    memcpy(&bits, &pair, sizeof(bits));
-    return bits;
-  }
-};
-
-struct Bfloat16 {
-  using T = __nv_bfloat16;
-  static constexpr std::uint32_t kOnes = 0x3F803F80U;
-
-  __device__ static void
-  AddProduct(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
-    cuda::AddProductOfBfloat16(a, b, sums);
-  }
-  __device__ static std::uint32_t Pack(float first, float second) {
-    return Half::BitsOf(__floats2bfloat162_rn(first, second));
-  }
-  __device__ static float2 Unpack(std::uint32_t bits) {
-    return {__uint_as_float(bits << 16U), __uint_as_float(bits & 0xFFFF0000U)};
-  }
-};
 
 /// Of a panel's rows.
 template <int kChannels>

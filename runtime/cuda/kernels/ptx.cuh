@@ -32,6 +32,13 @@ __device__ __forceinline__ void PrefetchToL2(const void* from) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 }
 
+/// threadIdx.x, read anew: what is made of it takes no registers between its uses.
+__device__ __forceinline__ int ThreadReadAnew() {
+  int thread = 0;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+
 /// Keeps the compiler from taking a pointer apart: what is added to it takes one instruction then.
 template <typename T>
 __device__ __forceinline__ const T* Whole(const T* pointer) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -54,6 +55,35 @@ Problem ByDepthwiseTiles(
       "in one pass: own/depthwise-tiles"};
 }
 
+/// By steps of two; `pads` are those at the begin of both axes, and those at the end.
+Problem ByImages(
+    std::string name,
+    Sizes x,
+    std::int64_t y_channels,
+    std::array<std::int64_t, 2> taps,
+    IntList pads) {
+  const std::int64_t x_channels = x[1];
+  return {
+      {.name = std::move(name),
+       .x = std::move(x),
+       .w = {y_channels, x_channels, taps[0], taps[1]},
+       .strides = {2, 2},
+       .pads = std::move(pads)},
+      "in one pass: own/images"};
+}
+
+/// 3x3 with a pad of one around.
+Problem ByGrouped(std::string name, Sizes x, std::int64_t group_channels) {
+  const std::int64_t channels = x[1];
+  return {
+      {.name = std::move(name),
+       .x = std::move(x),
+       .w = {channels, group_channels, 3, 3},
+       .pads = {1, 1, 1, 1},
+       .group = channels / group_channels},
+      "in one pass: own/grouped"};
+}
+
 void Choose(const std::string& id) {
   std::optional<StoredDecision> together = Together();
   ASSERT_TRUE(together) << RecentChoices(8);
@@ -103,6 +133,17 @@ TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
       ByPointwise({.name = "248 to 56", .x = {2, 248, 9, 11}, .w = {56, 248, 1, 1}}),
       ByPointwise({.name = "136 to 8", .x = {1, 136, 11, 19}, .w = {8, 136, 1, 1}}),
       ByPointwise({.name = "tiles for a block", .x = {1, 8, 190, 190}, .w = {16, 8, 1, 1}}),
+      ByImages("7x7 to 64, several rows of tiles", {2, 3, 37, 52}, 64, {7, 7}, {3, 3, 3, 3}),
+      ByImages("3x3 to 24, odd sizes", {1, 3, 21, 35}, 24, {3, 3}, {1, 1, 1, 1}),
+      ByImages(
+          "5x5 to 40, one channel, rows that no tap reaches", {1, 1, 20, 17}, 40, {5, 5},
+          {0, 0, 0, 0}),
+      ByImages("7x2, pads that differ, strips", {1, 2, 9, 235}, 8, {7, 2}, {2, 1, 4, 0}),
+      ByImages("works for a block", {140, 1, 2, 3}, 8, {2, 2}, {0, 0, 0, 0}),
+      ByGrouped("fours, a slab and a part of one", {2, 80, 13, 9}, 4),
+      ByGrouped("twos, images in a block", {9, 32, 3, 4}, 2),
+      ByGrouped("eights, strips", {1, 48, 3, 110}, 8),
+      ByGrouped("sixteens, slabs", {2, 80, 7, 10}, 16),
       ByDepthwiseTiles(8, 3, 5, 3),
       ByDepthwiseTiles(40, 28, 17, 3),
       ByDepthwiseTiles(32, 30, 35, 5),
@@ -111,7 +152,8 @@ TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
       ByDepthwiseTiles(8, 150, 150, 3)};
   for (const auto& [shape, id] : problems) {
     for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16, DataType::kFloat}) {
-      if (type == DataType::kFloat && shape.group == 1) {
+      const bool is_depthwise = shape.group > 1 && shape.group == shape.x[1];
+      if (type == DataType::kFloat && !is_depthwise) {
         continue;  // in 16 bits alone
       }
       for (const bool with_bias : {true, false}) {
@@ -139,7 +181,9 @@ TEST_F(CudaConvOnePass, AddsToWhatIsThere) {
   const Context context(OnGpu(SearchMode::kBenchmark, 0.02));
   const std::vector<Problem> problems = {
       ByPointwise({.name = "1x1", .x = {1, 40, 9, 15}, .w = {72, 40, 1, 1}}),
-      ByDepthwiseTiles(40, 9, 7, 3)};
+      ByImages("rows of whole pairs", {2, 3, 13, 22}, 40, {7, 7}, {3, 3, 3, 3}),
+      ByImages("rows of single elements", {2, 3, 13, 21}, 40, {5, 3}, {2, 1, 2, 1}),
+      ByGrouped("fours", {2, 32, 9, 7}, 4), ByDepthwiseTiles(40, 9, 7, 3)};
   for (const auto& [shape, id] : problems) {
     for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
       ASSERT_TRUE(ClearCache().ok());
@@ -173,20 +217,21 @@ TEST_F(CudaConvOnePass, AddsToWhatIsThere) {
 TEST_F(CudaConvOnePass, WhatIsAddedToIsRoundedOnce) {
   Random random("cuda one pass round once");
   const Context context(OnGpu(SearchMode::kBenchmark, 0.02));
-  // Of one tap all channels of y are summed, of depthwise two pixels.
+  // Of one tap all channels of y are summed, of groups two channels, of depthwise two pixels.
   const std::vector<Problem> problems = {
       ByPointwise({.name = "a pixel", .x = {1, 8, 1, 1}, .w = {8, 8, 1, 1}}),
-      ByDepthwiseTiles(8, 1, 2, 3)};
+      ByImages("a position", {1, 1, 2, 2}, 8, {2, 2}, {0, 0, 0, 0}),
+      ByGrouped("a pixel of twos", {1, 16, 1, 1}, 2), ByDepthwiseTiles(8, 1, 2, 3)};
   for (const auto& [shape, id] : problems) {
     for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
       ASSERT_TRUE(ClearCache().ok());
       const double large =
           type == DataType::kMLFloat16 ? 2048 : 256;  // the next one is by 2 larger
-      const bool is_depthwise = shape.group > 1;
+      const bool has_groups = shape.group > 1;
       OpCall call = MakeConvGrad(shape, type, Layout::kChannelsLast, random);
       int element = 0;  // in the order of dims: channel by channel, of each its pixels
       call.inputs[0]->Fill([&] {
-        const int place = is_depthwise ? element % 2 : element;
+        const int place = has_groups ? element % 2 : element;
         ++element;
         return place == 0 ? large : (place == 1 ? 1.0 : 0.0);
       });
@@ -216,6 +261,9 @@ TEST_F(CudaConvOnePass, IsTheFirstChoiceOfLargeTensors) {
   const std::vector<Sized> problems = {
       {ByPointwise({.name = "1x1", .x = {2, 16, 96, 96}, .w = {8, 16, 1, 1}}), true},
       {ByPointwise({.name = "1x1", .x = {2, 16, 12, 12}, .w = {8, 16, 1, 1}}), false},
+      {ByImages("2x2 by two", {1, 1, 512, 512}, 64, {2, 2}, {0, 0, 0, 0}), true},
+      {ByImages("2x2 by two", {1, 1, 100, 100}, 64, {2, 2}, {0, 0, 0, 0}), false},
+      {ByGrouped("fours", {2, 64, 12, 12}, 4), false},
       {ByDepthwiseTiles(64, 192, 192, 3), true},
       {ByDepthwiseTiles(64, 12, 12, 3), false}};
   for (const auto& [problem, is_large] : problems) {

@@ -27,6 +27,10 @@ inline float LoadShared(unsigned address) {
 
 inline void PrefetchToL2(const void* /*from*/) {}
 
+inline int ThreadReadAnew() {
+  return static_cast<int>(threadIdx.x);
+}
+
 template <typename T>
 const T* Whole(const T* pointer) {
   return pointer;

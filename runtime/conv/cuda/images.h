@@ -1,0 +1,46 @@
+#ifndef GRADSMITH_CONV_CUDA_IMAGES_H_
+#define GRADSMITH_CONV_CUDA_IMAGES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "conv/cuda/images_arguments.h"
+#include "conv/task.h"
+#include "core/plan.h"
+#include "gradsmith/status.h"
+
+/// The gradients of a first layer, in half and bf16 and channels last, in one pass over dY: of a
+/// convolution by steps of two that takes images of up to three channels. On tensor cores, which
+/// multiply what 2 by 2 pixels of dX meet at once.
+namespace gradsmith::conv {
+
+/// The candidate for a call's gradients together.
+inline constexpr const char* kImages = "own/images";
+
+/// Images is how such gradients are launched.
+struct Images {
+  images::Arguments arguments{};
+  int form = 0;
+  std::int64_t blocks = 0;
+
+  /// How many sums there are of dW, and of dY's channels.
+  [[nodiscard]] std::int64_t slices() const { return blocks * arguments.turns; }
+  [[nodiscard]] std::size_t workspace() const;
+  /// Whether most of a block's warps have a tile.
+  [[nodiscard]] bool fills_warps() const;
+};
+
+/// PlanImages returns nothing where the kernels do not take a problem: `data` is its backward data,
+/// `filter` its backward filter.
+std::optional<Images> PlanImages(int compute_capability, const Task& data, const Task& filter);
+
+/// MakeImagesPlan returns a plan for both tasks. Its operands are CallAddresses; it leaves partial
+/// sums of dY.
+Result<std::unique_ptr<internal::Plan>>
+MakeImagesPlan(int device, const Task& data, const Task& filter, const Images& images);
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_IMAGES_H_

@@ -1,0 +1,99 @@
+#ifndef GRADSMITH_CONV_CUDA_IMAGES_ARGUMENTS_H_
+#define GRADSMITH_CONV_CUDA_IMAGES_ARGUMENTS_H_
+
+#include <cstdint>
+
+#include "cuda/divisor.h"
+
+/// What conv/cuda/images.cc passes to the kernels of cuda/kernels/conv_images.cu, by value. Both
+/// compile this file: plain C++17.
+namespace gradsmith::conv::images {
+
+constexpr int kChunkBytes = 16;
+constexpr int kElementBytes = 2;
+constexpr int kVector = kChunkBytes / kElementBytes;
+constexpr int kRank = 2;
+/// The steps of the convolution: a position of y goes with 2 by 2 pixels of x.
+constexpr int kStep = 2;
+/// Of a pixel of x; in shared memory a one follows them.
+constexpr int kMostChannels = 3;
+constexpr int kPixelChannels = kMostChannels + 1;
+constexpr int kPixelBytes = kPixelChannels * kElementBytes;
+constexpr int kLeastTaps = 2;
+constexpr int kMostTaps = 7;
+/// So many warps multiply for dX, and as many for dW.
+constexpr int kWarps = 8;
+constexpr int kThreads = 2 * 32 * kWarps;
+/// Positions that a product takes.
+constexpr int kTile = 16;
+/// Tiles in a row: what shared memory has room for.
+constexpr int kMostTiles = 7;
+/// Rows of positions that a block multiplies while it copies the next ones.
+constexpr int kRows = 4;
+/// Pixels of x that a position of a row of taps meets, in pairs that fill a chunk.
+constexpr int kPairs = (kMostTaps + 1) / 2;
+
+/// A kernel's room for channels of y, and for the rows and columns of y that 2 by 2 pixels of x
+/// meet.
+struct Form {
+  int channels;
+  int window;
+};
+
+constexpr int kForms = 6;
+constexpr Form kFormAt[kForms] = {{32, 2}, {32, 3}, {32, 4}, {64, 2}, {64, 3}, {64, 4}};
+
+/// Rows of y that are multiplied at a time.
+constexpr int RowsAtOnce(Form form) {
+  return kRows + form.window - 1;
+}
+
+/// Rows of y in shared memory: these and the next ones.
+constexpr int RowsOfRing(Form form) {
+  return RowsAtOnce(form) + kRows;
+}
+
+constexpr int RowBytes(Form form) {
+  return (kMostTiles * kTile + form.window - 1) * form.channels * kElementBytes;
+}
+
+/// The filter as products with it take it: a chunk for each lane.
+constexpr int FilterBytes(Form form) {
+  return form.window * form.window * form.channels / kTile * 32 * kChunkBytes;
+}
+
+/// Of x, rows that kRows rows of y meet.
+constexpr int kPixelRows = kStep * (kRows - 1) + kMostTaps;
+constexpr int kPixels = kStep * (kMostTiles * kTile - 1) + 2 * kPairs;
+constexpr int kPixelRowBytes = kPixels * kPixelBytes;
+
+constexpr int SharedBytes(Form form) {
+  return RowsOfRing(form) * RowBytes(form) + FilterBytes(form) + kPixelRows * kPixelRowBytes;
+}
+
+/// Work is what a block does at a time: a strip of columns of an image, between two rows.
+struct Arguments {
+  int y_channels;
+  int x_channels;
+  int x[kRank];
+  int y[kRank];
+  int w[kRank];
+  int pad[kRank];
+  /// The first position of y that the pixels at twice a position's place meet, less that position.
+  int begin[kRank];
+  /// Positions, along each axis, of all of y and all of x.
+  int positions[kRank];
+  /// Columns of a strip, a multiple of kTile.
+  int strip;
+  /// Rows of a segment, a multiple of kRows.
+  int segment;
+  int works;
+  cuda::Divisor strips;
+  cuda::Divisor segments;
+  /// Warps that have the same row of taps, and take turns with tiles.
+  int turns;
+};
+
+}  // namespace gradsmith::conv::images
+
+#endif  // GRADSMITH_CONV_CUDA_IMAGES_ARGUMENTS_H_
