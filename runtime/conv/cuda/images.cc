@@ -106,11 +106,6 @@ std::size_t Images::workspace() const {
          static_cast<std::size_t>(p.y_channels * p.w[0] * p.w[1] * p.x_channels);
 }
 
-bool Images::fills_warps() const {
-  constexpr int kEnoughColumns = 4 * images::kTile;
-  return arguments.strip >= kEnoughColumns;
-}
-
 std::optional<Images> PlanImages(int compute_capability, const Task& data, const Task& filter) {
   const Problem& problem = data.problem;
   if (data.primitive != Primitive::kBackwardData ||

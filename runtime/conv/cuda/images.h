@@ -28,8 +28,6 @@ struct Images {
   /// How many sums there are of dW, and of dY's channels.
   [[nodiscard]] std::int64_t slices() const { return blocks * arguments.turns; }
   [[nodiscard]] std::size_t workspace() const;
-  /// Whether most of a block's warps have a tile.
-  [[nodiscard]] bool fills_warps() const;
 };
 
 /// PlanImages returns nothing where the kernels do not take a problem: `data` is its backward data,

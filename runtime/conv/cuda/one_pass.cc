@@ -40,8 +40,8 @@ OnePass OnePassOf(const cuda::DeviceInfo& device, const Task& data, const Task& 
   if (const std::optional<Pointwise> pointwise = PointwiseOf(device, data, filter)) {
     return {kPointwise, pointwise->is_large()};
   }
-  if (const std::optional<Images> images = ImagesOf(device, data, filter)) {
-    return {kImages, images->fills_warps() && IsLarge(data.problem)};
+  if (ImagesOf(device, data, filter)) {
+    return {kImages, IsLarge(data.problem)};
   }
   if (GroupedOf(device, data, filter)) {
     return {kGrouped, IsLarge(data.problem)};

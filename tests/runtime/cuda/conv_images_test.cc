@@ -63,8 +63,6 @@ TEST(Images, SharesTheFirstLayerOfResNet) {
   EXPECT_EQ(plan->arguments.strip, 112);
   EXPECT_EQ(plan->arguments.segment, 112);
   EXPECT_EQ(plan->workspace(), std::size_t{128} * 64 * 7 * 7 * 3 * sizeof(float));
-  EXPECT_TRUE(plan->fills_warps());
-  EXPECT_FALSE(PlanOf({.x = {224, 64}})->fills_warps());
 }
 
 /// A pair of pixels meets positions before and behind its own, as far as taps and pads reach.
