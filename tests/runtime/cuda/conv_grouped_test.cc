@@ -3,9 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "conv/cuda/grouped.h"
-#include "runtime/cuda/op_problems.h"
+#include "runtime/cuda/conv_layer.h"
 
 /// How gradients of convolutions of narrow groups are launched in one pass over dY; needs no GPU.
 namespace gradsmith::conv {
@@ -26,25 +27,12 @@ struct Layer {
 
 /// In NHWC.
 Task MakeTask(Primitive primitive, const Layer& layer) {
-  Task task;
-  task.primitive = primitive;
-  Problem& problem = task.problem;
-  problem.type = layer.type;
-  problem.batch = layer.batch;
-  problem.x_channels = layer.channels;
-  problem.y_channels = layer.channels;
-  problem.group = layer.group;
-  problem.spatial_rank = 2;
-  for (int i = 0; i < 2; ++i) {
-    const std::int64_t x = i == 0 ? layer.height : layer.width;
-    const std::int64_t reach = (layer.taps - 1) * layer.dilation;
-    const std::int64_t y = ((x + 2 * layer.pad - reach - 1) / layer.step) + 1;
-    problem.axes.at(i) = {x, layer.taps, y, layer.step, layer.dilation, layer.pad, layer.pad};
+  std::vector<Axis> axes;
+  for (const std::int64_t x : {layer.height, layer.width}) {
+    axes.push_back(LayerAxis(x, layer.taps, layer.step, layer.dilation, layer.pad));
   }
-  for (const Operand operand : {kX, kW, kY}) {
-    StridesOf(problem, operand) = ChannelsLastStrides(DimsOf(problem, operand));
-  }
-  return task;
+  return NhwcTask(
+      primitive, layer.type, layer.batch, {layer.channels, layer.channels, layer.group}, axes);
 }
 
 std::optional<Grouped> PlanOf(const Layer& layer, int compute_capability = 90) {

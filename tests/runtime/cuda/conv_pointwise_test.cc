@@ -3,13 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "conv/cuda/pointwise.h"
-#include "core/decision_cache.h"
-#include "gradsmith/cache.h"
-#include "runtime/cuda/op_problems.h"
+#include "runtime/cuda/conv_layer.h"
 
 /// How gradients of convolutions of one tap are launched in one pass over dY; needs no GPU.
 namespace gradsmith::conv {
@@ -27,23 +24,9 @@ struct Layer {
 
 /// In NHWC.
 Task MakeTask(Primitive primitive, const Layer& layer) {
-  Task task;
-  task.primitive = primitive;
-  Problem& problem = task.problem;
-  problem.type = layer.type;
-  problem.batch = 2;
-  problem.x_channels = layer.x_channels;
-  problem.y_channels = layer.y_channels;
-  problem.group = layer.group;
-  problem.spatial_rank = 2;
-  for (int i = 0; i < 2; ++i) {
-    const std::int64_t y = ((layer.side - layer.taps) / layer.step) + 1;
-    problem.axes.at(i) = {layer.side, layer.taps, y, layer.step, 1, 0, 0};
-  }
-  for (const Operand operand : {kX, kW, kY}) {
-    StridesOf(problem, operand) = ChannelsLastStrides(DimsOf(problem, operand));
-  }
-  return task;
+  const Axis axis = LayerAxis(layer.side, layer.taps, layer.step);
+  return NhwcTask(
+      primitive, layer.type, 2, {layer.x_channels, layer.y_channels, layer.group}, {axis, axis});
 }
 
 std::optional<Pointwise> PlanOf(const Layer& layer, int compute_capability = 90) {
