@@ -42,6 +42,10 @@ Window WindowOf(const Axis& axis) {
   return {first, last - first + 1};
 }
 
+bool HasElementsThatIntCounts(const Problem& problem, Operand operand) {
+  return NumElements(DimsOf(problem, operand)) <= std::numeric_limits<int>::max();
+}
+
 bool TakesAxis(const Axis& axis) {
   return axis.stride == images::kStep && axis.dilation == 1 && axis.w >= images::kLeastTaps &&
          axis.w <= images::kMostTaps;
@@ -114,8 +118,8 @@ std::optional<Images> PlanImages(int compute_capability, const Task& data, const
       SizeOf(problem.type) != images::kElementBytes || problem.group != 1 ||
       problem.spatial_rank != images::kRank || problem.x_channels > images::kMostChannels ||
       problem.y_channels % images::kVector != 0 || !TakesAxis(problem.axes[0]) ||
-      !TakesAxis(problem.axes[1]) || IsEmpty(problem) || !IsChannelsLast(data) ||
-      !IsChannelsLast(filter)) {
+      !TakesAxis(problem.axes[1]) || IsEmpty(problem) || !HasElementsThatIntCounts(problem, kX) ||
+      !HasElementsThatIntCounts(problem, kY) || !IsChannelsLast(data) || !IsChannelsLast(filter)) {
     return std::nullopt;
   }
   const Window down = WindowOf(problem.axes[0]);

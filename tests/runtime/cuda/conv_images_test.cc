@@ -118,6 +118,8 @@ TEST(Images, LeavesTheRestToOthers) {
   EXPECT_FALSE(PlanOf({.taps = 8}));
   EXPECT_FALSE(PlanOf({.taps = 1, .pad = 0}));
   EXPECT_FALSE(PlanOf({.batch = 0}));
+  EXPECT_FALSE(PlanOf({.batch = 1 << 13}));
+  EXPECT_FALSE(PlanOf({.batch = 1, .x = {4, std::int64_t{1} << 26}, .taps = 2, .pad = 0}));
   // A position's own row is not among those that its pixels meet.
   EXPECT_FALSE(PlanOf({.taps = 2, .pad = 3}));
   const Task data = MakeTask(Primitive::kBackwardData, {});

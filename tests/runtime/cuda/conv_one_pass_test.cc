@@ -133,11 +133,13 @@ TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
       ByPointwise({.name = "248 to 56", .x = {2, 248, 9, 11}, .w = {56, 248, 1, 1}}),
       ByPointwise({.name = "136 to 8", .x = {1, 136, 11, 19}, .w = {8, 136, 1, 1}}),
       ByPointwise({.name = "tiles for a block", .x = {1, 8, 190, 190}, .w = {16, 8, 1, 1}}),
-      ByImages("7x7 to 64, several rows of tiles", {2, 3, 37, 52}, 64, {7, 7}, {3, 3, 3, 3}),
+      ByImages("7x7 to 64, tiles in a row", {2, 3, 37, 52}, 64, {7, 7}, {3, 3, 3, 3}),
+      ByImages("7x7 to 64, seven steps", {70, 2, 52, 9}, 64, {7, 7}, {3, 3, 3, 3}),
+      ByImages("7x7 to 24, six steps", {66, 1, 41, 8}, 24, {7, 7}, {3, 3, 3, 3}),
+      ByImages("5x5 to 40, rows that no tap reaches", {1, 1, 20, 17}, 40, {5, 5}, {0, 0, 0, 0}),
+      ByImages("5x5 to 32, five steps", {90, 1, 40, 7}, 32, {5, 5}, {1, 3, 0, 2}),
       ByImages("3x3 to 24, odd sizes", {1, 3, 21, 35}, 24, {3, 3}, {1, 1, 1, 1}),
-      ByImages(
-          "5x5 to 40, one channel, rows that no tap reaches", {1, 1, 20, 17}, 40, {5, 5},
-          {0, 0, 0, 0}),
+      ByImages("3x3 to 40, five steps", {100, 3, 36, 5}, 40, {3, 3}, {1, 1, 1, 1}),
       ByImages("7x2, pads that differ, strips", {1, 2, 9, 235}, 8, {7, 2}, {2, 1, 4, 0}),
       ByImages("works for a block", {140, 1, 2, 3}, 8, {2, 2}, {0, 0, 0, 0}),
       ByGrouped("fours, a slab and a part of one", {2, 80, 13, 9}, 4),
@@ -183,7 +185,9 @@ TEST_F(CudaConvOnePass, AddsToWhatIsThere) {
       ByPointwise({.name = "1x1", .x = {1, 40, 9, 15}, .w = {72, 40, 1, 1}}),
       ByImages("rows of whole pairs", {2, 3, 13, 22}, 40, {7, 7}, {3, 3, 3, 3}),
       ByImages("rows of single elements", {2, 3, 13, 21}, 40, {5, 3}, {2, 1, 2, 1}),
-      ByGrouped("fours", {2, 32, 9, 7}, 4), ByDepthwiseTiles(40, 9, 7, 3)};
+      ByGrouped("fours", {2, 32, 9, 7}, 4),
+      ByGrouped("sixteens", {2, 32, 5, 9}, 16),
+      ByDepthwiseTiles(40, 9, 7, 3)};
   for (const auto& [shape, id] : problems) {
     for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
       ASSERT_TRUE(ClearCache().ok());
@@ -263,6 +267,7 @@ TEST_F(CudaConvOnePass, IsTheFirstChoiceOfLargeTensors) {
       {ByPointwise({.name = "1x1", .x = {2, 16, 12, 12}, .w = {8, 16, 1, 1}}), false},
       {ByImages("2x2 by two", {1, 1, 512, 512}, 64, {2, 2}, {0, 0, 0, 0}), true},
       {ByImages("2x2 by two", {1, 1, 100, 100}, 64, {2, 2}, {0, 0, 0, 0}), false},
+      {ByGrouped("twos", {1, 16, 512, 512}, 2), true},
       {ByGrouped("fours", {2, 64, 12, 12}, 4), false},
       {ByDepthwiseTiles(64, 192, 192, 3), true},
       {ByDepthwiseTiles(64, 12, 12, 3), false}};
