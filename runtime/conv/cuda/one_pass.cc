@@ -19,31 +19,16 @@ bool IsLarge(const Problem& problem) {
   return NumElements(DimsOf(problem, kY)) >= kEnough;
 }
 
-std::optional<Pointwise>
-PointwiseOf(const cuda::DeviceInfo& device, const Task& data, const Task& filter) {
-  return PlanPointwise(device.compute_capability(), data, filter);
-}
-
-std::optional<Images>
-ImagesOf(const cuda::DeviceInfo& device, const Task& data, const Task& filter) {
-  return PlanImages(device.compute_capability(), data, filter);
-}
-
-std::optional<Grouped>
-GroupedOf(const cuda::DeviceInfo& device, const Task& data, const Task& filter) {
-  return PlanGrouped(device.compute_capability(), data, filter);
-}
-
 }  // namespace
 
-OnePass OnePassOf(const cuda::DeviceInfo& device, const Task& data, const Task& filter) {
-  if (const std::optional<Pointwise> pointwise = PointwiseOf(device, data, filter)) {
+OnePass OnePassOf(int compute_capability, const Task& data, const Task& filter) {
+  if (const std::optional<Pointwise> pointwise = PlanPointwise(compute_capability, data, filter)) {
     return {kPointwise, pointwise->is_large()};
   }
-  if (ImagesOf(device, data, filter)) {
+  if (PlanImages(compute_capability, data, filter)) {
     return {kImages, IsLarge(data.problem)};
   }
-  if (GroupedOf(device, data, filter)) {
+  if (PlanGrouped(compute_capability, data, filter)) {
     return {kGrouped, IsLarge(data.problem)};
   }
   if (BothByDepthwiseTilesOf(data, filter)) {
@@ -54,13 +39,14 @@ OnePass OnePassOf(const cuda::DeviceInfo& device, const Task& data, const Task& 
 
 Result<std::unique_ptr<internal::Plan>>
 MakeOnePassPlan(const cuda::DeviceInfo& device, const Task& data, const Task& filter) {
-  if (const std::optional<Pointwise> pointwise = PointwiseOf(device, data, filter)) {
+  const int compute_capability = device.compute_capability();
+  if (const std::optional<Pointwise> pointwise = PlanPointwise(compute_capability, data, filter)) {
     return MakePointwisePlan(device.ordinal(), data, filter, *pointwise);
   }
-  if (const std::optional<Images> images = ImagesOf(device, data, filter)) {
+  if (const std::optional<Images> images = PlanImages(compute_capability, data, filter)) {
     return MakeImagesPlan(device.ordinal(), data, filter, *images);
   }
-  if (const std::optional<Grouped> grouped = GroupedOf(device, data, filter)) {
+  if (const std::optional<Grouped> grouped = PlanGrouped(compute_capability, data, filter)) {
     return MakeGroupedPlan(device.ordinal(), data, filter, *grouped);
   }
   if (const std::optional<DepthwiseTiles> tiles = BothByDepthwiseTilesOf(data, filter)) {

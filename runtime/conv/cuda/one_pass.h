@@ -21,7 +21,7 @@ struct OnePass {
 };
 
 /// OnePassOf returns that.
-OnePass OnePassOf(const cuda::DeviceInfo& device, const Task& data, const Task& filter);
+OnePass OnePassOf(int compute_capability, const Task& data, const Task& filter);
 
 /// MakeOnePassPlan returns a plan whose operands are CallAddresses and that leaves partial sums of
 /// dY.

@@ -98,7 +98,7 @@ bool ArePromisingSideBySide(const Problem& problem) {
 OnePass InOnePass(const Call& call) {
   return call.tasks.size() < 2 || call.shared != kY
              ? OnePass()
-             : OnePassOf(call.device, call.tasks[0].task, call.tasks[1].task);
+             : OnePassOf(call.device.compute_capability(), call.tasks[0].task, call.tasks[1].task);
 }
 
 std::unique_ptr<CallPlan> PlanInOrder(const Call& call, Order order) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "conv/cuda/grouped.h"
+#include "conv/cuda/one_pass.h"
 #include "runtime/cuda/conv_layer.h"
 
 /// How gradients of convolutions of narrow groups are launched in one pass over dY; needs no GPU.
@@ -85,6 +86,17 @@ TEST(Grouped, TakesGroupsThatFillASlice) {
   EXPECT_TRUE(PlanOf({.channels = 16, .group = 4}));
   EXPECT_FALSE(PlanOf({.channels = 24, .group = 6}));
   EXPECT_FALSE(PlanOf({.channels = 16, .group = 1}));
+}
+
+/// Of 4 million elements of dY or more, without a search.
+TEST(Grouped, ComesFirstWhereTensorsAreLarge) {
+  for (const std::int64_t batch : {10, 11}) {
+    const Layer layer = {.batch = batch};
+    const OnePass one_pass = OnePassOf(
+        90, MakeTask(Primitive::kBackwardData, layer), MakeTask(Primitive::kBackwardFilter, layer));
+    EXPECT_EQ(one_pass.id, kGrouped);
+    EXPECT_EQ(one_pass.is_promising, batch == 11);
+  }
 }
 
 TEST(Grouped, LeavesTheRestToOthers) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "conv/cuda/images.h"
+#include "conv/cuda/one_pass.h"
 #include "runtime/cuda/conv_layer.h"
 
 /// How gradients of first layers are launched in one pass over dY; needs no GPU.
@@ -97,6 +98,17 @@ TEST(Images, HasRoomForItsForms) {
   }
   EXPECT_EQ(images::kFormAt[PlanOf({.y_channels = 32})->form].channels, 32);
   EXPECT_EQ(images::kFormAt[PlanOf({.y_channels = 40})->form].channels, 64);
+}
+
+/// Of 4 million elements of dY or more, without a search.
+TEST(Images, ComesFirstWhereTensorsAreLarge) {
+  for (const std::int64_t batch : {1, 6}) {
+    const Layer layer = {.batch = batch};
+    const OnePass one_pass = OnePassOf(
+        90, MakeTask(Primitive::kBackwardData, layer), MakeTask(Primitive::kBackwardFilter, layer));
+    EXPECT_EQ(one_pass.id, kImages);
+    EXPECT_EQ(one_pass.is_promising, batch == 6);
+  }
 }
 
 TEST(Images, LeavesTheRestToOthers) {

@@ -134,13 +134,11 @@ TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
       ByPointwise({.name = "136 to 8", .x = {1, 136, 11, 19}, .w = {8, 136, 1, 1}}),
       ByPointwise({.name = "tiles for a block", .x = {1, 8, 190, 190}, .w = {16, 8, 1, 1}}),
       ByImages("7x7 to 64, tiles in a row", {2, 3, 37, 52}, 64, {7, 7}, {3, 3, 3, 3}),
-      ByImages("7x7 to 64, seven steps", {70, 2, 52, 9}, 64, {7, 7}, {3, 3, 3, 3}),
-      ByImages("7x7 to 24, six steps", {66, 1, 41, 8}, 24, {7, 7}, {3, 3, 3, 3}),
+      ByImages("7x7 to 64, seven steps", {70, 1, 52, 3}, 64, {7, 7}, {3, 3, 3, 3}),
+      ByImages("5x5 to 32, five steps", {90, 1, 40, 3}, 32, {5, 5}, {1, 3, 0, 2}),
       ByImages("5x5 to 40, rows that no tap reaches", {1, 1, 20, 17}, 40, {5, 5}, {0, 0, 0, 0}),
-      ByImages("5x5 to 32, five steps", {90, 1, 40, 7}, 32, {5, 5}, {1, 3, 0, 2}),
-      ByImages("3x3 to 24, odd sizes", {1, 3, 21, 35}, 24, {3, 3}, {1, 1, 1, 1}),
-      ByImages("3x3 to 40, five steps", {100, 3, 36, 5}, 40, {3, 3}, {1, 1, 1, 1}),
-      ByImages("7x2, pads that differ, strips", {1, 2, 9, 235}, 8, {7, 2}, {2, 1, 4, 0}),
+      ByImages("3x3 to 40, five steps", {100, 3, 36, 3}, 40, {3, 3}, {1, 1, 1, 1}),
+      ByImages("7x2 to 8, pads that differ, strips", {1, 2, 9, 235}, 8, {7, 2}, {2, 1, 4, 0}),
       ByImages("works for a block", {140, 1, 2, 3}, 8, {2, 2}, {0, 0, 0, 0}),
       ByGrouped("fours, a slab and a part of one", {2, 80, 13, 9}, 4),
       ByGrouped("twos, images in a block", {9, 32, 3, 4}, 2),
@@ -265,10 +263,6 @@ TEST_F(CudaConvOnePass, IsTheFirstChoiceOfLargeTensors) {
   const std::vector<Sized> problems = {
       {ByPointwise({.name = "1x1", .x = {2, 16, 96, 96}, .w = {8, 16, 1, 1}}), true},
       {ByPointwise({.name = "1x1", .x = {2, 16, 12, 12}, .w = {8, 16, 1, 1}}), false},
-      {ByImages("2x2 by two", {1, 1, 512, 512}, 64, {2, 2}, {0, 0, 0, 0}), true},
-      {ByImages("2x2 by two", {1, 1, 100, 100}, 64, {2, 2}, {0, 0, 0, 0}), false},
-      {ByGrouped("twos", {1, 16, 512, 512}, 2), true},
-      {ByGrouped("fours", {2, 64, 12, 12}, 4), false},
       {ByDepthwiseTiles(64, 192, 192, 3), true},
       {ByDepthwiseTiles(64, 12, 12, 3), false}};
   for (const auto& [problem, is_large] : problems) {
