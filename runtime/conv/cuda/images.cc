@@ -15,7 +15,6 @@ namespace gradsmith::conv {
 namespace {
 
 using images::Arguments;
-using images::Form;
 using images::kFormAt;
 using images::kForms;
 using internal::CeilDivide;
