@@ -4,6 +4,15 @@
 
 namespace gradsmith::conv {
 
+namespace {
+
+/// As from Hopper on, but for those of 12.x.
+bool HasSharedMemoryOfHopper(int compute_capability) {
+  return compute_capability >= 90 && compute_capability < 120;
+}
+
+}  // namespace
+
 bool IsChannelsLast(const Task& task) {
   constexpr int kAlignment = 16;
   for (const Operand operand : {kX, kW, kY}) {
@@ -32,6 +41,13 @@ bool IsPointwise(const Problem& problem) {
 bool IsEmpty(const Problem& problem) {
   return NumElements(DimsOf(problem, kX)) == 0 || NumElements(DimsOf(problem, kY)) == 0 ||
          NumElements(DimsOf(problem, kW)) == 0;
+}
+
+bool FitOnePass(int compute_capability, const Task& data, const Task& filter) {
+  return data.primitive == Primitive::kBackwardData &&
+         filter.primitive == Primitive::kBackwardFilter &&
+         HasSharedMemoryOfHopper(compute_capability) && SizeOf(data.problem.type) == 2 &&
+         !IsEmpty(data.problem) && IsChannelsLast(data) && IsChannelsLast(filter);
 }
 
 }  // namespace gradsmith::conv

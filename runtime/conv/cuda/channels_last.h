@@ -9,12 +9,6 @@ namespace gradsmith::conv {
 /// The first compute capability whose tensor cores take TF32, bf16 and double.
 inline constexpr int kFirstWithTensorCores = 80;
 
-/// HasSharedMemoryOfHopper says whether blocks may have 227 KiB of shared memory, as from Hopper
-/// on, but for those of 12.x.
-constexpr bool HasSharedMemoryOfHopper(int compute_capability) {
-  return compute_capability >= 90 && compute_capability < 120;
-}
-
 /// IsChannelsLast says whether all operands are dense with innermost channels, at addresses that
 /// are multiples of 16 bytes.
 bool IsChannelsLast(const Task& task);
@@ -24,6 +18,11 @@ bool IsPointwise(const Problem& problem);
 
 /// IsEmpty says whether an operand has no elements.
 bool IsEmpty(const Problem& problem);
+
+/// FitOnePass says whether two tasks are backward data and backward filter of a problem that is not
+/// empty, in half or bf16, whose operands IsChannelsLast takes, on a device whose blocks may have
+/// 227 KiB of shared memory: what kernels on tensor cores ask that compute both in one pass.
+bool FitOnePass(int compute_capability, const Task& data, const Task& filter);
 
 }  // namespace gradsmith::conv
 

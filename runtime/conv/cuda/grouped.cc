@@ -1,11 +1,11 @@
 #include "conv/cuda/grouped.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "conv/cuda/channels_last.h"
 #include "conv/cuda/one_pass_plan.h"
+#include "conv/cuda/parts.h"
 #include "core/tiles.h"
 #include "cuda/module.h"
 
@@ -32,10 +32,8 @@ bool TakesChannels(const Problem& problem) {
 }
 
 bool TakesProblem(const Problem& problem) {
-  return SizeOf(problem.type) == grouped::kElementBytes && problem.spatial_rank == 2 &&
-         TakesAxis(problem.axes[0]) && TakesAxis(problem.axes[1]) && TakesChannels(problem) &&
-         !IsEmpty(problem) &&
-         NumElements(DimsOf(problem, kX)) <= std::numeric_limits<std::int32_t>::max();
+  return problem.spatial_rank == 2 && TakesAxis(problem.axes[0]) && TakesAxis(problem.axes[1]) &&
+         TakesChannels(problem) && CanBeCounted(problem);
 }
 
 Arguments ArgumentsOf(const Problem& problem) {
@@ -67,10 +65,7 @@ std::size_t Grouped::workspace() const {
 
 std::optional<Grouped> PlanGrouped(int compute_capability, const Task& data, const Task& filter) {
   const Problem& problem = data.problem;
-  if (data.primitive != Primitive::kBackwardData ||
-      filter.primitive != Primitive::kBackwardFilter ||
-      !HasSharedMemoryOfHopper(compute_capability) || !TakesProblem(problem) ||
-      !IsChannelsLast(data) || !IsChannelsLast(filter)) {
+  if (!FitOnePass(compute_capability, data, filter) || !TakesProblem(problem)) {
     return std::nullopt;
   }
   // What a block copies before its first band, and leaves for another kernel to add up, is little
@@ -89,9 +84,9 @@ std::optional<Grouped> PlanGrouped(int compute_capability, const Task& data, con
 
 Result<std::unique_ptr<internal::Plan>>
 MakeGroupedPlan(int device, const Task& data, const Task& filter, const Grouped& grouped) {
-  const std::string name = std::string("gradsmith_grouped_") +
-                           (grouped.is_narrow() ? "narrow" : "wide") +
-                           (data.problem.type == DataType::kMLFloat16 ? "_f16" : "_bf16");
+  const std::string name = OnePassKernel(
+      grouped.is_narrow() ? "gradsmith_grouped_narrow" : "gradsmith_grouped_wide",
+      data.problem.type);
   const Result<CUkernel> kernel = cuda::FindKernelOf(
       grouped::SharedBytes(grouped::kMostEights), device, {&cuda::kImage_conv_grouped},
       name.c_str());

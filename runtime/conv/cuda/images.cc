@@ -7,6 +7,7 @@
 #include "conv/cuda/channels_last.h"
 #include "conv/cuda/filter_slices.h"
 #include "conv/cuda/one_pass_plan.h"
+#include "conv/cuda/parts.h"
 #include "core/tiles.h"
 #include "cuda/module.h"
 
@@ -39,10 +40,6 @@ Window WindowOf(const Axis& axis) {
     }
   }
   return {first, last - first + 1};
-}
-
-bool HasElementsThatIntCounts(const Problem& problem, Operand operand) {
-  return NumElements(DimsOf(problem, operand)) <= std::numeric_limits<int>::max();
 }
 
 bool TakesAxis(const Axis& axis) {
@@ -111,14 +108,10 @@ std::size_t Images::workspace() const {
 
 std::optional<Images> PlanImages(int compute_capability, const Task& data, const Task& filter) {
   const Problem& problem = data.problem;
-  if (data.primitive != Primitive::kBackwardData ||
-      filter.primitive != Primitive::kBackwardFilter ||
-      !HasSharedMemoryOfHopper(compute_capability) ||
-      SizeOf(problem.type) != images::kElementBytes || problem.group != 1 ||
-      problem.spatial_rank != images::kRank || problem.x_channels > images::kMostChannels ||
-      problem.y_channels % images::kVector != 0 || !TakesAxis(problem.axes[0]) ||
-      !TakesAxis(problem.axes[1]) || IsEmpty(problem) || !HasElementsThatIntCounts(problem, kX) ||
-      !HasElementsThatIntCounts(problem, kY) || !IsChannelsLast(data) || !IsChannelsLast(filter)) {
+  if (!FitOnePass(compute_capability, data, filter) || !CanBeCounted(problem) ||
+      problem.group != 1 || problem.spatial_rank != images::kRank ||
+      problem.x_channels > images::kMostChannels || problem.y_channels % images::kVector != 0 ||
+      !TakesAxis(problem.axes[0]) || !TakesAxis(problem.axes[1])) {
     return std::nullopt;
   }
   const Window down = WindowOf(problem.axes[0]);
@@ -150,8 +143,8 @@ std::optional<Images> PlanImages(int compute_capability, const Task& data, const
 
 Result<std::unique_ptr<internal::Plan>>
 MakeImagesPlan(int device, const Task& data, const Task& filter, const Images& images) {
-  const std::string name = "gradsmith_images_" + std::to_string(images.form) +
-                           (data.problem.type == DataType::kMLFloat16 ? "_f16" : "_bf16");
+  const std::string name =
+      OnePassKernel("gradsmith_images_" + std::to_string(images.form), data.problem.type);
   const Result<CUkernel> kernel = cuda::FindKernelOf(
       images::SharedBytes(kFormAt[images.form]), device, {&cuda::kImage_conv_images}, name.c_str());
   if (!kernel.ok()) {

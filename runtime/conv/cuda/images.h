@@ -14,6 +14,9 @@
 /// The gradients of a first layer, in half and bf16 and channels last, in one pass over dY: of a
 /// convolution by steps of two that takes images of up to three channels. On tensor cores, which
 /// multiply what 2 by 2 pixels of dX meet at once.
+///
+/// Where no tap reaches there are zeros: what is infinite in dY makes NaN of pixels of dX beside
+/// those that it reaches, what is infinite in x at the end of a row of taps of dW.
 namespace gradsmith::conv {
 
 /// The candidate for a call's gradients together.

@@ -34,11 +34,6 @@ std::int64_t ReachOf(const Problem& problem, Operand operand) {
   return std::max(reach, NumElements(dims));
 }
 
-bool CanBeCounted(const Problem& problem) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  return ReachOf(problem, kX) <= kMost && ReachOf(problem, kY) <= kMost;
-}
-
 /// Whether parts of a filter's gradient are added up in float: each of them is rounded to 16 bits,
 /// and the sum of many would drift.
 bool IsSummedInFloat(const Task& task) {
@@ -129,6 +124,11 @@ class PartsPlan final : public internal::Plan {
 };
 
 }  // namespace
+
+bool CanBeCounted(const Problem& problem) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  return ReachOf(problem, kX) <= kMost && ReachOf(problem, kY) <= kMost;
+}
 
 std::int64_t PartsWithin(const Task& task, std::size_t bytes, std::size_t limit) {
   const auto all = static_cast<std::int64_t>(bytes);

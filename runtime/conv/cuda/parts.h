@@ -16,6 +16,10 @@ namespace gradsmith::conv {
 /// What the names of candidates in parts begin with: "parts4 nhwc ...".
 inline constexpr const char* kParts = "parts";
 
+/// CanBeCounted says whether x and y have no more elements than 32 bits count, 2^31 - 1, from their
+/// first to their last.
+bool CanBeCounted(const Problem& problem);
+
 /// PartsWithin returns how many parts of the same size, a power of two, a batch is cut into so that
 /// `bytes` of the whole become no more than a limit; 1 where there is no need to, or no way.
 std::int64_t PartsWithin(const Task& task, std::size_t bytes, std::size_t limit);

@@ -43,13 +43,9 @@ bool Pointwise::is_large() const {
 std::optional<Pointwise>
 PlanPointwise(int compute_capability, const Task& data, const Task& filter) {
   const Problem& problem = data.problem;
-  if (data.primitive != Primitive::kBackwardData ||
-      filter.primitive != Primitive::kBackwardFilter ||
-      !HasSharedMemoryOfHopper(compute_capability) ||
-      SizeOf(problem.type) != pointwise::kElementBytes || problem.group != 1 ||
+  if (!FitOnePass(compute_capability, data, filter) || problem.group != 1 ||
       problem.x_channels % pointwise::kVector != 0 ||
-      problem.y_channels % pointwise::kVector != 0 || !IsPointwise(problem) || IsEmpty(problem) ||
-      !IsChannelsLast(data) || !IsChannelsLast(filter)) {
+      problem.y_channels % pointwise::kVector != 0 || !IsPointwise(problem)) {
     return std::nullopt;
   }
   Pointwise pointwise;
@@ -71,8 +67,8 @@ PlanPointwise(int compute_capability, const Task& data, const Task& filter) {
 
 Result<std::unique_ptr<internal::Plan>>
 MakePointwisePlan(int device, const Task& data, const Task& filter, const Pointwise& pointwise) {
-  const std::string name = "gradsmith_pointwise_" + std::to_string(pointwise.form) +
-                           (data.problem.type == DataType::kMLFloat16 ? "_f16" : "_bf16");
+  const std::string name =
+      OnePassKernel("gradsmith_pointwise_" + std::to_string(pointwise.form), data.problem.type);
   const Result<CUkernel> kernel = cuda::FindKernelOf(
       pointwise::SharedBytes(kFormAt[pointwise.form]), device, {&cuda::kImage_conv_pointwise},
       name.c_str());
