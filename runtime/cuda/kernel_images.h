@@ -25,6 +25,8 @@ extern const KernelImage kImage_conv_depthwise_tiles_both;  // NOLINT(readabilit
 extern const KernelImage
     kImage_conv_depthwise_tiles_filter;                    // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_direct;               // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_few_channels_data;    // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_few_channels_filter;  // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_grouped;              // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_images;               // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_pointwise;            // NOLINT(readability-identifier-naming)

@@ -4,15 +4,6 @@
 
 namespace gradsmith::conv {
 
-namespace {
-
-/// As from Hopper on, but for those of 12.x.
-bool HasSharedMemoryOfHopper(int compute_capability) {
-  return compute_capability >= 90 && compute_capability < 120;
-}
-
-}  // namespace
-
 bool IsChannelsLast(const Task& task) {
   constexpr int kAlignment = 16;
   for (const Operand operand : {kX, kW, kY}) {
@@ -43,11 +34,15 @@ bool IsEmpty(const Problem& problem) {
          NumElements(DimsOf(problem, kW)) == 0;
 }
 
+bool HasHopperMemory(int compute_capability) {
+  return compute_capability >= 90 && compute_capability < 120;
+}
+
 bool FitOnePass(int compute_capability, const Task& data, const Task& filter) {
   return data.primitive == Primitive::kBackwardData &&
-         filter.primitive == Primitive::kBackwardFilter &&
-         HasSharedMemoryOfHopper(compute_capability) && SizeOf(data.problem.type) == 2 &&
-         !IsEmpty(data.problem) && IsChannelsLast(data) && IsChannelsLast(filter);
+         filter.primitive == Primitive::kBackwardFilter && HasHopperMemory(compute_capability) &&
+         SizeOf(data.problem.type) == 2 && !IsEmpty(data.problem) && IsChannelsLast(data) &&
+         IsChannelsLast(filter);
 }
 
 }  // namespace gradsmith::conv

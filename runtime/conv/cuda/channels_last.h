@@ -19,6 +19,10 @@ bool IsPointwise(const Problem& problem);
 /// IsEmpty says whether an operand has no elements.
 bool IsEmpty(const Problem& problem);
 
+/// HasHopperMemory says whether blocks may have 227 KiB of shared memory, as from Hopper on, but
+/// for those of 12.x.
+bool HasHopperMemory(int compute_capability);
+
 /// FitOnePass says whether two tasks are backward data and backward filter of a problem that is not
 /// empty, in half or bf16, whose operands IsChannelsLast takes, on a device whose blocks may have
 /// 227 KiB of shared memory: what kernels on tensor cores ask that compute both in one pass.

@@ -15,6 +15,7 @@
 
 #include "conv/cuda/depthwise.h"
 #include "conv/cuda/direct.h"
+#include "conv/cuda/few_channels.h"
 #include "conv/cuda/graph.h"
 #include "conv/cuda/legacy.h"
 #include "conv/cuda/parts.h"
@@ -361,6 +362,11 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
   if (const WindowWork* work = WindowOf(form)) {
     candidates.push_back(WindowCandidate(form.inner, *work, form.name + kWindow));
   }
+  if (const std::optional<FewChannels> few =
+          PlanFewChannels(device_.compute_capability(), form.inner)) {
+    const std::string id = form.name + kFewChannels;
+    candidates.push_back({.id = id, .engine = id, .workspace = few->workspace()});
+  }
   const std::size_t copies = std::min(CopiesBytes(form), policy_.workspace_limit);
   std::ranges::move(
       ListTensorCores(
@@ -472,6 +478,11 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
     const WindowWork* work = WindowOf(form);
     inner = work != nullptr ? BuildWindowPlan(device_, form.inner, *work)
                             : InvalidArgument("windows do not fit the problem");
+  } else if (choice == kFewChannels) {
+    const std::optional<FewChannels> few =
+        PlanFewChannels(device_.compute_capability(), form.inner);
+    inner = few ? MakeFewChannelsPlan(device_.ordinal(), form.inner, *few)
+                : InvalidArgument("'" + given + "' does not fit the problem");
   } else if (Skip(&choice, std::string(kTensorCores) + "/")) {
     inner = BuildTensorCoresPlan(device_, form.inner, policy_.allow_tf32, choice);
   } else if (Skip(&choice, kLegacy)) {

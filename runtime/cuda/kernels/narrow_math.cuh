@@ -20,6 +20,10 @@ struct Half {
   AddProduct(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
     AddProductOfHalf(a, b, sums);
   }
+  __device__ static void
+  AddHalfProduct(const std::uint32_t (&a)[2], std::uint32_t b, float (&sums)[4]) {
+    AddHalfProductOfHalf(a, b, sums);
+  }
   __device__ static std::uint32_t Pack(float first, float second) {
     return BitsOf(__floats2half2_rn(first, second));
   }
@@ -44,6 +48,10 @@ struct Bfloat16 {
   __device__ static void
   AddProduct(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
     AddProductOfBfloat16(a, b, sums);
+  }
+  __device__ static void
+  AddHalfProduct(const std::uint32_t (&a)[2], std::uint32_t b, float (&sums)[4]) {
+    AddHalfProductOfBfloat16(a, b, sums);
   }
   __device__ static std::uint32_t Pack(float first, float second) {
     return Half::BitsOf(__floats2bfloat162_rn(first, second));

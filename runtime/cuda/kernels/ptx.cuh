@@ -68,6 +68,14 @@ __device__ __forceinline__ void BeginCopy(unsigned to, const void* from, bool ex
 #endif
 }
 
+/// Begins to copy no more than the first so many bytes of 16, 0 to 16; the others become zeros.
+__device__ __forceinline__ void BeginPartialCopy(unsigned to, const void* from, int bytes) {
+#ifdef GRADSMITH_HAS_TENSOR_CORES
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+               : "memory");
+#endif
+}
+
 /// Ends a group of copies.
 __device__ __forceinline__ void EndOfCopies() {
 #ifdef GRADSMITH_HAS_TENSOR_CORES
@@ -145,6 +153,31 @@ __device__ __forceinline__ void
 AddProductOfBfloat16(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
   GRADSMITH_PRODUCT("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32");
 }
+
+// The same of half as many terms: lane l has of its rows, and of its column, those from 2 (l % 4)
+// on.
+#ifdef GRADSMITH_HAS_TENSOR_CORES
+#define GRADSMITH_HALF_PRODUCT(instruction)                              \
+  asm(instruction " {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};" \
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])       \
+      : "r"(a[0]), "r"(a[1]), "r"(b))
+#else
+#define GRADSMITH_HALF_PRODUCT(instruction)
+#endif
+
+/// Of 8 terms in half.
+__device__ __forceinline__ void
+AddHalfProductOfHalf(const std::uint32_t (&a)[2], std::uint32_t b, float (&sums)[4]) {
+  GRADSMITH_HALF_PRODUCT("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32");
+}
+
+/// The same in bf16.
+__device__ __forceinline__ void
+AddHalfProductOfBfloat16(const std::uint32_t (&a)[2], std::uint32_t b, float (&sums)[4]) {
+  GRADSMITH_HALF_PRODUCT("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32");
+}
+
+#undef GRADSMITH_HALF_PRODUCT
 
 /// Of 8 terms in TF32, whose further bits are cut off.
 __device__ __forceinline__ void

@@ -38,7 +38,11 @@ const T* Whole(const T* pointer) {
 
 template <bool kShared = false>
 void BeginCopy(unsigned to, const void* from, bool exists) {
-  emulated_gpu::BeginCopy(to, from, exists);
+  emulated_gpu::BeginCopy(to, from, exists ? 16 : 0);
+}
+
+inline void BeginPartialCopy(unsigned to, const void* from, int bytes) {
+  emulated_gpu::BeginCopy(to, from, bytes);
 }
 
 inline void EndOfCopies() {
@@ -221,6 +225,15 @@ AddProductOfHalf(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float
 inline void
 AddProductOfBfloat16(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
   emulated::AddProduct<emulated::Bfloat16>(a, b, sums);
+}
+
+inline void AddHalfProductOfHalf(const std::uint32_t (&a)[2], std::uint32_t b, float (&sums)[4]) {
+  AddProductOfHalf({a[0], a[1], 0, 0}, {b, 0}, sums);
+}
+
+inline void
+AddHalfProductOfBfloat16(const std::uint32_t (&a)[2], std::uint32_t b, float (&sums)[4]) {
+  AddProductOfBfloat16({a[0], a[1], 0, 0}, {b, 0}, sums);
 }
 
 inline void

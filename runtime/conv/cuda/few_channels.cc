@@ -1,0 +1,214 @@
+#include "conv/cuda/few_channels.h"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "conv/cuda/channels_last.h"
+#include "conv/cuda/filter_slices.h"
+#include "conv/cuda/one_pass_plan.h"
+#include "conv/cuda/parts.h"
+#include "core/tiles.h"
+#include "cuda/module.h"
+
+namespace gradsmith::conv {
+
+namespace {
+
+using few_channels::Arguments;
+using few_channels::Form;
+using few_channels::kDataFormAt;
+using few_channels::kFilterFormAt;
+using internal::CeilDivide;
+
+bool IsFilter(const Task& task) {
+  return task.primitive == Primitive::kBackwardFilter;
+}
+
+bool TakesAxis(const Axis& axis) {
+  return axis.w == few_channels::kTaps && axis.stride == 1 && axis.dilation == 1 &&
+         axis.pad_begin == 1 && axis.x == axis.y;
+}
+
+bool TakesProblem(const Task& task) {
+  const Problem& problem = task.problem;
+  const int most_axes = IsFilter(task) ? 3 : 2;
+  if (problem.group != 1 || problem.spatial_rank < 2 || problem.spatial_rank > most_axes ||
+      !CanBeCounted(problem)) {
+    return false;
+  }
+  return std::all_of(problem.axes.begin(), problem.axes.begin() + problem.spatial_rank, TakesAxis);
+}
+
+/// The first form with room for the channels, which is the one with least; -1 for none.
+int FormOf(const Task& task) {
+  const std::span<const Form> forms =
+      IsFilter(task) ? std::span<const Form>(kFilterFormAt) : std::span<const Form>(kDataFormAt);
+  const auto has_room = [&](const Form& form) {
+    return task.problem.y_channels <= form.y_channels && task.problem.x_channels <= form.x_channels;
+  };
+  const auto found = std::ranges::find_if(forms, has_room);
+  return found == forms.end() ? -1 : static_cast<int>(found - forms.begin());
+}
+
+/// Columns of a tile: strips are as wide as each other.
+std::int64_t ColumnsOf(const Task& task, int form, std::int64_t width) {
+  if (!IsFilter(task)) {
+    return few_channels::kDataColumns;
+  }
+  const std::int64_t tiles = CeilDivide(width, few_channels::kTile);
+  const std::int64_t most = few_channels::FilterTilesOf(kFilterFormAt[form]);
+  return CeilDivide(tiles, CeilDivide(tiles, most)) * few_channels::kTile;
+}
+
+Arguments ArgumentsOf(const Task& task, int form) {
+  const Problem& problem = task.problem;
+  const bool has_depth = problem.spatial_rank == 3;
+  const Axis& down = problem.axes.at(problem.spatial_rank - 2);
+  const Axis& right = problem.axes.at(problem.spatial_rank - 1);
+  const std::int64_t depth = has_depth ? problem.axes[0].x : 1;
+  const std::int64_t columns = ColumnsOf(task, form, right.x);
+  const std::int64_t strips = CeilDivide(right.x, columns);
+  const std::int64_t bands =
+      CeilDivide(down.x, IsFilter(task) ? few_channels::kFilterRows : few_channels::kDataRows);
+  Arguments arguments{};
+  arguments.y_channels = static_cast<int>(problem.y_channels);
+  arguments.x_channels = static_cast<int>(problem.x_channels);
+  arguments.height = static_cast<int>(down.x);
+  arguments.width = static_cast<int>(right.x);
+  arguments.depth = cuda::DivisorOf(depth);
+  arguments.depth_taps = has_depth ? few_channels::kTaps : 1;
+  arguments.columns = static_cast<int>(columns);
+  arguments.strips = cuda::DivisorOf(strips);
+  arguments.bands = cuda::DivisorOf(bands);
+  // Of fewer positions than 2^31.
+  arguments.planes = static_cast<int>(problem.batch * depth);
+  arguments.works = static_cast<int>(problem.batch * depth * bands * strips);
+  arguments.plain_columns = cuda::DivisorOf(columns);
+  arguments.margin_columns = cuda::DivisorOf(columns + few_channels::kMargin);
+  arguments.filter_positions =
+      cuda::DivisorOf(IsFilter(task) ? 1 : few_channels::FilterPositions(kDataFormAt[form]));
+  return arguments;
+}
+
+class FilterPlan final : public internal::Plan {
+ public:
+  FilterPlan(const Task& task, const FilterSlices<Arguments>& slices, std::size_t workspace)
+      : task_(task), slices_(slices), workspace_(workspace) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return workspace_; }
+
+  [[nodiscard]] std::int64_t PartialSumRows(int operand) const override {
+    return operand == kY ? slices_.count : 0;
+  }
+
+  [[nodiscard]] bool AddsUpSums() const override { return true; }
+
+  Status Run(const internal::Launch& launch) override {
+    return RunFilterSlices(task_, slices_, launch, launch.partial_sums);
+  }
+
+ private:
+  Task task_;
+  FilterSlices<Arguments> slices_;
+  std::size_t workspace_;
+};
+
+class DataPlan final : public internal::Plan {
+ public:
+  DataPlan(
+      const Arguments& arguments,
+      const cuda::LaunchShape& shape,
+      CUkernel kernel,
+      bool accumulate)
+      : arguments_(arguments), shape_(shape), kernel_(kernel), accumulate_(accumulate) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return 0; }
+
+  Status Run(const internal::Launch& launch) override {
+    const void* filter = launch.operands[kW];
+    const void* y = launch.operands[kY];
+    return cuda::Launch(
+        kernel_, shape_, static_cast<CUstream>(launch.stream), arguments_, filter, y,
+        launch.operands[kX], accumulate_);
+  }
+
+ private:
+  Arguments arguments_;
+  cuda::LaunchShape shape_;
+  CUkernel kernel_;
+  bool accumulate_;
+};
+
+cuda::LaunchShape LaunchShapeOf(const Task& task, const FewChannels& few) {
+  cuda::LaunchShape shape = {
+      .blocks_x = static_cast<unsigned>(few.blocks),
+      .blocks_y = static_cast<unsigned>(few.arguments.depth_taps)};
+  if (IsFilter(task)) {
+    const Form form = kFilterFormAt[few.form];
+    shape.threads = static_cast<unsigned>(few_channels::FilterThreadsOf(form));
+    shape.shared_bytes = static_cast<unsigned>(
+        few_channels::FilterSharedBytes(form, few_channels::FilterTilesOf(form), few.are_chunks));
+  } else {
+    shape.threads = few_channels::kDataThreads;
+    shape.shared_bytes =
+        static_cast<unsigned>(few_channels::DataSharedBytes(kDataFormAt[few.form], few.are_chunks));
+  }
+  return shape;
+}
+
+}  // namespace
+
+std::size_t FewChannels::workspace() const {
+  const Arguments& p = arguments;
+  return static_cast<std::size_t>(slices) * sizeof(float) * static_cast<std::size_t>(p.y_channels) *
+         static_cast<std::size_t>(p.x_channels) *
+         static_cast<std::size_t>(p.depth_taps * few_channels::kTaps * few_channels::kTaps);
+}
+
+std::optional<FewChannels> PlanFewChannels(int compute_capability, const Task& task) {
+  const Problem& problem = task.problem;
+  if (task.primitive == Primitive::kForward || !HasHopperMemory(compute_capability) ||
+      SizeOf(problem.type) != 2 || IsEmpty(problem) || !IsChannelsLast(task) ||
+      !TakesProblem(task)) {
+    return std::nullopt;
+  }
+  FewChannels few;
+  few.form = FormOf(task);
+  if (few.form < 0) {
+    return std::nullopt;
+  }
+  few.are_chunks = problem.x_channels % few_channels::kVector == 0 &&
+                   problem.y_channels % few_channels::kVector == 0;
+  few.arguments = ArgumentsOf(task, few.form);
+  few.blocks = std::min<std::int64_t>(
+      few.arguments.works, kMultiprocessorsOfSlices / few.arguments.depth_taps);
+  few.slices = IsFilter(task) ? few.blocks * few_channels::TurnsOf(kFilterFormAt[few.form]) : 0;
+  return few;
+}
+
+Result<std::unique_ptr<internal::Plan>>
+MakeFewChannelsPlan(int device, const Task& task, const FewChannels& few) {
+  const std::string name = OnePassKernel(
+      std::string("gradsmith_few_channels_") + (IsFilter(task) ? "filter_" : "data_") +
+          (few.are_chunks ? "chunks_" : "rows_") + std::to_string(few.form),
+      task.problem.type);
+  const cuda::LaunchShape shape = LaunchShapeOf(task, few);
+  const Result<CUkernel> kernel = cuda::FindKernelOf(
+      static_cast<int>(shape.shared_bytes), device,
+      {&cuda::kImage_conv_few_channels_filter, &cuda::kImage_conv_few_channels_data}, name.c_str());
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  if (!IsFilter(task)) {
+    return std::unique_ptr<internal::Plan>(
+        std::make_unique<DataPlan>(few.arguments, shape, *kernel, task.accumulate));
+  }
+  const FilterSlices<Arguments> slices = {
+      .kernel = *kernel, .shape = shape, .arguments = few.arguments, .count = few.slices};
+  return std::unique_ptr<internal::Plan>(
+      std::make_unique<FilterPlan>(task, slices, few.workspace()));
+}
+
+}  // namespace gradsmith::conv

@@ -1,0 +1,343 @@
+#include <cstdint>
+
+#include "conv/cuda/few_channels_arguments.h"
+#include "cuda/kernels/few_channels.cuh"
+#include "cuda/kernels/indices.cuh"
+#include "cuda/kernels/narrow_math.cuh"
+#include "cuda/kernels/ptx.cuh"
+
+/// The gradient of x of convolutions of few channels, of 3 by 3 taps; see conv/cuda/few_channels.h.
+/// The filter stays in shared memory. A warp multiplies rows of dY with the taps of a column: each
+/// row that it loads belongs to three rows of dX.
+namespace gradsmith::conv::few_channels {
+namespace {
+
+using cuda::Bfloat16;
+using cuda::Half;
+using cuda::LoadMatrices;
+using cuda::LoadTransposed;
+
+/// What a block is at: a tile of dX, whose corner this is, and the plane of y that its taps meet.
+struct Work {
+  Plane y;
+  Corner corner;
+  int plane;
+
+  [[nodiscard]] __device__ __forceinline__ Corner OfY() const {
+    return {corner.row - 1, corner.column - 1};
+  }
+};
+
+/// What a form comes to.
+template <int kForm>
+struct Data {
+  static constexpr Form kShape = kDataFormAt[kForm];
+  /// Terms of a product, and half as many that may be left.
+  static constexpr int kSixteens = kShape.y_channels / kTile;
+  static constexpr bool kHasEight = kShape.y_channels % kTile != 0;
+  static constexpr int kEights = kShape.x_channels / kVector;
+  using TileOfY =
+      Tile<kShape.y_channels, kDataRows + kMargin, kDataColumns + kMargin, kDataThreads>;
+  /// A position for each channel of y and each tap.
+  using TileOfFilter = Tile<kShape.x_channels, 1, FilterPositions(kShape), kDataThreads>;
+  static constexpr int kLeastBytes = DataSharedBytes(kShape, false);
+};
+
+/// A tile of y.
+template <int kForm>
+struct Tiles {
+  using Y = typename Data<kForm>::TileOfY;
+  static constexpr int kBytes = Y::kBytes;
+
+  __device__ __forceinline__ static void
+  BeginCopy(const Arguments& p, const Work& work, unsigned to) {
+    Y::BeginCopy(work.y, work.OfY(), p.margin_columns, to);
+  }
+  __device__ __forceinline__ static void
+  BeginRawCopy(const Arguments& p, const Work& work, unsigned to) {
+    Y::BeginRawCopy(work.y, work.OfY(), p.margin_columns, to);
+  }
+  __device__ __forceinline__ static void
+  Unpack(const Arguments& p, const Work& work, const unsigned char* raw, unsigned char* to) {
+    Y::Unpack(work.y, work.OfY(), p.margin_columns, raw, to);
+  }
+};
+
+__device__ __forceinline__ Work WorkOf(const Arguments& p, const void* y, int number) {
+  int strip = number;
+  int band = DivideBy(p.strips, &strip);
+  const int plane = DivideBy(p.bands, &band);
+  return {
+      PlaneOf(p, static_cast<const unsigned char*>(y), plane, p.y_channels),
+      {band * kDataRows, strip * kDataColumns},
+      plane};
+}
+
+/// A warp's part of a tile of dX.
+template <typename Math, int kForm>
+class DataGradient {
+ public:
+  using T = typename Math::T;
+
+  __device__ DataGradient(const Arguments& p, unsigned filter, T* to, bool accumulate)
+      : p_(p), filter_(filter), to_(to), accumulate_(accumulate) {
+    // Four neighbouring warps are of different parts of a multiprocessor, and share its work also
+    // where columns or rows are few.
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    column_ = (warp + warp / 4) % 2 * kTile;
+    row_ = warp / 2 * kRowsOfWarp;
+  }
+
+  __device__ __forceinline__ void Write(const Work& work, unsigned y) const {
+    if (work.corner.row + row_ >= p_.height || work.corner.column + column_ >= p_.width) {
+      return;
+    }
+    float sums[kRowsOfWarp][kEights][4] = {};
+    y += row_ * TileOfY::kRowPitch + column_ * TileOfY::kPitch;
+#pragma unroll 1
+    for (int right = 0; right < kTaps; ++right) {
+      const unsigned taps = filter_ + (kTaps - 1 - right) * TileOfFilter::kPitch;
+      AddColumn(y + right * TileOfY::kPitch, taps, sums);
+    }
+    Store(work, sums);
+  }
+
+ private:
+  using Memory = Data<kForm>;
+  using TileOfY = typename Memory::TileOfY;
+  using TileOfFilter = typename Memory::TileOfFilter;
+  static constexpr int kEights = Memory::kEights;
+  static constexpr int kRows = kRowsOfWarp + kMargin;
+  /// From a channel of y to the next.
+  static constexpr int kChannelPitch = kTaps * kTaps * TileOfFilter::kPitch;
+
+  /// The products with the taps of a column.
+  __device__ __forceinline__ static void
+  AddColumn(unsigned y, unsigned taps, float (&sums)[kRowsOfWarp][kEights][4]) {
+    const unsigned rows = y + Lane() % 16 * TileOfY::kPitch + Lane() / 16 * kChunkBytes;
+    const unsigned channels = taps + Lane() % 16 * kChannelPitch + Lane() / 16 * kChunkBytes;
+#pragma unroll
+    for (int sixteen = 0; sixteen < Memory::kSixteens; ++sixteen) {
+      std::uint32_t filter[kTaps][kEights][2];
+#pragma unroll
+      for (int down = 0; down < kTaps; ++down) {
+        LoadSixteen(
+            channels + sixteen * kTile * kChannelPitch +
+                (kTaps - 1 - down) * kTaps * TileOfFilter::kPitch,
+            filter[down]);
+      }
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        std::uint32_t a[4];
+        LoadMatrices(rows + i * TileOfY::kRowPitch + sixteen * 2 * kChunkBytes, a);
+#pragma unroll
+        for (int down = 0; down < kTaps; ++down) {
+          if (i >= down && i - down < kRowsOfWarp) {
+#pragma unroll
+            for (int eight = 0; eight < kEights; ++eight) {
+              Math::AddProduct(a, filter[down][eight], sums[i - down][eight]);
+            }
+          }
+        }
+      }
+    }
+    if constexpr (Memory::kHasEight) {
+      AddEight(y, taps, sums);
+    }
+  }
+
+  /// The same of the last eight channels.
+  __device__ __forceinline__ static void
+  AddEight(unsigned y, unsigned taps, float (&sums)[kRowsOfWarp][kEights][4]) {
+    constexpr int kFirst = Memory::kSixteens * kTile;
+    std::uint32_t filter[kTaps][kEights];
+#pragma unroll
+    for (int down = 0; down < kTaps; ++down) {
+      LoadEight(
+          taps + kFirst * kChannelPitch + (kTaps - 1 - down) * kTaps * TileOfFilter::kPitch,
+          filter[down]);
+    }
+    // Two rows at a time.
+    const unsigned rows = y + Lane() / 16 * TileOfY::kRowPitch + Lane() % 16 * TileOfY::kPitch +
+                          kFirst * kElementBytes;
+#pragma unroll
+    for (int pair = 0; pair < kRows; pair += 2) {
+      std::uint32_t read[4];
+      LoadMatrices(rows + pair * TileOfY::kRowPitch, read);
+#pragma unroll
+      for (int i = pair; i < pair + 2; ++i) {
+        const std::uint32_t a[2] = {read[i % 2 * 2], read[i % 2 * 2 + 1]};
+#pragma unroll
+        for (int down = 0; down < kTaps; ++down) {
+          if (i >= down && i - down < kRowsOfWarp) {
+#pragma unroll
+            for (int eight = 0; eight < kEights; ++eight) {
+              Math::AddHalfProduct(a, filter[down][eight], sums[i - down][eight]);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /// A tap's terms of 16 channels of y.
+  __device__ __forceinline__ static void LoadSixteen(
+      unsigned channels,
+      std::uint32_t (&to)[kEights][2]) {
+#pragma unroll
+    for (int i = 0; i + 1 < kEights; i += 2) {
+      std::uint32_t read[4];
+      LoadTransposed(channels + i * kChunkBytes, read);
+      to[i][0] = read[0];
+      to[i][1] = read[1];
+      to[i + 1][0] = read[2];
+      to[i + 1][1] = read[3];
+    }
+    if constexpr (kEights % 2 != 0) {
+      LoadTransposed(channels + (kEights - 1) * kChunkBytes, to[kEights - 1]);
+    }
+  }
+
+  /// Of 8 channels of y.
+  __device__ __forceinline__ static void LoadEight(unsigned taps, std::uint32_t (&to)[kEights]) {
+    const unsigned channels = taps + Lane() % 8 * kChannelPitch;
+#pragma unroll
+    for (int i = 0; i < kEights; i += 4) {
+      // What is beyond the last eight is read again.
+      const int eight = min(i + Lane() / 8, kEights - 1);
+      std::uint32_t read[4];
+      LoadTransposed(channels + eight * kChunkBytes, read);
+#pragma unroll
+      for (int j = 0; j < 4 && i + j < kEights; ++j) {
+        to[i + j] = read[j];
+      }
+    }
+  }
+
+  /// A lane has two neighbouring channels of two positions of each row.
+  __device__ __forceinline__ void Store(
+      const Work& work,
+      const float (&sums)[kRowsOfWarp][kEights][4]) const {
+    const bool are_pairs = p_.x_channels % 2 == 0;
+    const int rows = min(kRowsOfWarp, p_.height - work.corner.row - row_);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int column = work.corner.column + column_ + half * 8 + Lane() / 4;
+      if (column >= p_.width) {
+        continue;
+      }
+      const std::int64_t line = std::int64_t{work.plane} * p_.height + work.corner.row + row_;
+      T* to = to_ + (line * p_.width + column) * p_.x_channels + Lane() % 4 * 2;
+#pragma unroll
+      for (int row = 0; row < kRowsOfWarp; ++row) {
+        if (row >= rows) {
+          continue;
+        }
+#pragma unroll
+        for (int eight = 0; eight < kEights; ++eight) {
+          const float(&of_eight)[4] = sums[row][eight];
+          const int left = p_.x_channels - eight * 8 - Lane() % 4 * 2;
+          StorePair(to + eight * 8, are_pairs, left, of_eight[2 * half], of_eight[2 * half + 1]);
+        }
+        to += p_.width * p_.x_channels;
+      }
+    }
+  }
+
+  /// So many channels are `left`.
+  __device__ __forceinline__ void
+  StorePair(T* to, bool are_pairs, int left, float first, float second) const {
+    if (left <= 0) {
+      return;
+    }
+    if (are_pairs) {
+      auto* pair = reinterpret_cast<std::uint32_t*>(to);
+      const float2 before = accumulate_ ? Math::Unpack(*pair) : float2{0, 0};
+      *pair = Math::Pack(before.x + first, before.y + second);
+      return;
+    }
+    to[0] = T((accumulate_ ? static_cast<float>(to[0]) : 0.0F) + first);
+    if (left > 1) {
+      to[1] = T((accumulate_ ? static_cast<float>(to[1]) : 0.0F) + second);
+    }
+  }
+
+  const Arguments& p_;
+  unsigned filter_;
+  T* to_;
+  bool accumulate_;
+  int row_;
+  int column_;
+};
+
+/// Copies the filter to shared memory, as a row of positions. What is behind it is free.
+template <int kForm, bool kAreChunks>
+__device__ __forceinline__ void
+LoadFilter(const Arguments& p, const void* filter, unsigned char* memory) {
+  using TileOfFilter = typename Data<kForm>::TileOfFilter;
+  static_assert(TileOfFilter::kBytes + TileOfFilter::kRawBytes <= Data<kForm>::kLeastBytes);
+  const auto* data = static_cast<const unsigned char*>(filter);
+  const int positions = p.y_channels * kTaps * kTaps;
+  const Plane plane = {
+      data, 1, positions, p.x_channels,
+      data + std::int64_t{positions} * p.x_channels * kElementBytes};
+  if constexpr (kAreChunks) {
+    TileOfFilter::BeginCopy(plane, {0, 0}, p.filter_positions, cuda::SharedAddress(memory));
+    cuda::EndOfCopies();
+  } else {
+    unsigned char* raw = memory + TileOfFilter::kBytes;
+    TileOfFilter::BeginRawCopy(plane, {0, 0}, p.filter_positions, cuda::SharedAddress(raw));
+    cuda::EndOfCopies();
+    cuda::WaitForCopies<0>();
+    __syncthreads();
+    TileOfFilter::Unpack(plane, {0, 0}, p.filter_positions, raw, memory);
+    __syncthreads();
+  }
+}
+
+template <typename Math, int kForm, bool kAreChunks>
+__device__ __forceinline__ void ComputeData(
+    const Arguments& p,
+    const void* filter,
+    const void* y,
+    typename Math::T* x,
+    bool accumulate) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  auto* memory = reinterpret_cast<unsigned char*>(shared);
+  unsigned char* tiles = memory + Data<kForm>::TileOfFilter::kBytes;
+  LoadFilter<kForm, kAreChunks>(p, filter, memory);
+  const DataGradient<Math, kForm> gradient(p, cuda::SharedAddress(memory), x, accumulate);
+  const auto next = [](int number) { return number; };
+  const auto work_of = [&](int number) { return WorkOf(p, y, number); };
+  const auto use = [&](const Work& work, unsigned tile) { gradient.Write(work, tile); };
+  if constexpr (kAreChunks) {
+    ForEachWork(p, ByChunks<Tiles<kForm>>{p, cuda::SharedAddress(tiles)}, next, work_of, use);
+  } else {
+    ForEachWork(p, ByRows<Tiles<kForm>>{p, tiles}, next, work_of, use);
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::conv::few_channels
+
+// NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
+#define GRADSMITH_FEW_CHANNELS(name, math, copies, are_chunks, form)                           \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::few_channels::kDataThreads, 1) \
+      gradsmith_few_channels_data_##copies##_##form##_##name(                                  \
+          const __grid_constant__ gradsmith::conv::few_channels::Arguments arguments,          \
+          const void* filter, const void* y, gradsmith::cuda::math::T* x, bool accumulate) {   \
+    gradsmith::conv::few_channels::ComputeData<gradsmith::cuda::math, form, are_chunks>(       \
+        arguments, filter, y, x, accumulate);                                                  \
+  }
+#define GRADSMITH_FEW_CHANNELS_FORM(form)                    \
+  GRADSMITH_FEW_CHANNELS(f16, Half, chunks, true, form)      \
+  GRADSMITH_FEW_CHANNELS(f16, Half, rows, false, form)       \
+  GRADSMITH_FEW_CHANNELS(bf16, Bfloat16, chunks, true, form) \
+  GRADSMITH_FEW_CHANNELS(bf16, Bfloat16, rows, false, form)
+// NOLINTEND(bugprone-macro-parentheses)
+
+GRADSMITH_FEW_CHANNELS_FORM(0)
+GRADSMITH_FEW_CHANNELS_FORM(1)
+GRADSMITH_FEW_CHANNELS_FORM(2)
+GRADSMITH_FEW_CHANNELS_FORM(3)
+GRADSMITH_FEW_CHANNELS_FORM(4)

@@ -1,0 +1,277 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conv/cuda/few_channels.h"
+#include "runtime/cuda/conv_layer.h"
+#include "runtime/cuda/primitive_call.h"
+#include "support/elements.h"
+
+/// Gradients of convolutions of few channels: how they are launched, without a GPU, and what they
+/// compute, run by name.
+namespace gradsmith::conv {
+namespace {
+
+struct Layer {
+  Primitive primitive = Primitive::kBackwardFilter;
+  std::int64_t batch = 64;
+  std::int64_t x_channels = 33;
+  std::int64_t y_channels = 65;
+  std::vector<std::int64_t> x = {55, 57};
+  std::int64_t taps = 3;
+  std::int64_t step = 1;
+  std::int64_t dilation = 1;
+  std::int64_t pad = 1;
+  std::int64_t group = 1;
+  DataType type = DataType::kMLFloat16;
+};
+
+Task MakeTask(const Layer& layer) {
+  std::vector<Axis> axes;
+  axes.reserve(layer.x.size());
+  for (const std::int64_t x : layer.x) {
+    axes.push_back(LayerAxis(x, layer.taps, layer.step, layer.dilation, layer.pad));
+  }
+  return NhwcTask(
+      layer.primitive, layer.type, layer.batch, {layer.x_channels, layer.y_channels, layer.group},
+      axes);
+}
+
+std::optional<FewChannels> PlanOf(const Layer& layer, int compute_capability = 90) {
+  return PlanFewChannels(compute_capability, MakeTask(layer));
+}
+
+/// Strips are as wide as each other, and every multiprocessor has a slice.
+TEST(FewChannels, SharesAFilterGradient) {
+  const std::optional<FewChannels> plan = PlanOf({});
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(plan->are_chunks);
+  EXPECT_EQ(few_channels::kFilterFormAt[plan->form].y_channels, 72);
+  EXPECT_EQ(plan->arguments.columns, 32);
+  EXPECT_EQ(plan->arguments.works, 64 * 7 * 2);
+  EXPECT_EQ(plan->blocks, 132);
+  EXPECT_EQ(plan->slices, 132);
+  EXPECT_EQ(plan->workspace(), std::size_t{132} * 65 * 33 * 9 * sizeof(float));
+}
+
+/// Each of three taps along the first axis has a third of the multiprocessors.
+TEST(FewChannels, SharesAFilterGradientOfVolumes) {
+  const std::optional<FewChannels> plan =
+      PlanOf({.batch = 2, .x_channels = 32, .y_channels = 64, .x = {32, 96, 96}});
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->are_chunks);
+  EXPECT_EQ(plan->arguments.columns, 48);
+  EXPECT_EQ(plan->arguments.depth_taps, 3);
+  EXPECT_EQ(plan->arguments.works, 2 * 32 * 12 * 2);
+  EXPECT_EQ(plan->blocks, 44);
+  EXPECT_EQ(plan->workspace(), std::size_t{44} * 64 * 32 * 27 * sizeof(float));
+}
+
+/// Warps that have no channels of their own take turns, and leave sums of their own.
+TEST(FewChannels, TakesTurnsWhereChannelsAreFewest) {
+  EXPECT_EQ(PlanOf({.x_channels = 32, .y_channels = 32})->slices, 2 * 132);
+  EXPECT_EQ(PlanOf({.x_channels = 16, .y_channels = 3})->slices, 4 * 132);
+  EXPECT_EQ(PlanOf({.batch = 1, .x_channels = 16, .y_channels = 3, .x = {9, 64}})->slices, 4 * 2);
+}
+
+TEST(FewChannels, SharesAGradientOfX) {
+  const std::optional<FewChannels> plan = PlanOf({.primitive = Primitive::kBackwardData});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(few_channels::kDataFormAt[plan->form].y_channels, 72);
+  EXPECT_EQ(plan->arguments.works, 64 * 4 * 2);
+  EXPECT_EQ(plan->blocks, 132);
+  EXPECT_EQ(plan->workspace(), 0U);
+}
+
+TEST(FewChannels, HasRoomForItsForms) {
+  for (const few_channels::Form& form : few_channels::kFilterFormAt) {
+    const int tiles = few_channels::FilterTilesOf(form);
+    EXPECT_GE(tiles, 2);
+    for (const bool are_chunks : {false, true}) {
+      EXPECT_LE(
+          few_channels::FilterSharedBytes(form, tiles, are_chunks), few_channels::kMostSharedBytes);
+    }
+  }
+  for (const few_channels::Form& form : few_channels::kDataFormAt) {
+    for (const bool are_chunks : {false, true}) {
+      EXPECT_LE(few_channels::DataSharedBytes(form, are_chunks), few_channels::kMostSharedBytes);
+    }
+  }
+}
+
+TEST(FewChannels, LeavesTheRestToOthers) {
+  constexpr Primitive kData = Primitive::kBackwardData;
+  ASSERT_TRUE(PlanOf({}));
+  ASSERT_TRUE(PlanOf({.primitive = kData}));
+  EXPECT_FALSE(PlanOf({.primitive = Primitive::kForward}));
+  EXPECT_TRUE(PlanOf({.type = DataType::kBFloat16}));
+  EXPECT_FALSE(PlanOf({.type = DataType::kFloat}));
+  for (const int of_less_memory : {75, 80, 89, 120, 121}) {
+    EXPECT_FALSE(PlanOf({}, of_less_memory));
+  }
+  EXPECT_TRUE(PlanOf({}, 100));
+  EXPECT_TRUE(PlanOf({.x_channels = 64, .y_channels = 64}));
+  EXPECT_FALSE(PlanOf({.x_channels = 65, .y_channels = 64}));
+  EXPECT_FALSE(PlanOf({.x_channels = 41, .y_channels = 65}));
+  EXPECT_FALSE(PlanOf({.y_channels = 73}));
+  EXPECT_FALSE(PlanOf({.primitive = kData, .x_channels = 64, .y_channels = 64}));
+  EXPECT_FALSE(PlanOf({.x_channels = 4, .y_channels = 4, .group = 2}));
+  EXPECT_FALSE(PlanOf({.step = 2}));
+  EXPECT_FALSE(PlanOf({.dilation = 2, .pad = 2}));
+  EXPECT_FALSE(PlanOf({.pad = 0}));
+  EXPECT_FALSE(PlanOf({.pad = 2}));
+  EXPECT_FALSE(PlanOf({.taps = 5, .pad = 2}));
+  EXPECT_FALSE(PlanOf({.x = {57}}));
+  EXPECT_TRUE(PlanOf({.x = {5, 6, 7}}));
+  EXPECT_FALSE(PlanOf({.primitive = kData, .x = {5, 6, 7}}));
+  EXPECT_FALSE(PlanOf({.batch = 0}));
+  EXPECT_FALSE(PlanOf({.batch = 1 << 14}));
+  Task first = MakeTask({});
+  first.problem.x_strides = ContiguousStrides(DimsOf(first.problem, kX));
+  EXPECT_FALSE(PlanFewChannels(90, first));
+  Task misaligned = MakeTask({});
+  misaligned.alignment.at(kY) = 8;
+  EXPECT_FALSE(PlanFewChannels(90, misaligned));
+}
+
+}  // namespace
+}  // namespace gradsmith::conv
+
+namespace gradsmith::cuda {
+namespace {
+
+constexpr std::array<DataType, 2> kTypes = {DataType::kMLFloat16, DataType::kBFloat16};
+
+/// With a pad of one around.
+ConvShape Around(std::string name, Sizes x, std::int64_t y_channels) {
+  Sizes w = {y_channels, x[1]};
+  IntList pads;
+  for (std::size_t i = 2; i < x.size(); ++i) {
+    w.push_back(3);
+    pads.push_back(1);
+    pads.push_back(1);
+  }
+  return {.name = std::move(name), .x = std::move(x), .w = std::move(w), .pads = std::move(pads)};
+}
+
+/// Of both gradients: each form, where channels fill chunks and where they do not; tiles that are
+/// full and that are not, strips and bands, several works for a block.
+std::vector<ConvShape> Planes() {
+  return {
+      Around("one of each", {1, 1, 1, 1}, 1),
+      Around("sixteens", {2, 16, 9, 70}, 16),
+      Around("fewer than a chunk", {3, 3, 17, 33}, 5),
+      Around("fewer than sixteen", {1, 13, 20, 130}, 9),
+      Around("chunks", {2, 24, 10, 19}, 32),
+      Around("even channels", {2, 22, 7, 66}, 30),
+      Around("64 from 32", {1, 32, 33, 49}, 64),
+      Around("65 from 33", {2, 33, 25, 57}, 65),
+      Around("72 from 40", {1, 40, 16, 32}, 72),
+      Around("24 from 56", {2, 56, 12, 40}, 24),
+      Around("31 from 63", {1, 63, 9, 20}, 31),
+      Around("works for a block", {290, 3, 2, 3}, 1),
+      Around("chunks, works for a block", {290, 8, 2, 3}, 8),
+  };
+}
+
+/// Of the filter's gradient alone.
+std::vector<ConvShape> OfFilterAlone() {
+  return {
+      Around("64 to 64", {1, 64, 10, 36}, 64),
+      Around("61 to 59", {1, 61, 10, 36}, 59),
+      Around("volumes", {2, 8, 4, 9, 18}, 16),
+      Around("odd volumes", {1, 5, 3, 10, 17}, 33),
+      Around("volumes, works for a block", {100, 8, 2, 2, 3}, 8),
+      Around("flat volumes", {2, 8, 1, 8, 8}, 8),
+  };
+}
+
+std::vector<ConvShape> ShapesOf(ConvPrimitive primitive) {
+  std::vector<ConvShape> shapes = Planes();
+  if (primitive == ConvPrimitive::kBackwardFilter) {
+    std::ranges::copy(OfFilterAlone(), std::back_inserter(shapes));
+  }
+  return shapes;
+}
+
+class CudaConvFewChannels : public CudaTest {};
+
+/// Sums of integers are exact in float, whatever their order. Twice, since what a run leaves behind
+/// must not matter.
+TEST_F(CudaConvFewChannels, AreRoundedExactSums) {
+  Random random("few channels");
+  const Context context(OnGpu());
+  for (const ConvPrimitive primitive :
+       {ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter}) {
+    for (const ConvShape& shape : ShapesOf(primitive)) {
+      for (const DataType type : kTypes) {
+        const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kChannelsLast, random);
+        SCOPED_TRACE(call.op.Describe());
+        call.op.FillInputsWithIntegers(random, -3, 3);
+        const std::vector<double> sums = support::RoundAll(
+            type, call.op.Expected()[primitive == ConvPrimitive::kBackwardFilter ? 1 : 0]);
+        Result<ConvAlgorithms> algorithms = call.Prepare(context);
+        ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+        for (int run = 0; run < 2; ++run) {
+          call.op.ResetOutputs();
+          const Result<std::string> ran =
+              algorithms->Run(std::array<std::string, 1>{conv::kFewChannels});
+          ASSERT_TRUE(ran.ok()) << ran.status().message();
+          ASSERT_TRUE(Synchronize(context).ok());
+          EXPECT_EQ(call.Result()->GpuValues(), sums);
+          EXPECT_TRUE(call.Result()->SurroundingsIntact());
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvFewChannels, ComputeTheGradientsOfNumbers) {
+  Random random("few channels of numbers");
+  const Context context(OnGpu());
+  for (const ConvPrimitive primitive :
+       {ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter}) {
+    for (const DataType type : kTypes) {
+      const PrimitiveCall call = MakeCall(
+          primitive, Around("numbers", {2, 33, 19, 40}, 65), type, Layout::kChannelsLast, random);
+      SCOPED_TRACE(call.op.Describe());
+      Result<ConvAlgorithms> algorithms = call.Prepare(context);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      ASSERT_NO_FATAL_FAILURE(RunAndCompare(*algorithms, call, context, conv::kFewChannels));
+    }
+  }
+}
+
+/// Pairs of channels are written at once, and odd ones alone.
+TEST_F(CudaConvFewChannels, AddToWhatIsThere) {
+  Random random("few channels accumulate");
+  const Context context(OnGpu());
+  for (const ConvPrimitive primitive :
+       {ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter}) {
+    for (const std::int64_t x_channels : {6, 7, 8}) {
+      for (const DataType type : kTypes) {
+        const PrimitiveCall call = MakeCall(
+            primitive, Around("accumulated", {2, x_channels, 5, 23}, 16), type,
+            Layout::kChannelsLast, random);
+        SCOPED_TRACE(call.op.Describe());
+        call.op.FillInputsWithIntegers(random, -1, 1);
+        const std::vector<double> sums =
+            call.op.Expected()[primitive == ConvPrimitive::kBackwardFilter ? 1 : 0];
+        Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
+        ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+        ASSERT_NO_FATAL_FAILURE(
+            RunAndCompareAdding(*algorithms, call, context, conv::kFewChannels, sums, random));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::cuda
