@@ -1,8 +1,7 @@
 #include "conv/cuda/few_channels.h"
 
 #include <algorithm>
-#include <limits>
-#include <span>
+#include <iterator>
 #include <string>
 
 #include "conv/cuda/channels_last.h"
@@ -18,8 +17,7 @@ namespace {
 
 using few_channels::Arguments;
 using few_channels::Form;
-using few_channels::kDataFormAt;
-using few_channels::kFilterFormAt;
+using few_channels::kFormAt;
 using internal::CeilDivide;
 
 bool IsFilter(const Task& task) {
@@ -42,36 +40,34 @@ bool TakesProblem(const Task& task) {
 }
 
 /// The first form with room for the channels, which is the one with least; -1 for none.
-int FormOf(const Task& task) {
-  const std::span<const Form> forms =
-      IsFilter(task) ? std::span<const Form>(kFilterFormAt) : std::span<const Form>(kDataFormAt);
-  const auto has_room = [&](const Form& form) {
-    return task.problem.y_channels <= form.y_channels && task.problem.x_channels <= form.x_channels;
-  };
-  const auto found = std::ranges::find_if(forms, has_room);
-  return found == forms.end() ? -1 : static_cast<int>(found - forms.begin());
+int FormOf(const Problem& problem) {
+  const auto* const found = std::ranges::find_if(kFormAt, [&](const Form& form) {
+    return problem.y_channels <= form.y_channels && problem.x_channels <= form.x_channels;
+  });
+  return found == std::end(kFormAt) ? -1 : static_cast<int>(found - std::begin(kFormAt));
 }
 
 /// Columns of a tile: strips are as wide as each other.
-std::int64_t ColumnsOf(const Task& task, int form, std::int64_t width) {
+std::int64_t ColumnsOf(const Task& task, const FewChannels& few, std::int64_t width) {
   if (!IsFilter(task)) {
     return few_channels::kDataColumns;
   }
   const std::int64_t tiles = CeilDivide(width, few_channels::kTile);
-  const std::int64_t most = few_channels::FilterTilesOf(kFilterFormAt[form]);
+  const std::int64_t most = few_channels::FilterTilesOf(kFormAt[few.form], few.are_chunks);
   return CeilDivide(tiles, CeilDivide(tiles, most)) * few_channels::kTile;
 }
 
-Arguments ArgumentsOf(const Task& task, int form) {
+Arguments ArgumentsOf(const Task& task, const FewChannels& few) {
   const Problem& problem = task.problem;
   const bool has_depth = problem.spatial_rank == 3;
   const Axis& down = problem.axes.at(problem.spatial_rank - 2);
   const Axis& right = problem.axes.at(problem.spatial_rank - 1);
   const std::int64_t depth = has_depth ? problem.axes[0].x : 1;
-  const std::int64_t columns = ColumnsOf(task, form, right.x);
+  const std::int64_t columns = ColumnsOf(task, few, right.x);
   const std::int64_t strips = CeilDivide(right.x, columns);
-  const std::int64_t bands =
-      CeilDivide(down.x, IsFilter(task) ? few_channels::kFilterRows : few_channels::kDataRows);
+  const std::int64_t bands = CeilDivide(
+      down.x, IsFilter(task) ? few_channels::kRows
+                             : few_channels::DataRowsOf(kFormAt[few.form], few.are_chunks));
   Arguments arguments{};
   arguments.y_channels = static_cast<int>(problem.y_channels);
   arguments.x_channels = static_cast<int>(problem.x_channels);
@@ -87,8 +83,7 @@ Arguments ArgumentsOf(const Task& task, int form) {
   arguments.works = static_cast<int>(problem.batch * depth * bands * strips);
   arguments.plain_columns = cuda::DivisorOf(columns);
   arguments.margin_columns = cuda::DivisorOf(columns + few_channels::kMargin);
-  arguments.filter_positions =
-      cuda::DivisorOf(IsFilter(task) ? 1 : few_channels::FilterPositions(kDataFormAt[form]));
+  arguments.taps = cuda::DivisorOf(few_channels::kTapsOfPlane);
   return arguments;
 }
 
@@ -145,15 +140,17 @@ cuda::LaunchShape LaunchShapeOf(const Task& task, const FewChannels& few) {
   cuda::LaunchShape shape = {
       .blocks_x = static_cast<unsigned>(few.blocks),
       .blocks_y = static_cast<unsigned>(few.arguments.depth_taps)};
+  const Form form = kFormAt[few.form];
   if (IsFilter(task)) {
-    const Form form = kFilterFormAt[few.form];
+    const int tiles = few_channels::FilterTilesOf(form, few.are_chunks);
     shape.threads = static_cast<unsigned>(few_channels::FilterThreadsOf(form));
-    shape.shared_bytes = static_cast<unsigned>(
-        few_channels::FilterSharedBytes(form, few_channels::FilterTilesOf(form), few.are_chunks));
-  } else {
-    shape.threads = few_channels::kDataThreads;
     shape.shared_bytes =
-        static_cast<unsigned>(few_channels::DataSharedBytes(kDataFormAt[few.form], few.are_chunks));
+        static_cast<unsigned>(few_channels::FilterSharedBytes(form, tiles, few.are_chunks));
+  } else {
+    const int rows = few_channels::DataRowsOf(form, few.are_chunks);
+    shape.threads = static_cast<unsigned>(few_channels::DataThreadsOf(form, few.are_chunks));
+    shape.shared_bytes =
+        static_cast<unsigned>(few_channels::DataSharedBytes(form, rows, few.are_chunks));
   }
   return shape;
 }
@@ -164,7 +161,7 @@ std::size_t FewChannels::workspace() const {
   const Arguments& p = arguments;
   return static_cast<std::size_t>(slices) * sizeof(float) * static_cast<std::size_t>(p.y_channels) *
          static_cast<std::size_t>(p.x_channels) *
-         static_cast<std::size_t>(p.depth_taps * few_channels::kTaps * few_channels::kTaps);
+         static_cast<std::size_t>(p.depth_taps * few_channels::kTapsOfPlane);
 }
 
 std::optional<FewChannels> PlanFewChannels(int compute_capability, const Task& task) {
@@ -175,16 +172,16 @@ std::optional<FewChannels> PlanFewChannels(int compute_capability, const Task& t
     return std::nullopt;
   }
   FewChannels few;
-  few.form = FormOf(task);
+  few.form = FormOf(problem);
   if (few.form < 0) {
     return std::nullopt;
   }
   few.are_chunks = problem.x_channels % few_channels::kVector == 0 &&
                    problem.y_channels % few_channels::kVector == 0;
-  few.arguments = ArgumentsOf(task, few.form);
+  few.arguments = ArgumentsOf(task, few);
   few.blocks = std::min<std::int64_t>(
       few.arguments.works, kMultiprocessorsOfSlices / few.arguments.depth_taps);
-  few.slices = IsFilter(task) ? few.blocks * few_channels::TurnsOf(kFilterFormAt[few.form]) : 0;
+  few.slices = IsFilter(task) ? few.blocks : 0;
   return few;
 }
 

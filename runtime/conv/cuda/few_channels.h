@@ -12,8 +12,8 @@
 #include "gradsmith/status.h"
 
 /// Gradients of convolutions of few channels in half and bf16, channels last: of 3 by 3 taps by
-/// single steps with pads of one, up to 72 channels of y with 40 of x, or 64 of each for the
-/// filter's gradient, which may also be of 3 by 3 by 3 taps. On tensor cores, which multiply a tile
+/// single steps with pads of one, of up to 72 channels of y and 40 of x, or 32 and 64; the filter's
+/// gradient also of 3 by 3 by 3 taps. On tensor cores, which multiply a tile
 /// of a plane in shared memory with all of its taps. Channels need not fill 16 bytes.
 ///
 /// Where no tap reaches there are zeros: what is infinite makes NaN of elements beside those that

@@ -12,10 +12,16 @@ constexpr int kChunkBytes = 16;
 constexpr int kVector = kChunkBytes / kElementBytes;
 /// Along each axis of a plane.
 constexpr int kTaps = 3;
+constexpr int kTapsOfPlane = kTaps * kTaps;
 /// Of a plane's tile that the taps reach beyond a result's.
 constexpr int kMargin = kTaps - 1;
 /// Positions that a product takes.
 constexpr int kTile = 16;
+/// Rows of positions that a block multiplies at a time.
+constexpr int kRows = 8;
+constexpr int kRowsWithMargin = kRows + kMargin;
+/// So many warps copy what the others multiply next.
+constexpr int kCopyWarps = 4;
 constexpr int kMostSharedBytes = 227 << 10;
 
 /// A kernel's room for channels.
@@ -24,66 +30,72 @@ struct Form {
   int x_channels;
 };
 
+constexpr int kForms = 5;
+constexpr Form kFormAt[kForms] = {{16, 16}, {32, 32}, {64, 32}, {32, 64}, {72, 40}};
+
 /// The bytes of a position in shared memory: an odd number of chunks, so that neighbouring
 /// positions' are in different banks.
 constexpr int PitchBytes(int channels) {
   return (channels / kVector | 1) * kChunkBytes;
 }
 
-/// The bytes of a row as it lies in memory, whose begin need not be aligned.
-constexpr int RawRowBytes(int columns, int channels) {
-  return columns * channels * kElementBytes + 2 * kChunkBytes;
-}
-
 constexpr int TileBytes(int rows, int columns, int channels) {
   return rows * columns * PitchBytes(channels);
 }
 
-/// Behind the last row is room for what is read along with it.
-constexpr int RawBytes(int rows, int columns, int channels) {
-  return rows * RawRowBytes(columns, channels) + 2 * kChunkBytes;
+/// The bytes of a row as it lies in memory, whose begin need not be aligned, and of what is read
+/// along with its end.
+constexpr int RawRowBytes(int columns, int channels) {
+  return columns * channels * kElementBytes + 3 * kChunkBytes;
+}
+
+/// Two tiles: one is copied while the other is multiplied. Where channels do not fill chunks, rows
+/// as they lie in memory as well.
+constexpr int BytesWithNext(int tile, int raw, bool are_chunks) {
+  return 2 * tile + (are_chunks ? 0 : raw);
 }
 
 // --- the filter's gradient ----------------------------------------------------------------------
-
-constexpr int kFilterForms = 6;
-constexpr Form kFilterFormAt[kFilterForms] = {{16, 16}, {32, 32}, {64, 32},
-                                              {32, 64}, {72, 40}, {64, 64}};
-/// Rows of y that a block multiplies at a time.
-constexpr int kFilterRows = 8;
 
 /// Sixteens of channels of y, each of which three warps multiply, one for each column of taps.
 constexpr int SixteensOf(Form form) {
   return (form.y_channels + kTile - 1) / kTile;
 }
 
+/// Eights of channels of x that a warp multiplies: more would take too many registers.
+constexpr int EightsOfWarp(Form form) {
+  return form.x_channels <= 40 ? form.x_channels / kVector : form.x_channels / kVector / 2;
+}
+
 /// Groups of such warps, which take turns with tiles.
 constexpr int TurnsOf(Form form) {
-  return SixteensOf(form) == 1 ? 4 : SixteensOf(form) == 2 ? 2 : 1;
+  const int warps = kTaps * SixteensOf(form) * (form.x_channels / kVector / EightsOfWarp(form));
+  return warps > 6 ? 1 : 12 / warps;
+}
+
+constexpr int FilterWarpsOf(Form form) {
+  return kTaps * SixteensOf(form) * (form.x_channels / kVector / EightsOfWarp(form)) *
+         TurnsOf(form);
 }
 
 constexpr int FilterThreadsOf(Form form) {
-  return 32 * kTaps * SixteensOf(form) * TurnsOf(form);
+  return 32 * (FilterWarpsOf(form) + kCopyWarps);
 }
 
-/// With what is under way: where channels fill chunks another tile, where they do not rows as they
-/// lie in memory.
 constexpr int FilterSharedBytes(Form form, int tiles, bool are_chunks) {
   const int columns = tiles * kTile;
-  const int x_rows = kFilterRows + kMargin;
-  const int x_columns = columns + kMargin;
-  const int tile = TileBytes(kFilterRows, columns, form.y_channels) +
-                   TileBytes(x_rows, x_columns, form.x_channels);
-  const int raw = RawBytes(kFilterRows, columns, form.y_channels) +
-                  RawBytes(x_rows, x_columns, form.x_channels);
-  return tile + (are_chunks ? tile : raw);
+  return BytesWithNext(
+      TileBytes(kRows, columns, form.y_channels) +
+          TileBytes(kRowsWithMargin, columns + kMargin, form.x_channels),
+      kRows * RawRowBytes(columns, form.y_channels) +
+          kRowsWithMargin * RawRowBytes(columns + kMargin, form.x_channels),
+      are_chunks);
 }
 
 /// Tiles in a row: what shared memory has room for.
-constexpr int FilterTilesOf(Form form) {
+constexpr int FilterTilesOf(Form form, bool are_chunks) {
   int tiles = 4;
-  while (FilterSharedBytes(form, tiles, true) > kMostSharedBytes ||
-         FilterSharedBytes(form, tiles, false) > kMostSharedBytes) {
+  while (FilterSharedBytes(form, tiles, are_chunks) > kMostSharedBytes) {
     --tiles;
   }
   return tiles;
@@ -91,26 +103,37 @@ constexpr int FilterTilesOf(Form form) {
 
 // --- the gradient of x --------------------------------------------------------------------------
 
-constexpr int kDataForms = 5;
-constexpr Form kDataFormAt[kDataForms] = {{16, 16}, {32, 32}, {64, 32}, {32, 64}, {72, 40}};
-constexpr int kDataWarps = 8;
-constexpr int kDataThreads = 32 * kDataWarps;
-/// A tile of x: a warp computes 16 columns of kRowsOfWarp rows.
-constexpr int kDataColumns = 2 * kTile;
+/// A warp computes 16 columns of so many rows.
 constexpr int kRowsOfWarp = 4;
-constexpr int kDataRows = kDataWarps / 2 * kRowsOfWarp;
+constexpr int kDataColumns = 2 * kTile;
 
-constexpr int FilterPositions(Form form) {
-  return form.y_channels * kTaps * kTaps;
+/// The filter lies before the tiles: a row of taps for each channel of y.
+constexpr int FilterBytes(Form form) {
+  return TileBytes(form.y_channels, kTapsOfPlane, form.x_channels);
 }
 
-/// The filter, and tiles as above.
-constexpr int DataSharedBytes(Form form, bool are_chunks) {
-  const int rows = kDataRows + kMargin;
+constexpr int DataSharedBytes(Form form, int rows, bool are_chunks) {
   const int columns = kDataColumns + kMargin;
-  const int tile = TileBytes(rows, columns, form.y_channels);
-  return TileBytes(1, FilterPositions(form), form.x_channels) + tile +
-         (are_chunks ? tile : RawBytes(rows, columns, form.y_channels));
+  return FilterBytes(form) + BytesWithNext(
+                                 TileBytes(rows + kMargin, columns, form.y_channels),
+                                 (rows + kMargin) * RawRowBytes(columns, form.y_channels),
+                                 are_chunks);
+}
+
+/// Rows of x that a block multiplies at a time: twice as many where shared memory and registers
+/// have room for them.
+constexpr int DataRowsOf(Form form, bool are_chunks) {
+  return form.x_channels <= 40 && DataSharedBytes(form, 2 * kRows, are_chunks) <= kMostSharedBytes
+             ? 2 * kRows
+             : kRows;
+}
+
+constexpr int DataWarpsOf(Form form, bool are_chunks) {
+  return kDataColumns / kTile * DataRowsOf(form, are_chunks) / kRowsOfWarp;
+}
+
+constexpr int DataThreadsOf(Form form, bool are_chunks) {
+  return 32 * (DataWarpsOf(form, are_chunks) + kCopyWarps);
 }
 
 /// Work is what a block does at a time: a tile of a plane.
@@ -133,8 +156,8 @@ struct Arguments {
   /// Columns that are copied of the tensor without and of that with a margin.
   cuda::Divisor plain_columns;
   cuda::Divisor margin_columns;
-  /// FilterPositions, for the gradient of x.
-  cuda::Divisor filter_positions;
+  /// kTapsOfPlane.
+  cuda::Divisor taps;
 };
 
 }  // namespace gradsmith::conv::few_channels

@@ -29,62 +29,59 @@ struct Work {
 };
 
 /// What a form comes to.
-template <int kForm>
+template <int kForm, bool kAreChunks>
 struct Data {
-  static constexpr Form kShape = kDataFormAt[kForm];
+  static constexpr Form kShape = kFormAt[kForm];
   /// Terms of a product, and half as many that may be left.
   static constexpr int kSixteens = kShape.y_channels / kTile;
   static constexpr bool kHasEight = kShape.y_channels % kTile != 0;
   static constexpr int kEights = kShape.x_channels / kVector;
-  using TileOfY =
-      Tile<kShape.y_channels, kDataRows + kMargin, kDataColumns + kMargin, kDataThreads>;
-  /// A position for each channel of y and each tap.
-  using TileOfFilter = Tile<kShape.x_channels, 1, FilterPositions(kShape), kDataThreads>;
-  static constexpr int kLeastBytes = DataSharedBytes(kShape, false);
+  static constexpr int kRowsOfTile = DataRowsOf(kShape, kAreChunks);
+  static constexpr int kThreads = DataThreadsOf(kShape, kAreChunks);
+  using TileOfY = Tile<kShape.y_channels, kRowsOfTile + kMargin, kDataColumns + kMargin>;
+  /// A row of taps for each channel of y.
+  using TileOfFilter = Tile<kShape.x_channels, kShape.y_channels, kTapsOfPlane>;
+  static constexpr int kSharedBytes = DataSharedBytes(kShape, kRowsOfTile, kAreChunks);
 };
 
 /// A tile of y.
-template <int kForm>
+template <int kForm, bool kAreChunks>
 struct Tiles {
-  using Y = typename Data<kForm>::TileOfY;
+  using Y = typename Data<kForm, kAreChunks>::TileOfY;
   static constexpr int kBytes = Y::kBytes;
 
+  /// Calls `use` with every kCopyWarps-th row from one on.
+  template <typename Use>
   __device__ __forceinline__ static void
-  BeginCopy(const Arguments& p, const Work& work, unsigned to) {
-    Y::BeginCopy(work.y, work.OfY(), p.margin_columns, to);
-  }
-  __device__ __forceinline__ static void
-  BeginRawCopy(const Arguments& p, const Work& work, unsigned to) {
-    Y::BeginRawCopy(work.y, work.OfY(), p.margin_columns, to);
-  }
-  __device__ __forceinline__ static void
-  Unpack(const Arguments& p, const Work& work, const unsigned char* raw, unsigned char* to) {
-    Y::Unpack(work.y, work.OfY(), p.margin_columns, raw, to);
+  ForEachRow(const Arguments& p, const Work& work, int first, const Use& use) {
+#pragma unroll 1
+    for (int row = first; row < Y::kCountOfRows; row += kCopyWarps) {
+      use(Y(), work.y, work.OfY(), p.margin_columns, row, 0, 0);
+    }
   }
 };
 
+template <int kRowsOfTile>
 __device__ __forceinline__ Work WorkOf(const Arguments& p, const void* y, int number) {
   int strip = number;
   int band = DivideBy(p.strips, &strip);
   const int plane = DivideBy(p.bands, &band);
   return {
       PlaneOf(p, static_cast<const unsigned char*>(y), plane, p.y_channels),
-      {band * kDataRows, strip * kDataColumns},
+      {band * kRowsOfTile, strip * kDataColumns},
       plane};
 }
 
 /// A warp's part of a tile of dX.
-template <typename Math, int kForm>
+template <typename Math, int kForm, bool kAreChunks>
 class DataGradient {
  public:
   using T = typename Math::T;
 
   __device__ DataGradient(const Arguments& p, unsigned filter, T* to, bool accumulate)
       : p_(p), filter_(filter), to_(to), accumulate_(accumulate) {
-    // Four neighbouring warps are of different parts of a multiprocessor, and share its work also
-    // where columns or rows are few.
     const int warp = static_cast<int>(threadIdx.x) / 32;
-    column_ = (warp + warp / 4) % 2 * kTile;
+    column_ = warp % 2 * kTile;
     row_ = warp / 2 * kRowsOfWarp;
   }
 
@@ -94,56 +91,75 @@ class DataGradient {
     }
     float sums[kRowsOfWarp][kEights][4] = {};
     y += row_ * TileOfY::kRowPitch + column_ * TileOfY::kPitch;
-#pragma unroll 1
-    for (int right = 0; right < kTaps; ++right) {
-      const unsigned taps = filter_ + (kTaps - 1 - right) * TileOfFilter::kPitch;
-      AddColumn(y + right * TileOfY::kPitch, taps, sums);
+    AddSixteens(y, sums);
+    if constexpr (Memory::kHasEight) {
+#pragma unroll
+      for (int right = 0; right < kTaps; ++right) {
+        AddEight(
+            y + right * TileOfY::kPitch, filter_ + (kTaps - 1 - right) * TileOfFilter::kPitch,
+            sums);
+      }
     }
     Store(work, sums);
   }
 
  private:
-  using Memory = Data<kForm>;
+  using Memory = Data<kForm, kAreChunks>;
   using TileOfY = typename Memory::TileOfY;
   using TileOfFilter = typename Memory::TileOfFilter;
   static constexpr int kEights = Memory::kEights;
-  static constexpr int kRows = kRowsOfWarp + kMargin;
+  /// Rows of y that a warp's rows meet.
+  static constexpr int kRowsOfY = kRowsOfWarp + kMargin;
   /// From a channel of y to the next.
-  static constexpr int kChannelPitch = kTaps * kTaps * TileOfFilter::kPitch;
+  static constexpr int kChannelPitch = TileOfFilter::kRowPitch;
+  /// A step is a column of taps, and 16 channels of y.
+  static constexpr int kSteps = kTaps * Memory::kSixteens;
 
-  /// The products with the taps of a column.
-  __device__ __forceinline__ static void
-  AddColumn(unsigned y, unsigned taps, float (&sums)[kRowsOfWarp][kEights][4]) {
+  /// What a step multiplies is loaded while the one before it is.
+  __device__ __forceinline__ void AddSixteens(unsigned y, float (&sums)[kRowsOfWarp][kEights][4])
+      const {
     const unsigned rows = y + Lane() % 16 * TileOfY::kPitch + Lane() / 16 * kChunkBytes;
-    const unsigned channels = taps + Lane() % 16 * kChannelPitch + Lane() / 16 * kChunkBytes;
+    const unsigned taps = filter_ + Lane() % 16 * kChannelPitch + Lane() / 16 * kChunkBytes;
+    std::uint32_t filter[2][kTaps][kEights][2];
+    std::uint32_t a[2][4];
 #pragma unroll
-    for (int sixteen = 0; sixteen < Memory::kSixteens; ++sixteen) {
-      std::uint32_t filter[kTaps][kEights][2];
+    for (int down = 0; down < kTaps; ++down) {
+      LoadSixteen(taps + TapsOf(0, down), filter[0][down]);
+    }
+    LoadMatrices(rows, a[0]);
 #pragma unroll
-      for (int down = 0; down < kTaps; ++down) {
-        LoadSixteen(
-            channels + sixteen * kTile * kChannelPitch +
-                (kTaps - 1 - down) * kTaps * TileOfFilter::kPitch,
-            filter[down]);
-      }
+    for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        std::uint32_t a[4];
-        LoadMatrices(rows + i * TileOfY::kRowPitch + sixteen * 2 * kChunkBytes, a);
+      for (int i = 0; i < kRowsOfY; ++i) {
+        if (i + 1 < kRowsOfY) {
+          LoadMatrices(rows + RowOf(step, i + 1), a[(i + 1) % 2]);
+        } else if (step + 1 < kSteps) {
+          LoadMatrices(rows + RowOf(step + 1, 0), a[(i + 1) % 2]);
+        }
+        if (i < kTaps && step + 1 < kSteps) {
+          LoadSixteen(taps + TapsOf(step + 1, i), filter[(step + 1) % 2][i]);
+        }
 #pragma unroll
         for (int down = 0; down < kTaps; ++down) {
           if (i >= down && i - down < kRowsOfWarp) {
 #pragma unroll
             for (int eight = 0; eight < kEights; ++eight) {
-              Math::AddProduct(a, filter[down][eight], sums[i - down][eight]);
+              Math::AddProduct(a[i % 2], filter[step % 2][down][eight], sums[i - down][eight]);
             }
           }
         }
       }
     }
-    if constexpr (Memory::kHasEight) {
-      AddEight(y, taps, sums);
-    }
+  }
+
+  /// Where a step's row of y is, and the taps that it meets `down` rows above.
+  __device__ static constexpr int RowOf(int step, int row) {
+    return row * TileOfY::kRowPitch + step / Memory::kSixteens * TileOfY::kPitch +
+           step % Memory::kSixteens * 2 * kChunkBytes;
+  }
+  __device__ static constexpr int TapsOf(int step, int down) {
+    const int tap = (kTaps - 1 - down) * kTaps + kTaps - 1 - step / Memory::kSixteens;
+    return step % Memory::kSixteens * kTile * kChannelPitch + tap * TileOfFilter::kPitch;
   }
 
   /// The same of the last eight channels.
@@ -161,7 +177,7 @@ class DataGradient {
     const unsigned rows = y + Lane() / 16 * TileOfY::kRowPitch + Lane() % 16 * TileOfY::kPitch +
                           kFirst * kElementBytes;
 #pragma unroll
-    for (int pair = 0; pair < kRows; pair += 2) {
+    for (int pair = 0; pair < kRowsOfY; pair += 2) {
       std::uint32_t read[4];
       LoadMatrices(rows + pair * TileOfY::kRowPitch, read);
 #pragma unroll
@@ -270,29 +286,42 @@ class DataGradient {
   int column_;
 };
 
-/// Copies the filter to shared memory, as a row of positions. What is behind it is free.
+/// Copies the filter to shared memory. What is behind it is free.
 template <int kForm, bool kAreChunks>
 __device__ __forceinline__ void
 LoadFilter(const Arguments& p, const void* filter, unsigned char* memory) {
-  using TileOfFilter = typename Data<kForm>::TileOfFilter;
-  static_assert(TileOfFilter::kBytes + TileOfFilter::kRawBytes <= Data<kForm>::kLeastBytes);
+  using TileOfFilter = typename Data<kForm, kAreChunks>::TileOfFilter;
+  static_assert(
+      TileOfFilter::kBytes + TileOfFilter::kRawBytes <= Data<kForm, kAreChunks>::kSharedBytes);
+  constexpr int kWarps = Data<kForm, kAreChunks>::kThreads / 32;
   const auto* data = static_cast<const unsigned char*>(filter);
-  const int positions = p.y_channels * kTaps * kTaps;
-  const Plane plane = {
-      data, 1, positions, p.x_channels,
-      data + std::int64_t{positions} * p.x_channels * kElementBytes};
-  if constexpr (kAreChunks) {
-    TileOfFilter::BeginCopy(plane, {0, 0}, p.filter_positions, cuda::SharedAddress(memory));
-    cuda::EndOfCopies();
-  } else {
-    unsigned char* raw = memory + TileOfFilter::kBytes;
-    TileOfFilter::BeginRawCopy(plane, {0, 0}, p.filter_positions, cuda::SharedAddress(raw));
-    cuda::EndOfCopies();
-    cuda::WaitForCopies<0>();
-    __syncthreads();
-    TileOfFilter::Unpack(plane, {0, 0}, p.filter_positions, raw, memory);
-    __syncthreads();
+  const std::int64_t bytes =
+      std::int64_t{p.y_channels} * kTapsOfPlane * p.x_channels * kElementBytes;
+  const Plane plane = {data, p.y_channels, kTapsOfPlane, p.x_channels, data + bytes};
+  unsigned char* raw = memory + TileOfFilter::kBytes;
+  const int first = static_cast<int>(threadIdx.x) / 32;
+#pragma unroll 1
+  for (int row = first; row < TileOfFilter::kCountOfRows; row += kWarps) {
+    if constexpr (kAreChunks) {
+      TileOfFilter::BeginCopy(
+          plane, {0, 0}, p.taps, row, cuda::SharedAddress(memory) + row * TileOfFilter::kRowPitch);
+    } else {
+      TileOfFilter::BeginRawCopy(
+          plane, {0, 0}, p.taps, row, cuda::SharedAddress(raw) + row * TileOfFilter::kRawRow);
+    }
   }
+  cuda::EndOfCopies();
+  cuda::WaitForCopies<0>();
+  if constexpr (!kAreChunks) {
+    cuda::SynchronizeWarp();
+#pragma unroll 1
+    for (int row = first; row < TileOfFilter::kCountOfRows; row += kWarps) {
+      TileOfFilter::Unpack(
+          plane, {0, 0}, p.taps, row, raw + row * TileOfFilter::kRawRow,
+          memory + row * TileOfFilter::kRowPitch);
+    }
+  }
+  __syncthreads();
 }
 
 template <typename Math, int kForm, bool kAreChunks>
@@ -303,31 +332,37 @@ __device__ __forceinline__ void ComputeData(
     typename Math::T* x,
     bool accumulate) {
   GRADSMITH_DYNAMIC_SHARED(shared);
+  using Memory = Data<kForm, kAreChunks>;
   auto* memory = reinterpret_cast<unsigned char*>(shared);
-  unsigned char* tiles = memory + Data<kForm>::TileOfFilter::kBytes;
   LoadFilter<kForm, kAreChunks>(p, filter, memory);
-  const DataGradient<Math, kForm> gradient(p, cuda::SharedAddress(memory), x, accumulate);
+  const Pipeline<Tiles<kForm, kAreChunks>, kAreChunks, Memory::kThreads> pipeline(
+      p, memory + Memory::TileOfFilter::kBytes);
   const auto next = [](int number) { return number; };
-  const auto work_of = [&](int number) { return WorkOf(p, y, number); };
-  const auto use = [&](const Work& work, unsigned tile) { gradient.Write(work, tile); };
-  if constexpr (kAreChunks) {
-    ForEachWork(p, ByChunks<Tiles<kForm>>{p, cuda::SharedAddress(tiles)}, next, work_of, use);
-  } else {
-    ForEachWork(p, ByRows<Tiles<kForm>>{p, tiles}, next, work_of, use);
+  const auto work_of = [&](int number) { return WorkOf<Memory::kRowsOfTile>(p, y, number); };
+  if (pipeline.Copies()) {
+    pipeline.CopyEach(next, work_of);
+    return;
   }
+  const DataGradient<Math, kForm, kAreChunks> gradient(
+      p, cuda::SharedAddress(memory), x, accumulate);
+  pipeline.UseEach(
+      next, work_of, [&](const Work& work, unsigned tile) { gradient.Write(work, tile); });
 }
 
 }  // namespace
 }  // namespace gradsmith::conv::few_channels
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
-#define GRADSMITH_FEW_CHANNELS(name, math, copies, are_chunks, form)                           \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::few_channels::kDataThreads, 1) \
-      gradsmith_few_channels_data_##copies##_##form##_##name(                                  \
-          const __grid_constant__ gradsmith::conv::few_channels::Arguments arguments,          \
-          const void* filter, const void* y, gradsmith::cuda::math::T* x, bool accumulate) {   \
-    gradsmith::conv::few_channels::ComputeData<gradsmith::cuda::math, form, are_chunks>(       \
-        arguments, filter, y, x, accumulate);                                                  \
+#define GRADSMITH_FEW_CHANNELS(name, math, copies, are_chunks, form)                         \
+  extern "C" __global__ void __launch_bounds__(                                              \
+      gradsmith::conv::few_channels::DataThreadsOf(                                          \
+          gradsmith::conv::few_channels::kFormAt[form], are_chunks),                         \
+      1)                                                                                     \
+      gradsmith_few_channels_data_##copies##_##form##_##name(                                \
+          const __grid_constant__ gradsmith::conv::few_channels::Arguments arguments,        \
+          const void* filter, const void* y, gradsmith::cuda::math::T* x, bool accumulate) { \
+    gradsmith::conv::few_channels::ComputeData<gradsmith::cuda::math, form, are_chunks>(     \
+        arguments, filter, y, x, accumulate);                                                \
   }
 #define GRADSMITH_FEW_CHANNELS_FORM(form)                    \
   GRADSMITH_FEW_CHANNELS(f16, Half, chunks, true, form)      \

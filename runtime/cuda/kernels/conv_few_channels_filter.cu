@@ -30,39 +30,41 @@ struct Work {
 };
 
 /// What a form comes to.
-template <int kForm>
+template <int kForm, bool kAreChunks>
 struct Filter {
-  static constexpr Form kShape = kFilterFormAt[kForm];
+  static constexpr Form kShape = kFormAt[kForm];
   static constexpr int kSixteens = SixteensOf(kShape);
-  static constexpr int kEights = kShape.x_channels / kVector;
+  static constexpr int kEights = EightsOfWarp(kShape);
+  /// Warps share the eights.
+  static constexpr int kShares = kShape.x_channels / kVector / kEights;
   static constexpr int kTurns = TurnsOf(kShape);
   static constexpr int kThreads = FilterThreadsOf(kShape);
-  static constexpr int kColumns = FilterTilesOf(kShape) * kTile;
-  using TileOfY = Tile<kShape.y_channels, kFilterRows, kColumns, kThreads>;
-  using TileOfX = Tile<kShape.x_channels, kFilterRows + kMargin, kColumns + kMargin, kThreads>;
+  static constexpr int kColumns = FilterTilesOf(kShape, kAreChunks) * kTile;
+  using TileOfY = Tile<kShape.y_channels, kRows, kColumns>;
+  using TileOfX = Tile<kShape.x_channels, kRowsWithMargin, kColumns + kMargin>;
+  static constexpr int kBytesOfSums =
+      kShape.y_channels * (kTapsOfPlane * kShape.x_channels + 1) * static_cast<int>(sizeof(float));
 };
 
 /// A tile of y, and behind it that of x.
-template <int kForm>
+template <int kForm, bool kAreChunks>
 struct Tiles {
-  using Y = typename Filter<kForm>::TileOfY;
-  using X = typename Filter<kForm>::TileOfX;
+  using Y = typename Filter<kForm, kAreChunks>::TileOfY;
+  using X = typename Filter<kForm, kAreChunks>::TileOfX;
   static constexpr int kBytes = Y::kBytes + X::kBytes;
 
+  /// Calls `use` with every kCopyWarps-th row from one on.
+  template <typename Use>
   __device__ __forceinline__ static void
-  BeginCopy(const Arguments& p, const Work& work, unsigned to) {
-    Y::BeginCopy(work.y, work.corner, p.plain_columns, to);
-    X::BeginCopy(work.x, work.OfX(), p.margin_columns, to + Y::kBytes);
-  }
-  __device__ __forceinline__ static void
-  BeginRawCopy(const Arguments& p, const Work& work, unsigned to) {
-    Y::BeginRawCopy(work.y, work.corner, p.plain_columns, to);
-    X::BeginRawCopy(work.x, work.OfX(), p.margin_columns, to + Y::kRawBytes);
-  }
-  __device__ __forceinline__ static void
-  Unpack(const Arguments& p, const Work& work, const unsigned char* raw, unsigned char* to) {
-    Y::Unpack(work.y, work.corner, p.plain_columns, raw, to);
-    X::Unpack(work.x, work.OfX(), p.margin_columns, raw + Y::kRawBytes, to + Y::kBytes);
+  ForEachRow(const Arguments& p, const Work& work, int first, const Use& use) {
+#pragma unroll 1
+    for (int row = first; row < kRows; row += kCopyWarps) {
+      use(Y(), work.y, work.corner, p.plain_columns, row, 0, 0);
+    }
+#pragma unroll 1
+    for (int row = first; row < kRowsWithMargin; row += kCopyWarps) {
+      use(X(), work.x, work.OfX(), p.margin_columns, row, Y::kBytes, Y::kRawBytes);
+    }
   }
 };
 
@@ -94,17 +96,19 @@ __device__ __forceinline__ Work WorkOf(const Arguments& p, const Operands& opera
   return {
       PlaneOf(p, operands.x, plane + operands.depth_tap - p.depth_taps / 2, p.x_channels),
       PlaneOf(p, operands.y, plane, p.y_channels),
-      {band * kFilterRows, strip * p.columns}};
+      {band * kRows, strip * p.columns}};
 }
 
 /// A warp's sums of dW.
-template <typename Math, int kForm>
+template <typename Math, int kForm, bool kAreChunks>
 class FilterGradient {
  public:
   __device__ explicit FilterGradient(const Arguments& p) : p_(p) {
     int warp = static_cast<int>(threadIdx.x) / 32;
     sixteen_ = warp % Memory::kSixteens;
     warp /= Memory::kSixteens;
+    first_eight_ = warp % Memory::kShares * kEights;
+    warp /= Memory::kShares;
     right_ = warp % kTaps;
     turn_ = warp / kTaps;
   }
@@ -114,7 +118,7 @@ class FilterGradient {
   __device__ __forceinline__ void Add(unsigned y, unsigned x) {
     y += (Lane() % 8 + Lane() / 16 * 8) * TileOfY::kPitch +
          (2 * sixteen_ + Lane() / 8 % 2) * kChunkBytes;
-    x += (right_ + Lane() % 16) * TileOfX::kPitch + Lane() / 16 * kChunkBytes;
+    x += (right_ + Lane() % 16) * TileOfX::kPitch + (first_eight_ + Lane() / 16) * kChunkBytes;
 #pragma unroll 1
     for (int column = turn_ * kTile; column < p_.columns; column += Memory::kTurns * kTile) {
       AddColumns<kSumsChannels>(y + column * TileOfY::kPitch, x + column * TileOfX::kPitch);
@@ -122,13 +126,15 @@ class FilterGradient {
   }
 
   /// Whether the warp is one of those that can sum dY's channels.
-  [[nodiscard]] __device__ __forceinline__ bool HasChannels() const { return right_ == 0; }
+  [[nodiscard]] __device__ __forceinline__ bool HasChannels() const {
+    return right_ == 0 && first_eight_ == 0;
+  }
 
-  __device__ __forceinline__ void Store(int depth_tap, float* partial, float* partial_channels)
-      const {
-    const int slice = static_cast<int>(blockIdx.x) * Memory::kTurns + turn_;
-    const int taps = p_.depth_taps * kTaps * kTaps;
-    float* to = partial + std::int64_t{slice} * p_.y_channels * taps * p_.x_channels;
+  [[nodiscard]] __device__ __forceinline__ int turn() const { return turn_; }
+
+  /// Leaves the sums in shared memory, as dW has them, and behind them those of dY's channels; or
+  /// adds them to those of the turns before.
+  __device__ __forceinline__ void Leave(float* to, bool adds) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int channel = sixteen_ * kTile + i / 2 * 8 + Lane() / 4;
@@ -137,56 +143,62 @@ class FilterGradient {
       }
 #pragma unroll
       for (int down = 0; down < kTaps; ++down) {
-        const int tap = (depth_tap * kTaps + down) * kTaps + right_;
+        const int tap = channel * kTapsOfPlane + down * kTaps + right_;
 #pragma unroll
-        for (int eight = 0; eight < Memory::kEights; ++eight) {
-          const int x_channel = eight * 8 + Lane() % 4 * 2 + i % 2;
+        for (int eight = 0; eight < kEights; ++eight) {
+          const int x_channel = (first_eight_ + eight) * 8 + Lane() % 4 * 2 + i % 2;
           if (x_channel < p_.x_channels) {
-            to[(channel * taps + tap) * p_.x_channels + x_channel] = sums_[down][eight][i];
+            LeaveOne(to + tap * p_.x_channels + x_channel, sums_[down][eight][i], adds);
           }
         }
       }
-      if (partial_channels != nullptr && HasChannels() && Lane() % 4 == 0 && i % 2 == 0) {
-        partial_channels[std::int64_t{slice} * p_.y_channels + channel] = channel_sums_[i];
+      if (HasChannels() && Lane() % 4 == 0 && i % 2 == 0) {
+        float* channels = to + p_.y_channels * kTapsOfPlane * p_.x_channels;
+        LeaveOne(channels + channel, channel_sums_[i], adds);
       }
     }
   }
 
  private:
-  using Memory = Filter<kForm>;
+  using Memory = Filter<kForm, kAreChunks>;
   using TileOfY = typename Memory::TileOfY;
   using TileOfX = typename Memory::TileOfX;
   static constexpr int kEights = Memory::kEights;
+  /// Pixels are loaded while others are multiplied where there are registers for them.
+  static constexpr int kBuffers = kEights > 4 ? 1 : 2;
 
   /// Goes down 16 columns. A row of x meets the row of dY in its place with the first tap, that
   /// above with the second.
   template <bool kSumsChannels>
   __device__ __forceinline__ void AddColumns(unsigned y, unsigned x) {
-    std::uint32_t rows[kTaps + 1][4];
-    std::uint32_t pixels[2][kEights][2];
-    LoadTransposed(y, rows[0]);
+    std::uint32_t rows[kTaps][4];
+    std::uint32_t pixels[kBuffers][kEights][2];
     LoadPixels(x, pixels[0]);
 #pragma unroll
-    for (int i = 0; i < kFilterRows + kMargin; ++i) {
-      if (i + 1 < kFilterRows) {
-        LoadTransposed(y + (i + 1) * TileOfY::kRowPitch, rows[(i + 1) % (kTaps + 1)]);
+    for (int i = 0; i < kRowsWithMargin; ++i) {
+      if (i < kRows) {
+        LoadTransposed(y + i * TileOfY::kRowPitch, rows[i % kTaps]);
       }
-      if (i + 1 < kFilterRows + kMargin) {
-        LoadPixels(x + (i + 1) * TileOfX::kRowPitch, pixels[(i + 1) % 2]);
+      if (i + 1 < kRowsWithMargin && kBuffers > 1) {
+        LoadPixels(x + (i + 1) * TileOfX::kRowPitch, pixels[(i + 1) % kBuffers]);
       }
+      // That of the row just loaded comes last.
 #pragma unroll
-      for (int down = 0; down < kTaps; ++down) {
-        if (i >= down && i - down < kFilterRows) {
+      for (int down = kTaps - 1; down >= 0; --down) {
+        if (i >= down && i - down < kRows) {
 #pragma unroll
           for (int eight = 0; eight < kEights; ++eight) {
             Math::AddProduct(
-                rows[(i - down) % (kTaps + 1)], pixels[i % 2][eight], sums_[down][eight]);
+                rows[(i - down) % kTaps], pixels[i % kBuffers][eight], sums_[down][eight]);
           }
         }
       }
-      if (kSumsChannels && i < kFilterRows) {
+      if (kSumsChannels && i < kRows) {
         const std::uint32_t ones[2] = {Math::kOnes, Math::kOnes};
-        Math::AddProduct(rows[i % (kTaps + 1)], ones, channel_sums_);
+        Math::AddProduct(rows[i % kTaps], ones, channel_sums_);
+      }
+      if (i + 1 < kRowsWithMargin && kBuffers == 1) {
+        LoadPixels(x + (i + 1) * TileOfX::kRowPitch, pixels[0]);
       }
     }
   }
@@ -206,41 +218,39 @@ class FilterGradient {
     }
   }
 
+  __device__ __forceinline__ static void LeaveOne(float* to, float sum, bool adds) {
+    *to = adds ? *to + sum : sum;
+  }
+
   const Arguments& p_;
   int sixteen_;
+  int first_eight_;
   int right_;
   int turn_;
   float sums_[kTaps][kEights][4] = {};
   float channel_sums_[4] = {};
 };
 
-template <typename Math, int kForm, typename Copies>
-__device__ __forceinline__ void ComputeFilter(
-    const Arguments& p,
-    const Copies& copies,
-    const void* x,
-    const void* y,
-    float* partial,
-    float* partial_channels) {
-  const auto depth_tap = static_cast<int>(blockIdx.y);
-  const Operands operands = {
-      static_cast<const unsigned char*>(x), static_cast<const unsigned char*>(y), depth_tap};
-  // The middle one meets every plane of y.
-  float* channels = depth_tap == p.depth_taps / 2 ? partial_channels : nullptr;
-  FilterGradient<Math, kForm> sums(p);
-  const bool sums_channels = channels != nullptr && sums.HasChannels();
-  ForEachWork(
-      p, copies, [&](int number) { return NextWork(p, depth_tap, number); },
-      [&](int number) { return WorkOf(p, operands, number); },
-      [&](const Work& /*work*/, unsigned tiles) {
-        const unsigned x_tile = tiles + Tiles<kForm>::Y::kBytes;
-        if (sums_channels) {
-          sums.template Add<true>(tiles, x_tile);
-        } else {
-          sums.template Add<false>(tiles, x_tile);
-        }
-      });
-  sums.Store(depth_tap, partial, channels);
+/// Writes a block's sums, which are in shared memory, to its slice.
+template <int kThreads>
+__device__ __forceinline__ void
+Store(const Arguments& p, const float* from, float* partial, float* partial_channels) {
+  const auto slice = static_cast<std::int64_t>(blockIdx.x);
+  const int count = kTapsOfPlane * p.x_channels;
+  const int pitch = count * p.depth_taps;
+  float* to =
+      partial + slice * p.y_channels * pitch + static_cast<std::int64_t>(blockIdx.y) * count;
+  for (int channel = static_cast<int>(threadIdx.x) / 32; channel < p.y_channels;
+       channel += kThreads / 32) {
+    for (int i = Lane(); i < count; i += 32) {
+      to[static_cast<std::int64_t>(channel) * pitch + i] = from[channel * count + i];
+    }
+  }
+  if (partial_channels != nullptr) {
+    for (int i = static_cast<int>(threadIdx.x); i < p.y_channels; i += kThreads) {
+      partial_channels[slice * p.y_channels + i] = from[p.y_channels * count + i];
+    }
+  }
 }
 
 template <typename Math, int kForm, bool kAreChunks>
@@ -251,13 +261,44 @@ __device__ __forceinline__ void ComputeFilter(
     float* partial,
     float* partial_channels) {
   GRADSMITH_DYNAMIC_SHARED(shared);
-  if constexpr (kAreChunks) {
-    const ByChunks<Tiles<kForm>> copies = {p, cuda::SharedAddress(shared)};
-    ComputeFilter<Math, kForm>(p, copies, x, y, partial, partial_channels);
+  using Memory = Filter<kForm, kAreChunks>;
+  using Form = Tiles<kForm, kAreChunks>;
+  static_assert(Memory::kBytesOfSums <= 2 * Form::kBytes);
+  const auto depth_tap = static_cast<int>(blockIdx.y);
+  const Operands operands = {
+      static_cast<const unsigned char*>(x), static_cast<const unsigned char*>(y), depth_tap};
+  const Pipeline<Form, kAreChunks, Memory::kThreads> pipeline(
+      p, reinterpret_cast<unsigned char*>(shared));
+  const auto next = [&](int number) { return NextWork(p, depth_tap, number); };
+  const auto work_of = [&](int number) { return WorkOf(p, operands, number); };
+  // The middle one meets every plane of y.
+  float* channels = depth_tap == p.depth_taps / 2 ? partial_channels : nullptr;
+  auto* sums_of_block = reinterpret_cast<float*>(shared);
+  if (pipeline.Copies()) {
+    pipeline.CopyEach(next, work_of);
+    for (int turn = 0; turn <= Memory::kTurns; ++turn) {
+      cuda::SynchronizeBlock<Memory::kThreads>();
+    }
   } else {
-    const ByRows<Tiles<kForm>> copies = {p, reinterpret_cast<unsigned char*>(shared)};
-    ComputeFilter<Math, kForm>(p, copies, x, y, partial, partial_channels);
+    FilterGradient<Math, kForm, kAreChunks> sums(p);
+    if (channels != nullptr && sums.HasChannels()) {
+      pipeline.UseEach(next, work_of, [&](const Work& /*work*/, unsigned tiles) {
+        sums.template Add<true>(tiles, tiles + Form::Y::kBytes);
+      });
+    } else {
+      pipeline.UseEach(next, work_of, [&](const Work& /*work*/, unsigned tiles) {
+        sums.template Add<false>(tiles, tiles + Form::Y::kBytes);
+      });
+    }
+    for (int turn = 0; turn < Memory::kTurns; ++turn) {
+      cuda::SynchronizeBlock<Memory::kThreads>();  // tiles have been read, sums have been left
+      if (sums.turn() == turn) {
+        sums.Leave(sums_of_block, turn > 0);
+      }
+    }
+    cuda::SynchronizeBlock<Memory::kThreads>();
   }
+  Store<Memory::kThreads>(p, sums_of_block, partial, channels);
 }
 
 }  // namespace
@@ -267,7 +308,7 @@ __device__ __forceinline__ void ComputeFilter(
 #define GRADSMITH_FEW_CHANNELS(name, math, copies, are_chunks, form)                       \
   extern "C" __global__ void __launch_bounds__(                                            \
       gradsmith::conv::few_channels::FilterThreadsOf(                                      \
-          gradsmith::conv::few_channels::kFilterFormAt[form]),                             \
+          gradsmith::conv::few_channels::kFormAt[form]),                                   \
       1)                                                                                   \
       gradsmith_few_channels_filter_##copies##_##form##_##name(                            \
           const __grid_constant__ gradsmith::conv::few_channels::Arguments arguments,      \
@@ -287,4 +328,3 @@ GRADSMITH_FEW_CHANNELS_FORM(1)
 GRADSMITH_FEW_CHANNELS_FORM(2)
 GRADSMITH_FEW_CHANNELS_FORM(3)
 GRADSMITH_FEW_CHANNELS_FORM(4)
-GRADSMITH_FEW_CHANNELS_FORM(5)

@@ -269,7 +269,7 @@ class Pixels {
 template <typename T>
 __device__ __forceinline__ T
 FilterAt(const Arguments& p, const T* filter, int channel, int down, int right, int row, int element) {
-  const int pixel = element / p.x_channels;
+  const int pixel = (element >= p.x_channels ? 1 : 0) + (element >= kStep * p.x_channels ? 1 : 0);
   const int tap_down = row + p.pad[0] - kStep * (p.begin[0] + down);
   const int tap_right = pixel + p.pad[1] - kStep * (p.begin[1] + right);
   if (channel >= p.y_channels || pixel >= kStep || !IsWithin(tap_down, p.w[0]) ||

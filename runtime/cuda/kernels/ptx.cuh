@@ -97,6 +97,11 @@ __device__ __forceinline__ void SynchronizeBlock() {
   asm volatile("bar.sync 0, %0;" ::"n"(kThreads) : "memory");
 }
 
+/// A barrier for the threads of a warp.
+__device__ __forceinline__ void SynchronizeWarp() {
+  __syncwarp();
+}
+
 /// A barrier for all threads of a cooperative launch: what they wrote to memory before, all see.
 __device__ __forceinline__ void SynchronizeGrid() {
   cooperative_groups::this_grid().sync();

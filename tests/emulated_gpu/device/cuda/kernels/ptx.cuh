@@ -199,6 +199,11 @@ struct Double {
 
 }  // namespace emulated
 
+inline void SynchronizeWarp() {
+  const char nothing = 0;
+  emulated_gpu::Exchange(emulated::kAllLanes, &nothing, sizeof(nothing));
+}
+
 inline void LoadMatrices(unsigned row, std::uint32_t (&to)[4]) {
   const emulated_gpu::Exchanged& all =
       emulated_gpu::Exchange(emulated::kAllLanes, &row, sizeof(row));
