@@ -83,7 +83,7 @@ Arguments ArgumentsOf(const Task& task, const FewChannels& few) {
   arguments.works = static_cast<int>(problem.batch * depth * bands * strips);
   arguments.plain_columns = cuda::DivisorOf(columns);
   arguments.margin_columns = cuda::DivisorOf(columns + few_channels::kMargin);
-  arguments.taps = cuda::DivisorOf(few_channels::kTapsOfPlane);
+  arguments.filter_columns = cuda::DivisorOf(few_channels::kFilterColumns);
   return arguments;
 }
 
@@ -148,7 +148,7 @@ cuda::LaunchShape LaunchShapeOf(const Task& task, const FewChannels& few) {
         static_cast<unsigned>(few_channels::FilterSharedBytes(form, tiles, few.are_chunks));
   } else {
     const int rows = few_channels::DataRowsOf(form, few.are_chunks);
-    shape.threads = static_cast<unsigned>(few_channels::DataThreadsOf(form, few.are_chunks));
+    shape.threads = few_channels::kDataThreads;
     shape.shared_bytes =
         static_cast<unsigned>(few_channels::DataSharedBytes(form, rows, few.are_chunks));
   }
@@ -179,6 +179,10 @@ std::optional<FewChannels> PlanFewChannels(int compute_capability, const Task& t
   few.are_chunks = problem.x_channels % few_channels::kVector == 0 &&
                    problem.y_channels % few_channels::kVector == 0;
   few.arguments = ArgumentsOf(task, few);
+  // Blocks count beyond the last one.
+  if (constexpr int kMostWorks = 1 << 30; few.arguments.works > kMostWorks) {
+    return std::nullopt;
+  }
   few.blocks = std::min<std::int64_t>(
       few.arguments.works, kMultiprocessorsOfSlices / few.arguments.depth_taps);
   few.slices = IsFilter(task) ? few.blocks : 0;

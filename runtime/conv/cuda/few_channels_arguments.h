@@ -103,21 +103,23 @@ constexpr int FilterTilesOf(Form form, bool are_chunks) {
 
 // --- the gradient of x --------------------------------------------------------------------------
 
-/// A warp computes 16 columns of so many rows.
-constexpr int kRowsOfWarp = 4;
 constexpr int kDataColumns = 2 * kTile;
+constexpr int kDataWarps = 8;
+constexpr int kDataThreads = 32 * (kDataWarps + kCopyWarps);
 
-/// The filter lies before the tiles: a row of taps for each channel of y.
-constexpr int FilterBytes(Form form) {
-  return TileBytes(form.y_channels, kTapsOfPlane, form.x_channels);
+/// The filter lies before the tiles. For each channel of y there is a position for each tap, and a
+/// warp copies so many.
+constexpr int kFilterColumns = 32;
+constexpr int FilterRowsOf(Form form) {
+  return (form.y_channels * kTapsOfPlane + kFilterColumns - 1) / kFilterColumns;
 }
 
 constexpr int DataSharedBytes(Form form, int rows, bool are_chunks) {
   const int columns = kDataColumns + kMargin;
-  return FilterBytes(form) + BytesWithNext(
-                                 TileBytes(rows + kMargin, columns, form.y_channels),
-                                 (rows + kMargin) * RawRowBytes(columns, form.y_channels),
-                                 are_chunks);
+  return TileBytes(FilterRowsOf(form), kFilterColumns, form.x_channels) +
+         BytesWithNext(
+             TileBytes(rows + kMargin, columns, form.y_channels),
+             (rows + kMargin) * RawRowBytes(columns, form.y_channels), are_chunks);
 }
 
 /// Rows of x that a block multiplies at a time: twice as many where shared memory and registers
@@ -128,12 +130,9 @@ constexpr int DataRowsOf(Form form, bool are_chunks) {
              : kRows;
 }
 
-constexpr int DataWarpsOf(Form form, bool are_chunks) {
-  return kDataColumns / kTile * DataRowsOf(form, are_chunks) / kRowsOfWarp;
-}
-
-constexpr int DataThreadsOf(Form form, bool are_chunks) {
-  return 32 * (DataWarpsOf(form, are_chunks) + kCopyWarps);
+/// Rows that a warp multiplies, of 16 columns.
+constexpr int RowsOfWarp(Form form, bool are_chunks) {
+  return DataRowsOf(form, are_chunks) * kDataColumns / kTile / kDataWarps;
 }
 
 /// Work is what a block does at a time: a tile of a plane.
@@ -156,8 +155,8 @@ struct Arguments {
   /// Columns that are copied of the tensor without and of that with a margin.
   cuda::Divisor plain_columns;
   cuda::Divisor margin_columns;
-  /// kTapsOfPlane.
-  cuda::Divisor taps;
+  /// kFilterColumns.
+  cuda::Divisor filter_columns;
 };
 
 }  // namespace gradsmith::conv::few_channels

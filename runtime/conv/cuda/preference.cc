@@ -146,6 +146,19 @@ bool DenseRowsPay(const Task& task) {
          ElementsOf(problem) >= kEnoughForDepthwise;
 }
 
+bool FewChannelsPay(const Task& task) {
+  constexpr std::int64_t kFewest = 16;
+  constexpr std::int64_t kFew = 40;
+  constexpr std::int64_t kChunk = 8;
+  const Problem& problem = task.problem;
+  if (task.primitive == Primitive::kBackwardFilter) {
+    return true;
+  }
+  const bool are_chunks = problem.x_channels % kChunk == 0 && problem.y_channels % kChunk == 0;
+  const bool are_fewest = std::max(problem.x_channels, problem.y_channels) <= kFewest;
+  return problem.x_channels <= kFew && (!are_chunks || are_fewest);
+}
+
 bool OursComeFirst(const Task& task, bool in_tf32, bool has_window) {
   const Problem& problem = task.problem;
   if (CudnnHasDepthwise(task)) {

@@ -40,6 +40,11 @@ bool WindowsPayForDepthwise(const Task& task);
 /// meet at each of many taps anew.
 bool DenseRowsPay(const Task& task);
 
+/// Whether own/few-channels, where it takes a task, is likely to be quicker than cuDNN's engines:
+/// for the filter's gradient, and for that of x where these would take copies with more channels,
+/// or have tiles for many more.
+bool FewChannelsPay(const Task& task);
+
 /// Whether our own kernels on tensor cores come before cuDNN's engines. `has_window`: own/window is
 /// among them.
 bool OursComeFirst(const Task& task, bool in_tf32, bool has_window);

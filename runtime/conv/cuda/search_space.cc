@@ -263,13 +263,20 @@ Source ConvSearchSpace::SourceAt(int place) {
     return kSourceOrder.at(place);
   }
   if (!ours_come_first_) {
-    ours_come_first_ = OursComeFirst(task_, IsInTf32(policy_, task_.problem.type), HasWindow());
+    ours_come_first_ =
+        (FewChannelsPay(task_) && HasFewChannels()) ||
+        OursComeFirst(task_, IsInTf32(policy_, task_.problem.type), HasWindow());
   }
   return kSourceOrder.at(*ours_come_first_ ? 1 - place : place);
 }
 
 bool ConvSearchSpace::HasWindow() {
   return std::ranges::any_of(forms_, [&](const Form& form) { return WindowOf(form) != nullptr; });
+}
+
+bool ConvSearchSpace::HasFewChannels() const {
+  return std::ranges::any_of(
+      forms_, [&](const Form& form) { return FewChannelsOf(form).has_value(); });
 }
 
 bool ConvSearchSpace::DepthwiseComesFirst() {
@@ -362,8 +369,7 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
   if (const WindowWork* work = WindowOf(form)) {
     candidates.push_back(WindowCandidate(form.inner, *work, form.name + kWindow));
   }
-  if (const std::optional<FewChannels> few =
-          PlanFewChannels(device_.compute_capability(), form.inner)) {
+  if (const std::optional<FewChannels> few = FewChannelsOf(form)) {
     const std::string id = form.name + kFewChannels;
     candidates.push_back({.id = id, .engine = id, .workspace = few->workspace()});
   }
@@ -374,6 +380,14 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
           form.name + kTensorCores),
       std::back_inserter(candidates));
   return candidates;
+}
+
+std::optional<FewChannels> ConvSearchSpace::FewChannelsOf(const Form& form) const {
+  const Problem& inner = form.inner.problem;
+  const bool has_more_channels = inner.x_channels != task_.problem.x_channels ||
+                                 inner.y_channels != task_.problem.y_channels;
+  return has_more_channels ? std::nullopt
+                           : PlanFewChannels(device_.compute_capability(), form.inner);
 }
 
 const WindowWork* ConvSearchSpace::WindowOf(const Form& form) {
@@ -479,8 +493,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
     inner = work != nullptr ? BuildWindowPlan(device_, form.inner, *work)
                             : InvalidArgument("windows do not fit the problem");
   } else if (choice == kFewChannels) {
-    const std::optional<FewChannels> few =
-        PlanFewChannels(device_.compute_capability(), form.inner);
+    const std::optional<FewChannels> few = FewChannelsOf(form);
     inner = few ? MakeFewChannelsPlan(device_.ordinal(), form.inner, *few)
                 : InvalidArgument("'" + given + "' does not fit the problem");
   } else if (Skip(&choice, std::string(kTensorCores) + "/")) {

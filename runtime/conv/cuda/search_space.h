@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "conv/cuda/few_channels.h"
 #include "conv/cuda/form.h"
 #include "conv/cuda/window.h"
 #include "conv/task.h"
@@ -80,11 +81,14 @@ class ConvSearchSpace final : public internal::SearchSpace {
   [[nodiscard]] std::int64_t PartsForCopies() const;
   Source SourceAt(int place);
   bool HasWindow();
+  [[nodiscard]] bool HasFewChannels() const;
   bool DepthwiseComesFirst();
   [[nodiscard]] std::vector<internal::Candidate> ListDepthwise() const;
   std::vector<internal::Candidate> ListLast(std::vector<internal::Rejection>* rejections);
   Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, Source source);
   std::vector<internal::Candidate> ListOwn(const Form& form);
+  /// Those kernels take channels as they are: none for a form that has more.
+  [[nodiscard]] std::optional<FewChannels> FewChannelsOf(const Form& form) const;
   /// Null where windows do not fit.
   const WindowWork* WindowOf(const Form& form);
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);

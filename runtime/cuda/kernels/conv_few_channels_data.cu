@@ -37,10 +37,9 @@ struct Data {
   static constexpr bool kHasEight = kShape.y_channels % kTile != 0;
   static constexpr int kEights = kShape.x_channels / kVector;
   static constexpr int kRowsOfTile = DataRowsOf(kShape, kAreChunks);
-  static constexpr int kThreads = DataThreadsOf(kShape, kAreChunks);
+  static constexpr int kRowsOfWarp = RowsOfWarp(kShape, kAreChunks);
   using TileOfY = Tile<kShape.y_channels, kRowsOfTile + kMargin, kDataColumns + kMargin>;
-  /// A row of taps for each channel of y.
-  using TileOfFilter = Tile<kShape.x_channels, kShape.y_channels, kTapsOfPlane>;
+  using TileOfFilter = Tile<kShape.x_channels, FilterRowsOf(kShape), kFilterColumns>;
   static constexpr int kSharedBytes = DataSharedBytes(kShape, kRowsOfTile, kAreChunks);
 };
 
@@ -50,27 +49,43 @@ struct Tiles {
   using Y = typename Data<kForm, kAreChunks>::TileOfY;
   static constexpr int kBytes = Y::kBytes;
 
-  /// Calls `use` with every kCopyWarps-th row from one on.
+  /// Calls `use` with every so-many-th row from one on.
   template <typename Use>
   __device__ __forceinline__ static void
-  ForEachRow(const Arguments& p, const Work& work, int first, const Use& use) {
+  ForEachRow(const Arguments& p, const Work& work, int first, int step, const Use& use) {
 #pragma unroll 1
-    for (int row = first; row < Y::kCountOfRows; row += kCopyWarps) {
+    for (int row = first; row < Y::kCountOfRows; row += step) {
       use(Y(), work.y, work.OfY(), p.margin_columns, row, 0, 0);
     }
   }
 };
 
+/// A block's works, of tiles of so many rows.
 template <int kRowsOfTile>
-__device__ __forceinline__ Work WorkOf(const Arguments& p, const void* y, int number) {
-  int strip = number;
-  int band = DivideBy(p.strips, &strip);
-  const int plane = DivideBy(p.bands, &band);
-  return {
-      PlaneOf(p, static_cast<const unsigned char*>(y), plane, p.y_channels),
-      {band * kRowsOfTile, strip * kDataColumns},
-      plane};
-}
+class Works {
+ public:
+  __device__ Works(const Arguments& p, const void* y)
+      : p_(p), y_(static_cast<const unsigned char*>(y)) {}
+
+  [[nodiscard]] __device__ __forceinline__ int First() const {
+    return static_cast<int>(blockIdx.x);
+  }
+  [[nodiscard]] __device__ __forceinline__ int After(int number) const {
+    const int after = number + static_cast<int>(gridDim.x);
+    return number == kNone || after >= p_.works ? kNone : after;
+  }
+  [[nodiscard]] __device__ __forceinline__ Work At(int number) const {
+    int strip = number;
+    int band = DivideBy(p_.strips, &strip);
+    const int plane = DivideBy(p_.bands, &band);
+    return {
+        PlaneOf(p_, y_, plane, p_.y_channels), {band * kRowsOfTile, strip * kDataColumns}, plane};
+  }
+
+ private:
+  const Arguments& p_;
+  const unsigned char* y_;
+};
 
 /// A warp's part of a tile of dX.
 template <typename Math, int kForm, bool kAreChunks>
@@ -108,10 +123,11 @@ class DataGradient {
   using TileOfY = typename Memory::TileOfY;
   using TileOfFilter = typename Memory::TileOfFilter;
   static constexpr int kEights = Memory::kEights;
+  static constexpr int kRowsOfWarp = Memory::kRowsOfWarp;
   /// Rows of y that a warp's rows meet.
   static constexpr int kRowsOfY = kRowsOfWarp + kMargin;
   /// From a channel of y to the next.
-  static constexpr int kChannelPitch = TileOfFilter::kRowPitch;
+  static constexpr int kChannelPitch = kTapsOfPlane * TileOfFilter::kPitch;
   /// A step is a column of taps, and 16 channels of y.
   static constexpr int kSteps = kTaps * Memory::kSixteens;
 
@@ -286,28 +302,30 @@ class DataGradient {
   int column_;
 };
 
-/// Copies the filter to shared memory. What is behind it is free.
+/// Copies the filter to shared memory, as a line of positions. What is behind it is free.
 template <int kForm, bool kAreChunks>
 __device__ __forceinline__ void
 LoadFilter(const Arguments& p, const void* filter, unsigned char* memory) {
   using TileOfFilter = typename Data<kForm, kAreChunks>::TileOfFilter;
   static_assert(
       TileOfFilter::kBytes + TileOfFilter::kRawBytes <= Data<kForm, kAreChunks>::kSharedBytes);
-  constexpr int kWarps = Data<kForm, kAreChunks>::kThreads / 32;
+  const int positions = p.y_channels * kTapsOfPlane;
   const auto* data = static_cast<const unsigned char*>(filter);
-  const std::int64_t bytes =
-      std::int64_t{p.y_channels} * kTapsOfPlane * p.x_channels * kElementBytes;
-  const Plane plane = {data, p.y_channels, kTapsOfPlane, p.x_channels, data + bytes};
+  const std::int64_t bytes = std::int64_t{positions} * p.x_channels * kElementBytes;
+  const Plane plane = {data, 1, positions, p.x_channels, data + bytes};
   unsigned char* raw = memory + TileOfFilter::kBytes;
   const int first = static_cast<int>(threadIdx.x) / 32;
 #pragma unroll 1
-  for (int row = first; row < TileOfFilter::kCountOfRows; row += kWarps) {
+  for (int part = first; part < TileOfFilter::kCountOfRows; part += kDataThreads / 32) {
+    const Corner corner = {0, part * kFilterColumns};
     if constexpr (kAreChunks) {
       TileOfFilter::BeginCopy(
-          plane, {0, 0}, p.taps, row, cuda::SharedAddress(memory) + row * TileOfFilter::kRowPitch);
+          plane, corner, p.filter_columns, 0,
+          cuda::SharedAddress(memory) + part * TileOfFilter::kRowPitch);
     } else {
       TileOfFilter::BeginRawCopy(
-          plane, {0, 0}, p.taps, row, cuda::SharedAddress(raw) + row * TileOfFilter::kRawRow);
+          plane, corner, p.filter_columns, 0,
+          cuda::SharedAddress(raw) + part * TileOfFilter::kRawRow);
     }
   }
   cuda::EndOfCopies();
@@ -315,10 +333,10 @@ LoadFilter(const Arguments& p, const void* filter, unsigned char* memory) {
   if constexpr (!kAreChunks) {
     cuda::SynchronizeWarp();
 #pragma unroll 1
-    for (int row = first; row < TileOfFilter::kCountOfRows; row += kWarps) {
+    for (int part = first; part < TileOfFilter::kCountOfRows; part += kDataThreads / 32) {
       TileOfFilter::Unpack(
-          plane, {0, 0}, p.taps, row, raw + row * TileOfFilter::kRawRow,
-          memory + row * TileOfFilter::kRowPitch);
+          plane, {0, part * kFilterColumns}, p.filter_columns, 0,
+          raw + part * TileOfFilter::kRawRow, memory + part * TileOfFilter::kRowPitch);
     }
   }
   __syncthreads();
@@ -335,34 +353,30 @@ __device__ __forceinline__ void ComputeData(
   using Memory = Data<kForm, kAreChunks>;
   auto* memory = reinterpret_cast<unsigned char*>(shared);
   LoadFilter<kForm, kAreChunks>(p, filter, memory);
-  const Pipeline<Tiles<kForm, kAreChunks>, kAreChunks, Memory::kThreads> pipeline(
-      p, memory + Memory::TileOfFilter::kBytes);
-  const auto next = [](int number) { return number; };
-  const auto work_of = [&](int number) { return WorkOf<Memory::kRowsOfTile>(p, y, number); };
+  const Works<Memory::kRowsOfTile> works(p, y);
+  const Pipeline<Tiles<kForm, kAreChunks>, Works<Memory::kRowsOfTile>, kAreChunks, kDataThreads>
+      pipeline(p, works, memory + Memory::TileOfFilter::kBytes);
+  pipeline.Open();
   if (pipeline.Copies()) {
-    pipeline.CopyEach(next, work_of);
+    pipeline.CopyEach();
     return;
   }
   const DataGradient<Math, kForm, kAreChunks> gradient(
       p, cuda::SharedAddress(memory), x, accumulate);
-  pipeline.UseEach(
-      next, work_of, [&](const Work& work, unsigned tile) { gradient.Write(work, tile); });
+  pipeline.UseEach([&](const Work& work, unsigned tile) { gradient.Write(work, tile); });
 }
 
 }  // namespace
 }  // namespace gradsmith::conv::few_channels
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
-#define GRADSMITH_FEW_CHANNELS(name, math, copies, are_chunks, form)                         \
-  extern "C" __global__ void __launch_bounds__(                                              \
-      gradsmith::conv::few_channels::DataThreadsOf(                                          \
-          gradsmith::conv::few_channels::kFormAt[form], are_chunks),                         \
-      1)                                                                                     \
-      gradsmith_few_channels_data_##copies##_##form##_##name(                                \
-          const __grid_constant__ gradsmith::conv::few_channels::Arguments arguments,        \
-          const void* filter, const void* y, gradsmith::cuda::math::T* x, bool accumulate) { \
-    gradsmith::conv::few_channels::ComputeData<gradsmith::cuda::math, form, are_chunks>(     \
-        arguments, filter, y, x, accumulate);                                                \
+#define GRADSMITH_FEW_CHANNELS(name, math, copies, are_chunks, form)                           \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::few_channels::kDataThreads, 1) \
+      gradsmith_few_channels_data_##copies##_##form##_##name(                                  \
+          const __grid_constant__ gradsmith::conv::few_channels::Arguments arguments,          \
+          const void* filter, const void* y, gradsmith::cuda::math::T* x, bool accumulate) {   \
+    gradsmith::conv::few_channels::ComputeData<gradsmith::cuda::math, form, are_chunks>(       \
+        arguments, filter, y, x, accumulate);                                                  \
   }
 #define GRADSMITH_FEW_CHANNELS_FORM(form)                    \
   GRADSMITH_FEW_CHANNELS(f16, Half, chunks, true, form)      \

@@ -53,51 +53,68 @@ struct Tiles {
   using X = typename Filter<kForm, kAreChunks>::TileOfX;
   static constexpr int kBytes = Y::kBytes + X::kBytes;
 
-  /// Calls `use` with every kCopyWarps-th row from one on.
+  /// Calls `use` with every so-many-th row from one on.
   template <typename Use>
   __device__ __forceinline__ static void
-  ForEachRow(const Arguments& p, const Work& work, int first, const Use& use) {
+  ForEachRow(const Arguments& p, const Work& work, int first, int step, const Use& use) {
 #pragma unroll 1
-    for (int row = first; row < kRows; row += kCopyWarps) {
+    for (int row = first; row < kRows; row += step) {
       use(Y(), work.y, work.corner, p.plain_columns, row, 0, 0);
     }
 #pragma unroll 1
-    for (int row = first; row < kRowsWithMargin; row += kCopyWarps) {
+    for (int row = first; row < kRowsWithMargin; row += step) {
       use(X(), work.x, work.OfX(), p.margin_columns, row, Y::kBytes, Y::kRawBytes);
     }
   }
 };
 
-/// The tensors, and a block's taps along the axis before the planes'.
-struct Operands {
-  const unsigned char* x;
-  const unsigned char* y;
-  int depth_tap;
-};
+/// A block's works: those for which its tap along the axis before the planes' meets a plane of x.
+class Works {
+ public:
+  __device__ Works(const Arguments& p, const void* x, const void* y)
+      : p_(p),
+        x_(static_cast<const unsigned char*>(x)),
+        y_(static_cast<const unsigned char*>(y)),
+        ahead_(static_cast<int>(blockIdx.y) - p.depth_taps / 2) {}
 
-/// The first of a block's works from `number` on for which there is a plane of x, or p.works.
-__device__ __forceinline__ int NextWork(const Arguments& p, int depth_tap, int number) {
-  for (; number < p.works; number += static_cast<int>(gridDim.x)) {
-    int plane = number;
-    plane = DivideBy(p.strips, &plane);
-    plane = DivideBy(p.bands, &plane);
-    DivideBy(p.depth, &plane);
-    if (IsWithin(plane + depth_tap - p.depth_taps / 2, static_cast<int>(p.depth.divisor))) {
-      return number;
-    }
+  /// Whether every plane of y is among them.
+  [[nodiscard]] __device__ __forceinline__ bool HasAll() const { return ahead_ == 0; }
+
+  [[nodiscard]] __device__ __forceinline__ int First() const {
+    return FirstFrom(static_cast<int>(blockIdx.x));
   }
-  return p.works;
-}
+  [[nodiscard]] __device__ __forceinline__ int After(int number) const {
+    return number == kNone ? kNone : FirstFrom(number + static_cast<int>(gridDim.x));
+  }
+  [[nodiscard]] __device__ __forceinline__ Work At(int number) const {
+    int strip = number;
+    int band = DivideBy(p_.strips, &strip);
+    const int plane = DivideBy(p_.bands, &band);
+    return {
+        PlaneOf(p_, x_, plane + ahead_, p_.x_channels),
+        PlaneOf(p_, y_, plane, p_.y_channels),
+        {band * kRows, strip * p_.columns}};
+  }
 
-__device__ __forceinline__ Work WorkOf(const Arguments& p, const Operands& operands, int number) {
-  int strip = number;
-  int band = DivideBy(p.strips, &strip);
-  const int plane = DivideBy(p.bands, &band);
-  return {
-      PlaneOf(p, operands.x, plane + operands.depth_tap - p.depth_taps / 2, p.x_channels),
-      PlaneOf(p, operands.y, plane, p.y_channels),
-      {band * kRows, strip * p.columns}};
-}
+ private:
+  [[nodiscard]] __device__ __forceinline__ int FirstFrom(int number) const {
+    for (; number < p_.works; number += static_cast<int>(gridDim.x)) {
+      int plane = number;
+      plane = DivideBy(p_.strips, &plane);
+      plane = DivideBy(p_.bands, &plane);
+      DivideBy(p_.depth, &plane);
+      if (IsWithin(plane + ahead_, static_cast<int>(p_.depth.divisor))) {
+        return number;
+      }
+    }
+    return kNone;
+  }
+
+  const Arguments& p_;
+  const unsigned char* x_;
+  const unsigned char* y_;
+  int ahead_;
+};
 
 /// A warp's sums of dW.
 template <typename Math, int kForm, bool kAreChunks>
@@ -264,29 +281,25 @@ __device__ __forceinline__ void ComputeFilter(
   using Memory = Filter<kForm, kAreChunks>;
   using Form = Tiles<kForm, kAreChunks>;
   static_assert(Memory::kBytesOfSums <= 2 * Form::kBytes);
-  const auto depth_tap = static_cast<int>(blockIdx.y);
-  const Operands operands = {
-      static_cast<const unsigned char*>(x), static_cast<const unsigned char*>(y), depth_tap};
-  const Pipeline<Form, kAreChunks, Memory::kThreads> pipeline(
-      p, reinterpret_cast<unsigned char*>(shared));
-  const auto next = [&](int number) { return NextWork(p, depth_tap, number); };
-  const auto work_of = [&](int number) { return WorkOf(p, operands, number); };
-  // The middle one meets every plane of y.
-  float* channels = depth_tap == p.depth_taps / 2 ? partial_channels : nullptr;
+  const Works works(p, x, y);
+  const Pipeline<Form, Works, kAreChunks, Memory::kThreads> pipeline(
+      p, works, reinterpret_cast<unsigned char*>(shared));
+  float* channels = works.HasAll() ? partial_channels : nullptr;
   auto* sums_of_block = reinterpret_cast<float*>(shared);
+  pipeline.Open();
   if (pipeline.Copies()) {
-    pipeline.CopyEach(next, work_of);
+    pipeline.CopyEach();
     for (int turn = 0; turn <= Memory::kTurns; ++turn) {
       cuda::SynchronizeBlock<Memory::kThreads>();
     }
   } else {
     FilterGradient<Math, kForm, kAreChunks> sums(p);
     if (channels != nullptr && sums.HasChannels()) {
-      pipeline.UseEach(next, work_of, [&](const Work& /*work*/, unsigned tiles) {
+      pipeline.UseEach([&](const Work& /*work*/, unsigned tiles) {
         sums.template Add<true>(tiles, tiles + Form::Y::kBytes);
       });
     } else {
-      pipeline.UseEach(next, work_of, [&](const Work& /*work*/, unsigned tiles) {
+      pipeline.UseEach([&](const Work& /*work*/, unsigned tiles) {
         sums.template Add<false>(tiles, tiles + Form::Y::kBytes);
       });
     }

@@ -30,6 +30,9 @@ PlaneOf(const Arguments& p, const unsigned char* data, std::int64_t plane, int c
   return {data + plane * bytes, p.height, p.width, channels, data + p.planes * bytes};
 }
 
+/// The number of no work.
+constexpr int kNone = -1;
+
 /// Where a tile begins in a plane: before the plane's begin where there is a margin.
 struct Corner {
   int row;
@@ -43,7 +46,7 @@ struct Row {
     const bool exists = IsWithin(y, plane.height);
     pitch = plane.channels * kElementBytes;
     margin = max(-corner.column, 0);
-    count = exists ? min(columns, plane.width - corner.column) - margin : 0;
+    count = exists ? max(min(columns, plane.width - corner.column) - margin, 0) : 0;
     const int pixel = exists ? y * plane.width + corner.column + margin : 0;
     begin = plane.data + std::int64_t{pixel} * pitch;
     lead = static_cast<int>(reinterpret_cast<std::uintptr_t>(begin) % kChunkBytes);
@@ -188,89 +191,105 @@ class Tile {
 };
 
 /// How tiles come to shared memory while others are multiplied. `Tiles` says of which rows a work's
-/// tiles are, and where these are within kBytes, and before that within kRawBytes.
-template <typename Tiles, bool kAreChunks, int kThreads>
+/// tiles are, and where these are within kBytes, and before that within kRawBytes. `Works` gives a
+/// block's works: `First`, and the next one after a number, are numbers of them, or kNone.
+template <typename Tiles, typename Works, bool kAreChunks, int kThreads>
 class Pipeline {
  public:
-  __device__ Pipeline(const Arguments& p, unsigned char* memory)
-      : p_(p), memory_(memory), first_warp_(kThreads / 32 - kCopyWarps) {}
+  __device__ Pipeline(const Arguments& p, const Works& works, unsigned char* memory)
+      : p_(p), works_(works), memory_(memory) {}
 
   /// Whether a thread's warp copies tiles, or multiplies them.
-  [[nodiscard]] __device__ __forceinline__ bool Copies() const { return Warp() >= first_warp_; }
+  [[nodiscard]] __device__ __forceinline__ static bool Copies() { return Warp() >= kOtherWarps; }
 
-  /// Copies the tiles of a block's works: `next` is the number of the first one from another number
-  /// on, and `work_of` the work.
-  template <typename Next, typename WorkOf>
-  __device__ __forceinline__ void CopyEach(const Next& next, const WorkOf& work_of) const {
-    int number = next(static_cast<int>(blockIdx.x));
-    Begin(number, work_of);
+  /// Copies the first work's tiles: all threads do, before what follows.
+  __device__ __forceinline__ void Open() const {
+    const int number = works_.First();
+    Begin(number, 0, kAllWarps);
+    cuda::WaitForCopies<0>();
+    if constexpr (!kAreChunks) {
+      cuda::SynchronizeWarp();
+      Unpack(number, 0, kAllWarps);
+    }
+    cuda::SynchronizeBlock<kThreads>();
+  }
+
+  /// Copies those of the others.
+  __device__ __forceinline__ void CopyEach() const {
+    int number = works_.First();
+    int after = works_.After(number);
+    if constexpr (!kAreChunks) {
+      Begin(after, 0, kCopyWarps);
+    }
     int place = 0;
 #pragma unroll 1
-    while (number < p_.works) {
-      cuda::WaitForCopies<0>();
-      const int after = next(number + static_cast<int>(gridDim.x));
-      if constexpr (kAreChunks) {
-        cuda::SynchronizeBlock<kThreads>();  // the tile is there, and the other one has been read
-        place = 1 - place;
-        Begin(after, work_of, place);
-      } else {
-        cuda::SynchronizeWarp();
-        Unpack(work_of(number), place);
-        cuda::SynchronizeWarp();  // the rows have been read
-        Begin(after, work_of);
-        cuda::SynchronizeBlock<kThreads>();
-        place = 1 - place;
-      }
+    while (number != kNone) {
+      place = 1 - place;
       number = after;
+      after = works_.After(number);
+      if constexpr (kAreChunks) {
+        Begin(number, place, kCopyWarps);
+        cuda::WaitForCopies<0>();
+      } else {
+        cuda::WaitForCopies<0>();
+        cuda::SynchronizeWarp();
+        Unpack(number, place, kCopyWarps);
+        cuda::SynchronizeWarp();  // the rows have been read
+        Begin(after, 0, kCopyWarps);
+      }
+      cuda::SynchronizeBlock<kThreads>();  // tiles are there, and those before have been read
     }
   }
 
   /// Calls `use` with each of the works, and where its tiles are.
-  template <typename Next, typename WorkOf, typename Use>
-  __device__ __forceinline__ void UseEach(const Next& next, const WorkOf& work_of, const Use& use)
-      const {
-    int number = next(static_cast<int>(blockIdx.x));
+  template <typename Use>
+  __device__ __forceinline__ void UseEach(const Use& use) const {
     int place = 0;
 #pragma unroll 1
-    while (number < p_.works) {
+    for (int number = works_.First(); number != kNone; number = works_.After(number)) {
+      use(works_.At(number), cuda::SharedAddress(memory_) + place * Tiles::kBytes);
       cuda::SynchronizeBlock<kThreads>();
-      use(work_of(number), cuda::SharedAddress(memory_) + place * Tiles::kBytes);
-      number = next(number + static_cast<int>(gridDim.x));
       place = 1 - place;
     }
   }
 
  private:
+  static constexpr int kAllWarps = kThreads / 32;
+  static constexpr int kOtherWarps = kAllWarps - kCopyWarps;
+
   __device__ __forceinline__ static int Warp() { return static_cast<int>(threadIdx.x) / 32; }
 
-  /// Begins to copy a warp's rows of a work, if there is one.
-  template <typename WorkOf>
-  __device__ __forceinline__ void Begin(int number, const WorkOf& work_of, int place = 0) const {
-    if (number < p_.works) {
-      const unsigned memory = cuda::SharedAddress(memory_);
-      Tiles::ForEachRow(
-          p_, work_of(number), Warp() - first_warp_,
-          [&](auto tile, const Plane& plane, Corner corner, const cuda::Divisor& columns, int row,
-              int at, int raw_at) {
-            using T = decltype(tile);
-            if constexpr (kAreChunks) {
-              T::BeginCopy(
-                  plane, corner, columns, row,
-                  memory + place * Tiles::kBytes + at + row * T::kRowPitch);
-            } else {
-              T::BeginRawCopy(
-                  plane, corner, columns, row,
-                  memory + 2 * Tiles::kBytes + raw_at + row * T::kRawRow);
-            }
-          });
+  /// Calls `use` with a warp's rows of a work, of which there may be none: so many warps share it.
+  template <typename Use>
+  __device__ __forceinline__ void ForEachRow(int number, int warps, const Use& use) const {
+    if (number != kNone) {
+      Tiles::ForEachRow(p_, works_.At(number), Warp() - (kAllWarps - warps), warps, use);
     }
+  }
+
+  __device__ __forceinline__ void Begin(int number, int place, int warps) const {
+    const unsigned memory = cuda::SharedAddress(memory_);
+    ForEachRow(
+        number, warps,
+        [&](auto tile, const Plane& plane, Corner corner, const cuda::Divisor& columns, int row,
+            int at, int raw_at) {
+          using T = decltype(tile);
+          if constexpr (kAreChunks) {
+            T::BeginCopy(
+                plane, corner, columns, row,
+                memory + place * Tiles::kBytes + at + row * T::kRowPitch);
+          } else {
+            T::BeginRawCopy(
+                plane, corner, columns, row,
+                memory + 2 * Tiles::kBytes + raw_at + row * T::kRawRow);
+          }
+        });
     cuda::EndOfCopies();
   }
 
-  template <typename Work>
-  __device__ __forceinline__ void Unpack(const Work& work, int place) const {
-    Tiles::ForEachRow(
-        p_, work, Warp() - first_warp_,
+  __device__ __forceinline__ void Unpack(int number, int place, int warps) const {
+    ForEachRow(
+        number, warps,
         [&](auto tile, const Plane& plane, Corner corner, const cuda::Divisor& columns, int row,
             int at, int raw_at) {
           using T = decltype(tile);
@@ -281,8 +300,8 @@ class Pipeline {
   }
 
   const Arguments& p_;
+  const Works& works_;
   unsigned char* memory_;
-  int first_warp_;
 };
 
 }  // namespace gradsmith::conv::few_channels
