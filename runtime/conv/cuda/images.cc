@@ -102,7 +102,7 @@ Arguments ArgumentsOf(const Problem& problem) {
 
 std::size_t Images::workspace() const {
   const Arguments& p = arguments;
-  return static_cast<std::size_t>(slices()) * sizeof(float) *
+  return static_cast<std::size_t>(blocks) * sizeof(float) *
          static_cast<std::size_t>(p.y_channels * p.w[0] * p.w[1] * p.x_channels);
 }
 
@@ -157,9 +157,9 @@ MakeImagesPlan(int device, const Task& data, const Task& filter, const Images& i
            .threads = images::kThreads,
            .shared_bytes = static_cast<unsigned>(images::SharedBytes(kFormAt[images.form]))},
       .arguments = images.arguments,
-      .count = images.slices()};
+      .count = images.blocks};
   return std::unique_ptr<internal::Plan>(std::make_unique<OnePassPlan<Arguments>>(
-      data, filter, slices, images.slices(), images.workspace()));
+      data, filter, slices, images.blocks, images.workspace()));
 }
 
 }  // namespace gradsmith::conv

@@ -28,8 +28,7 @@ struct Images {
   int form = 0;
   std::int64_t blocks = 0;
 
-  /// How many sums there are of dW, and of dY's channels.
-  [[nodiscard]] std::int64_t slices() const { return blocks * arguments.turns; }
+  /// Of the sums of dW, of which every block leaves its own, as of dY's channels.
   [[nodiscard]] std::size_t workspace() const;
 };
 

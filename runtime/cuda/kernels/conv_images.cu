@@ -267,8 +267,14 @@ class Pixels {
 /// The filter's element that a position of dY, `down` and `right` within the window, is multiplied
 /// with for an element of 2 by 2 pixels: row `row`, and `element` of its two pixels' channels.
 template <typename T>
-__device__ __forceinline__ T
-FilterAt(const Arguments& p, const T* filter, int channel, int down, int right, int row, int element) {
+__device__ __forceinline__ T FilterAt(
+    const Arguments& p,
+    const T* filter,
+    int channel,
+    int down,
+    int right,
+    int row,
+    int element) {
   const int pixel = (element >= p.x_channels ? 1 : 0) + (element >= kStep * p.x_channels ? 1 : 0);
   const int tap_down = row + p.pad[0] - kStep * (p.begin[0] + down);
   const int tap_right = pixel + p.pad[1] - kStep * (p.begin[1] + right);
@@ -315,8 +321,8 @@ class DataGradient {
         accumulate_(accumulate),
         pairs_are_aligned_(p.x[1] * p.x_channels % 2 == 0) {}
 
-  __device__ __forceinline__ void
-  Write(const Work& work, int row, const Rows<kForm, T>& rows) const {
+  __device__ __forceinline__ void Write(const Work& work, int row, const Rows<kForm, T>& rows)
+      const {
     if (first_ >= work.columns) {
       return;
     }
@@ -395,8 +401,8 @@ class DataGradient {
     }
   }
 
-  __device__ __forceinline__ void
-  StorePair(T* to, bool has_second, float first, float second) const {
+  __device__ __forceinline__ void StorePair(T* to, bool has_second, float first, float second)
+      const {
     if (pairs_are_aligned_) {
       auto* pair = reinterpret_cast<std::uint32_t*>(to);
       const float2 before = accumulate_ ? Math::Unpack(*pair) : float2{0, 0};
@@ -416,6 +422,11 @@ class DataGradient {
   bool accumulate_;
   bool pairs_are_aligned_;
 };
+
+/// In shared memory sums lie by channel of y and row of taps: of each so many, of pairs of taps
+/// with kPixelChannels each. Behind the channels of the first tap of all is the sum of dY's
+/// channel.
+constexpr int kSums = 2 * kPairs * kPixelChannels;
 
 /// A warp's sums of dW: all channels of y, of one row of taps. What a pixel has beyond its channels
 /// is one, so that the products with it are the sums of dY's channels.
@@ -442,15 +453,24 @@ class FilterGradient {
     }
   }
 
-  /// Writes the sums; those of channels where there is a place for them.
-  __device__ __forceinline__ void Store(float* partial, float* partial_channels) const {
-    if (turn_ >= p_.turns) {
-      return;
-    }
-    const int slice = static_cast<int>(blockIdx.x) * p_.turns + turn_;
-    StoreFilter(partial + std::int64_t{slice} * p_.y_channels * p_.w[0] * p_.w[1] * p_.x_channels);
-    if (tap_ == 0 && partial_channels != nullptr) {
-      StoreChannels(partial_channels + std::int64_t{slice} * p_.y_channels);
+  /// Which of the warps that take turns this one is; from p.turns on none of them.
+  [[nodiscard]] __device__ __forceinline__ int turn() const { return turn_; }
+
+  /// Leaves the sums in shared memory, as kSums says, or adds them to those of the turns before.
+  __device__ __forceinline__ void Leave(float2* to, bool adds) const {
+    to += (Lane() / 4 * p_.w[0] + tap_) * (kSums / 2) + Lane() % 4;
+#pragma unroll
+    for (int i = 0; i < Memory::kBlocks; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float2* const row = to + (i * kTile + half * 8) * p_.w[0] * (kSums / 2);
+#pragma unroll
+        for (int j = 0; j < kPairs; ++j) {
+          const float(&sums)[4] = sums_[i][j];
+          const float2 before = adds ? row[j * kPixelChannels] : float2{0, 0};
+          row[j * kPixelChannels] = {before.x + sums[2 * half], before.y + sums[2 * half + 1]};
+        }
+      }
     }
   }
 
@@ -495,47 +515,12 @@ class FilterGradient {
   }
 
   /// Of 16 positions, the pixels of a row of taps.
-  __device__ __forceinline__ static void
-  LoadTaps(unsigned from, std::uint32_t (&to)[kPairs / 2][4]) {
+  __device__ __forceinline__ static void LoadTaps(
+      unsigned from,
+      std::uint32_t (&to)[kPairs / 2][4]) {
 #pragma unroll
     for (int j = 0; j < kPairs / 2; ++j) {
       LoadTransposed(from + 2 * j * kChunkBytes, to[j]);
-    }
-  }
-
-  /// A lane has two neighbouring channels of a pixel, of which the last pixel may be no tap.
-  __device__ __forceinline__ void StoreFilter(float* to) const {
-#pragma unroll
-    for (int i = 0; i < Memory::kBlocks; ++i) {
-#pragma unroll
-      for (int j = 0; j < kPairs; ++j) {
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          const int channel = i * kTile + k / 2 * 8 + Lane() / 4;
-          const int tap = 2 * j + Lane() % 4 / 2;
-          const int x_channel = Lane() % 2 * 2 + k % 2;
-          if (channel < p_.y_channels && tap < p_.w[1] && x_channel < p_.x_channels) {
-            to[((channel * p_.w[0] + tap_) * p_.w[1] + tap) * p_.x_channels + x_channel] =
-                sums_[i][j][k];
-          }
-        }
-      }
-    }
-  }
-
-  __device__ __forceinline__ void StoreChannels(float* to) const {
-    if (Lane() % 4 != 1) {
-      return;
-    }
-#pragma unroll
-    for (int i = 0; i < Memory::kBlocks; ++i) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int channel = i * kTile + half * 8 + Lane() / 4;
-        if (channel < p_.y_channels) {
-          to[channel] = sums_[i][0][2 * half + 1];
-        }
-      }
     }
   }
 
@@ -559,6 +544,27 @@ __device__ __forceinline__ void ForEachStep(const Arguments& p, const Use& use) 
   }
 }
 
+/// Writes a block's sums to its slice; those of channels where there is a place for them.
+__device__ __forceinline__ void
+StoreSums(const Arguments& p, const float* from, float* partial, float* partial_channels) {
+  const auto slice = static_cast<std::int64_t>(blockIdx.x);
+  const int rows = p.y_channels * p.w[0];
+  const int count = p.w[1] * p.x_channels;
+  if (const int tap = Lane() / p.x_channels; tap < p.w[1]) {
+    const float* row = from + tap * kPixelChannels + Lane() - tap * p.x_channels;
+    float* const to = partial + slice * rows * count + Lane();
+#pragma unroll 4
+    for (int i = static_cast<int>(threadIdx.x) / 32; i < rows; i += kThreads / 32) {
+      to[i * count] = row[i * kSums];
+    }
+  }
+  const auto channel = static_cast<int>(threadIdx.x);
+  if (partial_channels != nullptr && channel < p.y_channels) {
+    partial_channels[slice * p.y_channels + channel] =
+        from[channel * p.w[0] * kSums + kMostChannels];
+  }
+}
+
 template <typename Math, int kForm>
 __device__ __forceinline__ void ComputeGradients(
     const Arguments& p,
@@ -571,6 +577,7 @@ __device__ __forceinline__ void ComputeGradients(
     float* partial_channels) {
   GRADSMITH_DYNAMIC_SHARED(shared);
   using Memory = Room<kForm>;
+  static_assert(Memory::kChannels * kMostTaps * kSums * sizeof(float) <= Memory::kBytesOfRows);
   auto* memory = reinterpret_cast<unsigned char*>(shared);
   auto* filter_memory = reinterpret_cast<uint4*>(memory + Memory::kBytesOfRows);
   Rows<kForm, typename Math::T> rows(p, y, cuda::SharedAddress(shared));
@@ -599,6 +606,10 @@ __device__ __forceinline__ void ComputeGradients(
       rows.Advance();
       pixels.Advance();
     });
+    for (int turn = 0; turn <= p.turns; ++turn) {
+      cuda::SynchronizeBlock<kThreads>();
+    }
+    StoreSums(p, reinterpret_cast<const float*>(memory), partial, partial_channels);
     return;
   }
   FilterGradient<Math, kForm> sums(p, warp - kWarps);
@@ -619,22 +630,29 @@ __device__ __forceinline__ void ComputeGradients(
     rows.Advance();
     pixels.Advance();
   });
-  sums.Store(partial, partial_channels);
+  for (int turn = 0; turn < p.turns; ++turn) {
+    cuda::SynchronizeBlock<kThreads>();  // rows have been read, sums have been left
+    if (sums.turn() == turn) {
+      sums.Leave(reinterpret_cast<float2*>(memory), turn > 0);
+    }
+  }
+  cuda::SynchronizeBlock<kThreads>();
+  StoreSums(p, reinterpret_cast<const float*>(memory), partial, partial_channels);
 }
 
 }  // namespace
 }  // namespace gradsmith::conv::images
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
-#define GRADSMITH_IMAGES(name, math, form)                                                    \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::images::kThreads, 1)          \
-      gradsmith_images_##form##_##name(                                                       \
-          const __grid_constant__ gradsmith::conv::images::Arguments arguments,               \
-          const gradsmith::cuda::math::T* x, const gradsmith::cuda::math::T* filter,          \
-          const gradsmith::cuda::math::T* y, gradsmith::cuda::math::T* x_gradient,            \
-          bool accumulate, float* partial, float* partial_channels) {                         \
-    gradsmith::conv::images::ComputeGradients<gradsmith::cuda::math, form>(                   \
-        arguments, x, filter, y, x_gradient, accumulate, partial, partial_channels);          \
+#define GRADSMITH_IMAGES(name, math, form)                                           \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::images::kThreads, 1) \
+      gradsmith_images_##form##_##name(                                              \
+          const __grid_constant__ gradsmith::conv::images::Arguments arguments,      \
+          const gradsmith::cuda::math::T* x, const gradsmith::cuda::math::T* filter, \
+          const gradsmith::cuda::math::T* y, gradsmith::cuda::math::T* x_gradient,   \
+          bool accumulate, float* partial, float* partial_channels) {                \
+    gradsmith::conv::images::ComputeGradients<gradsmith::cuda::math, form>(          \
+        arguments, x, filter, y, x_gradient, accumulate, partial, partial_channels); \
   }
 #define GRADSMITH_IMAGES_FORMS(name, math) \
   GRADSMITH_IMAGES(name, math, 0)          \

@@ -48,7 +48,6 @@ TEST(Images, SharesTheFirstLayerOfResNet) {
   const std::optional<Images> plan = PlanOf({});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->blocks, 128);
-  EXPECT_EQ(plan->slices(), 128);
   EXPECT_EQ(plan->arguments.strip, 112);
   EXPECT_EQ(plan->arguments.segment, 112);
   EXPECT_EQ(plan->workspace(), std::size_t{128} * 64 * 7 * 7 * 3 * sizeof(float));
@@ -88,7 +87,7 @@ TEST(Images, CutsImagesWhereThereAreFew) {
   ASSERT_TRUE(many);
   EXPECT_EQ(many->blocks, 132);
   // Of three taps two warps have each row, and take turns.
-  EXPECT_EQ(PlanOf({.taps = 3, .pad = 1})->slices(), 256);
+  EXPECT_EQ(PlanOf({.taps = 3, .pad = 1})->arguments.turns, 2);
 }
 
 TEST(Images, HasRoomForItsForms) {
