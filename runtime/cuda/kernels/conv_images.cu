@@ -307,7 +307,8 @@ __device__ __forceinline__ void StoreFilter(const Arguments& p, const T* filter,
   }
 }
 
-/// A warp's tile of dX: of 16 positions in each of kRows rows, 2 by 2 pixels.
+/// A warp's tile of dX: of 16 positions in a step's rows, 2 by 2 pixels. Where strips are narrow
+/// warps share the rows.
 template <typename Math, int kForm>
 class DataGradient {
  public:
@@ -317,39 +318,57 @@ class DataGradient {
       : p_(p),
         filter_(filter),
         to_(to),
-        first_(warp * kTile),
         accumulate_(accumulate),
-        pairs_are_aligned_(p.x[1] * p.x_channels % 2 == 0) {}
+        pairs_are_aligned_(p.x[1] * p.x_channels % 2 == 0) {
+    const int tiles = p.strip / kTile;
+    const int across = tiles > kWarps / 2 ? kWarps : tiles > kWarps / 4 ? kWarps / 2 : kWarps / 4;
+    rows_ = kRows * across / kWarps;
+    first_ = warp % across * kTile;
+    first_row_ = warp / across * rows_;
+  }
 
   __device__ __forceinline__ void Write(const Work& work, int row, const Rows<kForm, T>& rows)
       const {
     if (first_ >= work.columns) {
       return;
     }
-    float sums[kRows][kStep][4] = {};
-    unsigned memory[Memory::kRowsAtOnce];
-#pragma unroll
-    for (int i = 0; i < Memory::kRowsAtOnce; ++i) {
-      memory[i] = rows.At(i);
+    if (rows_ == kRows) {
+      WriteRows<kRows>(work, row, rows);
+    } else if (rows_ == kRows / 2) {
+      WriteRows<kRows / 2>(work, row, rows);
+    } else {
+      WriteRows<kRows / 4>(work, row, rows);
     }
-#pragma unroll 1
-    for (int right = 0; right < Memory::kWindow; ++right) {
-#pragma unroll
-      for (int block = 0; block < Memory::kBlocks; ++block) {
-        Add(memory, right, block, sums);
-      }
-    }
-    Store(work, kStep * row, sums);
   }
 
  private:
   using Memory = Room<kForm>;
 
+  template <int kCount>
+  __device__ __forceinline__ void WriteRows(const Work& work, int row, const Rows<kForm, T>& rows)
+      const {
+    float sums[kCount][kStep][4] = {};
+    unsigned memory[kCount + Memory::kWindow - 1];
+#pragma unroll
+    for (int i = 0; i < kCount + Memory::kWindow - 1; ++i) {
+      memory[i] = rows.At(first_row_ + i);
+    }
+#pragma unroll 1
+    for (int right = 0; right < Memory::kWindow; ++right) {
+#pragma unroll
+      for (int block = 0; block < Memory::kBlocks; ++block) {
+        Add<kCount>(memory, right, block, sums);
+      }
+    }
+    Store<kCount>(work, kStep * (row + first_row_), sums);
+  }
+
+  template <int kCount>
   __device__ __forceinline__ void Add(
-      const unsigned (&memory)[Memory::kRowsAtOnce],
+      const unsigned (&memory)[kCount + Memory::kWindow - 1],
       int right,
       int block,
-      float (&sums)[kRows][kStep][4]) const {
+      float (&sums)[kCount][kStep][4]) const {
     uint4 filter[Memory::kWindow];
 #pragma unroll
     for (int down = 0; down < Memory::kWindow; ++down) {
@@ -359,12 +378,12 @@ class DataGradient {
     const unsigned place =
         PlaceOf<Memory::kChannels>(first_ + Lane() % 16 + right, block * 2 + Lane() / 16);
 #pragma unroll
-    for (int i = 0; i < Memory::kRowsAtOnce; ++i) {
+    for (int i = 0; i < kCount + Memory::kWindow - 1; ++i) {
       std::uint32_t a[4];
       LoadMatrices(memory[i] + place, a);
 #pragma unroll
       for (int down = 0; down < Memory::kWindow; ++down) {
-        if (i >= down && i - down < kRows) {
+        if (i >= down && i - down < kCount) {
           const uint4 b = filter[down];
           const std::uint32_t upper[2] = {b.x, b.y};
           const std::uint32_t lower[2] = {b.z, b.w};
@@ -376,8 +395,9 @@ class DataGradient {
   }
 
   /// A lane has two neighbouring elements of the two pixels of two positions.
+  template <int kCount>
   __device__ __forceinline__ void
-  Store(const Work& work, int row, const float (&sums)[kRows][kStep][4]) const {
+  Store(const Work& work, int row, const float (&sums)[kCount][kStep][4]) const {
     const int element = Lane() % 4 * 2;
     if (element >= kStep * p_.x_channels) {
       return;
@@ -390,7 +410,7 @@ class DataGradient {
       if (column < work.columns && at < elements) {
         T* to = to_ + (std::int64_t{work.image} * p_.x[0] + row) * elements + at;
 #pragma unroll
-        for (int i = 0; i < kStep * kRows; ++i) {
+        for (int i = 0; i < kStep * kCount; ++i) {
           if (row + i < p_.x[0]) {
             const float(&of_row)[4] = sums[i / kStep][i % kStep];
             StorePair(to, at + 1 < elements, of_row[2 * half], of_row[2 * half + 1]);
@@ -418,9 +438,12 @@ class DataGradient {
   const Arguments& p_;
   const uint4* filter_;
   T* to_;
-  int first_;
   bool accumulate_;
   bool pairs_are_aligned_;
+  /// Its first column within a strip, its first row within a step, and how many rows it has.
+  int first_;
+  int first_row_;
+  int rows_;
 };
 
 /// In shared memory sums lie by channel of y and row of taps: of each so many, of pairs of taps
