@@ -202,10 +202,13 @@ class Pixels {
 
   /// A work's first step begins.
   __device__ __forceinline__ void Open() { first_ = 0; }
-  /// Loads the rows of that step.
+  /// Fetches the first rows of that step.
+  __device__ __forceinline__ void FetchFirst(const Work& work) { FetchOfFirst(work, 0); }
+  /// Stores them, and loads the others.
   __device__ __forceinline__ void LoadFirst(const Work& work) {
-    for (int row = 0; row < rows_; row += kRowsAtOnce) {
-      Fetch(work, FirstRowOf(work.first_row) + row, row, min(kRowsAtOnce, rows_ - row));
+    Store();
+    for (int row = kRowsAtOnce; row < rows_; row += kRowsAtOnce) {
+      FetchOfFirst(work, row);
       Store();
     }
   }
@@ -242,6 +245,10 @@ class Pixels {
         fetched_[i][channel] = value;
       }
     }
+  }
+
+  __device__ __forceinline__ void FetchOfFirst(const Work& work, int row) {
+    Fetch(work, FirstRowOf(work.first_row) + row, row, min(kRowsAtOnce, rows_ - row));
   }
 
   [[nodiscard]] __device__ __forceinline__ int FirstRowOf(int row) const {
@@ -605,15 +612,25 @@ __device__ __forceinline__ void ComputeGradients(
   auto* filter_memory = reinterpret_cast<uint4*>(memory + Memory::kBytesOfRows);
   Rows<kForm, typename Math::T> rows(p, y, cuda::SharedAddress(shared));
   Pixels<typename Math::T> pixels(p, x, memory + Memory::kBytesOfRows + Memory::kBytesOfFilter);
-  StoreFilter<kForm>(p, filter, filter_memory);
   const int warp = static_cast<int>(threadIdx.x) / 32;
+  // What the first work begins with is on its way while the filter is stored.
+  if (const Work first = WorkOf(p, static_cast<int>(blockIdx.x)); warp < kWarps) {
+    pixels.FetchFirst(first);
+  } else {
+    rows.CopyFirst(first);
+  }
+  bool has_begun = true;
+  StoreFilter<kForm>(p, filter, filter_memory);
   if (warp < kWarps) {
     const DataGradient<Math, kForm> data(p, warp, filter_memory, x_gradient, accumulate);
     ForEachStep(p, [&](const Work& work, int row) {
       if (row == work.first_row) {
-        cuda::SynchronizeBlock<kThreads>();  // what is overwritten has been read
         rows.Open();
         pixels.Open();
+        if (!has_begun) {
+          pixels.FetchFirst(work);
+        }
+        has_begun = false;
         pixels.LoadFirst(work);
       }
       cuda::SynchronizeBlock<kThreads>();  // what all threads copied is there
@@ -638,10 +655,12 @@ __device__ __forceinline__ void ComputeGradients(
   FilterGradient<Math, kForm> sums(p, warp - kWarps);
   ForEachStep(p, [&](const Work& work, int row) {
     if (row == work.first_row) {
-      cuda::SynchronizeBlock<kThreads>();
       rows.Open();
       pixels.Open();
-      rows.CopyFirst(work);
+      if (!has_begun) {
+        rows.CopyFirst(work);
+      }
+      has_begun = false;
     }
     cuda::WaitForCopies<0>();
     cuda::SynchronizeBlock<kThreads>();
@@ -649,7 +668,7 @@ __device__ __forceinline__ void ComputeGradients(
       rows.CopyNext(work, row);
     }
     sums.Add(work, row, rows, pixels);
-    cuda::SynchronizeBlock<kThreads>();
+    cuda::SynchronizeBlock<kThreads>();  // what the next step overwrites has been read
     rows.Advance();
     pixels.Advance();
   });
