@@ -148,7 +148,7 @@ cuda::LaunchShape LaunchShapeOf(const Task& task, const FewChannels& few) {
         static_cast<unsigned>(few_channels::FilterSharedBytes(form, tiles, few.are_chunks));
   } else {
     const int rows = few_channels::DataRowsOf(form, few.are_chunks);
-    shape.threads = few_channels::kDataThreads;
+    shape.threads = static_cast<unsigned>(few_channels::DataThreadsOf(form, few.are_chunks));
     shape.shared_bytes =
         static_cast<unsigned>(few_channels::DataSharedBytes(form, rows, few.are_chunks));
   }

@@ -20,8 +20,6 @@ constexpr int kTile = 16;
 /// Rows of positions that a block multiplies at a time.
 constexpr int kRows = 8;
 constexpr int kRowsWithMargin = kRows + kMargin;
-/// So many warps copy what the others multiply next.
-constexpr int kCopyWarps = 4;
 constexpr int kMostSharedBytes = 227 << 10;
 
 /// A kernel's room for channels.
@@ -78,8 +76,13 @@ constexpr int FilterWarpsOf(Form form) {
          TurnsOf(form);
 }
 
+/// So many warps copy what the others multiply next: as many as leave these their registers.
+constexpr int FilterCopyWarpsOf(Form form) {
+  return SixteensOf(form) > 4 ? 5 : 4;
+}
+
 constexpr int FilterThreadsOf(Form form) {
-  return 32 * (FilterWarpsOf(form) + kCopyWarps);
+  return 32 * (FilterWarpsOf(form) + FilterCopyWarpsOf(form));
 }
 
 constexpr int FilterSharedBytes(Form form, int tiles, bool are_chunks) {
@@ -105,7 +108,6 @@ constexpr int FilterTilesOf(Form form, bool are_chunks) {
 
 constexpr int kDataColumns = 2 * kTile;
 constexpr int kDataWarps = 8;
-constexpr int kDataThreads = 32 * (kDataWarps + kCopyWarps);
 
 /// The filter lies before the tiles. For each channel of y there is a position for each tap, and a
 /// warp copies so many.
@@ -128,6 +130,15 @@ constexpr int DataRowsOf(Form form, bool are_chunks) {
   return form.x_channels <= 40 && DataSharedBytes(form, 2 * kRows, are_chunks) <= kMostSharedBytes
              ? 2 * kRows
              : kRows;
+}
+
+/// They share the rows evenly, or leave others their registers.
+constexpr int DataCopyWarpsOf(Form form, bool are_chunks) {
+  return DataRowsOf(form, are_chunks) == kRows ? kRowsWithMargin / 2 : 4;
+}
+
+constexpr int DataThreadsOf(Form form, bool are_chunks) {
+  return 32 * (kDataWarps + DataCopyWarpsOf(form, are_chunks));
 }
 
 /// Rows that a warp multiplies, of 16 columns.

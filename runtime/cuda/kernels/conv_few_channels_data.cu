@@ -38,6 +38,8 @@ struct Data {
   static constexpr int kEights = kShape.x_channels / kVector;
   static constexpr int kRowsOfTile = DataRowsOf(kShape, kAreChunks);
   static constexpr int kRowsOfWarp = RowsOfWarp(kShape, kAreChunks);
+  static constexpr int kCopyWarps = DataCopyWarpsOf(kShape, kAreChunks);
+  static constexpr int kThreads = DataThreadsOf(kShape, kAreChunks);
   using TileOfY = Tile<kShape.y_channels, kRowsOfTile + kMargin, kDataColumns + kMargin>;
   using TileOfFilter = Tile<kShape.x_channels, FilterRowsOf(kShape), kFilterColumns>;
   static constexpr int kSharedBytes = DataSharedBytes(kShape, kRowsOfTile, kAreChunks);
@@ -309,6 +311,7 @@ LoadFilter(const Arguments& p, const void* filter, unsigned char* memory) {
   using TileOfFilter = typename Data<kForm, kAreChunks>::TileOfFilter;
   static_assert(
       TileOfFilter::kBytes + TileOfFilter::kRawBytes <= Data<kForm, kAreChunks>::kSharedBytes);
+  constexpr int kWarps = Data<kForm, kAreChunks>::kThreads / 32;
   const int positions = p.y_channels * kTapsOfPlane;
   const auto* data = static_cast<const unsigned char*>(filter);
   const std::int64_t bytes = std::int64_t{positions} * p.x_channels * kElementBytes;
@@ -316,7 +319,7 @@ LoadFilter(const Arguments& p, const void* filter, unsigned char* memory) {
   unsigned char* raw = memory + TileOfFilter::kBytes;
   const int first = static_cast<int>(threadIdx.x) / 32;
 #pragma unroll 1
-  for (int part = first; part < TileOfFilter::kCountOfRows; part += kDataThreads / 32) {
+  for (int part = first; part < TileOfFilter::kCountOfRows; part += kWarps) {
     const Corner corner = {0, part * kFilterColumns};
     if constexpr (kAreChunks) {
       TileOfFilter::BeginCopy(
@@ -333,7 +336,7 @@ LoadFilter(const Arguments& p, const void* filter, unsigned char* memory) {
   if constexpr (!kAreChunks) {
     cuda::SynchronizeWarp();
 #pragma unroll 1
-    for (int part = first; part < TileOfFilter::kCountOfRows; part += kDataThreads / 32) {
+    for (int part = first; part < TileOfFilter::kCountOfRows; part += kWarps) {
       TileOfFilter::Unpack(
           plane, {0, part * kFilterColumns}, p.filter_columns, 0,
           raw + part * TileOfFilter::kRawRow, memory + part * TileOfFilter::kRowPitch);
@@ -354,7 +357,9 @@ __device__ __forceinline__ void ComputeData(
   auto* memory = reinterpret_cast<unsigned char*>(shared);
   LoadFilter<kForm, kAreChunks>(p, filter, memory);
   const Works<Memory::kRowsOfTile> works(p, y);
-  const Pipeline<Tiles<kForm, kAreChunks>, Works<Memory::kRowsOfTile>, kAreChunks, kDataThreads>
+  const Pipeline<
+      Tiles<kForm, kAreChunks>, Works<Memory::kRowsOfTile>, kAreChunks, Memory::kThreads,
+      Memory::kCopyWarps>
       pipeline(p, works, memory + Memory::TileOfFilter::kBytes);
   pipeline.Open();
   if (pipeline.Copies()) {
@@ -370,13 +375,16 @@ __device__ __forceinline__ void ComputeData(
 }  // namespace gradsmith::conv::few_channels
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
-#define GRADSMITH_FEW_CHANNELS(name, math, copies, are_chunks, form)                           \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::few_channels::kDataThreads, 1) \
-      gradsmith_few_channels_data_##copies##_##form##_##name(                                  \
-          const __grid_constant__ gradsmith::conv::few_channels::Arguments arguments,          \
-          const void* filter, const void* y, gradsmith::cuda::math::T* x, bool accumulate) {   \
-    gradsmith::conv::few_channels::ComputeData<gradsmith::cuda::math, form, are_chunks>(       \
-        arguments, filter, y, x, accumulate);                                                  \
+#define GRADSMITH_FEW_CHANNELS(name, math, copies, are_chunks, form)                         \
+  extern "C" __global__ void __launch_bounds__(                                              \
+      gradsmith::conv::few_channels::DataThreadsOf(                                          \
+          gradsmith::conv::few_channels::kFormAt[form], are_chunks),                         \
+      1)                                                                                     \
+      gradsmith_few_channels_data_##copies##_##form##_##name(                                \
+          const __grid_constant__ gradsmith::conv::few_channels::Arguments arguments,        \
+          const void* filter, const void* y, gradsmith::cuda::math::T* x, bool accumulate) { \
+    gradsmith::conv::few_channels::ComputeData<gradsmith::cuda::math, form, are_chunks>(     \
+        arguments, filter, y, x, accumulate);                                                \
   }
 #define GRADSMITH_FEW_CHANNELS_FORM(form)                    \
   GRADSMITH_FEW_CHANNELS(f16, Half, chunks, true, form)      \

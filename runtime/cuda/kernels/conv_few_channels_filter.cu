@@ -38,6 +38,7 @@ struct Filter {
   /// Warps share the eights.
   static constexpr int kShares = kShape.x_channels / kVector / kEights;
   static constexpr int kTurns = TurnsOf(kShape);
+  static constexpr int kCopyWarps = FilterCopyWarpsOf(kShape);
   static constexpr int kThreads = FilterThreadsOf(kShape);
   static constexpr int kColumns = FilterTilesOf(kShape, kAreChunks) * kTile;
   using TileOfY = Tile<kShape.y_channels, kRows, kColumns>;
@@ -282,7 +283,7 @@ __device__ __forceinline__ void ComputeFilter(
   using Form = Tiles<kForm, kAreChunks>;
   static_assert(Memory::kBytesOfSums <= 2 * Form::kBytes);
   const Works works(p, x, y);
-  const Pipeline<Form, Works, kAreChunks, Memory::kThreads> pipeline(
+  const Pipeline<Form, Works, kAreChunks, Memory::kThreads, Memory::kCopyWarps> pipeline(
       p, works, reinterpret_cast<unsigned char*>(shared));
   float* channels = works.HasAll() ? partial_channels : nullptr;
   auto* sums_of_block = reinterpret_cast<float*>(shared);

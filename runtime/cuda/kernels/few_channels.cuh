@@ -193,7 +193,7 @@ class Tile {
 /// How tiles come to shared memory while others are multiplied. `Tiles` says of which rows a work's
 /// tiles are, and where these are within kBytes, and before that within kRawBytes. `Works` gives a
 /// block's works: `First`, and the next one after a number, are numbers of them, or kNone.
-template <typename Tiles, typename Works, bool kAreChunks, int kThreads>
+template <typename Tiles, typename Works, bool kAreChunks, int kThreads, int kCopyWarps>
 class Pipeline {
  public:
   __device__ Pipeline(const Arguments& p, const Works& works, unsigned char* memory)
