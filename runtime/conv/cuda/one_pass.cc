@@ -19,6 +19,12 @@ bool IsLarge(const Problem& problem) {
   return NumElements(DimsOf(problem, kY)) >= kEnough;
 }
 
+/// The same where what else there is takes copies with more channels.
+bool IsLargeForImages(const Problem& problem) {
+  constexpr std::int64_t kEnough = 1 << 20;
+  return NumElements(DimsOf(problem, kY)) >= kEnough;
+}
+
 }  // namespace
 
 OnePass OnePassOf(int compute_capability, const Task& data, const Task& filter) {
@@ -26,7 +32,7 @@ OnePass OnePassOf(int compute_capability, const Task& data, const Task& filter) 
     return {kPointwise, pointwise->is_large()};
   }
   if (PlanImages(compute_capability, data, filter)) {
-    return {kImages, IsLarge(data.problem)};
+    return {kImages, IsLargeForImages(data.problem)};
   }
   if (PlanGrouped(compute_capability, data, filter)) {
     return {kGrouped, IsLarge(data.problem)};

@@ -92,6 +92,11 @@ std::string NameOfParts(std::int64_t parts) {
   return kParts + std::to_string(parts) + " ";
 }
 
+Candidate FewChannelsCandidate(const FewChannels& few, const std::string& form) {
+  const std::string id = form + kFewChannels;
+  return {.id = id, .engine = id, .workspace = few.workspace()};
+}
+
 /// How many parts such a name asks for, which is removed from it; 0 where it is none.
 std::int64_t SkipParts(std::string* id, std::int64_t batch) {
   if (!Skip(id, kParts)) {
@@ -194,7 +199,7 @@ int ConvSearchSpace::batches() const {
 
 std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* rejections) {
   if (batch == 0) {
-    return DepthwiseComesFirst() ? ListDepthwise() : std::vector<Candidate>();
+    return ListFirst();
   }
   if (batch == batches() - 1) {
     return ListLast(rejections);
@@ -263,9 +268,7 @@ Source ConvSearchSpace::SourceAt(int place) {
     return kSourceOrder.at(place);
   }
   if (!ours_come_first_) {
-    ours_come_first_ =
-        (FewChannelsPay(task_) && HasFewChannels()) ||
-        OursComeFirst(task_, IsInTf32(policy_, task_.problem.type), HasWindow());
+    ours_come_first_ = OursComeFirst(task_, IsInTf32(policy_, task_.problem.type), HasWindow());
   }
   return kSourceOrder.at(*ours_come_first_ ? 1 - place : place);
 }
@@ -274,14 +277,23 @@ bool ConvSearchSpace::HasWindow() {
   return std::ranges::any_of(forms_, [&](const Form& form) { return WindowOf(form) != nullptr; });
 }
 
-bool ConvSearchSpace::HasFewChannels() const {
-  return std::ranges::any_of(
-      forms_, [&](const Form& form) { return FewChannelsOf(form).has_value(); });
-}
-
 bool ConvSearchSpace::DepthwiseComesFirst() {
   return DepthwiseTilesOf(task_).has_value() ||
          (!CudnnHasDepthwise(task_) && !(WindowsPayForDepthwise(task_) && HasWindow()));
+}
+
+std::vector<Candidate> ConvSearchSpace::ListFirst() {
+  if (DepthwiseComesFirst()) {
+    return ListDepthwise();
+  }
+  const auto as_it_is =
+      std::ranges::find_if(forms_, [](const Form& form) { return form.name.empty(); });
+  if (as_it_is != forms_.end() && FewChannelsPay(task_)) {
+    if (const std::optional<FewChannels> few = FewChannelsOf(*as_it_is)) {
+      return {FewChannelsCandidate(*few, as_it_is->name)};
+    }
+  }
+  return {};
 }
 
 std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
@@ -369,9 +381,9 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
   if (const WindowWork* work = WindowOf(form)) {
     candidates.push_back(WindowCandidate(form.inner, *work, form.name + kWindow));
   }
-  if (const std::optional<FewChannels> few = FewChannelsOf(form)) {
-    const std::string id = form.name + kFewChannels;
-    candidates.push_back({.id = id, .engine = id, .workspace = few->workspace()});
+  if (const std::optional<FewChannels> few = FewChannelsOf(form);
+      few && !(form.name.empty() && FewChannelsPay(task_))) {
+    candidates.push_back(FewChannelsCandidate(*few, form.name));
   }
   const std::size_t copies = std::min(CopiesBytes(form), policy_.workspace_limit);
   std::ranges::move(
@@ -384,8 +396,8 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
 
 std::optional<FewChannels> ConvSearchSpace::FewChannelsOf(const Form& form) const {
   const Problem& inner = form.inner.problem;
-  const bool has_more_channels = inner.x_channels != task_.problem.x_channels ||
-                                 inner.y_channels != task_.problem.y_channels;
+  const bool has_more_channels =
+      inner.x_channels != task_.problem.x_channels || inner.y_channels != task_.problem.y_channels;
   return has_more_channels ? std::nullopt
                            : PlanFewChannels(device_.compute_capability(), form.inner);
 }

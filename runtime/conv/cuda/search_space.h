@@ -81,8 +81,9 @@ class ConvSearchSpace final : public internal::SearchSpace {
   [[nodiscard]] std::int64_t PartsForCopies() const;
   Source SourceAt(int place);
   bool HasWindow();
-  [[nodiscard]] bool HasFewChannels() const;
   bool DepthwiseComesFirst();
+  /// Our own kernels where they come before all others, in whatever form these take the operands.
+  std::vector<internal::Candidate> ListFirst();
   [[nodiscard]] std::vector<internal::Candidate> ListDepthwise() const;
   std::vector<internal::Candidate> ListLast(std::vector<internal::Rejection>* rejections);
   Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, Source source);

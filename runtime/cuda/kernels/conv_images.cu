@@ -299,6 +299,7 @@ template <int kForm, typename T>
 __device__ __forceinline__ void StoreFilter(const Arguments& p, const T* filter, uint4* memory) {
   using Memory = Room<kForm>;
   constexpr int kCount = Memory::kWindow * Memory::kWindow * Memory::kBlocks * 32;
+#pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < kCount; i += kThreads) {
     const int block = i / 32 % Memory::kBlocks;
     const int place = i / 32 / Memory::kBlocks;
@@ -595,6 +596,24 @@ StoreSums(const Arguments& p, const float* from, float* partial, float* partial_
   }
 }
 
+/// Asks the L2 cache for what a work begins with, a line for each thread: small images wait for
+/// memory at every step otherwise.
+template <typename T>
+__device__ __forceinline__ void
+Prefetch(const Arguments& p, const T* x, const T* y, const Work& work) {
+  constexpr int kLine = 128 / kElementBytes;
+  const std::int64_t ahead = std::int64_t{kLine} * threadIdx.x;
+  const auto from_row = [&](const T* from, int row, int rows, int width, int channels) {
+    const std::int64_t elements = std::int64_t{rows} * width * channels;
+    const std::int64_t at = std::int64_t{max(row, 0)} * width * channels + ahead;
+    if (at < elements) {
+      cuda::PrefetchToL2(from + work.image * elements + at);
+    }
+  };
+  from_row(y, work.first_row + p.begin[0], p.y[0], p.y[1], p.y_channels);
+  from_row(x, kStep * work.first_row - p.pad[0], p.x[0], p.x[1], p.x_channels);
+}
+
 template <typename Math, int kForm>
 __device__ __forceinline__ void ComputeGradients(
     const Arguments& p,
@@ -614,7 +633,9 @@ __device__ __forceinline__ void ComputeGradients(
   Pixels<typename Math::T> pixels(p, x, memory + Memory::kBytesOfRows + Memory::kBytesOfFilter);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   // What the first work begins with is on its way while the filter is stored.
-  if (const Work first = WorkOf(p, static_cast<int>(blockIdx.x)); warp < kWarps) {
+  const Work first = WorkOf(p, static_cast<int>(blockIdx.x));
+  Prefetch(p, x, y, first);
+  if (warp < kWarps) {
     pixels.FetchFirst(first);
   } else {
     rows.CopyFirst(first);
