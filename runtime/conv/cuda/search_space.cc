@@ -283,17 +283,18 @@ bool ConvSearchSpace::DepthwiseComesFirst() {
 }
 
 std::vector<Candidate> ConvSearchSpace::ListFirst() {
+  std::vector<Candidate> candidates;
   if (DepthwiseComesFirst()) {
-    return ListDepthwise();
+    candidates = ListDepthwise();
   }
   const auto as_it_is =
       std::ranges::find_if(forms_, [](const Form& form) { return form.name.empty(); });
   if (as_it_is != forms_.end() && FewChannelsPay(task_)) {
     if (const std::optional<FewChannels> few = FewChannelsOf(*as_it_is)) {
-      return {FewChannelsCandidate(*few, as_it_is->name)};
+      candidates.push_back(FewChannelsCandidate(*few, as_it_is->name));
     }
   }
-  return {};
+  return candidates;
 }
 
 std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {

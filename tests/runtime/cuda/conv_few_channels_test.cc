@@ -272,5 +272,66 @@ TEST_F(CudaConvFewChannels, AddToWhatIsThere) {
   }
 }
 
+/// Before cuDNN's engines, and as the choice where nothing is timed; of what their heuristics may
+/// be quicker for, behind them.
+TEST_F(CudaConvFewChannels, ComeFirstWhereTheyPay) {
+  Random random("few channels first");
+  const Context context(OnGpu());
+  const auto names_of = [&](ConvPrimitive primitive, const ConvShape& shape) {
+    const PrimitiveCall call =
+        MakeCall(primitive, shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    EXPECT_TRUE(algorithms.ok()) << algorithms.status().message();
+    std::vector<std::string> names;
+    const Result<std::vector<ConvAlgorithm>> list = algorithms->List();
+    EXPECT_TRUE(list.ok()) << list.status().message();
+    for (const ConvAlgorithm& algorithm : *list) {
+      if (algorithm.name.find(conv::kFewChannels) != std::string::npos) {
+        EXPECT_EQ(algorithm.name, conv::kFewChannels);
+        EXPECT_TRUE(algorithm.deterministic);
+      }
+      names.push_back(algorithm.name);
+    }
+    const Result<ConvAlgorithm> best =
+        algorithms->Best(SearchMode::kHeuristic, WorkspaceLimit::None());
+    EXPECT_TRUE(best.ok()) << best.status().message();
+    EXPECT_EQ(best->name, names.front());
+    return names;
+  };
+  const ConvShape odd = Around("odd", {2, 33, 9, 20}, 65);
+  const ConvShape chunks = Around("chunks", {2, 32, 9, 20}, 64);
+  EXPECT_EQ(names_of(ConvPrimitive::kBackwardData, odd).front(), conv::kFewChannels);
+  EXPECT_EQ(names_of(ConvPrimitive::kBackwardFilter, odd).front(), conv::kFewChannels);
+  EXPECT_EQ(names_of(ConvPrimitive::kBackwardFilter, chunks).front(), conv::kFewChannels);
+  // cuDNN's engines may come before it.
+  EXPECT_EQ(
+      std::ranges::count(
+          names_of(ConvPrimitive::kBackwardData, chunks), std::string(conv::kFewChannels)),
+      1);
+}
+
+/// The bias gradient comes from the sums that the filter's gradient leaves: of a plane, and of the
+/// middle of three taps along a volume's first axis.
+TEST_F(CudaConvFewChannels, SumChannelsInPassing) {
+  Random random("few channels bias");
+  const Context context(OnGpu());
+  for (const ConvShape& shape :
+       {Around("odd", {3, 33, 9, 40}, 65), Around("turns", {2, 16, 9, 70}, 16),
+        Around("volumes", {2, 8, 4, 9, 18}, 24)}) {
+    for (const DataType type : kTypes) {
+      const OpCall call = MakeConvGrad(shape, type, Layout::kChannelsLast, random);
+      SCOPED_TRACE(call.Describe());
+      for (int run = 0; run < 2; ++run) {
+        call.ResetOutputs();
+        const Status status = call.Run(context);
+        ASSERT_TRUE(status.ok()) << status.message();
+        ASSERT_TRUE(Synchronize(context).ok());
+        call.ExpectResults(conv::kFewChannels);
+      }
+      EXPECT_NE(RecentChoices(2).find(conv::kFewChannels), std::string::npos) << RecentChoices(2);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gradsmith::cuda

@@ -238,6 +238,24 @@ TEST(Preference, OursComeFirstForFiltersOfFewChannelsInHalf) {
   }
 }
 
+/// dX of 65 channels from 33 takes ours 0.06 ms and cuDNN's engines with more channels 0.11; of 64
+/// from 32 0.038 and 0.045 by the best of cuDNN's; of 32 from 64 0.051 and 0.034.
+TEST(Preference, FewChannelsPayForFiltersAndForWhatDoesNotFillChunks) {
+  const auto pay = [](Primitive primitive, std::int64_t x_channels, std::int64_t y_channels) {
+    Layer layer = kThree56;
+    layer.x_channels = x_channels;
+    layer.y_channels = y_channels;
+    return FewChannelsPay(TaskOf(layer, primitive, DataType::kMLFloat16, Layout::kLast));
+  };
+  EXPECT_TRUE(pay(Primitive::kBackwardFilter, 32, 64));
+  EXPECT_TRUE(pay(Primitive::kBackwardFilter, 63, 31));
+  EXPECT_TRUE(pay(Primitive::kBackwardData, 33, 65));
+  EXPECT_TRUE(pay(Primitive::kBackwardData, 20, 20));
+  EXPECT_TRUE(pay(Primitive::kBackwardData, 16, 16));
+  EXPECT_FALSE(pay(Primitive::kBackwardData, 32, 64));
+  EXPECT_FALSE(pay(Primitive::kBackwardData, 63, 31));
+}
+
 TEST(Preference, ProductsInDoubleAreCudnnsWhereStepsAreSubsampled) {
   for (const Layout layout : {Layout::kFirst, Layout::kLast}) {
     const Task task = TaskOf(kStrided, Primitive::kBackwardData, DataType::kDouble, layout);
