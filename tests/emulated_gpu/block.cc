@@ -50,16 +50,15 @@ std::mt19937& Random() {
 struct Copy {
   std::byte* to;
   const void* from;
-  int bytes;
+  bool exists;
   int group;
 };
 
-constexpr int kCopyBytes = 16;
-
 void Finish(const Copy& copy) {
-  std::memset(copy.to, 0, kCopyBytes);
-  if (copy.bytes > 0) {
-    std::memcpy(copy.to, copy.from, static_cast<std::size_t>(copy.bytes));
+  if (copy.exists) {
+    std::memcpy(copy.to, copy.from, 16);
+  } else {
+    std::memset(copy.to, 0, 16);
   }
 }
 
@@ -280,14 +279,11 @@ class Block {
     return shared() + address;
   }
 
-  void BeginCopy(unsigned to, const void* from, int bytes) {
-    if (bytes < 0 || bytes > kCopyBytes) {
-      Fail("%s: a copy of %d bytes", launch_->name, bytes);
-    }
-    if (bytes > 0 && reinterpret_cast<std::uintptr_t>(from) % kCopyBytes != 0) {
+  void BeginCopy(unsigned to, const void* from, bool exists) {
+    if (exists && reinterpret_cast<std::uintptr_t>(from) % 16 != 0) {
       Fail("%s: a copy from %p, which is not aligned to 16 bytes", launch_->name, from);
     }
-    const Copy copy = {At(to, kCopyBytes), from, bytes, current_->group};
+    const Copy copy = {At(to, 16), from, exists, current_->group};
     if (order_ == Order::kBackward || (order_ == Order::kShuffled && Random()() % 2 == 0)) {
       Finish(copy);
     } else {
@@ -583,8 +579,8 @@ std::byte* SharedAt(unsigned address, std::size_t size) {
   return the_block->At(address, size);
 }
 
-void BeginCopy(unsigned to, const void* from, int bytes) {
-  the_block->BeginCopy(to, from, bytes);
+void BeginCopy(unsigned to, const void* from, bool exists) {
+  the_block->BeginCopy(to, from, exists);
 }
 
 void EndOfCopies() {

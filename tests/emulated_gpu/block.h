@@ -79,9 +79,8 @@ std::byte* DynamicShared();
 unsigned SharedAddressOf(const void* shared);
 std::byte* SharedAt(unsigned address, std::size_t size);
 
-/// Copies to 16 bytes of shared memory, in groups that can be waited for: of so many bytes, after
-/// which zeros follow.
-void BeginCopy(unsigned to, const void* from, int bytes);
+/// Copies of 16 bytes to shared memory, in groups that can be waited for.
+void BeginCopy(unsigned to, const void* from, bool exists);
 void EndOfCopies();
 void WaitForCopies(int pending);
 

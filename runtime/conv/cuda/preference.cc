@@ -146,17 +146,20 @@ bool DenseRowsPay(const Task& task) {
          ElementsOf(problem) >= kEnoughForDepthwise;
 }
 
-bool FewChannelsPay(const Task& task) {
+bool FewChannelsPay(const Task& task, const FewChannels& few) {
   constexpr std::int64_t kFewest = 16;
   constexpr std::int64_t kFew = 40;
-  constexpr std::int64_t kChunk = 8;
+  constexpr std::int64_t kMostWaste = 3;
   const Problem& problem = task.problem;
-  if (task.primitive == Primitive::kBackwardFilter) {
-    return true;
+  const few_channels::Form room = few_channels::kFormAt[few.form];
+  if (room.x_channels * room.y_channels > kMostWaste * problem.x_channels * problem.y_channels) {
+    return false;
   }
-  const bool are_chunks = problem.x_channels % kChunk == 0 && problem.y_channels % kChunk == 0;
+  if (task.primitive == Primitive::kBackwardFilter) {
+    return few.are_chunks || problem.x_channels <= kFew;
+  }
   const bool are_fewest = std::max(problem.x_channels, problem.y_channels) <= kFewest;
-  return problem.x_channels <= kFew && (!are_chunks || are_fewest);
+  return problem.x_channels <= kFew && (!few.are_chunks || are_fewest);
 }
 
 bool OursComeFirst(const Task& task, bool in_tf32, bool has_window) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "conv/cuda/few_channels.h"
 #include "conv/task.h"
 
 /// What is likely to be the quickest where nothing is timed: read off the benchmarks of
@@ -40,10 +41,10 @@ bool WindowsPayForDepthwise(const Task& task);
 /// meet at each of many taps anew.
 bool DenseRowsPay(const Task& task);
 
-/// Whether own/few-channels, where it takes a task, is likely to be quicker than cuDNN's engines:
-/// for the filter's gradient, and for that of x where these would take copies with more channels,
-/// or have tiles for many more.
-bool FewChannelsPay(const Task& task);
+/// Whether own/few-channels is likely to be quicker for a task than all others: not where most of
+/// its room for channels is empty, and where channels fill chunks the filter's gradient alone, or
+/// that of x where channels are fewest.
+bool FewChannelsPay(const Task& task, const FewChannels& few);
 
 /// Whether our own kernels on tensor cores come before cuDNN's engines. `has_window`: own/window is
 /// among them.

@@ -289,10 +289,12 @@ std::vector<Candidate> ConvSearchSpace::ListFirst() {
   }
   const auto as_it_is =
       std::ranges::find_if(forms_, [](const Form& form) { return form.name.empty(); });
-  if (as_it_is != forms_.end() && FewChannelsPay(task_)) {
-    if (const std::optional<FewChannels> few = FewChannelsOf(*as_it_is)) {
-      candidates.push_back(FewChannelsCandidate(*few, as_it_is->name));
-    }
+  if (as_it_is == forms_.end()) {
+    return candidates;
+  }
+  const std::optional<FewChannels> few = FewChannelsOf(*as_it_is);
+  if (few && FewChannelsPay(task_, *few)) {
+    candidates.push_back(FewChannelsCandidate(*few, as_it_is->name));
   }
   return candidates;
 }
@@ -383,7 +385,7 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
     candidates.push_back(WindowCandidate(form.inner, *work, form.name + kWindow));
   }
   if (const std::optional<FewChannels> few = FewChannelsOf(form);
-      few && !(form.name.empty() && FewChannelsPay(task_))) {
+      few && !(form.name.empty() && FewChannelsPay(task_, *few))) {
     candidates.push_back(FewChannelsCandidate(*few, form.name));
   }
   const std::size_t copies = std::min(CopiesBytes(form), policy_.workspace_limit);

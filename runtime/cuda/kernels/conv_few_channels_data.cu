@@ -248,30 +248,39 @@ class DataGradient {
     }
   }
 
-  /// A lane has two neighbouring channels of two positions of each row.
   __device__ __forceinline__ void Store(
       const Work& work,
       const float (&sums)[kRowsOfWarp][kEights][4]) const {
     const bool are_pairs = p_.x_channels % 2 == 0;
+    if (accumulate_) {
+      are_pairs ? StoreRows<true, true>(work, sums) : StoreRows<false, true>(work, sums);
+    } else {
+      are_pairs ? StoreRows<true, false>(work, sums) : StoreRows<false, false>(work, sums);
+    }
+  }
+
+  /// A lane has two neighbouring channels of two positions of each row. Without questions that all
+  /// stores share: they take as long as the stores.
+  template <bool kArePairs, bool kAdds>
+  __device__ __forceinline__ void StoreRows(
+      const Work& work,
+      const float (&sums)[kRowsOfWarp][kEights][4]) const {
     const int rows = min(kRowsOfWarp, p_.height - work.corner.row - row_);
+    const int left = p_.x_channels - Lane() % 4 * 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int column = work.corner.column + column_ + half * 8 + Lane() / 4;
-      if (column >= p_.width) {
-        continue;
-      }
       const std::int64_t line = std::int64_t{work.plane} * p_.height + work.corner.row + row_;
       T* to = to_ + (line * p_.width + column) * p_.x_channels + Lane() % 4 * 2;
 #pragma unroll
       for (int row = 0; row < kRowsOfWarp; ++row) {
-        if (row >= rows) {
-          continue;
-        }
+        if (row < rows && column < p_.width) {
 #pragma unroll
-        for (int eight = 0; eight < kEights; ++eight) {
-          const float(&of_eight)[4] = sums[row][eight];
-          const int left = p_.x_channels - eight * 8 - Lane() % 4 * 2;
-          StorePair(to + eight * 8, are_pairs, left, of_eight[2 * half], of_eight[2 * half + 1]);
+          for (int eight = 0; eight < kEights; ++eight) {
+            const float(&of_eight)[4] = sums[row][eight];
+            StorePair<kArePairs, kAdds>(
+                to + eight * 8, left - eight * 8, of_eight[2 * half], of_eight[2 * half + 1]);
+          }
         }
         to += p_.width * p_.x_channels;
       }
@@ -279,20 +288,21 @@ class DataGradient {
   }
 
   /// So many channels are `left`.
-  __device__ __forceinline__ void
-  StorePair(T* to, bool are_pairs, int left, float first, float second) const {
-    if (left <= 0) {
-      return;
-    }
-    if (are_pairs) {
-      auto* pair = reinterpret_cast<std::uint32_t*>(to);
-      const float2 before = accumulate_ ? Math::Unpack(*pair) : float2{0, 0};
-      *pair = Math::Pack(before.x + first, before.y + second);
-      return;
-    }
-    to[0] = T((accumulate_ ? static_cast<float>(to[0]) : 0.0F) + first);
-    if (left > 1) {
-      to[1] = T((accumulate_ ? static_cast<float>(to[1]) : 0.0F) + second);
+  template <bool kArePairs, bool kAdds>
+  __device__ __forceinline__ static void StorePair(T* to, int left, float first, float second) {
+    if constexpr (kArePairs) {
+      if (left > 0) {
+        auto* pair = reinterpret_cast<std::uint32_t*>(to);
+        const float2 before = kAdds ? Math::Unpack(*pair) : float2{0, 0};
+        *pair = Math::Pack(before.x + first, before.y + second);
+      }
+    } else {
+      if (left > 0) {
+        to[0] = T((kAdds ? static_cast<float>(to[0]) : 0.0F) + first);
+      }
+      if (left > 1) {
+        to[1] = T((kAdds ? static_cast<float>(to[1]) : 0.0F) + second);
+      }
     }
   }
 
@@ -327,8 +337,7 @@ LoadFilter(const Arguments& p, const void* filter, unsigned char* memory) {
           cuda::SharedAddress(memory) + part * TileOfFilter::kRowPitch);
     } else {
       TileOfFilter::BeginRawCopy(
-          plane, corner, p.filter_columns, 0,
-          cuda::SharedAddress(raw) + part * TileOfFilter::kRawRow);
+          plane, corner, p.filter_columns, 0, raw + part * TileOfFilter::kRawRow);
     }
   }
   cuda::EndOfCopies();

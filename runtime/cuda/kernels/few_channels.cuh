@@ -91,21 +91,28 @@ class Tile {
     }
   }
 
-  /// Begins to copy a row as it lies in memory.
+  /// Begins to copy a row as it lies in memory, by whole chunks but where the tensor ends.
   __device__ __forceinline__ static void BeginRawCopy(
       const Plane& plane,
       Corner corner,
       const cuda::Divisor& columns,
       int row,
-      unsigned to) {
+      unsigned char* to) {
     const Row source(plane, corner, static_cast<int>(columns.divisor), row);
     const unsigned char* from = source.begin - source.lead;
     const int bytes = source.count > 0 ? source.lead + source.count * source.pitch : 0;
     const std::int64_t left = plane.end - from;
+    const unsigned address = cuda::SharedAddress(to);
 #pragma unroll 4
     for (int i = Lane() * kChunkBytes; i < bytes; i += 32 * kChunkBytes) {
-      cuda::BeginPartialCopy(
-          to + i, from + i, i + kChunkBytes <= left ? kChunkBytes : static_cast<int>(left - i));
+      if (i + kChunkBytes <= left) {
+        cuda::BeginCopy(address + i, from + i, true);
+      } else {
+        for (int j = i; j < bytes; j += kElementBytes) {
+          *reinterpret_cast<std::uint16_t*>(to + j) =
+              *reinterpret_cast<const std::uint16_t*>(from + j);
+        }
+      }
     }
   }
 
@@ -281,7 +288,7 @@ class Pipeline {
           } else {
             T::BeginRawCopy(
                 plane, corner, columns, row,
-                memory + 2 * Tiles::kBytes + raw_at + row * T::kRawRow);
+                memory_ + 2 * Tiles::kBytes + raw_at + row * T::kRawRow);
           }
         });
     cuda::EndOfCopies();

@@ -68,14 +68,6 @@ __device__ __forceinline__ void BeginCopy(unsigned to, const void* from, bool ex
 #endif
 }
 
-/// Begins to copy no more than the first so many bytes of 16, 0 to 16; the others become zeros.
-__device__ __forceinline__ void BeginPartialCopy(unsigned to, const void* from, int bytes) {
-#ifdef GRADSMITH_HAS_TENSOR_CORES
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
-               : "memory");
-#endif
-}
-
 /// Ends a group of copies.
 __device__ __forceinline__ void EndOfCopies() {
 #ifdef GRADSMITH_HAS_TENSOR_CORES

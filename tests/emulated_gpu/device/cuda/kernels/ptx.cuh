@@ -38,11 +38,7 @@ const T* Whole(const T* pointer) {
 
 template <bool kShared = false>
 void BeginCopy(unsigned to, const void* from, bool exists) {
-  emulated_gpu::BeginCopy(to, from, exists ? 16 : 0);
-}
-
-inline void BeginPartialCopy(unsigned to, const void* from, int bytes) {
-  emulated_gpu::BeginCopy(to, from, bytes);
+  emulated_gpu::BeginCopy(to, from, exists);
 }
 
 inline void EndOfCopies() {
