@@ -91,7 +91,8 @@ class Tile {
     }
   }
 
-  /// Begins to copy a row as it lies in memory, by whole chunks but where the tensor ends.
+  /// Begins to copy a row as it lies in memory, by whole chunks, of which the first and the last
+  /// hold more than the row. What is left where the tensor ends is copied at once.
   __device__ __forceinline__ static void BeginRawCopy(
       const Plane& plane,
       Corner corner,
@@ -101,18 +102,16 @@ class Tile {
     const Row source(plane, corner, static_cast<int>(columns.divisor), row);
     const unsigned char* from = source.begin - source.lead;
     const int bytes = source.count > 0 ? source.lead + source.count * source.pitch : 0;
-    const std::int64_t left = plane.end - from;
+    const std::int64_t chunks_left = (plane.end - from) / kChunkBytes;
+    const int whole =
+        chunks_left * kChunkBytes < bytes ? static_cast<int>(chunks_left) * kChunkBytes : bytes;
     const unsigned address = cuda::SharedAddress(to);
 #pragma unroll 4
-    for (int i = Lane() * kChunkBytes; i < bytes; i += 32 * kChunkBytes) {
-      if (i + kChunkBytes <= left) {
-        cuda::BeginCopy(address + i, from + i, true);
-      } else {
-        for (int j = i; j < bytes; j += kElementBytes) {
-          *reinterpret_cast<std::uint16_t*>(to + j) =
-              *reinterpret_cast<const std::uint16_t*>(from + j);
-        }
-      }
+    for (int i = Lane() * kChunkBytes; i < whole; i += 32 * kChunkBytes) {
+      cuda::BeginCopy(address + i, from + i, true);
+    }
+    if (const int i = whole + Lane() * kElementBytes; i < bytes) {
+      *reinterpret_cast<std::uint16_t*>(to + i) = *reinterpret_cast<const std::uint16_t*>(from + i);
     }
   }
 
