@@ -35,7 +35,7 @@ bool IsEmpty(const Problem& problem) {
 }
 
 bool HasHopperMemory(int compute_capability) {
-  return compute_capability >= 90 && compute_capability < 120;
+  return compute_capability >= kFirstWithHopperMemory && compute_capability < 120;
 }
 
 bool FitOnePass(int compute_capability, const Task& data, const Task& filter) {

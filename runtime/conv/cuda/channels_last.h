@@ -22,6 +22,8 @@ bool IsEmpty(const Problem& problem);
 /// HasHopperMemory says whether blocks may have 227 KiB of shared memory, as from Hopper on, but
 /// for those of 12.x.
 bool HasHopperMemory(int compute_capability);
+/// The first for which it says so.
+inline constexpr int kFirstWithHopperMemory = 90;
 
 /// FitOnePass says whether two tasks are backward data and backward filter of a problem that is not
 /// empty, in half or bf16, whose operands IsChannelsLast takes, on a device whose blocks may have

@@ -189,6 +189,10 @@ std::optional<FewChannels> PlanFewChannels(int compute_capability, const Task& t
   return few;
 }
 
+bool MayBeFewChannels(const Task& task) {
+  return PlanFewChannels(kFirstWithHopperMemory, task).has_value();
+}
+
 Result<std::unique_ptr<internal::Plan>>
 MakeFewChannelsPlan(int device, const Task& task, const FewChannels& few) {
   const std::string name = OnePassKernel(

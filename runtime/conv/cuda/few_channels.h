@@ -39,6 +39,9 @@ struct FewChannels {
 /// PlanFewChannels returns nothing where the kernels do not take a task.
 std::optional<FewChannels> PlanFewChannels(int compute_capability, const Task& task);
 
+/// MayBeFewChannels says whether there is a device for which it returns something.
+bool MayBeFewChannels(const Task& task);
+
 /// MakeFewChannelsPlan returns a plan for a task; of the filter's gradient one that leaves partial
 /// sums of dY.
 Result<std::unique_ptr<internal::Plan>>

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "conv/cuda/depthwise.h"
+#include "conv/cuda/few_channels.h"
 #include "conv/cuda/preference.h"
 #include "conv/cuda/window_problem.h"
 #include "cuda/channel_copies.h"
@@ -213,10 +214,10 @@ std::vector<Form> Detours(const Task& task) {
   for (const std::int64_t multiple : multiples) {
     forms.push_back(Padded(task, multiple));
   }
-  // Of what takes channels as they are where others ask for more, windows alone may be quick.
+  // Of what takes channels as they are where others ask for more, these alone may be quick.
   Form last = Rearranged(task, "nhwc ", Layout::kChannelsLast, 1);
   last.is_for_own = !multiples.empty();
-  if (!last.is_for_own || window::MayFit(last.inner)) {
+  if (!last.is_for_own || window::MayFit(last.inner) || MayBeFewChannels(last.inner)) {
     forms.push_back(std::move(last));
   }
   if (SizeOf(problem.type) > 2) {

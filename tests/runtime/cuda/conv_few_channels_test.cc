@@ -272,8 +272,28 @@ TEST_F(CudaConvFewChannels, AddToWhatIsThere) {
   }
 }
 
-/// Before cuDNN's engines, and as the choice where nothing is timed; of what their heuristics may
-/// be quicker for, behind them.
+/// Also where other kernels would be given more channels.
+TEST_F(CudaConvFewChannels, TakeChannelsFirstByCopies) {
+  Random random("few channels in NCHW");
+  const Context context(OnGpu());
+  for (const ConvPrimitive primitive :
+       {ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter}) {
+    const PrimitiveCall call = MakeCall(
+        primitive, Around("in NCHW", {2, 33, 9, 20}, 65), DataType::kMLFloat16, Layout::kContiguous,
+        random);
+    SCOPED_TRACE(call.op.Describe());
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+    const std::string name = std::string("nhwc ") + conv::kFewChannels;
+    const Result<std::vector<ConvAlgorithm>> list = algorithms->List();
+    ASSERT_TRUE(list.ok()) << list.status().message();
+    EXPECT_TRUE(std::ranges::any_of(
+        *list, [&](const ConvAlgorithm& algorithm) { return algorithm.name == name; }));
+    ASSERT_NO_FATAL_FAILURE(RunAndCompare(*algorithms, call, context, name));
+  }
+}
+
+/// Before all others, also those that take more channels, and as the choice where nothing is timed.
 TEST_F(CudaConvFewChannels, ComeFirstWhereTheyPay) {
   Random random("few channels first");
   const Context context(OnGpu());
