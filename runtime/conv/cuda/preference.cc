@@ -152,7 +152,8 @@ bool FewChannelsPay(const Task& task, const FewChannels& few) {
   constexpr std::int64_t kMostWaste = 3;
   const Problem& problem = task.problem;
   const few_channels::Form room = few_channels::kFormAt[few.form];
-  if (room.x_channels * room.y_channels > kMostWaste * problem.x_channels * problem.y_channels) {
+  if (std::int64_t{room.x_channels} * room.y_channels >
+      kMostWaste * problem.x_channels * problem.y_channels) {
     return false;
   }
   if (task.primitive == Primitive::kBackwardFilter) {
