@@ -46,6 +46,11 @@ struct Task {
   std::array<int, kOperands> alignment = {16, 16, 16};
 };
 
+/// IsFilter says whether a task is a filter's gradient.
+inline bool IsFilter(const Task& task) {
+  return task.primitive == Primitive::kBackwardFilter;
+}
+
 /// DimsOf returns an operand's dims: x (batch, x_channels, x...), w (y_channels, x_channels /
 /// group, w...), y (batch, y_channels, y...).
 Dims DimsOf(const Problem& problem, Operand operand);

@@ -1,6 +1,7 @@
 #include "conv/cuda/channels_last.h"
 
 #include <algorithm>
+#include <string>
 
 namespace gradsmith::conv {
 
@@ -36,6 +37,15 @@ bool IsEmpty(const Problem& problem) {
 
 bool HasHopperMemory(int compute_capability) {
   return compute_capability >= kFirstWithHopperMemory && compute_capability < 120;
+}
+
+bool HasThreeTapsAround(const Axis& axis) {
+  return axis.w == 3 && axis.stride == 1 && axis.dilation == 1 && axis.pad_begin == 1 &&
+         axis.x == axis.y;
+}
+
+std::string NarrowKernel(const std::string& name, DataType type) {
+  return name + (type == DataType::kMLFloat16 ? "_f16" : "_bf16");
 }
 
 bool FitOnePass(int compute_capability, const Task& data, const Task& filter) {

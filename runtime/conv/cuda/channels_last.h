@@ -1,6 +1,8 @@
 #ifndef GRADSMITH_CONV_CUDA_CHANNELS_LAST_H_
 #define GRADSMITH_CONV_CUDA_CHANNELS_LAST_H_
 
+#include <string>
+
 #include "conv/task.h"
 
 /// What our own kernels on tensor cores ask of the device and of operands.
@@ -24,6 +26,13 @@ bool IsEmpty(const Problem& problem);
 bool HasHopperMemory(int compute_capability);
 /// The first for which it says so.
 inline constexpr int kFirstWithHopperMemory = 90;
+
+/// HasThreeTapsAround says whether an axis has three taps by single steps, around the position of
+/// each result.
+bool HasThreeTapsAround(const Axis& axis);
+
+/// NarrowKernel is the name of a kernel in half or bf16.
+std::string NarrowKernel(const std::string& name, DataType type);
 
 /// FitOnePass says whether two tasks are backward data and backward filter of a problem that is not
 /// empty, in half or bf16, whose operands IsChannelsLast takes, on a device whose blocks may have

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "conv/cuda/call_plan.h"
+#include "conv/cuda/correlate_plan.h"
 #include "conv/cuda/depthwise_forms.h"
 #include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
@@ -32,10 +33,6 @@ constexpr int kVectorBytes = 16;
 
 int SizeOfElement(const Task& task) {
   return static_cast<int>(SizeOf(task.problem.type));
-}
-
-bool IsFilter(const Task& task) {
-  return task.primitive == Primitive::kBackwardFilter;
 }
 
 /// Whether the channels of every pixel can be read by vectors, and offsets in an image are small.
@@ -267,42 +264,6 @@ cuda::LaunchShape LaunchShapeOf(const DepthwiseTiles& tiles) {
       .shared_bytes = static_cast<unsigned>(tiles.shared_bytes)};
 }
 
-class DepthwiseTilesPlan final : public internal::Plan {
- public:
-  DepthwiseTilesPlan(const Task& task, const DepthwiseTiles& tiles, CUkernel kernel)
-      : task_(task), tiles_(tiles), kernel_(kernel) {}
-
-  [[nodiscard]] std::size_t workspace() const override { return tiles_.workspace; }
-
-  /// dY is in registers where the filter's gradient is computed.
-  [[nodiscard]] std::int64_t PartialSumRows(int operand) const override {
-    return IsFilter(task_) && operand == kY ? tiles_.arguments.slices : 0;
-  }
-
-  [[nodiscard]] bool AddsUpSums() const override { return IsFilter(task_); }
-
-  Status Run(const internal::Launch& launch) override {
-    const cuda::LaunchShape shape = LaunchShapeOf(tiles_);
-    if (IsFilter(task_)) {
-      return RunFilterSlices<Arguments>(
-          task_, {kernel_, shape, tiles_.arguments, tiles_.arguments.slices}, launch,
-          launch.partial_sums);
-    }
-    auto* stream = static_cast<CUstream>(launch.stream);
-    const Operand result = ResultOf(task_.primitive);
-    const void* from = launch.operands[result == kX ? kY : kX];
-    const void* filters = launch.operands[kW];
-    return cuda::Launch(
-        kernel_, shape, stream, tiles_.arguments, from, filters, launch.operands[result],
-        task_.accumulate);
-  }
-
- private:
-  Task task_;
-  DepthwiseTiles tiles_;
-  CUkernel kernel_;
-};
-
 /// dX, the filter's gradient and the sums of dY. Operands are CallAddresses.
 class DepthwiseTilesOfBothPlan final : public internal::Plan {
  public:
@@ -385,8 +346,18 @@ Result<std::unique_ptr<internal::Plan>> MakeDepthwiseTilesPlan(
   if (!kernel.ok()) {
     return kernel.status();
   }
+  const cuda::LaunchShape shape = LaunchShapeOf(tiles);
+  if (!IsFilter(task)) {
+    return std::unique_ptr<internal::Plan>(
+        std::make_unique<CorrelatePlan<Arguments>>(task, tiles.arguments, shape, *kernel));
+  }
+  const FilterSlices<Arguments> slices = {
+      .kernel = *kernel,
+      .shape = shape,
+      .arguments = tiles.arguments,
+      .count = tiles.arguments.slices};
   return std::unique_ptr<internal::Plan>(
-      std::make_unique<DepthwiseTilesPlan>(task, tiles, *kernel));
+      std::make_unique<FilterAndSumsPlan<Arguments>>(task, slices, tiles.workspace));
 }
 
 Result<std::unique_ptr<internal::Plan>>

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "conv/cuda/channels_last.h"
+#include "conv/cuda/correlate_plan.h"
 #include "conv/cuda/filter_slices.h"
-#include "conv/cuda/one_pass_plan.h"
 #include "conv/cuda/parts.h"
 #include "core/tiles.h"
 #include "cuda/module.h"
@@ -16,27 +16,18 @@ namespace gradsmith::conv {
 namespace {
 
 using few_channels::Arguments;
+using few_channels::DataKernel;
 using few_channels::Form;
 using few_channels::kFormAt;
 using internal::CeilDivide;
 
-bool IsFilter(const Task& task) {
-  return task.primitive == Primitive::kBackwardFilter;
-}
-
-bool TakesAxis(const Axis& axis) {
-  return axis.w == few_channels::kTaps && axis.stride == 1 && axis.dilation == 1 &&
-         axis.pad_begin == 1 && axis.x == axis.y;
-}
-
 bool TakesProblem(const Task& task) {
   const Problem& problem = task.problem;
-  const int most_axes = IsFilter(task) ? 3 : 2;
-  if (problem.group != 1 || problem.spatial_rank < 2 || problem.spatial_rank > most_axes ||
-      !CanBeCounted(problem)) {
+  if (problem.group != 1 || problem.spatial_rank < 2 || !CanBeCounted(problem)) {
     return false;
   }
-  return std::all_of(problem.axes.begin(), problem.axes.begin() + problem.spatial_rank, TakesAxis);
+  return std::all_of(
+      problem.axes.begin(), problem.axes.begin() + problem.spatial_rank, HasThreeTapsAround);
 }
 
 /// The first form with room for the channels, which is the one with least; -1 for none.
@@ -45,6 +36,14 @@ int FormOf(const Problem& problem) {
     return problem.y_channels <= form.y_channels && problem.x_channels <= form.x_channels;
   });
   return found == std::end(kFormAt) ? -1 : static_cast<int>(found - std::begin(kFormAt));
+}
+
+bool HasDepth(const Task& task) {
+  return task.problem.spatial_rank == 3;
+}
+
+DataKernel DataKernelOf(const Task& task, const FewChannels& few) {
+  return {kFormAt[few.form], few.are_chunks, HasDepth(task)};
 }
 
 /// Columns of a tile: strips are as wide as each other.
@@ -59,15 +58,15 @@ std::int64_t ColumnsOf(const Task& task, const FewChannels& few, std::int64_t wi
 
 Arguments ArgumentsOf(const Task& task, const FewChannels& few) {
   const Problem& problem = task.problem;
-  const bool has_depth = problem.spatial_rank == 3;
+  const bool has_depth = HasDepth(task);
   const Axis& down = problem.axes.at(problem.spatial_rank - 2);
   const Axis& right = problem.axes.at(problem.spatial_rank - 1);
   const std::int64_t depth = has_depth ? problem.axes[0].x : 1;
   const std::int64_t columns = ColumnsOf(task, few, right.x);
   const std::int64_t strips = CeilDivide(right.x, columns);
   const std::int64_t bands = CeilDivide(
-      down.x, IsFilter(task) ? few_channels::kRows
-                             : few_channels::DataRowsOf(kFormAt[few.form], few.are_chunks));
+      down.x,
+      IsFilter(task) ? few_channels::kRows : few_channels::DataRowsOf(DataKernelOf(task, few)));
   Arguments arguments{};
   arguments.y_channels = static_cast<int>(problem.y_channels);
   arguments.x_channels = static_cast<int>(problem.x_channels);
@@ -81,78 +80,39 @@ Arguments ArgumentsOf(const Task& task, const FewChannels& few) {
   // Of fewer positions than 2^31.
   arguments.planes = static_cast<int>(problem.batch * depth);
   arguments.works = static_cast<int>(problem.batch * depth * bands * strips);
-  arguments.plain_columns = cuda::DivisorOf(columns);
-  arguments.margin_columns = cuda::DivisorOf(columns + few_channels::kMargin);
-  arguments.filter_columns = cuda::DivisorOf(few_channels::kFilterColumns);
   return arguments;
 }
 
-class FilterPlan final : public internal::Plan {
- public:
-  FilterPlan(const Task& task, const FilterSlices<Arguments>& slices, std::size_t workspace)
-      : task_(task), slices_(slices), workspace_(workspace) {}
-
-  [[nodiscard]] std::size_t workspace() const override { return workspace_; }
-
-  [[nodiscard]] std::int64_t PartialSumRows(int operand) const override {
-    return operand == kY ? slices_.count : 0;
-  }
-
-  [[nodiscard]] bool AddsUpSums() const override { return true; }
-
-  Status Run(const internal::Launch& launch) override {
-    return RunFilterSlices(task_, slices_, launch, launch.partial_sums);
-  }
-
- private:
-  Task task_;
-  FilterSlices<Arguments> slices_;
-  std::size_t workspace_;
-};
-
-class DataPlan final : public internal::Plan {
- public:
-  DataPlan(
-      const Arguments& arguments,
-      const cuda::LaunchShape& shape,
-      CUkernel kernel,
-      bool accumulate)
-      : arguments_(arguments), shape_(shape), kernel_(kernel), accumulate_(accumulate) {}
-
-  [[nodiscard]] std::size_t workspace() const override { return 0; }
-
-  Status Run(const internal::Launch& launch) override {
-    const void* filter = launch.operands[kW];
-    const void* y = launch.operands[kY];
-    return cuda::Launch(
-        kernel_, shape_, static_cast<CUstream>(launch.stream), arguments_, filter, y,
-        launch.operands[kX], accumulate_);
-  }
-
- private:
-  Arguments arguments_;
-  cuda::LaunchShape shape_;
-  CUkernel kernel_;
-  bool accumulate_;
-};
-
 cuda::LaunchShape LaunchShapeOf(const Task& task, const FewChannels& few) {
-  cuda::LaunchShape shape = {
-      .blocks_x = static_cast<unsigned>(few.blocks),
-      .blocks_y = static_cast<unsigned>(few.arguments.depth_taps)};
-  const Form form = kFormAt[few.form];
+  cuda::LaunchShape shape = {.blocks_x = static_cast<unsigned>(few.blocks)};
   if (IsFilter(task)) {
+    const Form form = kFormAt[few.form];
     const int tiles = few_channels::FilterTilesOf(form, few.are_chunks);
+    shape.blocks_y = static_cast<unsigned>(few.arguments.depth_taps);
     shape.threads = static_cast<unsigned>(few_channels::FilterThreadsOf(form));
     shape.shared_bytes =
         static_cast<unsigned>(few_channels::FilterSharedBytes(form, tiles, few.are_chunks));
   } else {
-    const int rows = few_channels::DataRowsOf(form, few.are_chunks);
-    shape.threads = static_cast<unsigned>(few_channels::DataThreadsOf(form, few.are_chunks));
-    shape.shared_bytes =
-        static_cast<unsigned>(few_channels::DataSharedBytes(form, rows, few.are_chunks));
+    const DataKernel kernel = DataKernelOf(task, few);
+    shape.threads = static_cast<unsigned>(few_channels::DataThreadsOf(kernel));
+    shape.shared_bytes = static_cast<unsigned>(
+        few_channels::DataSharedBytes(kernel, few_channels::DataRowsOf(kernel)));
   }
   return shape;
+}
+
+/// What a block's numbers of works count.
+std::int64_t StepsOf(const Task& task, const FewChannels& few) {
+  const std::int64_t steps = IsFilter(task) ? 1 : few_channels::StepsOf(DataKernelOf(task, few));
+  return few.arguments.works * steps;
+}
+
+std::string KernelOf(const Task& task, const FewChannels& few) {
+  const char* const of_x = HasDepth(task) ? "volumes_" : "data_";
+  return NarrowKernel(
+      std::string("gradsmith_few_channels_") + (IsFilter(task) ? "filter_" : of_x) +
+          (few.are_chunks ? "chunks_" : "rows_") + std::to_string(few.form),
+      task.problem.type);
 }
 
 }  // namespace
@@ -180,11 +140,12 @@ std::optional<FewChannels> PlanFewChannels(int compute_capability, const Task& t
                    problem.y_channels % few_channels::kVector == 0;
   few.arguments = ArgumentsOf(task, few);
   // Blocks count beyond the last one.
-  if (constexpr int kMostWorks = 1 << 30; few.arguments.works > kMostWorks) {
+  if (constexpr int kMostSteps = 1 << 30; StepsOf(task, few) > kMostSteps) {
     return std::nullopt;
   }
-  few.blocks = std::min<std::int64_t>(
-      few.arguments.works, kMultiprocessorsOfSlices / few.arguments.depth_taps);
+  const int rows_of_blocks = IsFilter(task) ? few.arguments.depth_taps : 1;
+  few.blocks =
+      std::min<std::int64_t>(few.arguments.works, kMultiprocessorsOfSlices / rows_of_blocks);
   few.slices = IsFilter(task) ? few.blocks : 0;
   return few;
 }
@@ -195,25 +156,22 @@ bool MayBeFewChannels(const Task& task) {
 
 Result<std::unique_ptr<internal::Plan>>
 MakeFewChannelsPlan(int device, const Task& task, const FewChannels& few) {
-  const std::string name = OnePassKernel(
-      std::string("gradsmith_few_channels_") + (IsFilter(task) ? "filter_" : "data_") +
-          (few.are_chunks ? "chunks_" : "rows_") + std::to_string(few.form),
-      task.problem.type);
   const cuda::LaunchShape shape = LaunchShapeOf(task, few);
   const Result<CUkernel> kernel = cuda::FindKernelOf(
       static_cast<int>(shape.shared_bytes), device,
-      {&cuda::kImage_conv_few_channels_filter, &cuda::kImage_conv_few_channels_data}, name.c_str());
+      {&cuda::kImage_conv_few_channels_filter, &cuda::kImage_conv_few_channels_data},
+      KernelOf(task, few).c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }
   if (!IsFilter(task)) {
     return std::unique_ptr<internal::Plan>(
-        std::make_unique<DataPlan>(few.arguments, shape, *kernel, task.accumulate));
+        std::make_unique<CorrelatePlan<Arguments>>(task, few.arguments, shape, *kernel));
   }
   const FilterSlices<Arguments> slices = {
       .kernel = *kernel, .shape = shape, .arguments = few.arguments, .count = few.slices};
   return std::unique_ptr<internal::Plan>(
-      std::make_unique<FilterPlan>(task, slices, few.workspace()));
+      std::make_unique<FilterAndSumsPlan<Arguments>>(task, slices, few.workspace()));
 }
 
 }  // namespace gradsmith::conv

@@ -11,10 +11,10 @@
 #include "core/plan.h"
 #include "gradsmith/status.h"
 
-/// Gradients of convolutions of few channels in half and bf16, channels last: of 3 by 3 taps by
-/// single steps with pads of one, of up to 72 channels of y and 40 of x, or 32 and 64; the filter's
-/// gradient also of 3 by 3 by 3 taps. On tensor cores, which multiply a tile
-/// of a plane in shared memory with all of its taps. Channels need not fill 16 bytes.
+/// Gradients of x and of the filter of convolutions of few channels in half and bf16, channels
+/// last: of 3 by 3 or 3 by 3 by 3 taps by single steps with pads of one, of one group, of up to 72
+/// channels of y and 40 of x, or 32 and 64. On tensor cores, which multiply a tile of a plane in
+/// shared memory with all of its taps. Channels need not fill 16 bytes.
 ///
 /// Where no tap reaches there are zeros: what is infinite makes NaN of elements beside those that
 /// it reaches.
@@ -30,7 +30,7 @@ struct FewChannels {
   bool are_chunks = false;
   std::int64_t blocks = 0;
   /// How many sums there are of dW, each of whose taps along the first of three axes has blocks of
-  /// its own, and of dY's channels; none of dX.
+  /// its own, and of dY's channels; none of dX, of which a block has all taps.
   std::int64_t slices = 0;
 
   [[nodiscard]] std::size_t workspace() const;

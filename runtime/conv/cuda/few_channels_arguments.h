@@ -13,6 +13,7 @@ constexpr int kVector = kChunkBytes / kElementBytes;
 /// Along each axis of a plane.
 constexpr int kTaps = 3;
 constexpr int kTapsOfPlane = kTaps * kTaps;
+constexpr int kTapsOfVolume = kTaps * kTapsOfPlane;
 /// Of a plane's tile that the taps reach beyond a result's.
 constexpr int kMargin = kTaps - 1;
 /// Positions that a product takes.
@@ -31,10 +32,15 @@ struct Form {
 constexpr int kForms = 5;
 constexpr Form kFormAt[kForms] = {{16, 16}, {32, 32}, {64, 32}, {32, 64}, {72, 40}};
 
-/// The bytes of a position in shared memory: an odd number of chunks, so that neighbouring
-/// positions' are in different banks.
+/// Room for so many elements in shared memory: an odd number of chunks, so that what lies side by
+/// side is in different banks.
+constexpr int OddChunks(int elements) {
+  return (elements / kVector | 1) * kChunkBytes;
+}
+
+/// The bytes of a position in shared memory.
 constexpr int PitchBytes(int channels) {
-  return (channels / kVector | 1) * kChunkBytes;
+  return OddChunks(channels);
 }
 
 constexpr int TileBytes(int rows, int columns, int channels) {
@@ -109,6 +115,29 @@ constexpr int FilterTilesOf(Form form, bool are_chunks) {
 constexpr int kDataColumns = 2 * kTile;
 constexpr int kDataWarps = 8;
 
+/// A kernel for the gradient of x, of images or of volumes.
+struct DataKernel {
+  Form form;
+  bool are_chunks;
+  bool is_volume;
+};
+
+/// Parts of the channels of y, of which one is in shared memory at a time: beside a volume's filter
+/// there is no room for all.
+constexpr int PartsOf(DataKernel kernel) {
+  constexpr int kMostChannels = 32;
+  return kernel.is_volume ? (kernel.form.y_channels + kMostChannels - 1) / kMostChannels : 1;
+}
+
+constexpr int PartChannelsOf(DataKernel kernel) {
+  return kernel.form.y_channels / PartsOf(kernel);
+}
+
+/// Tiles of y that a tile of x is made of, one after the other.
+constexpr int StepsOf(DataKernel kernel) {
+  return kernel.is_volume ? kTaps * PartsOf(kernel) : 1;
+}
+
 /// The filter lies before the tiles. For each channel of y there is a position for each tap, and a
 /// warp copies so many.
 constexpr int kFilterColumns = 32;
@@ -116,34 +145,43 @@ constexpr int FilterRowsOf(Form form) {
   return (form.y_channels * kTapsOfPlane + kFilterColumns - 1) / kFilterColumns;
 }
 
-constexpr int DataSharedBytes(Form form, int rows, bool are_chunks) {
-  const int columns = kDataColumns + kMargin;
-  return TileBytes(FilterRowsOf(form), kFilterColumns, form.x_channels) +
-         BytesWithNext(
-             TileBytes(rows + kMargin, columns, form.y_channels),
-             (rows + kMargin) * RawRowBytes(columns, form.y_channels), are_chunks);
+/// That of volumes has a row for each channel of y, without room between the taps.
+constexpr int FilterBytesOf(DataKernel kernel) {
+  const Form form = kernel.form;
+  return kernel.is_volume ? form.y_channels * OddChunks(kTapsOfVolume * form.x_channels)
+                          : TileBytes(FilterRowsOf(form), kFilterColumns, form.x_channels);
 }
 
-/// Rows of x that a block multiplies at a time: twice as many where shared memory and registers
-/// have room for them.
-constexpr int DataRowsOf(Form form, bool are_chunks) {
-  return form.x_channels <= 40 && DataSharedBytes(form, 2 * kRows, are_chunks) <= kMostSharedBytes
-             ? 2 * kRows
-             : kRows;
+constexpr int DataSharedBytes(DataKernel kernel, int rows) {
+  const int columns = kDataColumns + kMargin;
+  return FilterBytesOf(kernel) +
+         BytesWithNext(
+             TileBytes(rows + kMargin, columns, PartChannelsOf(kernel)),
+             (rows + kMargin) * RawRowBytes(columns, kernel.form.y_channels), kernel.are_chunks);
+}
+
+/// Rows of x that a block multiplies at a time: as many as shared memory and registers have room
+/// for.
+constexpr int DataRowsOf(DataKernel kernel) {
+  int rows = kernel.form.x_channels <= 40 ? 2 * kRows : kRows;
+  while (DataSharedBytes(kernel, rows) > kMostSharedBytes) {
+    rows /= 2;
+  }
+  return rows;
 }
 
 /// They share the rows evenly, or leave others their registers.
-constexpr int DataCopyWarpsOf(Form form, bool are_chunks) {
-  return DataRowsOf(form, are_chunks) == kRows ? kRowsWithMargin / 2 : 4;
+constexpr int DataCopyWarpsOf(DataKernel kernel) {
+  return DataRowsOf(kernel) == kRows ? kRowsWithMargin / 2 : 4;
 }
 
-constexpr int DataThreadsOf(Form form, bool are_chunks) {
-  return 32 * (kDataWarps + DataCopyWarpsOf(form, are_chunks));
+constexpr int DataThreadsOf(DataKernel kernel) {
+  return 32 * (kDataWarps + DataCopyWarpsOf(kernel));
 }
 
 /// Rows that a warp multiplies, of 16 columns.
-constexpr int RowsOfWarp(Form form, bool are_chunks) {
-  return DataRowsOf(form, are_chunks) * kDataColumns / kTile / kDataWarps;
+constexpr int RowsOfWarp(DataKernel kernel) {
+  return DataRowsOf(kernel) * kDataColumns / kTile / kDataWarps;
 }
 
 /// Work is what a block does at a time: a tile of a plane.
@@ -163,11 +201,6 @@ struct Arguments {
   int works;
   /// All of them.
   int planes;
-  /// Columns that are copied of the tensor without and of that with a margin.
-  cuda::Divisor plain_columns;
-  cuda::Divisor margin_columns;
-  /// kFilterColumns.
-  cuda::Divisor filter_columns;
 };
 
 }  // namespace gradsmith::conv::few_channels

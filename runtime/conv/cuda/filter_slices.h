@@ -88,6 +88,32 @@ class FilterSlicesPlan final : public internal::Plan {
   std::size_t workspace_;
 };
 
+/// FilterAndSumsPlan does so for a kernel that also leaves sums of dY's channels, a row for each
+/// slice, where there is a place for them.
+template <typename Arguments>
+class FilterAndSumsPlan final : public internal::Plan {
+ public:
+  FilterAndSumsPlan(const Task& task, const FilterSlices<Arguments>& slices, std::size_t workspace)
+      : task_(task), slices_(slices), workspace_(workspace) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return workspace_; }
+
+  [[nodiscard]] std::int64_t PartialSumRows(int operand) const override {
+    return operand == kY ? slices_.count : 0;
+  }
+
+  [[nodiscard]] bool AddsUpSums() const override { return true; }
+
+  Status Run(const internal::Launch& launch) override {
+    return RunFilterSlices(task_, slices_, launch, launch.partial_sums);
+  }
+
+ private:
+  Task task_;
+  FilterSlices<Arguments> slices_;
+  std::size_t workspace_;
+};
+
 }  // namespace gradsmith::conv
 
 #endif  // GRADSMITH_CONV_CUDA_FILTER_SLICES_H_

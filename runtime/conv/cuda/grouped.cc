@@ -16,11 +16,6 @@ namespace {
 using grouped::Arguments;
 using internal::CeilDivide;
 
-bool TakesAxis(const Axis& axis) {
-  return axis.w == grouped::kTaps && axis.stride == 1 && axis.dilation == 1 &&
-         axis.pad_begin == 1 && axis.x == axis.y;
-}
-
 /// Whether a slice is of whole groups, and all channels are of whole slices.
 bool TakesChannels(const Problem& problem) {
   if (problem.group <= 1 || problem.x_channels != problem.y_channels ||
@@ -32,8 +27,8 @@ bool TakesChannels(const Problem& problem) {
 }
 
 bool TakesProblem(const Problem& problem) {
-  return problem.spatial_rank == 2 && TakesAxis(problem.axes[0]) && TakesAxis(problem.axes[1]) &&
-         TakesChannels(problem) && CanBeCounted(problem);
+  return problem.spatial_rank == 2 && HasThreeTapsAround(problem.axes[0]) &&
+         HasThreeTapsAround(problem.axes[1]) && TakesChannels(problem) && CanBeCounted(problem);
 }
 
 Arguments ArgumentsOf(const Problem& problem) {
@@ -84,7 +79,7 @@ std::optional<Grouped> PlanGrouped(int compute_capability, const Task& data, con
 
 Result<std::unique_ptr<internal::Plan>>
 MakeGroupedPlan(int device, const Task& data, const Task& filter, const Grouped& grouped) {
-  const std::string name = OnePassKernel(
+  const std::string name = NarrowKernel(
       grouped.is_narrow() ? "gradsmith_grouped_narrow" : "gradsmith_grouped_wide",
       data.problem.type);
   const Result<CUkernel> kernel = cuda::FindKernelOf(

@@ -144,7 +144,7 @@ std::optional<Images> PlanImages(int compute_capability, const Task& data, const
 Result<std::unique_ptr<internal::Plan>>
 MakeImagesPlan(int device, const Task& data, const Task& filter, const Images& images) {
   const std::string name =
-      OnePassKernel("gradsmith_images_" + std::to_string(images.form), data.problem.type);
+      NarrowKernel("gradsmith_images_" + std::to_string(images.form), data.problem.type);
   const Result<CUkernel> kernel = cuda::FindKernelOf(
       images::SharedBytes(kFormAt[images.form]), device, {&cuda::kImage_conv_images}, name.c_str());
   if (!kernel.ok()) {

@@ -14,16 +14,12 @@ namespace {
 
 /// Whether reading dY once instead of three times is much of what a call takes: less waits for
 /// launches.
-bool IsLarge(const Problem& problem) {
-  constexpr std::int64_t kEnough = 1 << 22;
-  return NumElements(DimsOf(problem, kY)) >= kEnough;
+bool IsLarge(const Problem& problem, std::int64_t enough = 1 << 22) {
+  return NumElements(DimsOf(problem, kY)) >= enough;
 }
 
-/// The same where what else there is takes copies with more channels.
-bool IsLargeForImages(const Problem& problem) {
-  constexpr std::int64_t kEnough = 1 << 20;
-  return NumElements(DimsOf(problem, kY)) >= kEnough;
-}
+/// For images, where what else there is takes copies with more channels.
+constexpr std::int64_t kEnoughForImages = 1 << 20;
 
 }  // namespace
 
@@ -32,7 +28,7 @@ OnePass OnePassOf(int compute_capability, const Task& data, const Task& filter) 
     return {kPointwise, pointwise->is_large()};
   }
   if (PlanImages(compute_capability, data, filter)) {
-    return {kImages, IsLargeForImages(data.problem)};
+    return {kImages, IsLarge(data.problem, kEnoughForImages)};
   }
   if (PlanGrouped(compute_capability, data, filter)) {
     return {kGrouped, IsLarge(data.problem)};

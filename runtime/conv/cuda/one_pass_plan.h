@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "conv/cuda/call_plan.h"
 #include "conv/cuda/filter_slices.h"
@@ -15,11 +14,6 @@
 #include "gradsmith/status.h"
 
 namespace gradsmith::conv {
-
-/// OnePassKernel is a kernel's name in half or bf16.
-inline std::string OnePassKernel(const std::string& name, DataType type) {
-  return name + (type == DataType::kMLFloat16 ? "_f16" : "_bf16");
-}
 
 /// OnePassPlan launches a kernel that takes its arguments, X, the filter, dY, dX, whether that is
 /// added to, and where each slice leaves its sums of dW and each row those of dY's channels; then

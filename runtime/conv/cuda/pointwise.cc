@@ -68,7 +68,7 @@ PlanPointwise(int compute_capability, const Task& data, const Task& filter) {
 Result<std::unique_ptr<internal::Plan>>
 MakePointwisePlan(int device, const Task& data, const Task& filter, const Pointwise& pointwise) {
   const std::string name =
-      OnePassKernel("gradsmith_pointwise_" + std::to_string(pointwise.form), data.problem.type);
+      NarrowKernel("gradsmith_pointwise_" + std::to_string(pointwise.form), data.problem.type);
   const Result<CUkernel> kernel = cuda::FindKernelOf(
       pointwise::SharedBytes(kFormAt[pointwise.form]), device, {&cuda::kImage_conv_pointwise},
       name.c_str());

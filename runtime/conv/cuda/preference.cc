@@ -150,14 +150,21 @@ bool FewChannelsPay(const Task& task, const FewChannels& few) {
   constexpr std::int64_t kFewest = 16;
   constexpr std::int64_t kFew = 40;
   constexpr std::int64_t kMostWaste = 3;
+  constexpr std::int64_t kMostWasteInVolumes = 2;
   const Problem& problem = task.problem;
-  const few_channels::Form room = few_channels::kFormAt[few.form];
-  if (std::int64_t{room.x_channels} * room.y_channels >
-      kMostWaste * problem.x_channels * problem.y_channels) {
+  const few_channels::Form form = few_channels::kFormAt[few.form];
+  const std::int64_t room = std::int64_t{form.x_channels} * form.y_channels;
+  const std::int64_t channels = problem.x_channels * problem.y_channels;
+  if (room > kMostWaste * channels) {
     return false;
   }
   if (task.primitive == Primitive::kBackwardFilter) {
     return few.are_chunks || problem.x_channels <= kFew;
+  }
+  if (problem.spatial_rank == 3) {
+    // By prediction.
+    return few.are_chunks && problem.x_channels <= kFew && IsLarge(task) &&
+           room <= kMostWasteInVolumes * channels;
   }
   const bool are_fewest = std::max(problem.x_channels, problem.y_channels) <= kFewest;
   return problem.x_channels <= kFew && (!few.are_chunks || are_fewest);

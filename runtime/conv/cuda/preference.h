@@ -43,7 +43,8 @@ bool DenseRowsPay(const Task& task);
 
 /// Whether own/few-channels is likely to be quicker for a task than all others: not where most of
 /// its room for channels is empty, and where channels fill chunks the filter's gradient alone, or
-/// that of x where channels are fewest.
+/// that of x where channels are fewest. That of x of large volumes: where channels fill chunks, and
+/// half of the room.
 bool FewChannelsPay(const Task& task, const FewChannels& few);
 
 /// Whether our own kernels on tensor cores come before cuDNN's engines. `has_window`: own/window is

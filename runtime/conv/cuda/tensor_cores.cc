@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "conv/cuda/channels_last.h"
+#include "conv/cuda/correlate_plan.h"
 #include "conv/cuda/filter_slices.h"
 #include "conv/cuda/tensor_cores_arguments.h"
 #include "core/tiles.h"
@@ -347,10 +348,6 @@ std::int64_t SkipSlices(std::string* id) {
   return slices;
 }
 
-bool IsFilter(const Task& task) {
-  return task.primitive == Primitive::kBackwardFilter;
-}
-
 std::vector<Variant> VariantsOf(const Task& task, bool in_tf32) {
   const Math math = MathFor(task.problem.type, in_tf32);
   std::vector<Variant> variants;
@@ -615,40 +612,6 @@ FindKernel(const cuda::DeviceInfo& device, Primitive primitive, Variant variant,
       name.c_str());
 }
 
-class CorrelatePlan final : public internal::Plan {
- public:
-  CorrelatePlan(
-      const Task& task,
-      const Correlation& correlation,
-      const cuda::LaunchShape& shape,
-      CUkernel kernel)
-      : arguments_(correlation.arguments),
-        shape_(shape),
-        kernel_(kernel),
-        accumulate_(task.accumulate),
-        result_(ResultOf(task.primitive)) {}
-
-  [[nodiscard]] std::size_t workspace() const override { return 0; }
-
-  Status Run(const internal::Launch& launch) override {
-    if (shape_.blocks_y == 0) {
-      return {};
-    }
-    const void* source = launch.operands[result_ == kX ? kY : kX];
-    const void* filter = launch.operands[kW];
-    return cuda::Launch(
-        kernel_, shape_, static_cast<CUstream>(launch.stream), arguments_, source, filter,
-        launch.operands[result_], accumulate_);
-  }
-
- private:
-  CorrelateArguments arguments_;
-  cuda::LaunchShape shape_;
-  CUkernel kernel_;
-  bool accumulate_;
-  Operand result_;
-};
-
 /// Of one slice, which leaves nothing to add up.
 class WholeFilterPlan final : public internal::Plan {
  public:
@@ -732,9 +695,9 @@ BuildCorrelate(const cuda::DeviceInfo& device, const Task& task, Variant variant
   if (!kernel.ok()) {
     return kernel.status();
   }
-  return std::unique_ptr<internal::Plan>(std::make_unique<CorrelatePlan>(
-      task, *correlation, LaunchShapeOf(task, tile, grid.blocks, correlation->parts, shared_bytes),
-      *kernel));
+  return std::unique_ptr<internal::Plan>(std::make_unique<CorrelatePlan<CorrelateArguments>>(
+      task, correlation->arguments,
+      LaunchShapeOf(task, tile, grid.blocks, correlation->parts, shared_bytes), *kernel));
 }
 
 }  // namespace

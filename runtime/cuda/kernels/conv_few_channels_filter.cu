@@ -5,6 +5,7 @@
 #include "cuda/kernels/indices.cuh"
 #include "cuda/kernels/narrow_math.cuh"
 #include "cuda/kernels/ptx.cuh"
+#include "cuda/kernels/turns.cuh"
 
 /// The filter's gradient of convolutions of few channels, of 3 by 3 taps; see
 /// conv/cuda/few_channels.h. dY, transposed, is multiplied with x. A warp has 16 channels of y and
@@ -60,11 +61,11 @@ struct Tiles {
   ForEachRow(const Arguments& p, const Work& work, int first, int step, const Use& use) {
 #pragma unroll 1
     for (int row = first; row < kRows; row += step) {
-      use(Y(), work.y, work.corner, p.plain_columns, row, 0, 0);
+      use(Y(), work.y, work.corner, p.columns, row, 0, 0);
     }
 #pragma unroll 1
     for (int row = first; row < kRowsWithMargin; row += step) {
-      use(X(), work.x, work.OfX(), p.margin_columns, row, Y::kBytes, Y::kRawBytes);
+      use(X(), work.x, work.OfX(), p.columns + kMargin, row, Y::kBytes, Y::kRawBytes);
     }
   }
 };
@@ -191,14 +192,14 @@ class FilterGradient {
   __device__ __forceinline__ void AddColumns(unsigned y, unsigned x) {
     std::uint32_t rows[kTaps][4];
     std::uint32_t pixels[kBuffers][kEights][2];
-    LoadPixels(x, pixels[0]);
+    LoadEights(x, pixels[0]);
 #pragma unroll
     for (int i = 0; i < kRowsWithMargin; ++i) {
       if (i < kRows) {
         LoadTransposed(y + i * TileOfY::kRowPitch, rows[i % kTaps]);
       }
       if (i + 1 < kRowsWithMargin && kBuffers > 1) {
-        LoadPixels(x + (i + 1) * TileOfX::kRowPitch, pixels[(i + 1) % kBuffers]);
+        LoadEights(x + (i + 1) * TileOfX::kRowPitch, pixels[(i + 1) % kBuffers]);
       }
       // That of the row just loaded comes last.
 #pragma unroll
@@ -216,23 +217,8 @@ class FilterGradient {
         Math::AddProduct(rows[i % kTaps], ones, channel_sums_);
       }
       if (i + 1 < kRowsWithMargin && kBuffers == 1) {
-        LoadPixels(x + (i + 1) * TileOfX::kRowPitch, pixels[0]);
+        LoadEights(x + (i + 1) * TileOfX::kRowPitch, pixels[0]);
       }
-    }
-  }
-
-  __device__ __forceinline__ static void LoadPixels(unsigned x, std::uint32_t (&to)[kEights][2]) {
-#pragma unroll
-    for (int i = 0; i + 1 < kEights; i += 2) {
-      std::uint32_t read[4];
-      LoadTransposed(x + i * kChunkBytes, read);
-      to[i][0] = read[0];
-      to[i][1] = read[1];
-      to[i + 1][0] = read[2];
-      to[i + 1][1] = read[3];
-    }
-    if constexpr (kEights % 2 != 0) {
-      LoadTransposed(x + (kEights - 1) * kChunkBytes, to[kEights - 1]);
     }
   }
 
@@ -290,9 +276,7 @@ __device__ __forceinline__ void ComputeFilter(
   pipeline.Open();
   if (pipeline.Copies()) {
     pipeline.CopyEach();
-    for (int turn = 0; turn <= Memory::kTurns; ++turn) {
-      cuda::SynchronizeBlock<Memory::kThreads>();
-    }
+    cuda::TakeTurns<Memory::kThreads>(Memory::kTurns, [](int /*turn*/) {});
   } else {
     FilterGradient<Math, kForm, kAreChunks> sums(p);
     if (channels != nullptr && sums.HasChannels()) {
@@ -304,13 +288,11 @@ __device__ __forceinline__ void ComputeFilter(
         sums.template Add<false>(tiles, tiles + Form::Y::kBytes);
       });
     }
-    for (int turn = 0; turn < Memory::kTurns; ++turn) {
-      cuda::SynchronizeBlock<Memory::kThreads>();  // tiles have been read, sums have been left
+    cuda::TakeTurns<Memory::kThreads>(Memory::kTurns, [&](int turn) {
       if (sums.turn() == turn) {
-        sums.Leave(sums_of_block, turn > 0);
+        sums.Leave(sums_of_block, turn > 0);  // tiles have been read
       }
-    }
-    cuda::SynchronizeBlock<Memory::kThreads>();
+    });
   }
   Store<Memory::kThreads>(p, sums_of_block, partial, channels);
 }
@@ -330,15 +312,6 @@ __device__ __forceinline__ void ComputeFilter(
     gradsmith::conv::few_channels::ComputeFilter<gradsmith::cuda::math, form, are_chunks>( \
         arguments, x, y, partial, partial_channels);                                       \
   }
-#define GRADSMITH_FEW_CHANNELS_FORM(form)                    \
-  GRADSMITH_FEW_CHANNELS(f16, Half, chunks, true, form)      \
-  GRADSMITH_FEW_CHANNELS(f16, Half, rows, false, form)       \
-  GRADSMITH_FEW_CHANNELS(bf16, Bfloat16, chunks, true, form) \
-  GRADSMITH_FEW_CHANNELS(bf16, Bfloat16, rows, false, form)
 // NOLINTEND(bugprone-macro-parentheses)
 
-GRADSMITH_FEW_CHANNELS_FORM(0)
-GRADSMITH_FEW_CHANNELS_FORM(1)
-GRADSMITH_FEW_CHANNELS_FORM(2)
-GRADSMITH_FEW_CHANNELS_FORM(3)
-GRADSMITH_FEW_CHANNELS_FORM(4)
+GRADSMITH_FEW_CHANNELS_FORMS(GRADSMITH_FEW_CHANNELS)

@@ -5,6 +5,7 @@
 #include "cuda/kernels/indices.cuh"
 #include "cuda/kernels/narrow_math.cuh"
 #include "cuda/kernels/ptx.cuh"
+#include "cuda/kernels/turns.cuh"
 
 /// All gradients of a convolution that takes images, in one pass over dY; see conv/cuda/images.h.
 /// A block goes down a strip of an image, with the rows of dY and x that it needs in shared memory:
@@ -667,9 +668,7 @@ __device__ __forceinline__ void ComputeGradients(
       rows.Advance();
       pixels.Advance();
     });
-    for (int turn = 0; turn <= p.turns; ++turn) {
-      cuda::SynchronizeBlock<kThreads>();
-    }
+    cuda::TakeTurns<kThreads>(p.turns, [](int /*turn*/) {});
     StoreSums(p, reinterpret_cast<const float*>(memory), partial, partial_channels);
     return;
   }
@@ -693,13 +692,11 @@ __device__ __forceinline__ void ComputeGradients(
     rows.Advance();
     pixels.Advance();
   });
-  for (int turn = 0; turn < p.turns; ++turn) {
-    cuda::SynchronizeBlock<kThreads>();  // rows have been read, sums have been left
+  cuda::TakeTurns<kThreads>(p.turns, [&](int turn) {
     if (sums.turn() == turn) {
-      sums.Leave(reinterpret_cast<float2*>(memory), turn > 0);
+      sums.Leave(reinterpret_cast<float2*>(memory), turn > 0);  // rows have been read
     }
-  }
-  cuda::SynchronizeBlock<kThreads>();
+  });
   StoreSums(p, reinterpret_cast<const float*>(memory), partial, partial_channels);
 }
 

@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_CUDA_KERNELS_FEW_CHANNELS_CUH_
 #define GRADSMITH_CUDA_KERNELS_FEW_CHANNELS_CUH_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "conv/cuda/few_channels_arguments.h"
@@ -22,6 +23,13 @@ struct Plane {
   int channels;
   /// The tensor's end: nothing is read beyond it.
   const unsigned char* end;
+  /// Of a position's, that tiles begin with.
+  int first_chunk = 0;
+
+  /// The channels from there on.
+  [[nodiscard]] __device__ __forceinline__ int Left() const {
+    return channels - first_chunk * kVector;
+  }
 };
 
 __device__ __forceinline__ Plane
@@ -62,23 +70,29 @@ struct Row {
   int lead;
 };
 
-/// A tile has kCount rows and room for kColumns columns and kRoom channels. What lies outside of
-/// the plane, or beyond its channels, is zero. A warp copies a row.
-template <int kRoom, int kCount, int kColumns>
+/// What makes an odd number of chunks.
+enum class Odd : unsigned char { kPositions, kRows };
+
+/// A tile has kCount rows and room for kColumns columns and kRoom channels, of a plane's up to
+/// kChannels. What lies outside of the plane, or beyond its channels, is zero. A warp copies a row.
+template <int kRoom, int kCount, int kColumns, int kChannels = kRoom, Odd kOdd = Odd::kPositions>
 class Tile {
  public:
   static constexpr int kCountOfRows = kCount;
-  static constexpr int kPitch = PitchBytes(kRoom);
-  static constexpr int kRowPitch = kColumns * kPitch;
-  static constexpr int kBytes = TileBytes(kCount, kColumns, kRoom);
-  static constexpr int kRawRow = RawRowBytes(kColumns, kRoom);
+  static constexpr int kPitch =
+      kOdd == Odd::kPositions ? PitchBytes(kRoom) : kRoom * kElementBytes;
+  static constexpr int kRowPitch =
+      kOdd == Odd::kPositions ? kColumns * kPitch : OddChunks(kColumns * kRoom);
+  static constexpr int kBytes = kCount * kRowPitch;
+  static constexpr int kRawRow = RawRowBytes(kColumns, kChannels);
   static constexpr int kRawBytes = kCount * kRawRow;
 
   /// Begins to copy a row whose channels fill chunks to its memory.
   __device__ __forceinline__ static void
-  BeginCopy(const Plane& plane, Corner corner, const cuda::Divisor& columns, int row, unsigned to) {
-    const Row source(plane, corner, static_cast<int>(columns.divisor), row);
-    const int count = static_cast<int>(columns.divisor) * kChunks;
+  BeginCopy(const Plane& plane, Corner corner, int columns, int row, unsigned to) {
+    const Row source(plane, corner, columns, row);
+    const unsigned char* begin = source.begin + plane.first_chunk * kChunkBytes;
+    const int count = columns * kChunks;
 #pragma unroll 4
     for (int i = Lane(); i < count; i += 32) {
       const int column = i / kChunks;
@@ -86,25 +100,21 @@ class Tile {
       const int place = column - source.margin;
       cuda::BeginCopy(
           to + column * kPitch + chunk * kChunkBytes,
-          source.begin + place * source.pitch + chunk * kChunkBytes,
-          IsWithin(place, source.count) && chunk * kVector < plane.channels);
+          begin + place * source.pitch + chunk * kChunkBytes,
+          IsWithin(place, source.count) && chunk * kVector < plane.Left());
     }
   }
 
   /// Begins to copy a row as it lies in memory, by whole chunks, of which the first and the last
   /// hold more than the row. What is left where the tensor ends is copied at once.
-  __device__ __forceinline__ static void BeginRawCopy(
-      const Plane& plane,
-      Corner corner,
-      const cuda::Divisor& columns,
-      int row,
-      unsigned char* to) {
-    const Row source(plane, corner, static_cast<int>(columns.divisor), row);
+  __device__ __forceinline__ static void
+  BeginRawCopy(const Plane& plane, Corner corner, int columns, int row, unsigned char* to) {
+    const Row source(plane, corner, columns, row);
     const unsigned char* from = source.begin - source.lead;
     const int bytes = source.count > 0 ? source.lead + source.count * source.pitch : 0;
-    const std::int64_t chunks_left = (plane.end - from) / kChunkBytes;
-    const int whole =
-        chunks_left * kChunkBytes < bytes ? static_cast<int>(chunks_left) * kChunkBytes : bytes;
+    // A row beyond the plane may begin beyond the tensor's end.
+    const std::int64_t left = max((plane.end - from) / kChunkBytes, std::ptrdiff_t{0});
+    const int whole = left * kChunkBytes < bytes ? static_cast<int>(left) * kChunkBytes : bytes;
     const unsigned address = cuda::SharedAddress(to);
 #pragma unroll 4
     for (int i = Lane() * kChunkBytes; i < whole; i += 32 * kChunkBytes) {
@@ -119,32 +129,31 @@ class Tile {
   __device__ __forceinline__ static void Unpack(
       const Plane& plane,
       Corner corner,
-      const cuda::Divisor& columns,
+      int columns,
       int row,
       const unsigned char* raw,
       unsigned char* to) {
-    const auto count = static_cast<int>(columns.divisor);
-    const Row source(plane, corner, count, row);
+    const Row source(plane, corner, columns, row);
     int first = 0;
 #pragma unroll 1
-    for (; count - first > kMargin; first += 32) {
+    for (; columns - first > kMargin; first += 32) {
       const int column = first + Lane();
-      if (column < count) {
-        const Packed packed(source, raw, column, 0);
+      if (column < columns) {
+        const Packed packed(source, raw, column, plane.first_chunk);
         auto* const chunks = reinterpret_cast<uint4*>(to + column * kPitch);
         packed.template Unpack<kChunks>(chunks);
-        for (int chunk = plane.channels / kVector; chunk < kChunks; ++chunk) {
-          chunks[chunk] = FirstOf(chunks[chunk], plane.channels - chunk * kVector);
+        for (int chunk = plane.Left() / kVector; chunk < kChunks; ++chunk) {
+          chunks[chunk] = FirstOf(chunks[chunk], plane.Left() - chunk * kVector);
         }
       }
     }
     static_assert(kMargin * kChunks <= 32, "each lane has a chunk of what is left");
     const int column = first + Lane() % kMargin;
     const int chunk = Lane() / kMargin;
-    if (column < count && chunk < kChunks) {
+    if (column < columns && chunk < kChunks) {
       auto* const chunks = reinterpret_cast<uint4*>(to + column * kPitch) + chunk;
-      Packed(source, raw, column, chunk).template Unpack<1>(chunks);
-      *chunks = FirstOf(*chunks, plane.channels - chunk * kVector);
+      Packed(source, raw, column, plane.first_chunk + chunk).template Unpack<1>(chunks);
+      *chunks = FirstOf(*chunks, plane.Left() - chunk * kVector);
     }
   }
 
@@ -195,6 +204,23 @@ class Tile {
     return {first_of(chunk.x, 0), first_of(chunk.y, 2), first_of(chunk.z, 4), first_of(chunk.w, 6)};
   }
 };
+
+/// Loads a row of 16 terms by kEights times eight columns.
+template <int kEights>
+__device__ __forceinline__ void LoadEights(unsigned from, std::uint32_t (&to)[kEights][2]) {
+#pragma unroll
+  for (int i = 0; i + 1 < kEights; i += 2) {
+    std::uint32_t read[4];
+    cuda::LoadTransposed(from + i * kChunkBytes, read);
+    to[i][0] = read[0];
+    to[i][1] = read[1];
+    to[i + 1][0] = read[2];
+    to[i + 1][1] = read[3];
+  }
+  if constexpr (kEights % 2 != 0) {
+    cuda::LoadTransposed(from + (kEights - 1) * kChunkBytes, to[kEights - 1]);
+  }
+}
 
 /// How tiles come to shared memory while others are multiplied. `Tiles` says of which rows a work's
 /// tiles are, and where these are within kBytes, and before that within kRawBytes. `Works` gives a
@@ -277,8 +303,8 @@ class Pipeline {
     const unsigned memory = cuda::SharedAddress(memory_);
     ForEachRow(
         number, warps,
-        [&](auto tile, const Plane& plane, Corner corner, const cuda::Divisor& columns, int row,
-            int at, int raw_at) {
+        [&](auto tile, const Plane& plane, Corner corner, int columns, int row, int at,
+            int raw_at) {
           using T = decltype(tile);
           if constexpr (kAreChunks) {
             T::BeginCopy(
@@ -296,8 +322,8 @@ class Pipeline {
   __device__ __forceinline__ void Unpack(int number, int place, int warps) const {
     ForEachRow(
         number, warps,
-        [&](auto tile, const Plane& plane, Corner corner, const cuda::Divisor& columns, int row,
-            int at, int raw_at) {
+        [&](auto tile, const Plane& plane, Corner corner, int columns, int row, int at,
+            int raw_at) {
           using T = decltype(tile);
           T::Unpack(
               plane, corner, columns, row, memory_ + 2 * Tiles::kBytes + raw_at + row * T::kRawRow,
@@ -311,5 +337,18 @@ class Pipeline {
 };
 
 }  // namespace gradsmith::conv::few_channels
+
+// Each form of a kernel: kernel(name of the type, its math, name of the copies, whether channels
+// fill chunks, form).
+#define GRADSMITH_FEW_CHANNELS_FORM(kernel, form)                            \
+  kernel(f16, Half, chunks, true, form) kernel(f16, Half, rows, false, form) \
+      kernel(bf16, Bfloat16, chunks, true, form) kernel(bf16, Bfloat16, rows, false, form)
+#define GRADSMITH_FEW_CHANNELS_FORMS(kernel) \
+  GRADSMITH_FEW_CHANNELS_FORM(kernel, 0)     \
+  GRADSMITH_FEW_CHANNELS_FORM(kernel, 1)     \
+  GRADSMITH_FEW_CHANNELS_FORM(kernel, 2)     \
+  GRADSMITH_FEW_CHANNELS_FORM(kernel, 3)     \
+  GRADSMITH_FEW_CHANNELS_FORM(kernel, 4)
+static_assert(gradsmith::conv::few_channels::kForms == 5, "each form has kernels");
 
 #endif  // GRADSMITH_CUDA_KERNELS_FEW_CHANNELS_CUH_

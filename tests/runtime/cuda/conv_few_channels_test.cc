@@ -92,6 +92,37 @@ TEST(FewChannels, SharesAGradientOfX) {
   EXPECT_EQ(plan->workspace(), 0U);
 }
 
+/// A block has all taps of a tile; of many channels of y it has fewer rows or parts.
+TEST(FewChannels, SharesAGradientOfVolumes) {
+  constexpr Primitive kData = Primitive::kBackwardData;
+  const std::optional<FewChannels> plan = PlanOf(
+      {.primitive = kData, .batch = 2, .x_channels = 32, .y_channels = 64, .x = {32, 96, 96}});
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->are_chunks);
+  EXPECT_EQ(plan->arguments.planes, 64);
+  EXPECT_EQ(plan->arguments.works, 64 * 6 * 3);
+  EXPECT_EQ(plan->blocks, 132);
+  EXPECT_EQ(plan->slices, 0);
+  EXPECT_EQ(plan->workspace(), 0U);
+  const few_channels::DataKernel kernel = {few_channels::kFormAt[plan->form], true, true};
+  EXPECT_EQ(few_channels::PartsOf(kernel), 2);
+  EXPECT_EQ(few_channels::DataRowsOf(kernel), 16);
+  const std::optional<FewChannels> odd =
+      PlanOf({.primitive = kData, .batch = 2, .x = {32, 96, 96}});
+  ASSERT_TRUE(odd);
+  EXPECT_EQ(odd->arguments.works, 64 * 24 * 3);
+}
+
+/// A block counts the planes of y that each of its works meets, beyond the last one.
+TEST(FewChannels, HasNumbersForThePlanesOfVolumes) {
+  Layer layer = {.batch = 1 << 29, .x_channels = 1, .y_channels = 1, .x = {1, 1, 1}};
+  EXPECT_TRUE(PlanOf(layer));
+  layer.primitive = Primitive::kBackwardData;
+  EXPECT_FALSE(PlanOf(layer));
+  layer.batch = 1 << 28;
+  EXPECT_TRUE(PlanOf(layer));
+}
+
 TEST(FewChannels, HasRoomForItsForms) {
   for (const few_channels::Form& form : few_channels::kFormAt) {
     for (const bool are_chunks : {false, true}) {
@@ -99,10 +130,15 @@ TEST(FewChannels, HasRoomForItsForms) {
       EXPECT_GE(tiles, 2);
       EXPECT_LE(
           few_channels::FilterSharedBytes(form, tiles, are_chunks), few_channels::kMostSharedBytes);
-      EXPECT_LE(
-          few_channels::DataSharedBytes(
-              form, few_channels::DataRowsOf(form, are_chunks), are_chunks),
-          few_channels::kMostSharedBytes);
+      for (const bool is_volume : {false, true}) {
+        const few_channels::DataKernel kernel = {form, are_chunks, is_volume};
+        EXPECT_EQ(
+            few_channels::PartsOf(kernel) * few_channels::PartChannelsOf(kernel), form.y_channels);
+        EXPECT_GE(few_channels::RowsOfWarp(kernel), 1);
+        EXPECT_LE(
+            few_channels::DataSharedBytes(kernel, few_channels::DataRowsOf(kernel)),
+            few_channels::kMostSharedBytes);
+      }
     }
   }
 }
@@ -131,7 +167,9 @@ TEST(FewChannels, LeavesTheRestToOthers) {
   EXPECT_FALSE(PlanOf({.taps = 5, .pad = 2}));
   EXPECT_FALSE(PlanOf({.x = {57}}));
   EXPECT_TRUE(PlanOf({.x = {5, 6, 7}}));
-  EXPECT_FALSE(PlanOf({.primitive = kData, .x = {5, 6, 7}}));
+  EXPECT_TRUE(PlanOf({.primitive = kData, .x = {5, 6, 7}}));
+  EXPECT_FALSE(PlanOf({.primitive = kData, .x_channels = 41, .y_channels = 65, .x = {5, 6, 7}}));
+  EXPECT_FALSE(PlanOf({.primitive = kData, .x = {5, 6, 7}, .pad = 0}));
   EXPECT_FALSE(PlanOf({.batch = 0}));
   EXPECT_FALSE(PlanOf({.batch = 1 << 14}));
   Task first = MakeTask({});
@@ -162,8 +200,8 @@ ConvShape Around(std::string name, Sizes x, std::int64_t y_channels) {
   return {.name = std::move(name), .x = std::move(x), .w = std::move(w), .pads = std::move(pads)};
 }
 
-/// Of both gradients: each form, where channels fill chunks and where they do not; tiles that are
-/// full and that are not, strips and bands, several works for a block.
+/// Each form, where channels fill chunks and where they do not; tiles that are full and that are
+/// not, strips and bands, several works for a block.
 std::vector<ConvShape> Planes() {
   return {
       Around("one of each", {1, 1, 1, 1}, 1),
@@ -182,21 +220,30 @@ std::vector<ConvShape> Planes() {
   };
 }
 
-/// Of the filter's gradient alone.
-std::vector<ConvShape> OfFilterAlone() {
+/// The same, and planes that meet one, two and three; all parts of y's channels, and not all.
+std::vector<ConvShape> Volumes() {
   return {
       Around("volumes", {2, 8, 4, 9, 18}, 16),
       Around("odd volumes", {1, 5, 3, 10, 17}, 33),
       Around("volumes, works for a block", {100, 8, 2, 2, 3}, 8),
+      Around("odd volumes, works for a block", {70, 3, 3, 2, 3}, 35),
+      Around("volumes in parts, works for a block", {70, 8, 3, 2, 3}, 48),
       Around("flat volumes", {2, 8, 1, 8, 8}, 8),
+      Around("flat volumes in parts", {3, 16, 1, 8, 8}, 48),
+      Around("odd volumes of two planes", {2, 22, 2, 7, 34}, 30),
+      Around("volumes of 64 from 32", {1, 32, 3, 33, 49}, 64),
+      Around("volumes of 32 from 24", {1, 24, 3, 17, 35}, 32),
+      Around("volumes of 65 from 33", {1, 33, 3, 9, 35}, 65),
+      Around("volumes of 72 from 40", {1, 40, 3, 18, 33}, 72),
+      Around("volumes of 40 from 40", {1, 40, 2, 5, 6}, 40),
+      Around("volumes of 24 from 56", {1, 56, 3, 9, 20}, 24),
+      Around("volumes of 31 from 63", {1, 63, 2, 9, 20}, 31),
   };
 }
 
-std::vector<ConvShape> ShapesOf(ConvPrimitive primitive) {
+std::vector<ConvShape> Shapes() {
   std::vector<ConvShape> shapes = Planes();
-  if (primitive == ConvPrimitive::kBackwardFilter) {
-    std::ranges::copy(OfFilterAlone(), std::back_inserter(shapes));
-  }
+  std::ranges::copy(Volumes(), std::back_inserter(shapes));
   return shapes;
 }
 
@@ -209,7 +256,7 @@ TEST_F(CudaConvFewChannels, AreRoundedExactSums) {
   const Context context(OnGpu());
   for (const ConvPrimitive primitive :
        {ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter}) {
-    for (const ConvShape& shape : ShapesOf(primitive)) {
+    for (const ConvShape& shape : Shapes()) {
       for (const DataType type : kTypes) {
         const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kChannelsLast, random);
         SCOPED_TRACE(call.op.Describe());
@@ -237,28 +284,32 @@ TEST_F(CudaConvFewChannels, ComputeTheGradientsOfNumbers) {
   const Context context(OnGpu());
   for (const ConvPrimitive primitive :
        {ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter}) {
-    for (const DataType type : kTypes) {
-      const PrimitiveCall call = MakeCall(
-          primitive, Around("numbers", {2, 33, 19, 40}, 65), type, Layout::kChannelsLast, random);
-      SCOPED_TRACE(call.op.Describe());
-      Result<ConvAlgorithms> algorithms = call.Prepare(context);
-      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-      ASSERT_NO_FATAL_FAILURE(RunAndCompare(*algorithms, call, context, conv::kFewChannels));
+    for (const ConvShape& shape :
+         {Around("numbers", {2, 33, 19, 40}, 65), Around("of volumes", {1, 32, 4, 9, 20}, 64)}) {
+      for (const DataType type : kTypes) {
+        const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kChannelsLast, random);
+        SCOPED_TRACE(call.op.Describe());
+        Result<ConvAlgorithms> algorithms = call.Prepare(context);
+        ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+        ASSERT_NO_FATAL_FAILURE(RunAndCompare(*algorithms, call, context, conv::kFewChannels));
+      }
     }
   }
 }
 
-/// Pairs of channels are written at once, and odd ones alone.
+/// Pairs of channels are written at once, and odd ones alone; sums of volumes once.
 TEST_F(CudaConvFewChannels, AddToWhatIsThere) {
   Random random("few channels accumulate");
   const Context context(OnGpu());
+  const std::vector<ConvShape> shapes = {
+      Around("pairs", {2, 6, 5, 23}, 16), Around("odd", {2, 7, 5, 23}, 16),
+      Around("chunks", {2, 8, 5, 23}, 16), Around("volumes", {1, 8, 3, 5, 23}, 48),
+      Around("odd volumes", {1, 7, 3, 5, 23}, 48)};
   for (const ConvPrimitive primitive :
        {ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter}) {
-    for (const std::int64_t x_channels : {6, 7, 8}) {
+    for (const ConvShape& shape : shapes) {
       for (const DataType type : kTypes) {
-        const PrimitiveCall call = MakeCall(
-            primitive, Around("accumulated", {2, x_channels, 5, 23}, 16), type,
-            Layout::kChannelsLast, random);
+        const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kChannelsLast, random);
         SCOPED_TRACE(call.op.Describe());
         call.op.FillInputsWithIntegers(random, -1, 1);
         const std::vector<double> sums =
