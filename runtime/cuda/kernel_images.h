@@ -38,6 +38,7 @@ extern const KernelImage kImage_conv_tensor_cores_forward;  // NOLINT(readabilit
 extern const KernelImage kImage_conv_tensor_cores_lines;    // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_window_correlate;      // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_window_filter;         // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_warpgroups_filter;     // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_copy;                       // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_elementwise;                // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_sum_channels;               // NOLINT(readability-identifier-naming)

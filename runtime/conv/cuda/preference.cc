@@ -170,6 +170,11 @@ bool FewChannelsPay(const Task& task, const FewChannels& few) {
   return problem.x_channels <= kFew && (!few.are_chunks || are_fewest);
 }
 
+bool WarpgroupsPay(const Task& task, const Warpgroups& plan) {
+  constexpr double kLeastShare = 0.6;
+  return IsLarge(task) && plan.share >= kLeastShare;
+}
+
 bool OursComeFirst(const Task& task, bool in_tf32, bool has_window) {
   const Problem& problem = task.problem;
   if (CudnnHasDepthwise(task)) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "conv/cuda/few_channels.h"
+#include "conv/cuda/warpgroups.h"
 #include "conv/task.h"
 
 /// What is likely to be the quickest where nothing is timed: read off the benchmarks of
@@ -46,6 +47,10 @@ bool DenseRowsPay(const Task& task);
 /// that of x where channels are fewest. That of x of large volumes: where channels fill chunks, and
 /// half of the room.
 bool FewChannelsPay(const Task& task, const FewChannels& few);
+
+/// Whether own/warpgroups is likely to be quicker for a task than all others: not where much of its
+/// room for channels and pixels is empty.
+bool WarpgroupsPay(const Task& task, const Warpgroups& plan);
 
 /// Whether our own kernels on tensor cores come before cuDNN's engines. `has_window`: own/window is
 /// among them.

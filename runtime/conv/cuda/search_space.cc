@@ -21,6 +21,7 @@
 #include "conv/cuda/parts.h"
 #include "conv/cuda/preference.h"
 #include "conv/cuda/tensor_cores.h"
+#include "conv/cuda/warpgroups.h"
 #include "cuda/bad_engines.h"
 #include "cuda/thread_state.h"
 
@@ -95,6 +96,11 @@ std::string NameOfParts(std::int64_t parts) {
 Candidate FewChannelsCandidate(const FewChannels& few, const std::string& form) {
   const std::string id = form + kFewChannels;
   return {.id = id, .engine = id, .workspace = few.workspace()};
+}
+
+Candidate WarpgroupsCandidate(const Warpgroups& warpgroups, const std::string& form) {
+  const std::string id = form + kWarpgroups;
+  return {.id = id, .engine = id, .notes = {.tf32 = true}, .workspace = warpgroups.workspace()};
 }
 
 /// How many parts such a name asks for, which is removed from it; 0 where it is none.
@@ -296,6 +302,10 @@ std::vector<Candidate> ConvSearchSpace::ListFirst() {
   if (few && FewChannelsPay(task_, *few)) {
     candidates.push_back(FewChannelsCandidate(*few, as_it_is->name));
   }
+  const std::optional<Warpgroups> warpgroups = WarpgroupsOf(*as_it_is);
+  if (warpgroups && WarpgroupsPay(task_, *warpgroups)) {
+    candidates.push_back(WarpgroupsCandidate(*warpgroups, as_it_is->name));
+  }
   return candidates;
 }
 
@@ -388,6 +398,10 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
       few && !(form.name.empty() && FewChannelsPay(task_, *few))) {
     candidates.push_back(FewChannelsCandidate(*few, form.name));
   }
+  if (const std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
+      warpgroups && !(form.name.empty() && WarpgroupsPay(task_, *warpgroups))) {
+    candidates.push_back(WarpgroupsCandidate(*warpgroups, form.name));
+  }
   const std::size_t copies = std::min(CopiesBytes(form), policy_.workspace_limit);
   std::ranges::move(
       ListTensorCores(
@@ -403,6 +417,11 @@ std::optional<FewChannels> ConvSearchSpace::FewChannelsOf(const Form& form) cons
       inner.x_channels != task_.problem.x_channels || inner.y_channels != task_.problem.y_channels;
   return has_more_channels ? std::nullopt
                            : PlanFewChannels(device_.compute_capability(), form.inner);
+}
+
+std::optional<Warpgroups> ConvSearchSpace::WarpgroupsOf(const Form& form) const {
+  return policy_.allow_tf32 ? PlanWarpgroups(device_.compute_capability(), form.inner)
+                            : std::nullopt;
 }
 
 const WindowWork* ConvSearchSpace::WindowOf(const Form& form) {
@@ -511,6 +530,10 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
     const std::optional<FewChannels> few = FewChannelsOf(form);
     inner = few ? MakeFewChannelsPlan(device_.ordinal(), form.inner, *few)
                 : InvalidArgument("'" + given + "' does not fit the problem");
+  } else if (choice == kWarpgroups) {
+    const std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
+    inner = warpgroups ? MakeWarpgroupsPlan(device_.ordinal(), form.inner, *warpgroups)
+                       : InvalidArgument("'" + given + "' does not fit the problem");
   } else if (Skip(&choice, std::string(kTensorCores) + "/")) {
     inner = BuildTensorCoresPlan(device_, form.inner, policy_.allow_tf32, choice);
   } else if (Skip(&choice, kLegacy)) {

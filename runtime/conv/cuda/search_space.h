@@ -11,6 +11,7 @@
 
 #include "conv/cuda/few_channels.h"
 #include "conv/cuda/form.h"
+#include "conv/cuda/warpgroups.h"
 #include "conv/cuda/window.h"
 #include "conv/task.h"
 #include "core/candidate.h"
@@ -90,6 +91,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   std::vector<internal::Candidate> ListOwn(const Form& form);
   /// Those kernels take channels as they are: none for a form that has more.
   [[nodiscard]] std::optional<FewChannels> FewChannelsOf(const Form& form) const;
+  [[nodiscard]] std::optional<Warpgroups> WarpgroupsOf(const Form& form) const;
   /// Null where windows do not fit.
   const WindowWork* WindowOf(const Form& form);
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);

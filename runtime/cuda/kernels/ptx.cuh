@@ -10,6 +10,10 @@
 #if __CUDA_ARCH__ >= 800
 #define GRADSMITH_HAS_TENSOR_CORES 1
 #endif
+/// Products of warpgroups are of sm_90a alone: kernels of them are there for no other architecture.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GRADSMITH_HAS_WARPGROUPS 1
+#endif
 
 /// Declares an array of uint4: the shared memory that a launch adds to what the kernel declares.
 #define GRADSMITH_DYNAMIC_SHARED(name) extern __shared__ uint4 name[]
@@ -27,6 +31,12 @@ __device__ __forceinline__ float LoadShared(unsigned address) {
   return value;
 }
 
+__device__ __forceinline__ void StoreShared(unsigned address, const float (&values)[4]) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(values[0]),
+               "f"(values[1]), "f"(values[2]), "f"(values[3])
+               : "memory");
+}
+
 /// Asks the L2 cache for the line of an address.
 __device__ __forceinline__ void PrefetchToL2(const void* from) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
@@ -37,6 +47,11 @@ __device__ __forceinline__ int ThreadReadAnew() {
   int thread = 0;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
   return thread;
+}
+
+/// What is the same in all lanes of a warp, for the compiler to know.
+__device__ __forceinline__ int SameInWarp(int value) {
+  return __shfl_sync(0xFFFFFFFFU, value, 0);
 }
 
 /// Keeps the compiler from taking a pointer apart: what is added to it takes one instruction then.
@@ -204,6 +219,114 @@ AddProductOfDouble(const double (&a)[4], const double (&b)[2], double (&sums)[4]
   }
 #endif
 }
+
+// --- products of warpgroups ----------------------------------------------------------------------
+
+#ifdef GRADSMITH_HAS_WARPGROUPS
+
+/// Takes registers for each thread of a warpgroup, which waits for others to leave them.
+template <int kRegisters>
+__device__ __forceinline__ void TakeRegisters() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+/// Leaves all but so many registers of each thread of a warpgroup to others.
+template <int kRegisters>
+__device__ __forceinline__ void LeaveRegisters() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+/// Has products of warpgroups see what the thread has written to shared memory, after the next
+/// barrier.
+__device__ __forceinline__ void ShowToProducts() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/// Begins a group of products: what a warpgroup has written to their registers they see.
+__device__ __forceinline__ void BeginProducts() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void EndOfProducts() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+/// Waits until at most kPending groups of products are under way.
+template <int kPending>
+__device__ __forceinline__ void WaitForProducts() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+
+/// How products find their columns, from an address in shared memory on, which is a multiple of 256:
+/// the terms of each are next to each other in 32 bytes, whose two 16-byte chunks are exchanged in
+/// every second four columns (bit 4 of the address by bit 7).
+__device__ __forceinline__ std::uint64_t ColumnsAt(unsigned address) {
+  constexpr std::uint64_t kExchanged = 3ULL << 62;
+  constexpr std::uint64_t kEightColumns = (8 * 32 / 16ULL) << 32;
+  constexpr std::uint64_t kUnused = 1ULL << 16;
+  return kExchanged | kEightColumns | kUnused | (address >> 4);
+}
+
+/// Begins to add the product of 64 rows and 64 columns of 8 terms in TF32, whose further bits are
+/// cut off, to a warpgroup's sums. Each of its warps has 16 rows, and lane l of them l / 4 and l / 4
+/// + 8: their terms l % 4, and those 4 on, and the sums at columns 2 (l % 4) and the next of every
+/// eight.
+__device__ __forceinline__ void
+AddWarpgroupProduct(const std::uint32_t (&a)[4], std::uint64_t columns, float (&sums)[32]) {
+  asm volatile(
+      "{ .reg .pred adds; setp.ne.b32 adds, 1, 0; "
+      "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, "
+      "%8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, "
+      "%24, %25, %26, %27, %28, %29, %30, %31"
+      "}, {%32, %33, %34, %35}, %36, adds, 1, 1; }"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]),
+        "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]), "+f"(sums[7]),
+        "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]),
+        "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]), "+f"(sums[15]),
+        "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]),
+        "+f"(sums[20]), "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]),
+        "+f"(sums[24]), "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]),
+        "+f"(sums[28]), "+f"(sums[29]), "+f"(sums[30]), "+f"(sums[31])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(columns));
+}
+
+/// The same of 128 columns.
+__device__ __forceinline__ void
+AddWarpgroupProduct(const std::uint32_t (&a)[4], std::uint64_t columns, float (&sums)[64]) {
+  asm volatile(
+      "{ .reg .pred adds; setp.ne.b32 adds, 1, 0; "
+      "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, "
+      "%8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, "
+      "%24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, "
+      "%40, %41, %42, %43, %44, %45, %46, %47, "
+      "%48, %49, %50, %51, %52, %53, %54, %55, "
+      "%56, %57, %58, %59, %60, %61, %62, %63"
+      "}, {%64, %65, %66, %67}, %68, adds, 1, 1; }"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]),
+        "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]), "+f"(sums[7]),
+        "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]),
+        "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]), "+f"(sums[15]),
+        "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]),
+        "+f"(sums[20]), "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]),
+        "+f"(sums[24]), "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]),
+        "+f"(sums[28]), "+f"(sums[29]), "+f"(sums[30]), "+f"(sums[31]),
+        "+f"(sums[32]), "+f"(sums[33]), "+f"(sums[34]), "+f"(sums[35]),
+        "+f"(sums[36]), "+f"(sums[37]), "+f"(sums[38]), "+f"(sums[39]),
+        "+f"(sums[40]), "+f"(sums[41]), "+f"(sums[42]), "+f"(sums[43]),
+        "+f"(sums[44]), "+f"(sums[45]), "+f"(sums[46]), "+f"(sums[47]),
+        "+f"(sums[48]), "+f"(sums[49]), "+f"(sums[50]), "+f"(sums[51]),
+        "+f"(sums[52]), "+f"(sums[53]), "+f"(sums[54]), "+f"(sums[55]),
+        "+f"(sums[56]), "+f"(sums[57]), "+f"(sums[58]), "+f"(sums[59]),
+        "+f"(sums[60]), "+f"(sums[61]), "+f"(sums[62]), "+f"(sums[63])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(columns));
+}
+
+#endif
 
 }  // namespace gradsmith::cuda
 

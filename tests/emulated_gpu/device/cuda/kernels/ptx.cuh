@@ -10,6 +10,7 @@
 
 /// What the instructions of runtime/cuda/kernels/ptx.cuh do, from the PTX ISA's description of
 /// each.
+#define GRADSMITH_HAS_WARPGROUPS 1
 #define GRADSMITH_DYNAMIC_SHARED(name) \
   auto* name = reinterpret_cast<uint4*>(emulated_gpu::DynamicShared())
 
@@ -25,10 +26,18 @@ inline float LoadShared(unsigned address) {
   return value;
 }
 
+inline void StoreShared(unsigned address, const float (&values)[4]) {
+  std::memcpy(emulated_gpu::SharedAt(address, sizeof(values)), values, sizeof(values));
+}
+
 inline void PrefetchToL2(const void* /*from*/) {}
 
 inline int ThreadReadAnew() {
   return static_cast<int>(threadIdx.x);
+}
+
+inline int SameInWarp(int value) {
+  return value;
 }
 
 template <typename T>
@@ -244,6 +253,58 @@ AddProductOfTf32(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float
 
 inline void AddProductOfDouble(const double (&a)[4], const double (&b)[2], double (&sums)[4]) {
   emulated::AddProduct<emulated::Double>(a, b, sums);
+}
+
+template <int kRegisters>
+void TakeRegisters() {}
+
+template <int kRegisters>
+void LeaveRegisters() {}
+
+inline void ShowToProducts() {}
+
+inline void BeginProducts() {}
+
+inline void EndOfProducts() {}
+
+template <int kPending>
+void WaitForProducts() {}
+
+/// What the emulated products need of it: the address.
+inline std::uint64_t ColumnsAt(unsigned address) {
+  return address;
+}
+
+/// At once, a warp at a time. The chunks of a column's 32 bytes lie where the address has them.
+template <int kSums>
+void AddWarpgroupProduct(
+    const std::uint32_t (&a)[4],
+    std::uint64_t columns,
+    float (&sums)[kSums]) {
+  const emulated_gpu::Exchanged& all = emulated_gpu::Exchange(emulated::kAllLanes, a, sizeof(a));
+  const unsigned lane = emulated::LaneOfThread();
+  const auto begin = static_cast<unsigned>(columns);
+  float rows[2][8];
+  for (unsigned term = 0; term < 8; ++term) {
+    for (unsigned half = 0; half < 2; ++half) {
+      const unsigned of_lane = (lane / 4 * 4) + (term % 4);
+      rows[half][term] = emulated::Tf32::Get(
+          emulated::Of<std::uint32_t>(all, of_lane, (term / 4 * 2) + half), 0);
+    }
+  }
+  for (unsigned i = 0; i < kSums; i += 4) {
+    for (unsigned j = 0; j < 2; ++j) {
+      const unsigned column = (i / 4 * 8) + (lane % 4 * 2) + j;
+      for (unsigned term = 0; term < 8; ++term) {
+        const unsigned plain = begin + (column * 32) + (term * 4);
+        const unsigned place = plain ^ ((plain / 128 % 2) * 16);
+        const float value = emulated::Tf32::Get(
+            emulated::Read<std::uint32_t>(emulated_gpu::SharedAt(place, 4)), 0);
+        sums[i + j] += rows[0][term] * value;
+        sums[i + 2 + j] += rows[1][term] * value;
+      }
+    }
+  }
 }
 
 }  // namespace gradsmith::cuda

@@ -1,0 +1,289 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conv/cuda/warpgroups.h"
+#include "runtime/cuda/conv_layer.h"
+#include "runtime/cuda/primitive_call.h"
+
+/// The filter's gradient in TF32 by products of warpgroups: how it is launched, without a GPU, and
+/// what it computes, run by name.
+namespace gradsmith::conv {
+namespace {
+
+struct Layer {
+  Primitive primitive = Primitive::kBackwardFilter;
+  std::int64_t batch = 128;
+  std::int64_t x_channels = 256;
+  std::int64_t y_channels = 256;
+  std::vector<std::int64_t> x = {14, 14};
+  std::int64_t taps = 3;
+  std::int64_t step = 1;
+  std::int64_t dilation = 1;
+  std::int64_t pad = 1;
+  std::int64_t group = 1;
+  DataType type = DataType::kFloat;
+};
+
+Task MakeTask(const Layer& layer) {
+  std::vector<Axis> axes;
+  axes.reserve(layer.x.size());
+  for (const std::int64_t x : layer.x) {
+    axes.push_back(LayerAxis(x, layer.taps, layer.step, layer.dilation, layer.pad));
+  }
+  return NhwcTask(
+      layer.primitive, layer.type, layer.batch, {layer.x_channels, layer.y_channels, layer.group},
+      axes);
+}
+
+std::optional<Warpgroups> PlanOf(const Layer& layer, int compute_capability = 90) {
+  return PlanWarpgroups(compute_capability, MakeTask(layer));
+}
+
+/// Sixteen tiles of channels, eight slices of them for 132 multiprocessors.
+TEST(Warpgroups, SharesALayer) {
+  const std::optional<Warpgroups> plan = PlanOf({});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->form, 0);
+  EXPECT_EQ(plan->tiles, 16);
+  EXPECT_EQ(plan->groups, 1);
+  EXPECT_EQ(plan->arguments.tile_width, 16);
+  EXPECT_EQ(plan->arguments.tile_rows, 2);
+  EXPECT_EQ(plan->arguments.works, 128);
+  EXPECT_EQ(plan->arguments.slices, 8);
+  EXPECT_EQ(plan->workspace(), std::size_t{8} * 256 * 256 * 9 * sizeof(float));
+  // Of 16 by 16 pixels of an image 14 by 14.
+  EXPECT_DOUBLE_EQ(plan->share, 14.0 * 14 / (16 * 16));
+}
+
+/// Taps that meet the same positions of x go together: of 4 by 4 taps by steps of two, four times
+/// two by two. Two images of 4 by 4 share the rows of a tile.
+TEST(Warpgroups, SharesTapsOfSteps) {
+  const std::optional<Warpgroups> plan = PlanOf({.x = {8, 8}, .taps = 4, .step = 2});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->form, 1);
+  EXPECT_EQ(plan->groups, 4);
+  EXPECT_EQ(plan->tiles, 8);
+  EXPECT_EQ(plan->arguments.images, 2);
+  EXPECT_EQ(plan->arguments.works, 64);
+  const warpgroups::Taps first = plan->arguments.rows[0];
+  EXPECT_EQ(first.first, 0);
+  EXPECT_EQ(first.next, 2);
+  EXPECT_EQ(first.count, 2);
+  EXPECT_EQ(first.phase, 1);
+  EXPECT_EQ(first.q, -1);
+  // Of two images 32 pixels in two tiles.
+  EXPECT_DOUBLE_EQ(plan->share, 0.5);
+}
+
+TEST(Warpgroups, HasRoomForItsForms) {
+  constexpr int kMostOfBlock = 227 * 1024;
+  constexpr int kRegisters = 65536;
+  for (const warpgroups::Form& form : warpgroups::kFormAt) {
+    EXPECT_LE(warpgroups::SharedBytes(form), kMostOfBlock);
+    EXPECT_LE(
+        warpgroups::kWarpgroup * (form.columns * warpgroups::ConsumerRegistersOf(form) +
+                                  warpgroups::CopierRegistersOf(form)),
+        kRegisters);
+  }
+}
+
+TEST(Warpgroups, LeavesTheRestToOthers) {
+  ASSERT_TRUE(PlanOf({}));
+  for (const int others : {75, 80, 89, 100, 120}) {
+    EXPECT_FALSE(PlanOf({}, others));
+  }
+  EXPECT_FALSE(PlanOf({.primitive = Primitive::kForward}));
+  EXPECT_FALSE(PlanOf({.primitive = Primitive::kBackwardData}));
+  for (const DataType type : {DataType::kDouble, DataType::kMLFloat16, DataType::kBFloat16}) {
+    EXPECT_FALSE(PlanOf({.type = type}));
+  }
+  EXPECT_FALSE(PlanOf({.group = 2}));
+  EXPECT_FALSE(PlanOf({.x_channels = 6}));
+  EXPECT_FALSE(PlanOf({.y_channels = 6}));
+  EXPECT_FALSE(PlanOf({.x = {14}}));
+  EXPECT_FALSE(PlanOf({.x = {14, 14, 14}}));
+  EXPECT_FALSE(PlanOf({.taps = 1, .pad = 0}));
+  EXPECT_FALSE(PlanOf({.batch = 0}));
+  // Rows that are met too much later, and pixels that are too far away.
+  EXPECT_TRUE(PlanOf({.x = {40, 40}, .dilation = 2, .pad = 2}));
+  EXPECT_FALSE(PlanOf({.x = {80, 80}, .dilation = 9, .pad = 9}));
+  Task first = MakeTask({});
+  first.problem.x_strides = ContiguousStrides(DimsOf(first.problem, kX));
+  EXPECT_FALSE(PlanWarpgroups(90, first));
+  // More groups of taps than a launch holds.
+  EXPECT_FALSE(PlanOf({.x = {80, 80}, .taps = 25, .pad = 12}));
+}
+
+}  // namespace
+}  // namespace gradsmith::conv
+
+namespace gradsmith::cuda {
+namespace {
+
+/// Of a result's norm.
+constexpr double kTolerance = 1e-3;
+
+ConvShape Square(std::string name, Sizes x, std::int64_t y_channels, std::int64_t taps = 3) {
+  Sizes w = {y_channels, x[1], taps, taps};
+  const std::int64_t pad = taps / 2;
+  return {
+      .name = std::move(name), .x = std::move(x), .w = std::move(w), .pads = {pad, pad, pad, pad}};
+}
+
+ConvShape With(ConvShape shape, IntList strides, IntList pads, IntList dilations = {}) {
+  shape.strides = std::move(strides);
+  shape.pads = std::move(pads);
+  shape.dilations = std::move(dilations);
+  return shape;
+}
+
+/// Tiles of each width, full and not, and of several images; channels that fill tiles and that do
+/// not; taps in one group and in many; taps, pixels and rows that meet nothing.
+std::vector<ConvShape> Shapes() {
+  return {
+      Square("few channels", {1, 4, 5, 5}, 4),
+      Square("a tile", {2, 64, 9, 32}, 64),
+      Square("rows of 16", {3, 20, 14, 14}, 72),
+      Square("rows of 8", {2, 68, 7, 7}, 36),
+      Square("rows of 4, two images", {5, 8, 4, 4}, 12),
+      Square("rows of 4, one image", {1, 8, 3, 2}, 12),
+      Square("strips", {1, 4, 5, 70}, 8),
+      Square("5 by 5", {2, 8, 11, 13}, 4, 5),
+      Square("7 by 7", {1, 4, 9, 20}, 8, 7),
+      Square("works for a block", {140, 4, 3, 3}, 4),
+      With(Square("2 by 2", {2, 8, 9, 21}, 132, 2), {1, 1}, {0, 0, 0, 0}),
+      With(Square("4 by 4 by 2", {3, 40, 8, 8}, 132, 4), {2, 2}, {1, 1, 1, 1}),
+      With(Square("4 by 4 by 2, wide", {1, 12, 10, 68}, 20, 4), {2, 2}, {1, 1, 1, 1}),
+      With(Square("3 by 3 by 2", {2, 12, 15, 29}, 12), {2, 2}, {1, 1, 1, 1}),
+      With(Square("3 by 3 by 3 and 2", {2, 4, 15, 29}, 8), {3, 2}, {0, 1, 2, 0}),
+      With(Square("steps beyond taps", {2, 4, 15, 29}, 8, 2), {3, 3}, {0, 0, 0, 0}),
+      With(Square("dilated", {2, 28, 12, 28}, 20), {1, 1}, {2, 2, 2, 2}, {2, 2}),
+      With(Square("dilated by steps", {2, 8, 12, 20}, 4), {2, 2}, {2, 2, 2, 2}, {2, 3}),
+      With(Square("more pads than taps", {1, 4, 5, 6}, 4), {1, 1}, {4, 3, 5, 4}),
+      With(Square("rows left over", {2, 4, 12, 13}, 4), {2, 2}, {0, 0, 0, 0}),
+      With(Square("rows cut off", {2, 4, 12, 13}, 4), {1, 1}, {0, 0, 0, 0}),
+  };
+}
+
+class CudaConvWarpgroups : public CudaTest {};
+
+Context WithTf32() {
+  ContextOptions options = OnGpu();
+  options.allow_tf32 = true;
+  return Context(options);
+}
+
+/// Small integers are numbers in TF32, and sums of them are exact in float.
+TEST_F(CudaConvWarpgroups, AreExactOnIntegers) {
+  Random random("warpgroups");
+  const Context context = WithTf32();
+  for (const ConvShape& shape : Shapes()) {
+    {
+      const PrimitiveCall call = MakeCall(
+          ConvPrimitive::kBackwardFilter, shape, DataType::kFloat, Layout::kChannelsLast, random);
+      SCOPED_TRACE(shape.name + ": " + call.op.Describe());
+      call.op.FillInputsWithIntegers(random, -3, 3);
+      const std::vector<double> sums = call.op.Expected()[1];
+      Result<ConvAlgorithms> algorithms = call.Prepare(context);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      for (int run = 0; run < 2; ++run) {
+        call.op.ResetOutputs();
+        const Result<std::string> ran =
+            algorithms->Run(std::array<std::string, 1>{conv::kWarpgroups});
+        ASSERT_TRUE(ran.ok()) << ran.status().message();
+        ASSERT_TRUE(Synchronize(context).ok());
+        EXPECT_EQ(call.Result()->GpuValues(), sums);
+        EXPECT_TRUE(call.Result()->SurroundingsIntact());
+      }
+    }
+  }
+}
+
+TEST_F(CudaConvWarpgroups, ComputeTheGradientOfNumbers) {
+  Random random("warpgroups of numbers");
+  const Context context = WithTf32();
+  for (const ConvShape& shape :
+       {Square("numbers", {2, 40, 14, 14}, 72),
+        With(Square("by steps", {2, 40, 16, 16}, 72, 4), {2, 2}, {1, 1, 1, 1})}) {
+    for (const auto& [layout, form] :
+         {std::pair(Layout::kChannelsLast, ""), std::pair(Layout::kContiguous, "nhwc ")}) {
+      const PrimitiveCall call =
+          MakeCall(ConvPrimitive::kBackwardFilter, shape, DataType::kFloat, layout, random);
+      SCOPED_TRACE(call.op.Describe());
+      Result<ConvAlgorithms> algorithms = call.Prepare(context);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      ASSERT_NO_FATAL_FAILURE(RunAndCompare(
+          *algorithms, call, context, form + std::string(conv::kWarpgroups), kTolerance));
+    }
+  }
+}
+
+TEST_F(CudaConvWarpgroups, AddToWhatIsThere) {
+  Random random("warpgroups accumulate");
+  const Context context = WithTf32();
+  const PrimitiveCall call = MakeCall(
+      ConvPrimitive::kBackwardFilter, Square("accumulated", {3, 12, 9, 9}, 12), DataType::kFloat,
+      Layout::kChannelsLast, random);
+  call.op.FillInputsWithIntegers(random, -2, 2);
+  const std::vector<double> sums = call.op.Expected()[1];
+  Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
+  ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+  ASSERT_NO_FATAL_FAILURE(
+      RunAndCompareAdding(*algorithms, call, context, conv::kWarpgroups, sums, random));
+}
+
+/// Listed once, and neither listed nor run where TF32 is not allowed.
+TEST_F(CudaConvWarpgroups, AreInTf32OnlyWhereThatIsAllowed) {
+  Random random("warpgroups only in TF32");
+  for (const bool is_allowed : {true, false}) {
+    const Context context = is_allowed ? WithTf32() : Context(OnGpu());
+    const PrimitiveCall call = MakeCall(
+        ConvPrimitive::kBackwardFilter, Square("listed", {2, 64, 9, 9}, 64), DataType::kFloat,
+        Layout::kChannelsLast, random);
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+    const Result<std::vector<ConvAlgorithm>> list = algorithms->List();
+    ASSERT_TRUE(list.ok()) << list.status().message();
+    int listed = 0;
+    for (const ConvAlgorithm& algorithm : *list) {
+      if (algorithm.name == conv::kWarpgroups) {
+        ++listed;
+        EXPECT_TRUE(algorithm.tf32);
+        EXPECT_TRUE(algorithm.deterministic);
+      }
+    }
+    EXPECT_EQ(listed, is_allowed ? 1 : 0);
+    EXPECT_EQ(algorithms->Run({conv::kWarpgroups}).ok(), is_allowed);
+  }
+}
+
+/// With dW, in one call: what dY is read for.
+TEST_F(CudaConvWarpgroups, SumTheChannelsOfDyToo) {
+  Random random("warpgroups and sums");
+  const Context context = WithTf32();
+  for (const ConvShape& shape :
+       {Square("sums", {64, 64, 14, 14}, 64),
+        With(Square("rows that no tap meets", {16, 64, 40, 40}, 128, 4), {2, 2}, {0, 0, 6, 6})}) {
+    OpCall call = MakeConvGrad(shape, DataType::kFloat, Layout::kChannelsLast, random);
+    call.outputs[0] = nullptr;
+    SCOPED_TRACE(call.Describe());
+    for (int run = 0; run < 2; ++run) {
+      call.ResetOutputs();
+      const Status status = call.Run(context);
+      ASSERT_TRUE(status.ok()) << status.message();
+      ASSERT_TRUE(Synchronize(context).ok());
+      call.ExpectResults(conv::kWarpgroups, kTolerance);
+    }
+    EXPECT_NE(RecentChoices(1).find(conv::kWarpgroups), std::string::npos) << RecentChoices(1);
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::cuda
