@@ -175,6 +175,11 @@ bool WarpgroupsPay(const Task& task, const Warpgroups& plan) {
   return IsLarge(task) && plan.share >= kLeastShare;
 }
 
+bool WarpgroupsBeatTensorCores(const Warpgroups& plan) {
+  constexpr double kLeastShare = 0.2;
+  return plan.share >= kLeastShare;
+}
+
 bool OursComeFirst(const Task& task, bool in_tf32, bool has_window) {
   const Problem& problem = task.problem;
   if (CudnnHasDepthwise(task)) {

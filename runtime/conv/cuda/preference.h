@@ -52,6 +52,10 @@ bool FewChannelsPay(const Task& task, const FewChannels& few);
 /// room for channels and pixels is empty.
 bool WarpgroupsPay(const Task& task, const Warpgroups& plan);
 
+/// Whether it is likely to be quicker than own/tensor-cores: not where most of that room is empty,
+/// as for images.
+bool WarpgroupsBeatTensorCores(const Warpgroups& plan);
+
 /// Whether our own kernels on tensor cores come before cuDNN's engines. `has_window`: own/window is
 /// among them.
 bool OursComeFirst(const Task& task, bool in_tf32, bool has_window);

@@ -398,8 +398,10 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
       few && !(form.name.empty() && FewChannelsPay(task_, *few))) {
     candidates.push_back(FewChannelsCandidate(*few, form.name));
   }
-  if (const std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
-      warpgroups && !(form.name.empty() && WarpgroupsPay(task_, *warpgroups))) {
+  const std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
+  const bool is_listed = form.name.empty() && warpgroups && WarpgroupsPay(task_, *warpgroups);
+  const bool comes_first = warpgroups && WarpgroupsBeatTensorCores(*warpgroups);
+  if (comes_first && !is_listed) {
     candidates.push_back(WarpgroupsCandidate(*warpgroups, form.name));
   }
   const std::size_t copies = std::min(CopiesBytes(form), policy_.workspace_limit);
@@ -408,6 +410,9 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
           device_, form.inner, policy_.allow_tf32, policy_.workspace_limit - copies,
           form.name + kTensorCores),
       std::back_inserter(candidates));
+  if (warpgroups && !comes_first && !is_listed) {
+    candidates.push_back(WarpgroupsCandidate(*warpgroups, form.name));
+  }
   return candidates;
 }
 

@@ -288,6 +288,14 @@ TEST(Preference, WarpgroupsPayWhereTheyFillTheirRoom) {
   Layer few = kThree56;
   few.x_channels = 24;
   EXPECT_FALSE(pay(few));
+  const auto beat = [](const Layer& layer) {
+    const Task task = TaskOf(layer, Primitive::kBackwardFilter, DataType::kFloat, Layout::kLast);
+    return WarpgroupsBeatTensorCores(*PlanWarpgroups(90, task));
+  };
+  EXPECT_TRUE(beat(few));
+  Layer image = kStem;
+  image.x_channels = 4;
+  EXPECT_FALSE(beat(image));
   Layer small = kThree56;
   small.batch = 1;
   EXPECT_FALSE(pay(small));
