@@ -213,7 +213,7 @@ std::optional<Warpgroups> PlanForm(const Problem& problem, int place) {
   const std::int64_t works = CeilDivide(problem.batch, arguments.images) * strips;
   plan.tiles = arguments.x_tiles * CeilDivide(problem.y_channels, form.y_channels);
   plan.groups = std::int64_t{arguments.row_groups} * arguments.column_groups;
-  const std::int64_t rows = down.y + ((form.rows - 1) * arguments.spacing_down);
+  const std::int64_t rows = down.y + (std::int64_t{form.rows - 1} * arguments.spacing_down);
   const std::int64_t steps = CeilDivide(rows, arguments.tile_rows);
   if (constexpr std::int64_t kMostBlocks = 65535, kMostSteps = 1 << 30;
       plan.tiles > kMostBlocks || works > kMostSteps / steps) {
