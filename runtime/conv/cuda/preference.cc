@@ -162,7 +162,6 @@ bool FewChannelsPay(const Task& task, const FewChannels& few) {
     return few.are_chunks || problem.x_channels <= kFew;
   }
   if (problem.spatial_rank == 3) {
-    // By prediction.
     return few.are_chunks && problem.x_channels <= kFew && IsLarge(task) &&
            room <= kMostWasteInVolumes * channels;
   }

@@ -63,10 +63,23 @@ std::vector<Taps> GroupsOf(const Axis& axis, int most) {
   return groups;
 }
 
-/// Whether offsets within an image, and steps beyond its ends, are counted in 32 bits.
-bool HasSmallImages(const Problem& problem, Operand operand) {
-  const Dims dims = DimsOf(problem, operand);
-  return NumElements(dims) / dims[0] <= std::numeric_limits<std::int32_t>::max() / 4;
+/// Positions of x that are counted along an axis, real or not: up to where a tile ends that begins
+/// with the last position of y, or begins before the first.
+std::int64_t ReachOf(const Axis& axis) {
+  return ((axis.y + warpgroups::kPixels) * axis.stride) + (axis.w * axis.dilation) +
+         std::abs(axis.pad_begin);
+}
+
+/// Whether offsets from an image's begin, of two images and of pixels that are not there, are
+/// counted in 32 bits.
+bool HasSmallOffsets(const Problem& problem) {
+  const auto [down, right] = AxesOf(problem);
+  const auto fits = [](const Strides& strides, std::int64_t rows, std::int64_t columns) {
+    return (2 * strides[0]) + (rows * strides[2]) + (columns * strides[3]) <=
+           std::numeric_limits<std::int32_t>::max();
+  };
+  return fits(problem.x_strides, ReachOf(down), ReachOf(right)) &&
+         fits(problem.y_strides, down.y + warpgroups::kPixels, right.y + warpgroups::kPixels);
 }
 
 Pitches PitchesOf(const Strides& strides) {
@@ -92,8 +105,7 @@ bool TakesProblem(const Problem& problem) {
   const Axes axes = AxesOf(problem);
   return std::ranges::all_of(axes, TakesAxis) && axes[0].w * axes[1].w >= kFewestTaps &&
          problem.x_channels % warpgroups::kVector == 0 &&
-         problem.y_channels % warpgroups::kVector == 0 && HasSmallImages(problem, kX) &&
-         HasSmallImages(problem, kY);
+         problem.y_channels % warpgroups::kVector == 0 && HasSmallOffsets(problem);
 }
 
 /// Rows of a tile are as long as they need be, up to all of it.

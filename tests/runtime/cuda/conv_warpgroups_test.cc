@@ -82,6 +82,20 @@ TEST(Warpgroups, SharesTapsOfSteps) {
   EXPECT_DOUBLE_EQ(plan->share, 0.5);
 }
 
+/// What the tests below call works for a block: what one leaves in the ring the next must not meet.
+TEST(Warpgroups, HasSeveralWorksForABlock) {
+  for (const Layer& layer :
+       {Layer{.batch = 600, .x_channels = 4, .y_channels = 4, .x = {3, 3}},
+        Layer{.batch = 140, .x_channels = 4, .y_channels = 4, .x = {5, 70}},
+        Layer{
+            .batch = 200, .x_channels = 4, .y_channels = 4, .x = {6, 12}, .dilation = 2, .pad = 2},
+        Layer{.batch = 400, .x_channels = 4, .y_channels = 4, .x = {8, 8}, .taps = 4, .step = 2}}) {
+    const std::optional<Warpgroups> plan = PlanOf(layer);
+    ASSERT_TRUE(plan);
+    EXPECT_GT(plan->arguments.works, plan->arguments.slices);
+  }
+}
+
 TEST(Warpgroups, HasRoomForItsForms) {
   constexpr int kMostOfBlock = 227 * 1024;
   constexpr int kRegisters = 65536;
@@ -117,6 +131,8 @@ TEST(Warpgroups, LeavesTheRestToOthers) {
   Task first = MakeTask({});
   first.problem.x_strides = ContiguousStrides(DimsOf(first.problem, kX));
   EXPECT_FALSE(PlanWarpgroups(90, first));
+  // Offsets of pixels that are not there, which are counted all the same.
+  EXPECT_FALSE(PlanOf({.x_channels = 8192, .y_channels = 4, .x = {33, 9000}, .step = 8}));
   // More groups of taps than a launch holds.
   EXPECT_FALSE(PlanOf({.x = {80, 80}, .taps = 25, .pad = 12}));
 }
@@ -157,7 +173,13 @@ std::vector<ConvShape> Shapes() {
       Square("strips", {1, 4, 5, 70}, 8),
       Square("5 by 5", {2, 8, 11, 13}, 4, 5),
       Square("7 by 7", {1, 4, 9, 20}, 8, 7),
-      Square("works for a block", {140, 4, 3, 3}, 4),
+      Square("works for a block", {600, 4, 3, 3}, 4),
+      Square("strips for a block", {140, 4, 5, 70}, 4),
+      With(Square("dilated works for a block", {200, 4, 6, 12}, 4), {1, 1}, {2, 2, 2, 2}, {2, 2}),
+      With(Square("4 by 4 by 2, works for a block", {400, 4, 8, 8}, 4, 4), {2, 2}, {1, 1, 1, 1}),
+      {.name = "1 by 7", .x = {2, 4, 9, 20}, .w = {8, 4, 1, 7}, .pads = {0, 3, 0, 3}},
+      {.name = "7 by 1", .x = {2, 4, 9, 20}, .w = {8, 4, 7, 1}, .pads = {3, 0, 3, 0}},
+      {.name = "2 by 5", .x = {2, 4, 9, 20}, .w = {8, 4, 2, 5}, .pads = {0, 2, 1, 2}},
       With(Square("2 by 2", {2, 8, 9, 21}, 132, 2), {1, 1}, {0, 0, 0, 0}),
       With(Square("4 by 4 by 2", {3, 40, 8, 8}, 132, 4), {2, 2}, {1, 1, 1, 1}),
       With(Square("4 by 4 by 2, wide", {1, 12, 10, 68}, 20, 4), {2, 2}, {1, 1, 1, 1}),
@@ -222,6 +244,28 @@ TEST_F(CudaConvWarpgroups, ComputeTheGradientOfNumbers) {
       ASSERT_NO_FATAL_FAILURE(RunAndCompare(
           *algorithms, call, context, form + std::string(conv::kWarpgroups), kTolerance));
     }
+  }
+}
+
+/// To numbers of 11 bits, of which 4100 is one; cut off, 4099 would be 4096.
+TEST_F(CudaConvWarpgroups, RoundBothFactors) {
+  Random random("warpgroups round");
+  const Context context = WithTf32();
+  const PrimitiveCall call = MakeCall(
+      ConvPrimitive::kBackwardFilter, Square("rounded", {2, 8, 6, 6}, 8), DataType::kFloat,
+      Layout::kChannelsLast, random);
+  for (const bool of_x : {true, false}) {
+    const TensorPointer& large = of_x ? call.x : call.y;
+    (of_x ? call.y : call.x)->Fill([] { return 1.0; });
+    large->Fill([] { return 4100.0; });
+    const std::vector<double> rounded = call.op.Expected()[1];
+    large->Fill([] { return 4099.0; });
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+    call.op.ResetOutputs();
+    ASSERT_TRUE(algorithms->Run({conv::kWarpgroups}).ok());
+    ASSERT_TRUE(Synchronize(context).ok());
+    EXPECT_EQ(call.Result()->GpuValues(), rounded);
   }
 }
 
