@@ -261,7 +261,7 @@ std::size_t DepthwiseWorkspace(const Task& task) {
   if (const std::optional<DepthwiseRows> rows = PlanDepthwiseRows(task)) {
     return rows->workspace;
   }
-  return task.primitive == Primitive::kBackwardFilter ? PartialBytes(task, MakeArguments(task)) : 0;
+  return IsFilter(task) ? PartialBytes(task, MakeArguments(task)) : 0;
 }
 
 Result<std::unique_ptr<internal::Plan>> MakeDepthwisePlan(const Task& task) {

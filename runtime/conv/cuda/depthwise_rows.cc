@@ -173,7 +173,7 @@ Result<CUkernel> FindKernel(const Task& task, const DepthwiseRows& rows) {
   const bool is_staged = rows.shared_bytes > 0;
   const std::string prefix =
       std::string("gradsmith_depthwise_rows_") + (is_staged ? "staged_" : "");
-  if (task.primitive == Primitive::kBackwardFilter) {
+  if (IsFilter(task)) {
     return filter_table.Find(index, prefix + "filter_" + name, task.problem.type);
   }
   // By single steps backward data is forward with taps in reverse.
@@ -243,7 +243,7 @@ std::optional<DepthwiseRows> PlanDepthwiseRows(const Task& task) {
     return std::nullopt;
   }
   arguments.channels = DivisorOf(problem.x_channels);
-  const bool is_filter = task.primitive == Primitive::kBackwardFilter;
+  const bool is_filter = IsFilter(task);
   const std::int64_t tiles_of_plane =
       std::int64_t{arguments.runs.divisor} * arguments.strips.divisor;
   const std::int64_t planes = problem.batch * (is_filter ? 1 : problem.x_channels);

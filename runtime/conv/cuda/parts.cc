@@ -37,7 +37,7 @@ std::int64_t ReachOf(const Problem& problem, Operand operand) {
 /// Whether parts of a filter's gradient are added up in float: each of them is rounded to 16 bits,
 /// and the sum of many would drift.
 bool IsSummedInFloat(const Task& task) {
-  return task.primitive == Primitive::kBackwardFilter && SizeOf(task.problem.type) == 2;
+  return IsFilter(task) && SizeOf(task.problem.type) == 2;
 }
 
 /// The filter's gradient, by the task's strides.
@@ -159,9 +159,7 @@ std::int64_t PartsToCount(const Task& task) {
 Task PartOf(const Task& task, std::int64_t parts, bool is_first) {
   Task part = task;
   part.problem.batch /= parts;
-  part.accumulate =
-      !IsSummedInFloat(task) &&
-      (task.accumulate || (task.primitive == Primitive::kBackwardFilter && !is_first));
+  part.accumulate = !IsSummedInFloat(task) && (task.accumulate || (IsFilter(task) && !is_first));
   for (const Operand operand : {kX, kY}) {
     if (BytesOfPart(task, parts, operand) % task.alignment.at(operand) != 0) {
       part.alignment.at(operand) = static_cast<int>(SizeOf(task.problem.type));

@@ -59,8 +59,7 @@ std::int64_t FewestChannels(const Problem& problem) {
 /// The filter's gradient of a layer that takes or makes images.
 bool IsFilterOfImages(const Task& task) {
   constexpr std::int64_t kImage = 4;
-  return task.primitive == Primitive::kBackwardFilter && task.problem.group == 1 &&
-         FewestChannels(task.problem) <= kImage;
+  return IsFilter(task) && task.problem.group == 1 && FewestChannels(task.problem) <= kImage;
 }
 
 /// In half and bf16: where few channels leave the tiles of cuDNN's first choice for a filter's
@@ -88,8 +87,8 @@ bool OursComeFirstInTf32(const Task& task, bool has_window) {
   }
   const Problem& problem = task.problem;
   return has_window || IsFilterOfImages(task) ||
-         (task.primitive == Primitive::kBackwardFilter && FewestChannels(problem) <= kFew &&
-          !HasOneTap(problem) && !HasSteps(problem));
+         (IsFilter(task) && FewestChannels(problem) <= kFew && !HasOneTap(problem) &&
+          !HasSteps(problem));
 }
 
 }  // namespace
@@ -123,7 +122,7 @@ bool CudnnHasDepthwise(const Task& task) {
   const bool is_depthwise = problem.group > 1 && problem.group == problem.x_channels;
   return is_depthwise && AreChannelsLast(problem) && has_three_taps &&
          (problem.type == DataType::kMLFloat16 ||
-          (problem.type == DataType::kFloat && task.primitive == Primitive::kBackwardFilter));
+          (problem.type == DataType::kFloat && IsFilter(task)));
 }
 
 bool WindowsPayForDepthwise(const Task& task) {
@@ -158,7 +157,7 @@ bool FewChannelsPay(const Task& task, const FewChannels& few) {
   if (room > kMostWaste * channels) {
     return false;
   }
-  if (task.primitive == Primitive::kBackwardFilter) {
+  if (IsFilter(task)) {
     return few.are_chunks || problem.x_channels <= kFew;
   }
   if (problem.spatial_rank == 3) {

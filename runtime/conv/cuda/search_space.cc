@@ -123,7 +123,7 @@ std::int64_t SkipParts(std::string* id, std::int64_t batch) {
 bool MayCutOff(const Task& task) {
   const Problem& problem = task.problem;
   const bool is_depthwise = problem.group > 1 && problem.x_channels == problem.group;
-  return task.primitive == Primitive::kBackwardFilter && !is_depthwise;
+  return IsFilter(task) && !is_depthwise;
 }
 
 bool IsInTf32(const internal::SearchPolicy& policy, DataType type) {
@@ -398,10 +398,12 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
       few && !(form.name.empty() && FewChannelsPay(task_, *few))) {
     candidates.push_back(FewChannelsCandidate(*few, form.name));
   }
-  const std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
-  const bool is_listed = form.name.empty() && warpgroups && WarpgroupsPay(task_, *warpgroups);
+  std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
+  if (warpgroups && form.name.empty() && WarpgroupsPay(task_, *warpgroups)) {
+    warpgroups.reset();  // it is listed before all others
+  }
   const bool comes_first = warpgroups && WarpgroupsBeatTensorCores(*warpgroups);
-  if (comes_first && !is_listed) {
+  if (comes_first) {
     candidates.push_back(WarpgroupsCandidate(*warpgroups, form.name));
   }
   const std::size_t copies = std::min(CopiesBytes(form), policy_.workspace_limit);
@@ -410,7 +412,7 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
           device_, form.inner, policy_.allow_tf32, policy_.workspace_limit - copies,
           form.name + kTensorCores),
       std::back_inserter(candidates));
-  if (warpgroups && !comes_first && !is_listed) {
+  if (warpgroups && !comes_first) {
     candidates.push_back(WarpgroupsCandidate(*warpgroups, form.name));
   }
   return candidates;

@@ -277,8 +277,8 @@ class TogetherSpace final : public internal::SearchSpace {
   /// Whether kernels that were not chosen for a part alone would sum the bias gradient as well.
   [[nodiscard]] bool SumsByTiles(int part) const {
     const Task& task = call_.tasks[part].task;
-    return call_.sums != nullptr && task.primitive == Primitive::kBackwardFilter &&
-           alone_.at(part).id != kDepthwiseTiles && DepthwiseTilesOf(task).has_value();
+    return call_.sums != nullptr && IsFilter(task) && alone_.at(part).id != kDepthwiseTiles &&
+           DepthwiseTilesOf(task).has_value();
   }
 
   Result<std::unique_ptr<Plan>> BuildParts(Order order, const std::array<std::string, 2>& ids) {

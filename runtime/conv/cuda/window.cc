@@ -150,7 +150,7 @@ MakeWindowWork(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32
   if (!window::Fits(device.compute_capability(), task, allow_tf32)) {
     return std::nullopt;
   }
-  if (task.primitive == Primitive::kBackwardFilter) {
+  if (IsFilter(task)) {
     return window::MakeFilter(task, device.multiprocessors());
   }
   return window::MakeCorrelation(task);

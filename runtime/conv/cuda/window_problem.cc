@@ -93,7 +93,7 @@ bool HasFewChannels(const Task& task) {
   if (IsMerged(task)) {
     return channels.source / vector <= kMostChunksOfPixel;
   }
-  const bool is_filter = task.primitive == Primitive::kBackwardFilter;
+  const bool is_filter = IsFilter(task);
   const std::int64_t most = is_filter ? kMostOfFilterGroup : kMostOfGroup;
   return task.problem.group > 1 && channels.group_source <= most && channels.group_result <= most &&
          channels.result % kColumns == 0 && ChannelsOfBlock(channels, vector) != 0;

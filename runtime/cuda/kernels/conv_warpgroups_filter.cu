@@ -330,6 +330,7 @@ class FilterGradient {
         }
         cuda::EndOfProducts();
       } else {
+        // Here as well: a group that may be empty is filled with a product of nothing.
         cuda::EndOfProducts();
       }
     }

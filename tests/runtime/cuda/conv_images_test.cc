@@ -28,19 +28,10 @@ struct Layer {
 };
 
 /// In NHWC.
-Task MakeTask(Primitive primitive, const Layer& layer) {
-  std::vector<Axis> axes;
-  for (const std::int64_t x : layer.x) {
-    axes.push_back(LayerAxis(x, layer.taps, layer.step, layer.dilation, layer.pad));
-  }
-  return NhwcTask(
-      primitive, layer.type, layer.batch, {layer.x_channels, layer.y_channels, layer.group}, axes);
-}
-
 std::optional<Images> PlanOf(const Layer& layer, int compute_capability = 90) {
   return PlanImages(
-      compute_capability, MakeTask(Primitive::kBackwardData, layer),
-      MakeTask(Primitive::kBackwardFilter, layer));
+      compute_capability, TaskOf(Primitive::kBackwardData, layer),
+      TaskOf(Primitive::kBackwardFilter, layer));
 }
 
 /// An image for each of 128 blocks, whose rows fill seven tiles.
@@ -104,7 +95,7 @@ TEST(Images, ComesFirstWhereTensorsAreLarge) {
   for (const std::int64_t batch : {1, 2}) {
     const Layer layer = {.batch = batch};
     const OnePass one_pass = OnePassOf(
-        90, MakeTask(Primitive::kBackwardData, layer), MakeTask(Primitive::kBackwardFilter, layer));
+        90, TaskOf(Primitive::kBackwardData, layer), TaskOf(Primitive::kBackwardFilter, layer));
     EXPECT_EQ(one_pass.id, kImages);
     EXPECT_EQ(one_pass.is_promising, batch == 2);
   }
@@ -133,8 +124,8 @@ TEST(Images, LeavesTheRestToOthers) {
   EXPECT_FALSE(PlanOf({.batch = 1, .x = {4, std::int64_t{1} << 26}, .taps = 2, .pad = 0}));
   // A position's own row is not among those that its pixels meet.
   EXPECT_FALSE(PlanOf({.taps = 2, .pad = 3}));
-  const Task data = MakeTask(Primitive::kBackwardData, {});
-  const Task filter = MakeTask(Primitive::kBackwardFilter, {});
+  const Task data = TaskOf(Primitive::kBackwardData, Layer());
+  const Task filter = TaskOf(Primitive::kBackwardFilter, Layer());
   EXPECT_FALSE(PlanImages(90, filter, data));
   Task first = data;
   first.problem.x_strides = ContiguousStrides(DimsOf(data.problem, kX));

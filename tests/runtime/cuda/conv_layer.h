@@ -54,6 +54,19 @@ inline Task NhwcTask(
   return task;
 }
 
+/// TaskOf is a primitive of a test's own description of a layer: batch, channels of x and y, group,
+/// type, and what is the same along all axes of x.
+template <typename Layer>
+Task TaskOf(Primitive primitive, const Layer& layer) {
+  std::vector<Axis> axes;
+  axes.reserve(layer.x.size());
+  for (const std::int64_t x : layer.x) {
+    axes.push_back(LayerAxis(x, layer.taps, layer.step, layer.dilation, layer.pad));
+  }
+  return NhwcTask(
+      primitive, layer.type, layer.batch, {layer.x_channels, layer.y_channels, layer.group}, axes);
+}
+
 }  // namespace gradsmith::conv
 
 #endif  // GRADSMITH_TESTS_RUNTIME_CUDA_CONV_LAYER_H_

@@ -32,14 +32,7 @@ struct Layer {
 };
 
 Task MakeTask(const Layer& layer) {
-  std::vector<Axis> axes;
-  axes.reserve(layer.x.size());
-  for (const std::int64_t x : layer.x) {
-    axes.push_back(LayerAxis(x, layer.taps, layer.step, layer.dilation, layer.pad));
-  }
-  return NhwcTask(
-      layer.primitive, layer.type, layer.batch, {layer.x_channels, layer.y_channels, layer.group},
-      axes);
+  return TaskOf(layer.primitive, layer);
 }
 
 std::optional<Warpgroups> PlanOf(const Layer& layer, int compute_capability = 90) {
