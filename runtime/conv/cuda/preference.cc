@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "conv/cuda/planes_arguments.h"
+
 namespace gradsmith::conv {
 
 namespace {
@@ -176,6 +178,12 @@ bool WarpgroupsPay(const Task& task, const Warpgroups& plan) {
 bool WarpgroupsBeatTensorCores(const Warpgroups& plan) {
   constexpr double kLeastShare = 0.2;
   return plan.share >= kLeastShare;
+}
+
+bool PlanesPay(const Task& task) {
+  constexpr std::int64_t kMostOfImages = 4;
+  return task.problem.x_channels <= kMostOfImages &&
+         2 * task.problem.y_channels >= planes::kBlockChannels;
 }
 
 bool OursComeFirst(const Task& task, bool in_tf32, bool has_window) {

@@ -56,6 +56,10 @@ bool WarpgroupsPay(const Task& task, const Warpgroups& plan);
 /// as for images.
 bool WarpgroupsBeatTensorCores(const Warpgroups& plan);
 
+/// Whether own/planes is likely to be quicker for a task than our other kernels by way of channels
+/// last: of images, where channels of y fill half of a block. By prediction.
+bool PlanesPay(const Task& task);
+
 /// Whether our own kernels on tensor cores come before cuDNN's engines. `has_window`: own/window is
 /// among them.
 bool OursComeFirst(const Task& task, bool in_tf32, bool has_window);

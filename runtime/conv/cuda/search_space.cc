@@ -19,6 +19,7 @@
 #include "conv/cuda/graph.h"
 #include "conv/cuda/legacy.h"
 #include "conv/cuda/parts.h"
+#include "conv/cuda/planes.h"
 #include "conv/cuda/preference.h"
 #include "conv/cuda/tensor_cores.h"
 #include "conv/cuda/warpgroups.h"
@@ -101,6 +102,11 @@ Candidate FewChannelsCandidate(const FewChannels& few, const std::string& form) 
 Candidate WarpgroupsCandidate(const Warpgroups& warpgroups, const std::string& form) {
   const std::string id = form + kWarpgroups;
   return {.id = id, .engine = id, .notes = {.tf32 = true}, .workspace = warpgroups.workspace()};
+}
+
+Candidate PlanesCandidate(const Planes& planes, const std::string& form) {
+  const std::string id = form + kPlanes;
+  return {.id = id, .engine = id, .notes = {.tf32 = true}, .workspace = planes.workspace()};
 }
 
 /// How many parts such a name asks for, which is removed from it; 0 where it is none.
@@ -288,14 +294,19 @@ bool ConvSearchSpace::DepthwiseComesFirst() {
          (!CudnnHasDepthwise(task_) && !(WindowsPayForDepthwise(task_) && HasWindow()));
 }
 
+const Form* ConvSearchSpace::AsItIs() const {
+  const auto found =
+      std::ranges::find_if(forms_, [](const Form& form) { return form.name.empty(); });
+  return found == forms_.end() ? nullptr : &*found;
+}
+
 std::vector<Candidate> ConvSearchSpace::ListFirst() {
   std::vector<Candidate> candidates;
   if (DepthwiseComesFirst()) {
     candidates = ListDepthwise();
   }
-  const auto as_it_is =
-      std::ranges::find_if(forms_, [](const Form& form) { return form.name.empty(); });
-  if (as_it_is == forms_.end()) {
+  const Form* const as_it_is = AsItIs();
+  if (as_it_is == nullptr) {
     return candidates;
   }
   const std::optional<FewChannels> few = FewChannelsOf(*as_it_is);
@@ -340,6 +351,11 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
   std::vector<Candidate> candidates;
   if (!DepthwiseComesFirst()) {
     candidates = ListDepthwise();
+  }
+  if (const Form* form = AsItIs(); form != nullptr && !PlanesPay(task_)) {
+    if (const std::optional<Planes> planes = PlanesOf(*form)) {
+      candidates.push_back(PlanesCandidate(*planes, form->name));
+    }
   }
   if (rounds_once_ && IsLarge()) {
     rejections->push_back({kDirect, "is slow: not while others may do"});
@@ -415,6 +431,9 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
   if (warpgroups && !comes_first) {
     candidates.push_back(WarpgroupsCandidate(*warpgroups, form.name));
   }
+  if (const std::optional<Planes> planes = PlanesOf(form); planes && PlanesPay(task_)) {
+    candidates.push_back(PlanesCandidate(*planes, form.name));
+  }
   return candidates;
 }
 
@@ -429,6 +448,10 @@ std::optional<FewChannels> ConvSearchSpace::FewChannelsOf(const Form& form) cons
 std::optional<Warpgroups> ConvSearchSpace::WarpgroupsOf(const Form& form) const {
   return policy_.allow_tf32 ? PlanWarpgroups(device_.compute_capability(), form.inner)
                             : std::nullopt;
+}
+
+std::optional<Planes> ConvSearchSpace::PlanesOf(const Form& form) const {
+  return policy_.allow_tf32 ? PlanPlanes(device_.compute_capability(), form.inner) : std::nullopt;
 }
 
 const WindowWork* ConvSearchSpace::WindowOf(const Form& form) {
@@ -506,6 +529,29 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInParts(const std::string& i
   return MakePartsPlan(device_, task_, parts, std::move(*first), std::move(*others));
 }
 
+/// Our own kernels that are launched in one way.
+Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(const Form& form, const std::string& name) {
+  if (name == kWindow) {
+    const WindowWork* work = WindowOf(form);
+    return work != nullptr ? BuildWindowPlan(device_, form.inner, *work)
+                           : InvalidArgument("windows do not fit the problem");
+  }
+  const Status unfit = InvalidArgument("'" + name + "' does not fit the problem");
+  if (name == kFewChannels) {
+    const std::optional<FewChannels> few = FewChannelsOf(form);
+    return few ? MakeFewChannelsPlan(device_.ordinal(), form.inner, *few) : unfit;
+  }
+  if (name == kWarpgroups) {
+    const std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
+    return warpgroups ? MakeWarpgroupsPlan(device_.ordinal(), form.inner, *warpgroups) : unfit;
+  }
+  if (name == kPlanes) {
+    const std::optional<Planes> planes = PlanesOf(form);
+    return planes ? MakePlanesPlan(form.inner, *planes) : unfit;
+  }
+  return InvalidArgument("'" + name + "' is no candidate");
+}
+
 Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
     const Form& form,
     const std::string& given) {
@@ -519,7 +565,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
     return status;
   }
   std::string choice = given;
-  Result<std::unique_ptr<Plan>> inner = InvalidArgument("'" + given + "' is no candidate");
+  Result<std::unique_ptr<Plan>> inner = std::unique_ptr<Plan>();
   if (Skip(&choice, kGraph)) {
     const Result<cuda::EngineChoice> engine = cuda::EngineChoice::Parse(choice);
     const Result<const cuda::OperationGraph*> graph = GraphOf(form);
@@ -529,22 +575,12 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
     inner = cuda::BuildGraphPlan(cuda::GraphTarget(*handle), **graph, *engine);
   } else if (choice == kDepthwise && DepthwiseFitsByRows(form.inner)) {
     inner = MakeDepthwisePlan(form.inner);
-  } else if (choice == kWindow) {
-    const WindowWork* work = WindowOf(form);
-    inner = work != nullptr ? BuildWindowPlan(device_, form.inner, *work)
-                            : InvalidArgument("windows do not fit the problem");
-  } else if (choice == kFewChannels) {
-    const std::optional<FewChannels> few = FewChannelsOf(form);
-    inner = few ? MakeFewChannelsPlan(device_.ordinal(), form.inner, *few)
-                : InvalidArgument("'" + given + "' does not fit the problem");
-  } else if (choice == kWarpgroups) {
-    const std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
-    inner = warpgroups ? MakeWarpgroupsPlan(device_.ordinal(), form.inner, *warpgroups)
-                       : InvalidArgument("'" + given + "' does not fit the problem");
   } else if (Skip(&choice, std::string(kTensorCores) + "/")) {
     inner = BuildTensorCoresPlan(device_, form.inner, policy_.allow_tf32, choice);
   } else if (Skip(&choice, kLegacy)) {
     inner = BuildLegacyPlan(**handle, form.inner, choice);
+  } else {
+    inner = BuildOwn(form, given);
   }
   if (!inner.ok()) {
     return inner;

@@ -11,6 +11,7 @@
 
 #include "conv/cuda/few_channels.h"
 #include "conv/cuda/form.h"
+#include "conv/cuda/planes.h"
 #include "conv/cuda/warpgroups.h"
 #include "conv/cuda/window.h"
 #include "conv/task.h"
@@ -83,6 +84,8 @@ class ConvSearchSpace final : public internal::SearchSpace {
   Source SourceAt(int place);
   bool HasWindow();
   bool DepthwiseComesFirst();
+  /// Null where operands must be copied.
+  [[nodiscard]] const Form* AsItIs() const;
   /// Our own kernels where they come before all others, in whatever form these take the operands.
   std::vector<internal::Candidate> ListFirst();
   [[nodiscard]] std::vector<internal::Candidate> ListDepthwise() const;
@@ -92,9 +95,11 @@ class ConvSearchSpace final : public internal::SearchSpace {
   /// Those kernels take channels as they are: none for a form that has more.
   [[nodiscard]] std::optional<FewChannels> FewChannelsOf(const Form& form) const;
   [[nodiscard]] std::optional<Warpgroups> WarpgroupsOf(const Form& form) const;
+  [[nodiscard]] std::optional<Planes> PlanesOf(const Form& form) const;
   /// Null where windows do not fit.
   const WindowWork* WindowOf(const Form& form);
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);
+  Result<std::unique_ptr<internal::Plan>> BuildOwn(const Form& form, const std::string& name);
   Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& given);
   /// The search space of a part of the batch.
   std::unique_ptr<ConvSearchSpace> MakeSpaceOfPart(std::int64_t parts, bool is_first) const;

@@ -1,0 +1,47 @@
+#ifndef GRADSMITH_CONV_CUDA_PLANES_H_
+#define GRADSMITH_CONV_CUDA_PLANES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "conv/cuda/planes_arguments.h"
+#include "conv/task.h"
+#include "core/plan.h"
+#include "gradsmith/status.h"
+
+/// Forward, and the filter's gradient, of convolutions of images or lines of few channels in TF32
+/// where pixels of y lie next to each other, channels first: y is read, or written, once and
+/// straight from or to its planes, and x, which is small beside it, waits in shared memory. The
+/// filter's gradient leaves sums of dY's channels in passing. On tensor cores.
+///
+/// Both factors are rounded to TF32, and summed in float. What is infinite in x makes NaN of
+/// elements beside those that it reaches.
+namespace gradsmith::conv {
+
+/// The candidate's name.
+inline constexpr const char* kPlanes = "own/planes";
+
+/// Planes is how a task is launched.
+struct Planes {
+  planes::Arguments arguments = {};
+  int form = 0;
+  int blocks = 0;
+  /// Of channels of y.
+  int tiles = 0;
+  /// Of the filter, of which each block of a tile leaves its own sums; 0 for forward.
+  std::int64_t filter_elements = 0;
+
+  [[nodiscard]] std::size_t workspace() const;
+  [[nodiscard]] std::size_t shared_bytes() const;
+};
+
+/// PlanPlanes plans the launch; nothing where the task does not fit.
+std::optional<Planes> PlanPlanes(int compute_capability, const Task& task);
+
+Result<std::unique_ptr<internal::Plan>> MakePlanesPlan(const Task& task, const Planes& planes);
+
+}  // namespace gradsmith::conv
+
+#endif  // GRADSMITH_CONV_CUDA_PLANES_H_

@@ -1,0 +1,92 @@
+#ifndef GRADSMITH_CONV_CUDA_PLANES_ARGUMENTS_H_
+#define GRADSMITH_CONV_CUDA_PLANES_ARGUMENTS_H_
+
+#include <cstdint>
+
+#include "cuda/divisor.h"
+
+/// What conv/cuda/planes.cc passes to the kernels of cuda/kernels/conv_planes.cu, by value. Both
+/// compile this file: plain C++17.
+namespace gradsmith::conv::planes {
+
+constexpr int kRank = 2;
+/// Channels of y that a warp multiplies, and those of a block.
+constexpr int kChannels = 16;
+constexpr int kWarps = 4;
+constexpr int kThreads = 32 * kWarps;
+constexpr int kBlockChannels = kWarps * kChannels;
+/// Pixels of y next to each other, of which a warp multiplies so many at a time: four lanes have
+/// four of them each.
+constexpr int kPixels = 16;
+constexpr int kVector = 4;
+/// Terms of a pixel of y, which are taps of all channels of x: a product takes so many.
+constexpr int kDepth = 8;
+
+/// The room for terms that kernels have.
+constexpr int kForms = 4;
+constexpr int kTermsAt[kForms] = {32, 48, 80, 152};
+
+/// Bytes of x that a block has in shared memory at most: what any GPU gives without being asked.
+constexpr int kMostTileBytes = 40 * 1024;
+/// Rows and columns of y that it takes at a time.
+constexpr int kMostRows = 8;
+constexpr int kMostColumns = 128;
+
+/// Blocks of a multiprocessor that a launch is cut for, and those that registers have room for:
+/// the filter takes more of them than its gradient.
+constexpr int kBlocksOfMultiprocessor = 4;
+constexpr int BlocksOfFilter(int terms) {
+  return terms > 80 ? 3 : kBlocksOfMultiprocessor;
+}
+constexpr int BlocksOfForward(int terms) {
+  if (terms > 80) {
+    return 2;
+  }
+  return terms > 48 ? 3 : kBlocksOfMultiprocessor;
+}
+
+/// Of a tensor, in elements.
+struct Pitches {
+  std::int64_t image;
+  int channel;
+  int row;
+  int column;
+};
+
+/// A convolution along an axis, as conv::Axis.
+struct Line {
+  int x;
+  int w;
+  int y;
+  int step;
+  int dilation;
+  int pad;
+};
+
+struct Arguments {
+  int x_channels;
+  int y_channels;
+  /// Down and right.
+  Line lines[kRank];
+  Pitches x;
+  Pitches y;
+  /// Whether four pixels of y next to each other, from every fourth on, are read and written as
+  /// one.
+  bool has_vectors;
+  /// Rows and columns of y that a block takes at a time.
+  int rows;
+  int columns;
+  /// What they meet, of each channel of x.
+  int tile_rows;
+  int tile_columns;
+  /// From one row to the next in shared memory.
+  int tile_pitch;
+  /// The works: so many bands of rows of each of so many strips of columns of each image.
+  cuda::Divisor bands;
+  cuda::Divisor strips;
+  int works;
+};
+
+}  // namespace gradsmith::conv::planes
+
+#endif  // GRADSMITH_CONV_CUDA_PLANES_ARGUMENTS_H_

@@ -1,0 +1,336 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conv/cuda/planes.h"
+#include "runtime/cuda/conv_layer.h"
+#include "runtime/cuda/primitive_call.h"
+
+/// Forward and the filter's gradient in TF32 of few channels of x in planes: how they are launched,
+/// without a GPU, and what they compute, run by name.
+namespace gradsmith::conv {
+namespace {
+
+struct Layer {
+  Primitive primitive = Primitive::kBackwardFilter;
+  std::int64_t batch = 128;
+  std::int64_t x_channels = 3;
+  std::int64_t y_channels = 128;
+  std::vector<std::int64_t> x = {64, 64};
+  std::int64_t taps = 4;
+  std::int64_t step = 2;
+  std::int64_t dilation = 1;
+  std::int64_t pad = 1;
+  std::int64_t group = 1;
+  DataType type = DataType::kFloat;
+};
+
+Task MakeTask(const Layer& layer) {
+  Task task = TaskOf(layer.primitive, layer);
+  for (const Operand operand : {kX, kW, kY}) {
+    StridesOf(task.problem, operand) = ContiguousStrides(DimsOf(task.problem, operand));
+  }
+  return task;
+}
+
+std::optional<Planes> PlanOf(const Layer& layer, int compute_capability = 90) {
+  return PlanPlanes(compute_capability, MakeTask(layer));
+}
+
+/// Of 32 by 32 pixels of y eight rows at a time: two works for each of 256 blocks of two tiles.
+TEST(Planes, SharesALayer) {
+  const std::optional<Planes> plan = PlanOf({});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(planes::kTermsAt[plan->form], 48);
+  EXPECT_EQ(plan->tiles, 2);
+  EXPECT_EQ(plan->arguments.rows, 8);
+  EXPECT_EQ(plan->arguments.columns, 32);
+  EXPECT_EQ(plan->arguments.tile_rows, 18);
+  EXPECT_EQ(plan->arguments.tile_columns, 66);
+  EXPECT_EQ(plan->arguments.tile_pitch, 68);
+  EXPECT_EQ(plan->arguments.works, 512);
+  EXPECT_EQ(plan->blocks, 256);
+  EXPECT_TRUE(plan->arguments.has_vectors);
+  EXPECT_EQ(plan->workspace(), std::size_t{256} * 128 * 48 * sizeof(float));
+  EXPECT_EQ(plan->shared_bytes(), std::size_t{3} * 18 * 68 * sizeof(float));
+}
+
+TEST(Planes, ForwardTakesNoWorkspace) {
+  const std::optional<Planes> plan = PlanOf({.primitive = Primitive::kForward});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->workspace(), 0U);
+}
+
+/// Fewer rows where what they meet would not fit, and strips of long ones.
+TEST(Planes, FitsSharedMemory) {
+  const std::optional<Planes> stem =
+      PlanOf({.y_channels = 64, .x = {224, 224}, .taps = 7, .pad = 3});
+  ASSERT_TRUE(stem);
+  EXPECT_EQ(planes::kTermsAt[stem->form], 152);
+  EXPECT_EQ(stem->arguments.columns, 112);
+  EXPECT_LT(stem->arguments.rows, planes::kMostRows);
+  EXPECT_LE(stem->shared_bytes(), std::size_t{planes::kMostTileBytes});
+  const std::optional<Planes> wide = PlanOf({.x = {64, 1000}, .step = 1});
+  ASSERT_TRUE(wide);
+  EXPECT_EQ(wide->arguments.columns, planes::kMostColumns);
+  EXPECT_EQ(wide->arguments.strips.divisor, 8U);
+}
+
+/// Four pixels are read as one where each row begins at a multiple of four.
+TEST(Planes, ReadsPixelsAloneWhereRowsAreOdd) {
+  EXPECT_FALSE(PlanOf({.x = {64, 62}})->arguments.has_vectors);
+  Task task = MakeTask({});
+  task.alignment[kY] = 4;
+  EXPECT_FALSE(PlanPlanes(90, task)->arguments.has_vectors);
+  task = MakeTask({});
+  task.problem.y_strides[2] += 2;
+  EXPECT_FALSE(PlanPlanes(90, task)->arguments.has_vectors);
+}
+
+TEST(Planes, LeavesTheRestToOthers) {
+  EXPECT_TRUE(PlanOf({}, 80));
+  EXPECT_FALSE(PlanOf({}, 75));
+  EXPECT_FALSE(PlanOf({.primitive = Primitive::kBackwardData}));
+  EXPECT_FALSE(PlanOf({.type = DataType::kDouble}));
+  EXPECT_FALSE(PlanOf({.type = DataType::kMLFloat16}));
+  EXPECT_FALSE(PlanOf({.x_channels = 4, .y_channels = 4, .group = 2}));
+  EXPECT_FALSE(PlanOf({.batch = 0}));
+  EXPECT_FALSE(PlanOf({.x_channels = 10}));
+  EXPECT_FALSE(PlanOf({.x = {8, 8, 8}}));
+  // Channels last.
+  EXPECT_FALSE(PlanPlanes(90, TaskOf(Primitive::kBackwardFilter, Layer{})));
+  // A filter that does not lie as it is summed.
+  Task turned = MakeTask({});
+  turned.problem.w_strides = ChannelsLastStrides(DimsOf(turned.problem, kW));
+  EXPECT_FALSE(PlanPlanes(90, turned));
+  // More than shared memory holds of one row.
+  EXPECT_FALSE(PlanOf({.x = {64, 4096}, .step = 32}));
+}
+
+}  // namespace
+}  // namespace gradsmith::conv
+
+namespace gradsmith::cuda {
+namespace {
+
+/// Of a result's norm.
+constexpr double kTolerance = 1e-3;
+constexpr ConvPrimitive kBoth[] = {ConvPrimitive::kForward, ConvPrimitive::kBackwardFilter};
+
+ConvShape Image(
+    std::string name,
+    Sizes x,
+    std::int64_t y_channels,
+    std::int64_t taps,
+    std::int64_t step = 1) {
+  Sizes w = {y_channels, x[1], taps, taps};
+  const std::int64_t pad = (taps - 1) / 2;
+  return {
+      .name = std::move(name),
+      .x = std::move(x),
+      .w = std::move(w),
+      .strides = {step, step},
+      .pads = {pad, pad, pad, pad}};
+}
+
+/// Each room for terms, full and not; channels of y that fill warps and blocks and that do not;
+/// rows that are read four pixels at a time and one at a time; several bands, strips and works of a
+/// block; taps and pixels that meet nothing.
+std::vector<ConvShape> Shapes() {
+  ConvShape dilated = Image("dilated", {2, 3, 12, 20}, 20, 3);
+  dilated.pads = {2, 2, 2, 2};
+  dilated.dilations = {2, 2};
+  ConvShape uneven = Image("uneven", {2, 2, 15, 29}, 9, 3);
+  uneven.strides = {3, 2};
+  uneven.pads = {0, 1, 2, 0};
+  ConvShape padded = Image("more pads than taps", {1, 3, 5, 6}, 8, 2);
+  padded.pads = {4, 3, 5, 4};
+  return {
+      Image("4 by 4 by 2", {3, 3, 16, 32}, 128, 4, 2),
+      Image("4 by 4 by 2, an odd row", {3, 3, 18, 30}, 70, 4, 2),
+      Image("3 by 3", {2, 3, 20, 36}, 64, 3),
+      Image("3 by 3 of one channel", {2, 1, 9, 9}, 1, 3),
+      Image("5 by 5", {2, 3, 19, 24}, 24, 5),
+      Image("7 by 7 by 2", {2, 3, 40, 56}, 40, 7, 2),
+      Image("1 by 1", {2, 3, 9, 20}, 17, 1),
+      Image("strips", {1, 2, 3, 300}, 8, 3),
+      Image("works for a block", {300, 1, 18, 4}, 4, 3),
+      Image("works for a block of two tiles", {140, 3, 34, 34}, 72, 4, 2),
+      dilated,
+      uneven,
+      padded,
+      {.name = "2 by 5", .x = {2, 3, 9, 20}, .w = {8, 3, 2, 5}, .pads = {0, 2, 1, 2}},
+      {.name = "a line", .x = {3, 2, 150}, .w = {20, 2, 15}, .strides = {2}, .pads = {7, 7}},
+  };
+}
+
+class CudaConvPlanes : public CudaTest {};
+
+Context WithTf32(SearchMode mode = SearchMode::kHeuristic) {
+  ContextOptions options = OnGpu(mode);
+  options.allow_tf32 = true;
+  return Context(options);
+}
+
+PrimitiveCall CallOf(ConvPrimitive primitive, const ConvShape& shape, Random& random) {
+  return MakeCall(primitive, shape, DataType::kFloat, Layout::kContiguous, random);
+}
+
+std::vector<double> ExpectedOf(const PrimitiveCall& call) {
+  return call.op.Expected()[call.primitive == ConvPrimitive::kForward ? 0 : 1];
+}
+
+/// Small integers are numbers in TF32, and sums of them are exact in float.
+TEST_F(CudaConvPlanes, AreExactOnIntegers) {
+  Random random("planes");
+  const Context context = WithTf32();
+  for (const ConvShape& shape : Shapes()) {
+    for (const ConvPrimitive primitive : kBoth) {
+      const PrimitiveCall call = CallOf(primitive, shape, random);
+      SCOPED_TRACE(shape.name + ": " + call.op.Describe());
+      call.op.FillInputsWithIntegers(random, -3, 3);
+      const std::vector<double> sums = ExpectedOf(call);
+      Result<ConvAlgorithms> algorithms = call.Prepare(context);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      for (int run = 0; run < 2; ++run) {
+        call.op.ResetOutputs();
+        const Result<std::string> ran = algorithms->Run({conv::kPlanes});
+        ASSERT_TRUE(ran.ok()) << ran.status().message();
+        ASSERT_TRUE(Synchronize(context).ok());
+        EXPECT_EQ(call.Result()->GpuValues(), sums);
+        EXPECT_TRUE(call.Result()->SurroundingsIntact());
+      }
+    }
+  }
+}
+
+/// Whatever the layout of x is. A filter of one tap lies in planes and in channels alike.
+TEST_F(CudaConvPlanes, TakeChannelsOfXThatComeLast) {
+  Random random("planes of x in channels");
+  PrimitiveCall call =
+      CallOf(ConvPrimitive::kBackwardFilter, Image("x in channels", {2, 3, 9, 20}, 40, 1), random);
+  call.op = MakeConvGrad(
+      Image("x in channels", {2, 3, 9, 20}, 40, 1), DataType::kFloat, Layout::kChannelsLast,
+      Layout::kContiguous);
+  call.x = call.op.inputs[1];
+  call.w = call.op.outputs[1];
+  call.y = call.op.inputs[0];
+  call.op.outputs[0] = nullptr;
+  call.op.outputs[2] = nullptr;
+  call.op.FillInputsWithIntegers(random, -3, 3);
+  const std::vector<double> sums = ExpectedOf(call);
+  const Context context = WithTf32();
+  Result<ConvAlgorithms> algorithms = call.Prepare(context);
+  ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+  call.op.ResetOutputs();
+  const Result<std::string> ran = algorithms->Run({conv::kPlanes});
+  ASSERT_TRUE(ran.ok()) << ran.status().message();
+  ASSERT_TRUE(Synchronize(context).ok());
+  EXPECT_EQ(call.Result()->GpuValues(), sums);
+}
+
+TEST_F(CudaConvPlanes, ComputeWithNumbers) {
+  Random random("planes of numbers");
+  const Context context = WithTf32();
+  for (const ConvShape& shape :
+       {Image("4 by 4 by 2", {4, 3, 32, 32}, 64, 4, 2), Image("7 by 7", {2, 3, 21, 21}, 32, 7)}) {
+    for (const ConvPrimitive primitive : kBoth) {
+      const PrimitiveCall call = CallOf(primitive, shape, random);
+      SCOPED_TRACE(call.op.Describe());
+      Result<ConvAlgorithms> algorithms = call.Prepare(context);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      ASSERT_NO_FATAL_FAILURE(RunAndCompare(*algorithms, call, context, conv::kPlanes, kTolerance));
+    }
+  }
+}
+
+/// To numbers of 11 bits, of which 4100 is one; cut off, 4099 would be 4096.
+TEST_F(CudaConvPlanes, RoundBothFactors) {
+  Random random("planes round");
+  const Context context = WithTf32();
+  for (const ConvPrimitive primitive : kBoth) {
+    const PrimitiveCall call = CallOf(primitive, Image("rounded", {2, 3, 6, 8}, 8, 3), random);
+    const TensorPointer& other = primitive == ConvPrimitive::kForward ? call.w : call.y;
+    for (const bool of_x : {true, false}) {
+      SCOPED_TRACE(call.op.Describe() + (of_x ? ", x" : ", the other"));
+      const TensorPointer& large = of_x ? call.x : other;
+      (of_x ? other : call.x)->Fill([] { return 1.0; });
+      large->Fill([] { return 4100.0; });
+      const std::vector<double> rounded = ExpectedOf(call);
+      large->Fill([] { return 4099.0; });
+      Result<ConvAlgorithms> algorithms = call.Prepare(context);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      call.op.ResetOutputs();
+      ASSERT_TRUE(algorithms->Run({conv::kPlanes}).ok());
+      ASSERT_TRUE(Synchronize(context).ok());
+      EXPECT_EQ(call.Result()->GpuValues(), rounded);
+    }
+  }
+}
+
+/// Four pixels at a time, and one at a time.
+TEST_F(CudaConvPlanes, AddToWhatIsThere) {
+  Random random("planes accumulate");
+  const Context context = WithTf32();
+  for (const std::int64_t width : {20, 21}) {
+    for (const ConvPrimitive primitive : kBoth) {
+      const PrimitiveCall call =
+          CallOf(primitive, Image("accumulated", {3, 3, 9, width}, 12, 3), random);
+      call.op.FillInputsWithIntegers(random, -2, 2);
+      const std::vector<double> sums = ExpectedOf(call);
+      Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      ASSERT_NO_FATAL_FAILURE(
+          RunAndCompareAdding(*algorithms, call, context, conv::kPlanes, sums, random));
+    }
+  }
+}
+
+/// Listed once, and neither listed nor run where TF32 is not allowed.
+TEST_F(CudaConvPlanes, AreInTf32OnlyWhereThatIsAllowed) {
+  Random random("planes only in TF32");
+  for (const bool is_allowed : {true, false}) {
+    const Context context = is_allowed ? WithTf32() : Context(OnGpu());
+    for (const ConvPrimitive primitive : kBoth) {
+      const PrimitiveCall call = CallOf(primitive, Image("listed", {2, 3, 9, 12}, 64, 3), random);
+      Result<ConvAlgorithms> algorithms = call.Prepare(context);
+      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+      const Result<std::vector<ConvAlgorithm>> list = algorithms->List();
+      ASSERT_TRUE(list.ok()) << list.status().message();
+      const auto is_planes = [](const ConvAlgorithm& algorithm) {
+        return algorithm.name == conv::kPlanes && algorithm.tf32 && algorithm.deterministic;
+      };
+      EXPECT_EQ(std::ranges::count_if(*list, is_planes), is_allowed ? 1 : 0);
+      EXPECT_EQ(algorithms->Run({conv::kPlanes}).ok(), is_allowed);
+    }
+  }
+}
+
+/// With dW, in one call: what dY is read for. The default's choice goes by no clock.
+TEST_F(CudaConvPlanes, SumTheChannelsOfDyToo) {
+  Random random("planes and sums");
+  const Context context = WithTf32(SearchMode::kDefault);
+  for (const ConvShape& shape :
+       {Image("sums", {40, 3, 32, 32}, 72, 4, 2), Image("odd rows", {2, 3, 9, 11}, 37, 3)}) {
+    OpCall call = MakeConvGrad(shape, DataType::kFloat, Layout::kContiguous, random);
+    call.outputs[0] = nullptr;
+    SCOPED_TRACE(call.Describe());
+    for (int run = 0; run < 2; ++run) {
+      call.ResetOutputs();
+      const Status status = call.Run(context);
+      ASSERT_TRUE(status.ok()) << status.message();
+      ASSERT_TRUE(Synchronize(context).ok());
+      call.ExpectResults(conv::kPlanes, kTolerance);
+    }
+    EXPECT_NE(RecentChoices(1).find(conv::kPlanes), std::string::npos) << RecentChoices(1);
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::cuda
