@@ -40,8 +40,18 @@ Line LineOf(const Axis& axis) {
       .pad = static_cast<int>(axis.pad_begin)};
 }
 
+/// The strides that count: 0 of dims of size 1, whose own may be anything.
+Strides StridesThatCount(const Problem& problem, Operand operand) {
+  const Dims dims = DimsOf(problem, operand);
+  Strides strides = StridesOf(problem, operand);
+  for (int i = 0; i < dims.size(); ++i) {
+    strides[i] = dims[i] > 1 ? strides[i] : 0;
+  }
+  return strides;
+}
+
 Pitches PitchesOf(const Problem& problem, Operand operand) {
-  const Strides& strides = StridesOf(problem, operand);
+  const Strides strides = StridesThatCount(problem, operand);
   return {
       .image = strides[0],
       .channel = static_cast<int>(strides[1]),
@@ -59,15 +69,19 @@ bool IsShort(const Axis& axis) {
 /// Whether offsets within an image are counted in 32 bits, those of pixels of x that are not there
 /// as well.
 bool HasSmallImages(const Problem& problem, Operand operand) {
-  const Dims dims = DimsOf(problem, operand);
-  const Strides& strides = StridesOf(problem, operand);
-  std::int64_t reach = (dims[1] - 1) * strides[1];
+  const Strides strides = StridesThatCount(problem, operand);
+  if (std::any_of(strides.begin() + 1, strides.end(), [](std::int64_t stride) {
+        return stride > kMostInt;
+      })) {
+    return false;
+  }
+  std::int64_t reach = (DimsOf(problem, operand)[1] - 1) * strides[1];
   for (int i = 0; i < problem.spatial_rank; ++i) {
     const Axis& axis = problem.axes.at(i);
     const std::int64_t around = (axis.w * axis.dilation) + axis.stride + std::abs(axis.pad_begin);
     reach += ((axis.y + planes::kMostColumns) * axis.stride + axis.x + around) * strides[i + 2];
   }
-  return reach <= kMostInt && strides[1] <= kMostInt && problem.batch <= kMostInt;
+  return reach <= kMostInt;
 }
 
 bool IsContiguous(const Dims& dims, const Strides& strides) {
@@ -89,7 +103,7 @@ bool TakesTask(int compute_capability, const Task& task) {
   }
   const auto axes = AxesOf(problem);
   return std::ranges::all_of(axes, IsShort) && problem.y_channels <= kMostInt &&
-         problem.y_strides[problem.spatial_rank + 1] == 1 &&
+         (axes[1].y == 1 || problem.y_strides[problem.spatial_rank + 1] == 1) &&
          IsContiguous(DimsOf(problem, kW), problem.w_strides) && HasSmallImages(problem, kX) &&
          HasSmallImages(problem, kY);
 }
@@ -98,7 +112,7 @@ bool TakesTask(int compute_capability, const Task& task) {
 bool HasVectors(const Task& task) {
   constexpr int kAlignment = 16;
   const Problem& problem = task.problem;
-  const Strides& strides = problem.y_strides;
+  const Strides strides = StridesThatCount(problem, kY);
   const auto columns = AxesOf(problem)[1].y;
   return task.alignment[kY] >= kAlignment && columns % planes::kVector == 0 &&
          std::all_of(
@@ -148,9 +162,9 @@ bool SetTile(const Problem& problem, Arguments* arguments) {
 }
 
 /// As many blocks as share the works alike, of those that run at once.
-int BlocksOf(std::int64_t works, std::int64_t tiles) {
-  const std::int64_t most = std::max<std::int64_t>(
-      1, std::int64_t{kMultiprocessorsOfSlices} * planes::kBlocksOfMultiprocessor / tiles);
+int BlocksOf(std::int64_t works, std::int64_t tiles, int of_multiprocessor) {
+  const std::int64_t most =
+      std::max<std::int64_t>(1, std::int64_t{kMultiprocessorsOfSlices} * of_multiprocessor / tiles);
   return static_cast<int>(CeilDivide(works, CeilDivide(works, std::min(works, most))));
 }
 
@@ -187,15 +201,18 @@ std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {
   const std::int64_t bands = CeilDivide(down.y, arguments.rows);
   const std::int64_t strips = CeilDivide(right.y, arguments.columns);
   const std::int64_t tiles = CeilDivide(problem.y_channels, planes::kBlockChannels);
-  if (constexpr std::int64_t kMostTiles = 65535;
-      tiles > kMostTiles || problem.batch > kMostInt / (bands * strips)) {
+  if (constexpr std::int64_t kMostTiles = 65535, kMostWorks = 1 << 30;
+      tiles > kMostTiles || problem.batch > kMostWorks / (bands * strips)) {
     return std::nullopt;
   }
   arguments.bands = cuda::DivisorOf(bands);
   arguments.strips = cuda::DivisorOf(strips);
   arguments.works = static_cast<int>(problem.batch * bands * strips);
   plan.tiles = static_cast<int>(tiles);
-  plan.blocks = BlocksOf(arguments.works, tiles);
+  const int terms = kTermsAt[plan.form];
+  plan.blocks = BlocksOf(
+      arguments.works, tiles,
+      IsFilter(task) ? planes::BlocksOfFilter(terms) : planes::BlocksOfForward(terms));
   plan.filter_elements = IsFilter(task) ? NumElements(DimsOf(problem, kW)) : 0;
   return plan;
 }

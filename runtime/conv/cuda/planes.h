@@ -16,8 +16,8 @@
 /// straight from or to its planes, and x, which is small beside it, waits in shared memory. The
 /// filter's gradient leaves sums of dY's channels in passing. On tensor cores.
 ///
-/// Both factors are rounded to TF32, and summed in float. What is infinite in x makes NaN of
-/// elements beside those that it reaches.
+/// Both factors are rounded to TF32, and summed in float. Zeros stand where there are no pixels and
+/// no terms: what is infinite may make NaN instead of infinity, and of what meets padding.
 namespace gradsmith::conv {
 
 /// The candidate's name.

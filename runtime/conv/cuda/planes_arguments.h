@@ -32,17 +32,16 @@ constexpr int kMostTileBytes = 40 * 1024;
 constexpr int kMostRows = 8;
 constexpr int kMostColumns = 128;
 
-/// Blocks of a multiprocessor that a launch is cut for, and those that registers have room for:
-/// the filter takes more of them than its gradient.
-constexpr int kBlocksOfMultiprocessor = 4;
+/// Blocks that a multiprocessor has registers for, of kernels with room for so many terms: the
+/// filter takes more of them than its gradient.
 constexpr int BlocksOfFilter(int terms) {
-  return terms > 80 ? 3 : kBlocksOfMultiprocessor;
+  return terms > 80 ? 3 : 4;
 }
 constexpr int BlocksOfForward(int terms) {
   if (terms > 80) {
     return 2;
   }
-  return terms > 48 ? 3 : kBlocksOfMultiprocessor;
+  return terms > 48 ? 3 : 4;
 }
 
 /// Of a tensor, in elements.

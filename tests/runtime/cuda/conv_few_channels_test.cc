@@ -254,19 +254,8 @@ TEST_F(CudaConvFewChannels, AreRoundedExactSums) {
         const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kChannelsLast, random);
         SCOPED_TRACE(call.op.Describe());
         call.op.FillInputsWithIntegers(random, -3, 3);
-        const std::vector<double> sums = support::RoundAll(
-            type, call.op.Expected()[primitive == ConvPrimitive::kBackwardFilter ? 1 : 0]);
-        Result<ConvAlgorithms> algorithms = call.Prepare(context);
-        ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-        for (int run = 0; run < 2; ++run) {
-          call.op.ResetOutputs();
-          const Result<std::string> ran =
-              algorithms->Run(std::array<std::string, 1>{conv::kFewChannels});
-          ASSERT_TRUE(ran.ok()) << ran.status().message();
-          ASSERT_TRUE(Synchronize(context).ok());
-          EXPECT_EQ(call.Result()->GpuValues(), sums);
-          EXPECT_TRUE(call.Result()->SurroundingsIntact());
-        }
+        ASSERT_NO_FATAL_FAILURE(RunExactly(
+            call, context, conv::kFewChannels, support::RoundAll(type, ExpectedOf(call))));
       }
     }
   }
@@ -305,8 +294,7 @@ TEST_F(CudaConvFewChannels, AddToWhatIsThere) {
         const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kChannelsLast, random);
         SCOPED_TRACE(call.op.Describe());
         call.op.FillInputsWithIntegers(random, -1, 1);
-        const std::vector<double> sums =
-            call.op.Expected()[primitive == ConvPrimitive::kBackwardFilter ? 1 : 0];
+        const std::vector<double> sums = ExpectedOf(call);
         Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
         ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
         ASSERT_NO_FATAL_FAILURE(

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,6 +61,18 @@ TEST(Planes, SharesALayer) {
   EXPECT_EQ(plan->shared_bytes(), std::size_t{3} * 18 * 68 * sizeof(float));
 }
 
+/// As many as run at once: fewer of more terms.
+TEST(Planes, CountsBlocksThatRunAtOnce) {
+  const Layer stem = {.batch = 4096, .y_channels = 64, .taps = 7, .pad = 3};
+  const std::optional<Planes> filter = PlanOf(stem);
+  ASSERT_TRUE(filter);
+  EXPECT_LE(filter->blocks, 3 * 132);
+  EXPECT_GT(filter->blocks, 2 * 132);
+  Layer forward = stem;
+  forward.primitive = Primitive::kForward;
+  EXPECT_LE(PlanOf(forward)->blocks, 2 * 132);
+}
+
 TEST(Planes, ForwardTakesNoWorkspace) {
   const std::optional<Planes> plan = PlanOf({.primitive = Primitive::kForward});
   ASSERT_TRUE(plan);
@@ -109,8 +121,36 @@ TEST(Planes, LeavesTheRestToOthers) {
   Task turned = MakeTask({});
   turned.problem.w_strides = ChannelsLastStrides(DimsOf(turned.problem, kW));
   EXPECT_FALSE(PlanPlanes(90, turned));
+  // Room for 152 terms.
+  EXPECT_TRUE(PlanOf({.x_channels = 8, .x = {100}, .taps = 19}));
+  EXPECT_FALSE(PlanOf({.x_channels = 9, .x = {100}, .taps = 17}));
+  // Long lines, wide images, and many works.
+  EXPECT_FALSE(PlanOf({.batch = 1, .x_channels = 1, .y_channels = 1, .x = {1 << 21}}));
+  Task wide = MakeTask({});
+  wide.problem.x_strides[2] = 1 << 30;
+  EXPECT_FALSE(PlanPlanes(90, wide));
+  wide.problem.x_strides[2] = std::int64_t{1} << 62;
+  EXPECT_FALSE(PlanPlanes(90, wide));
+  EXPECT_TRUE(PlanOf({.batch = 1 << 30, .x = {1}, .taps = 1, .pad = 0}));
+  EXPECT_FALSE(PlanOf({.batch = (1 << 30) + 1, .x = {1}, .taps = 1, .pad = 0}));
   // More than shared memory holds of one row.
   EXPECT_FALSE(PlanOf({.x = {64, 4096}, .step = 32}));
+}
+
+/// What the stride of a dim of size 1 is does not count.
+TEST(Planes, TakesAnyStrideOfOne) {
+  Task task = MakeTask({.batch = 1, .x_channels = 1, .y_channels = 1, .x = {1, 20}, .taps = 3});
+  const std::optional<Planes> plain = PlanPlanes(90, task);
+  ASSERT_TRUE(plain);
+  for (const Operand operand : {kX, kY}) {
+    for (int i = 0; i < 3; ++i) {
+      StridesOf(task.problem, operand)[i] = std::int64_t{1} << 62;
+    }
+  }
+  const std::optional<Planes> odd = PlanPlanes(90, task);
+  ASSERT_TRUE(odd);
+  EXPECT_EQ(odd->arguments.x.row, 0);
+  EXPECT_EQ(odd->arguments.has_vectors, plain->arguments.has_vectors);
 }
 
 }  // namespace
@@ -139,9 +179,9 @@ ConvShape Image(
       .pads = {pad, pad, pad, pad}};
 }
 
-/// Each room for terms, full and not; channels of y that fill warps and blocks and that do not;
-/// rows that are read four pixels at a time and one at a time; several bands, strips and works of a
-/// block; taps and pixels that meet nothing.
+/// Each room for terms, full and not, with several works for a block too; channels of y that fill
+/// warps and blocks and that do not; rows that are read four pixels at a time and one at a time;
+/// several bands, strips and works of a block; taps and pixels that meet nothing.
 std::vector<ConvShape> Shapes() {
   ConvShape dilated = Image("dilated", {2, 3, 12, 20}, 20, 3);
   dilated.pads = {2, 2, 2, 2};
@@ -156,88 +196,71 @@ std::vector<ConvShape> Shapes() {
       Image("4 by 4 by 2, an odd row", {3, 3, 18, 30}, 70, 4, 2),
       Image("3 by 3", {2, 3, 20, 36}, 64, 3),
       Image("3 by 3 of one channel", {2, 1, 9, 9}, 1, 3),
+      Image("4 by 4 of two channels", {2, 2, 10, 20}, 24, 4),
+      Image("3 by 3 of five channels", {2, 5, 9, 20}, 24, 3),
+      Image("4 by 4 of five channels", {2, 5, 9, 20}, 24, 4),
       Image("5 by 5", {2, 3, 19, 24}, 24, 5),
+      Image("5 by 5, works for a block of two tiles", {300, 3, 7, 8}, 70, 5),
+      Image("7 by 7, works for a block", {400, 3, 5, 8}, 24, 7),
+      Image("7 by 7 by 2, few rows", {1, 3, 30, 224}, 8, 7, 2),
       Image("7 by 7 by 2", {2, 3, 40, 56}, 40, 7, 2),
       Image("1 by 1", {2, 3, 9, 20}, 17, 1),
       Image("strips", {1, 2, 3, 300}, 8, 3),
+      Image("strips of an odd row", {1, 2, 3, 301}, 8, 3),
       Image("works for a block", {300, 1, 18, 4}, 4, 3),
       Image("works for a block of two tiles", {140, 3, 34, 34}, 72, 4, 2),
       dilated,
       uneven,
       padded,
       {.name = "2 by 5", .x = {2, 3, 9, 20}, .w = {8, 3, 2, 5}, .pads = {0, 2, 1, 2}},
+      {.name = "152 terms", .x = {2, 8, 70}, .w = {20, 8, 19}, .pads = {9, 9}},
       {.name = "a line", .x = {3, 2, 150}, .w = {20, 2, 15}, .strides = {2}, .pads = {7, 7}},
   };
 }
 
 class CudaConvPlanes : public CudaTest {};
 
-Context WithTf32(SearchMode mode = SearchMode::kHeuristic) {
-  ContextOptions options = OnGpu(mode);
-  options.allow_tf32 = true;
-  return Context(options);
-}
-
 PrimitiveCall CallOf(ConvPrimitive primitive, const ConvShape& shape, Random& random) {
   return MakeCall(primitive, shape, DataType::kFloat, Layout::kContiguous, random);
 }
 
-std::vector<double> ExpectedOf(const PrimitiveCall& call) {
-  return call.op.Expected()[call.primitive == ConvPrimitive::kForward ? 0 : 1];
-}
-
-/// Small integers are numbers in TF32, and sums of them are exact in float.
 TEST_F(CudaConvPlanes, AreExactOnIntegers) {
   Random random("planes");
-  const Context context = WithTf32();
+  const Context context(WithTf32());
   for (const ConvShape& shape : Shapes()) {
     for (const ConvPrimitive primitive : kBoth) {
       const PrimitiveCall call = CallOf(primitive, shape, random);
       SCOPED_TRACE(shape.name + ": " + call.op.Describe());
-      call.op.FillInputsWithIntegers(random, -3, 3);
-      const std::vector<double> sums = ExpectedOf(call);
-      Result<ConvAlgorithms> algorithms = call.Prepare(context);
-      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-      for (int run = 0; run < 2; ++run) {
-        call.op.ResetOutputs();
-        const Result<std::string> ran = algorithms->Run({conv::kPlanes});
-        ASSERT_TRUE(ran.ok()) << ran.status().message();
-        ASSERT_TRUE(Synchronize(context).ok());
-        EXPECT_EQ(call.Result()->GpuValues(), sums);
-        EXPECT_TRUE(call.Result()->SurroundingsIntact());
-      }
+      ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kPlanes, random));
     }
   }
 }
 
-/// Whatever the layout of x is. A filter of one tap lies in planes and in channels alike.
-TEST_F(CudaConvPlanes, TakeChannelsOfXThatComeLast) {
-  Random random("planes of x in channels");
-  PrimitiveCall call =
-      CallOf(ConvPrimitive::kBackwardFilter, Image("x in channels", {2, 3, 9, 20}, 40, 1), random);
-  call.op = MakeConvGrad(
-      Image("x in channels", {2, 3, 9, 20}, 40, 1), DataType::kFloat, Layout::kChannelsLast,
-      Layout::kContiguous);
-  call.x = call.op.inputs[1];
-  call.w = call.op.outputs[1];
-  call.y = call.op.inputs[0];
-  call.op.outputs[0] = nullptr;
-  call.op.outputs[2] = nullptr;
-  call.op.FillInputsWithIntegers(random, -3, 3);
-  const std::vector<double> sums = ExpectedOf(call);
-  const Context context = WithTf32();
-  Result<ConvAlgorithms> algorithms = call.Prepare(context);
-  ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-  call.op.ResetOutputs();
-  const Result<std::string> ran = algorithms->Run({conv::kPlanes});
-  ASSERT_TRUE(ran.ok()) << ran.status().message();
-  ASSERT_TRUE(Synchronize(context).ok());
-  EXPECT_EQ(call.Result()->GpuValues(), sums);
+/// Whatever the layout of x is, and where rows, channels and images of y lie apart: by multiples of
+/// four and not.
+TEST_F(CudaConvPlanes, TakeTensorsAsTheyLie) {
+  Random random("planes that lie apart");
+  const Context context(WithTf32());
+  const ConvShape shape = Image("apart", {3, 3, 9, 20}, 40, 3);
+  for (const std::int64_t row : {24, 23}) {
+    for (const ConvPrimitive primitive : kBoth) {
+      PrimitiveCall call = CallOf(primitive, shape, random);
+      const bool is_forward = primitive == ConvPrimitive::kForward;
+      call.x = MakeTensor(DataType::kFloat, shape.x, Layout::kChannelsLast);
+      const std::int64_t plane = 10 * row;
+      call.y = std::make_shared<GpuTensor>(
+          DataType::kFloat, shape.YDims(), Sizes{41 * plane, plane, row, 1});
+      call.op.inputs[is_forward ? 0 : 1] = call.x;
+      (is_forward ? call.op.outputs : call.op.inputs)[0] = call.y;
+      SCOPED_TRACE(call.op.Describe());
+      ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kPlanes, random));
+    }
+  }
 }
 
 TEST_F(CudaConvPlanes, ComputeWithNumbers) {
   Random random("planes of numbers");
-  const Context context = WithTf32();
+  const Context context(WithTf32());
   for (const ConvShape& shape :
        {Image("4 by 4 by 2", {4, 3, 32, 32}, 64, 4, 2), Image("7 by 7", {2, 3, 21, 21}, 32, 7)}) {
     for (const ConvPrimitive primitive : kBoth) {
@@ -250,34 +273,22 @@ TEST_F(CudaConvPlanes, ComputeWithNumbers) {
   }
 }
 
-/// To numbers of 11 bits, of which 4100 is one; cut off, 4099 would be 4096.
 TEST_F(CudaConvPlanes, RoundBothFactors) {
   Random random("planes round");
-  const Context context = WithTf32();
+  const Context context(WithTf32());
   for (const ConvPrimitive primitive : kBoth) {
     const PrimitiveCall call = CallOf(primitive, Image("rounded", {2, 3, 6, 8}, 8, 3), random);
+    SCOPED_TRACE(call.op.Describe());
     const TensorPointer& other = primitive == ConvPrimitive::kForward ? call.w : call.y;
-    for (const bool of_x : {true, false}) {
-      SCOPED_TRACE(call.op.Describe() + (of_x ? ", x" : ", the other"));
-      const TensorPointer& large = of_x ? call.x : other;
-      (of_x ? other : call.x)->Fill([] { return 1.0; });
-      large->Fill([] { return 4100.0; });
-      const std::vector<double> rounded = ExpectedOf(call);
-      large->Fill([] { return 4099.0; });
-      Result<ConvAlgorithms> algorithms = call.Prepare(context);
-      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-      call.op.ResetOutputs();
-      ASSERT_TRUE(algorithms->Run({conv::kPlanes}).ok());
-      ASSERT_TRUE(Synchronize(context).ok());
-      EXPECT_EQ(call.Result()->GpuValues(), rounded);
-    }
+    ASSERT_NO_FATAL_FAILURE(RunOnWhatIsRounded(call, call.x, other, context, conv::kPlanes));
+    ASSERT_NO_FATAL_FAILURE(RunOnWhatIsRounded(call, other, call.x, context, conv::kPlanes));
   }
 }
 
 /// Four pixels at a time, and one at a time.
 TEST_F(CudaConvPlanes, AddToWhatIsThere) {
   Random random("planes accumulate");
-  const Context context = WithTf32();
+  const Context context(WithTf32());
   for (const std::int64_t width : {20, 21}) {
     for (const ConvPrimitive primitive : kBoth) {
       const PrimitiveCall call =
@@ -292,32 +303,34 @@ TEST_F(CudaConvPlanes, AddToWhatIsThere) {
   }
 }
 
-/// Listed once, and neither listed nor run where TF32 is not allowed.
 TEST_F(CudaConvPlanes, AreInTf32OnlyWhereThatIsAllowed) {
   Random random("planes only in TF32");
-  for (const bool is_allowed : {true, false}) {
-    const Context context = is_allowed ? WithTf32() : Context(OnGpu());
-    for (const ConvPrimitive primitive : kBoth) {
-      const PrimitiveCall call = CallOf(primitive, Image("listed", {2, 3, 9, 12}, 64, 3), random);
-      Result<ConvAlgorithms> algorithms = call.Prepare(context);
-      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-      const Result<std::vector<ConvAlgorithm>> list = algorithms->List();
-      ASSERT_TRUE(list.ok()) << list.status().message();
-      const auto is_planes = [](const ConvAlgorithm& algorithm) {
-        return algorithm.name == conv::kPlanes && algorithm.tf32 && algorithm.deterministic;
-      };
-      EXPECT_EQ(std::ranges::count_if(*list, is_planes), is_allowed ? 1 : 0);
-      EXPECT_EQ(algorithms->Run({conv::kPlanes}).ok(), is_allowed);
+  for (const ConvPrimitive primitive : kBoth) {
+    for (const std::int64_t channels : {3, 8}) {
+      ASSERT_NO_FATAL_FAILURE(ExpectInTf32Only(
+          CallOf(primitive, Image("listed", {2, channels, 9, 12}, 64, 3), random), conv::kPlanes));
     }
   }
+}
+
+/// A row of them from each block.
+TEST_F(CudaConvPlanes, LeavePartialSumsOfDy) {
+  const conv::Task task = conv::MakeTask({});
+  const std::optional<conv::Planes> planes = conv::PlanPlanes(90, task);
+  ASSERT_TRUE(planes);
+  const Result<std::unique_ptr<internal::Plan>> plan = conv::MakePlanesPlan(task, *planes);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ((*plan)->PartialSumRows(conv::kY), planes->blocks);
+  EXPECT_EQ((*plan)->PartialSumRows(conv::kX), 0);
+  EXPECT_TRUE((*plan)->AddsUpSums());
 }
 
 /// With dW, in one call: what dY is read for. The default's choice goes by no clock.
 TEST_F(CudaConvPlanes, SumTheChannelsOfDyToo) {
   Random random("planes and sums");
-  const Context context = WithTf32(SearchMode::kDefault);
+  const Context context(WithTf32(SearchMode::kDefault));
   for (const ConvShape& shape :
-       {Image("sums", {40, 3, 32, 32}, 72, 4, 2), Image("odd rows", {2, 3, 9, 11}, 37, 3)}) {
+       {Image("sums", {300, 3, 16, 16}, 72, 4, 2), Image("odd rows", {2, 3, 9, 11}, 37, 3)}) {
     OpCall call = MakeConvGrad(shape, DataType::kFloat, Layout::kContiguous, random);
     call.outputs[0] = nullptr;
     SCOPED_TRACE(call.Describe());

@@ -81,12 +81,6 @@ std::vector<std::string> LineNamesOf(Math math, ConvPrimitive primitive) {
   return names;
 }
 
-Context WithTf32() {
-  ContextOptions options = OnGpu();
-  options.allow_tf32 = true;
-  return Context(options);
-}
-
 /// Tiles that are filled and that are not, taps outside, steps that leave results without taps,
 /// groups, one slice of the filter's gradient and many, whose positions end within a stage, each
 /// rank.
@@ -259,7 +253,7 @@ class CudaConvTensorCores : public CudaTest {
 
 TEST_F(CudaConvTensorCores, ComputesEveryPrimitive) {
   Random random("cuda tensor cores");
-  const Context context = WithTf32();
+  const Context context(WithTf32());
   for (const ConvShape& shape : Shapes()) {
     for (const Math math : kMaths) {
       for (const ConvPrimitive primitive : kPrimitives) {
@@ -273,7 +267,7 @@ TEST_F(CudaConvTensorCores, ComputesEveryPrimitive) {
 
 TEST_F(CudaConvTensorCores, IsExactOnIntegers) {
   Random random("cuda tensor cores on integers");
-  const Context context = WithTf32();
+  const Context context(WithTf32());
   for (const ConvShape& shape : Shapes()) {
     for (const ConvPrimitive primitive : kPrimitives) {
       const PrimitiveCall call =
@@ -297,8 +291,7 @@ TEST_F(CudaConvTensorCores, AreRoundedExactSumsInHalfAndBfloat16) {
             MakeCall(primitive, InChunks(shape, math), TypeOf(math), Layout::kChannelsLast, random);
         SCOPED_TRACE(call.op.Describe());
         call.op.FillInputsWithIntegers(random, -3, 3);
-        const std::vector<double> sums = support::RoundAll(
-            TypeOf(math), call.op.Expected()[primitive == ConvPrimitive::kBackwardFilter ? 1 : 0]);
+        const std::vector<double> sums = support::RoundAll(TypeOf(math), ExpectedOf(call));
         Result<ConvAlgorithms> algorithms = call.Prepare(context);
         ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
         for (const std::string& name : NamesOf(math, primitive)) {
@@ -327,8 +320,7 @@ TEST_F(CudaConvTensorCores, AreRoundedExactSumsByLines) {
             MakeCall(primitive, shape, TypeOf(math), Layout::kChannelsLast, random);
         SCOPED_TRACE(call.op.Describe());
         call.op.FillInputsWithIntegers(random, -3, 3);
-        const std::vector<double> sums =
-            support::RoundAll(TypeOf(math), call.op.Expected()[is_filter ? 1 : 0]);
+        const std::vector<double> sums = support::RoundAll(TypeOf(math), ExpectedOf(call));
         Result<ConvAlgorithms> algorithms = call.Prepare(context);
         ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
         for (const std::string& name : LineNamesOf(math, primitive)) {
@@ -354,8 +346,7 @@ TEST_F(CudaConvTensorCores, AddByLinesToWhatIsThere) {
           MakeCall(primitive, shape, TypeOf(math), Layout::kChannelsLast, random);
       SCOPED_TRACE(call.op.Describe());
       call.op.FillInputsWithIntegers(random, -1, 1);
-      const std::vector<double> sums =
-          call.op.Expected()[primitive == ConvPrimitive::kBackwardFilter ? 1 : 0];
+      const std::vector<double> sums = ExpectedOf(call);
       Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
       ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
       for (const std::string& name : LineNamesOf(math, primitive)) {
@@ -406,7 +397,7 @@ TEST_F(CudaConvTensorCores, GoByLinesWhereTapsShareThem) {
 
 /// What is infinite comes out as not finite, at its own place alone.
 TEST_F(CudaConvTensorCores, InfinityStaysWhereItIs) {
-  const Context context = WithTf32();
+  const Context context(WithTf32());
   Random random("cuda tensor cores infinity");
   const ConvShape shape = {.name = "1x1", .x = {1, 16, 4, 4}, .w = {16, 16, 1, 1}};
   for (const Math math : kMaths) {
@@ -433,7 +424,7 @@ TEST_F(CudaConvTensorCores, InfinityStaysWhereItIs) {
 TEST_F(CudaConvTensorCores, AreOfferedWhereTheyArePromising) {
   Random random("cuda tensor cores offered");
   const Context strict(OnGpu());
-  const Context with_tf32 = WithTf32();
+  const Context with_tf32(WithTf32());
   const auto offered = [&](const Context& context, const PrimitiveCall& call) {
     Result<ConvAlgorithms> algorithms = call.Prepare(context);
     EXPECT_TRUE(algorithms.ok());
@@ -574,7 +565,7 @@ TEST_F(CudaConvTensorCores, AreInTf32OnlyWhereThatIsAllowed) {
     const PrimitiveCall call =
         MakeCall(primitive, shape, DataType::kFloat, Layout::kChannelsLast, random);
     for (const bool is_allowed : {false, true}) {
-      const Context context = is_allowed ? WithTf32() : Context(OnGpu());
+      const Context context(is_allowed ? WithTf32() : OnGpu());
       Result<ConvAlgorithms> algorithms = call.Prepare(context);
       ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
       for (const std::string& name : NamesOf(Math::kTf32, primitive)) {
@@ -617,7 +608,7 @@ TEST_F(CudaConvTensorCores, AreChosenAndAddToWhatIsThere) {
 
 TEST_F(CudaConvTensorCores, AddToWhatIsThereByName) {
   Random random("cuda tensor cores accumulate by name");
-  const Context context = WithTf32();
+  const Context context(WithTf32());
   const ConvShape shape = {
       .name = "accumulated", .x = {3, 36, 13, 14}, .w = {68, 36, 3, 3}, .pads = {1, 1, 1, 1}};
   for (const ConvPrimitive primitive : kPrimitives) {
@@ -626,8 +617,7 @@ TEST_F(CudaConvTensorCores, AddToWhatIsThereByName) {
           MakeCall(primitive, InChunks(shape, math), TypeOf(math), Layout::kChannelsLast, random);
       SCOPED_TRACE(call.op.Describe());
       call.op.FillInputsWithIntegers(random, -1, 1);
-      const std::vector<double> sums =
-          call.op.Expected()[primitive == ConvPrimitive::kBackwardFilter ? 1 : 0];
+      const std::vector<double> sums = ExpectedOf(call);
       Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
       ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
       for (const std::string& name : NamesOf(math, primitive)) {

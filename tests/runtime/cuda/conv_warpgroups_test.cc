@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -189,41 +188,20 @@ std::vector<ConvShape> Shapes() {
 
 class CudaConvWarpgroups : public CudaTest {};
 
-Context WithTf32(SearchMode mode = SearchMode::kHeuristic) {
-  ContextOptions options = OnGpu(mode);
-  options.allow_tf32 = true;
-  return Context(options);
-}
-
-/// Small integers are numbers in TF32, and sums of them are exact in float.
 TEST_F(CudaConvWarpgroups, AreExactOnIntegers) {
   Random random("warpgroups");
-  const Context context = WithTf32();
+  const Context context(WithTf32());
   for (const ConvShape& shape : Shapes()) {
-    {
-      const PrimitiveCall call = MakeCall(
-          ConvPrimitive::kBackwardFilter, shape, DataType::kFloat, Layout::kChannelsLast, random);
-      SCOPED_TRACE(shape.name + ": " + call.op.Describe());
-      call.op.FillInputsWithIntegers(random, -3, 3);
-      const std::vector<double> sums = call.op.Expected()[1];
-      Result<ConvAlgorithms> algorithms = call.Prepare(context);
-      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-      for (int run = 0; run < 2; ++run) {
-        call.op.ResetOutputs();
-        const Result<std::string> ran =
-            algorithms->Run(std::array<std::string, 1>{conv::kWarpgroups});
-        ASSERT_TRUE(ran.ok()) << ran.status().message();
-        ASSERT_TRUE(Synchronize(context).ok());
-        EXPECT_EQ(call.Result()->GpuValues(), sums);
-        EXPECT_TRUE(call.Result()->SurroundingsIntact());
-      }
-    }
+    const PrimitiveCall call = MakeCall(
+        ConvPrimitive::kBackwardFilter, shape, DataType::kFloat, Layout::kChannelsLast, random);
+    SCOPED_TRACE(shape.name + ": " + call.op.Describe());
+    ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kWarpgroups, random));
   }
 }
 
 TEST_F(CudaConvWarpgroups, ComputeTheGradientOfNumbers) {
   Random random("warpgroups of numbers");
-  const Context context = WithTf32();
+  const Context context(WithTf32());
   for (const ConvShape& shape :
        {Square("numbers", {2, 40, 14, 14}, 72),
         With(Square("by steps", {2, 40, 16, 16}, 72, 4), {2, 2}, {1, 1, 1, 1})}) {
@@ -240,31 +218,19 @@ TEST_F(CudaConvWarpgroups, ComputeTheGradientOfNumbers) {
   }
 }
 
-/// To numbers of 11 bits, of which 4100 is one; cut off, 4099 would be 4096.
 TEST_F(CudaConvWarpgroups, RoundBothFactors) {
   Random random("warpgroups round");
-  const Context context = WithTf32();
+  const Context context(WithTf32());
   const PrimitiveCall call = MakeCall(
       ConvPrimitive::kBackwardFilter, Square("rounded", {2, 8, 6, 6}, 8), DataType::kFloat,
       Layout::kChannelsLast, random);
-  for (const bool of_x : {true, false}) {
-    const TensorPointer& large = of_x ? call.x : call.y;
-    (of_x ? call.y : call.x)->Fill([] { return 1.0; });
-    large->Fill([] { return 4100.0; });
-    const std::vector<double> rounded = call.op.Expected()[1];
-    large->Fill([] { return 4099.0; });
-    Result<ConvAlgorithms> algorithms = call.Prepare(context);
-    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-    call.op.ResetOutputs();
-    ASSERT_TRUE(algorithms->Run({conv::kWarpgroups}).ok());
-    ASSERT_TRUE(Synchronize(context).ok());
-    EXPECT_EQ(call.Result()->GpuValues(), rounded);
-  }
+  ASSERT_NO_FATAL_FAILURE(RunOnWhatIsRounded(call, call.x, call.y, context, conv::kWarpgroups));
+  ASSERT_NO_FATAL_FAILURE(RunOnWhatIsRounded(call, call.y, call.x, context, conv::kWarpgroups));
 }
 
 TEST_F(CudaConvWarpgroups, AddToWhatIsThere) {
   Random random("warpgroups accumulate");
-  const Context context = WithTf32();
+  const Context context(WithTf32());
   const PrimitiveCall call = MakeCall(
       ConvPrimitive::kBackwardFilter, Square("accumulated", {3, 12, 9, 9}, 12), DataType::kFloat,
       Layout::kChannelsLast, random);
@@ -276,35 +242,18 @@ TEST_F(CudaConvWarpgroups, AddToWhatIsThere) {
       RunAndCompareAdding(*algorithms, call, context, conv::kWarpgroups, sums, random));
 }
 
-/// Listed once, and neither listed nor run where TF32 is not allowed.
 TEST_F(CudaConvWarpgroups, AreInTf32OnlyWhereThatIsAllowed) {
   Random random("warpgroups only in TF32");
-  for (const bool is_allowed : {true, false}) {
-    const Context context = is_allowed ? WithTf32() : Context(OnGpu());
-    const PrimitiveCall call = MakeCall(
-        ConvPrimitive::kBackwardFilter, Square("listed", {2, 64, 9, 9}, 64), DataType::kFloat,
-        Layout::kChannelsLast, random);
-    Result<ConvAlgorithms> algorithms = call.Prepare(context);
-    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-    const Result<std::vector<ConvAlgorithm>> list = algorithms->List();
-    ASSERT_TRUE(list.ok()) << list.status().message();
-    int listed = 0;
-    for (const ConvAlgorithm& algorithm : *list) {
-      if (algorithm.name == conv::kWarpgroups) {
-        ++listed;
-        EXPECT_TRUE(algorithm.tf32);
-        EXPECT_TRUE(algorithm.deterministic);
-      }
-    }
-    EXPECT_EQ(listed, is_allowed ? 1 : 0);
-    EXPECT_EQ(algorithms->Run({conv::kWarpgroups}).ok(), is_allowed);
-  }
+  const PrimitiveCall call = MakeCall(
+      ConvPrimitive::kBackwardFilter, Square("listed", {2, 64, 9, 9}, 64), DataType::kFloat,
+      Layout::kChannelsLast, random);
+  ASSERT_NO_FATAL_FAILURE(ExpectInTf32Only(call, conv::kWarpgroups));
 }
 
 /// With dW, in one call: what dY is read for. The default's choice goes by no clock.
 TEST_F(CudaConvWarpgroups, SumTheChannelsOfDyToo) {
   Random random("warpgroups and sums");
-  const Context context = WithTf32(SearchMode::kDefault);
+  const Context context(WithTf32(SearchMode::kDefault));
   for (const ConvShape& shape :
        {Square("sums", {64, 64, 14, 14}, 64),
         With(Square("rows that no tap meets", {16, 64, 40, 40}, 128, 4), {2, 2}, {0, 0, 6, 6})}) {

@@ -133,12 +133,6 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-ContextOptions WithTf32() {
-  ContextOptions options = OnGpu();
-  options.allow_tf32 = true;
-  return options;
-}
-
 class CudaConvWindow : public CudaTest {
  protected:
   /// Right against the CPU, and twice with the same bits.

@@ -64,6 +64,12 @@ inline ContextOptions OnGpu(SearchMode mode = SearchMode::kHeuristic, double bud
   return options;
 }
 
+inline ContextOptions WithTf32(SearchMode mode = SearchMode::kHeuristic) {
+  ContextOptions options = OnGpu(mode);
+  options.allow_tf32 = true;
+  return options;
+}
+
 /// CountingAllocator gives a context its workspace and counts.
 struct CountingAllocator {
   std::atomic<int> allocations = 0;

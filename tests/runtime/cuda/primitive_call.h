@@ -99,6 +99,76 @@ inline void RunAndCompare(
   call.op.ExpectResults(name, tolerance);
 }
 
+/// What its result must be on the CPU.
+inline std::vector<double> ExpectedOf(const PrimitiveCall& call) {
+  return call.op.Expected()[call.primitive == ConvPrimitive::kBackwardFilter ? 1 : 0];
+}
+
+/// Runs the algorithm by name, twice, on what the inputs are; the result is exactly what is
+/// expected, and nothing around it is written.
+inline void RunExactly(
+    const PrimitiveCall& call,
+    const Context& context,
+    const std::string& name,
+    const std::vector<double>& expected) {
+  Result<ConvAlgorithms> algorithms = call.Prepare(context);
+  ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+  for (int run = 0; run < 2; ++run) {
+    call.op.ResetOutputs();
+    const Result<std::string> ran = algorithms->Run({name});
+    ASSERT_TRUE(ran.ok()) << name << ": " << ran.status().message();
+    ASSERT_TRUE(Synchronize(context).ok());
+    EXPECT_EQ(call.Result()->GpuValues(), expected) << name;
+    EXPECT_TRUE(call.Result()->SurroundingsIntact()) << name;
+  }
+}
+
+/// Runs the algorithm, which computes in TF32, on small integers: these are numbers in TF32, and
+/// sums of them are exact in float.
+inline void RunOnIntegers(
+    const PrimitiveCall& call,
+    const Context& context,
+    const std::string& name,
+    Random& random) {
+  call.op.FillInputsWithIntegers(random, -3, 3);
+  RunExactly(call, context, name, ExpectedOf(call));
+}
+
+/// Runs it on a factor that is rounded to numbers of 11 bits, of which 4100 is one; cut off, 4099
+/// would be 4096.
+inline void RunOnWhatIsRounded(
+    const PrimitiveCall& call,
+    const TensorPointer& factor,
+    const TensorPointer& other,
+    const Context& context,
+    const std::string& name) {
+  other->Fill([] { return 1.0; });
+  factor->Fill([] { return 4100.0; });
+  const std::vector<double> rounded = ExpectedOf(call);
+  factor->Fill([] { return 4099.0; });
+  RunExactly(call, context, name, rounded);
+}
+
+/// The algorithm is listed once, where TF32 is allowed, and neither listed nor run elsewhere.
+inline void ExpectInTf32Only(const PrimitiveCall& call, const std::string& name) {
+  for (const bool is_allowed : {true, false}) {
+    Result<ConvAlgorithms> algorithms = call.Prepare(Context(is_allowed ? WithTf32() : OnGpu()));
+    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+    const Result<std::vector<ConvAlgorithm>> list = algorithms->List();
+    ASSERT_TRUE(list.ok()) << list.status().message();
+    int listed = 0;
+    for (const ConvAlgorithm& algorithm : *list) {
+      if (algorithm.name == name) {
+        ++listed;
+        EXPECT_TRUE(algorithm.tf32);
+        EXPECT_TRUE(algorithm.deterministic);
+      }
+    }
+    EXPECT_EQ(listed, is_allowed ? 1 : 0);
+    EXPECT_EQ(algorithms->Run({name}).ok(), is_allowed);
+  }
+}
+
 /// Runs the algorithm on integers, prepared to add to its result; `gradient` is what it adds.
 inline void RunAndCompareAdding(
     ConvAlgorithms& algorithms,
