@@ -64,7 +64,7 @@ def test_pkg_config_file_names_the_version(prefix: Path) -> None:
     assert f"VERSION {version}\n" in (REPOSITORY / "CMakeLists.txt").read_text()
 
 
-WARNINGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+WARNINGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 
 
 def compile_errors(prefix: Path, source: Path) -> str:

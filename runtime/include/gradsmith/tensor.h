@@ -110,15 +110,20 @@ struct BasicTensorRef {
 
   BasicTensorRef() = default;
   /// A dense view, last dimension fastest.
-  BasicTensorRef(DataType type, Void* data, const Dims& dims, Device device = {})
-      : BasicTensorRef(type, data, dims, ContiguousStrides(dims), device) {}
+  BasicTensorRef(DataType element_type, Void* first, const Dims& sizes, Device place = {})
+      : BasicTensorRef(element_type, first, sizes, ContiguousStrides(sizes), place) {}
   BasicTensorRef(
-      DataType type,
-      Void* data,
-      const Dims& dims,
-      const Strides& strides,
-      Device device = {})
-      : data(data), dims(dims), strides(strides), device(device), type(type), present(true) {}
+      DataType element_type,
+      Void* first,
+      const Dims& sizes,
+      const Strides& steps,
+      Device place = {})
+      : data(first),
+        dims(sizes),
+        strides(steps),
+        device(place),
+        type(element_type),
+        present(true) {}
   /// A writable view serves as a read-only one.
   template <typename Other>
     requires(std::is_const_v<Void> && !std::is_const_v<Other>)
