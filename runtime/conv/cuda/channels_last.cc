@@ -1,26 +1,37 @@
 #include "conv/cuda/channels_last.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 namespace gradsmith::conv {
 
-bool IsChannelsLast(const Task& task) {
-  constexpr int kAlignment = 16;
-  for (const Operand operand : {kX, kW, kY}) {
-    const Dims dims = DimsOf(task.problem, operand);
-    const Strides& strides = StridesOf(task.problem, operand);
-    const Strides dense = ChannelsLastStrides(dims);
-    for (int i = 0; i < dims.size(); ++i) {
-      if (dims[i] > 1 && strides[i] != dense[i]) {
-        return false;
-      }
-    }
-    if (task.alignment.at(operand) < kAlignment) {
+namespace {
+
+/// Whether the strides are these, but for those of dims of size 1.
+bool LieAs(const Dims& dims, const Strides& strides, const Strides& these) {
+  for (int i = 0; i < dims.size(); ++i) {
+    if (dims[i] > 1 && strides[i] != these[i]) {
       return false;
     }
   }
   return true;
+}
+
+}  // namespace
+
+bool IsChannelsLast(const Task& task) {
+  constexpr int kAlignment = 16;
+  return std::ranges::all_of(std::array{kX, kW, kY}, [&](Operand operand) {
+    const Dims dims = DimsOf(task.problem, operand);
+    return LieAs(dims, StridesOf(task.problem, operand), ChannelsLastStrides(dims)) &&
+           task.alignment.at(operand) >= kAlignment;
+  });
+}
+
+bool IsContiguous(const Problem& problem, Operand operand) {
+  const Dims dims = DimsOf(problem, operand);
+  return LieAs(dims, StridesOf(problem, operand), ContiguousStrides(dims));
 }
 
 bool IsPointwise(const Problem& problem) {

@@ -15,6 +15,10 @@ inline constexpr int kFirstWithTensorCores = 80;
 /// are multiples of 16 bytes.
 bool IsChannelsLast(const Task& task);
 
+/// IsContiguous says whether an operand is dense with the last dim innermost; strides of dims of
+/// size 1 do not count.
+bool IsContiguous(const Problem& problem, Operand operand);
+
 /// IsPointwise says whether every position of y meets the same position of x, and that one alone.
 bool IsPointwise(const Problem& problem);
 

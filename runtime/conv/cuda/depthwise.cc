@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "conv/cuda/channels_last.h"
 #include "conv/cuda/depthwise_arguments.h"
 #include "conv/cuda/depthwise_rows.h"
 #include "conv/cuda/filter_slices.h"
@@ -40,30 +41,18 @@ std::int64_t TapsOf(const Problem& problem) {
   return taps;
 }
 
-/// A channel's taps are dense, as the kernels read and write them.
-bool HasDenseFilter(const Problem& problem) {
-  const Dims dims = DimsOf(problem, kW);
-  const Strides dense = ContiguousStrides(dims);
-  for (int i = 0; i < dims.size(); ++i) {
-    if (dims[i] > 1 && problem.w_strides[i] != dense[i]) {
-      return false;
-    }
-  }
-  return true;
-}
-
 /// Every channel has a filter of its own, and all of it is of a size that the kernels take.
 bool IsDepthwise(const Problem& problem) {
   bool fits = problem.group == problem.x_channels && problem.group == problem.y_channels &&
               FitsInt(problem.x_channels * TapsOf(problem)) &&
-              TapsOf(problem) <= depthwise::kMaxTaps && HasDenseFilter(problem);
+              TapsOf(problem) <= depthwise::kMaxTaps && IsContiguous(problem, kW);
   for (int i = 0; i < problem.spatial_rank; ++i) {
     fits = fits && FitsInt(problem.axes.at(i));
   }
   return fits;
 }
 
-bool IsChannelsLast(const Task& task) {
+bool HaveInnerChannels(const Task& task) {
   return task.problem.x_strides[1] == 1 && task.problem.y_strides[1] == 1;
 }
 
@@ -73,7 +62,7 @@ int UnitLength(const Task& task) {
   const std::size_t sum_size = type == DataType::kDouble ? sizeof(double) : sizeof(float);
   const auto length = static_cast<int>(depthwise::kUnitSumBytes / sum_size);
   const int bytes = length * static_cast<int>(SizeOf(type));
-  bool whole = IsChannelsLast(task) && task.problem.x_channels % length == 0;
+  bool whole = HaveInnerChannels(task) && task.problem.x_channels % length == 0;
   for (const Operand operand : {kX, kY}) {
     const Strides& strides = StridesOf(task.problem, operand);
     for (int i = 0; i < strides.size(); ++i) {
@@ -129,7 +118,7 @@ Arguments MakeArguments(const Task& task) {
   arguments.columns = problem.batch * arguments.sizes[0] * arguments.row_tiles * arguments.sizes[2];
   // Neighbouring threads have neighbouring channels, or else neighbouring positions.
   const std::int64_t units = problem.x_channels / UnitLength(task);
-  const std::int64_t most = IsChannelsLast(task) ? depthwise::kMaxUnits : 1;
+  const std::int64_t most = HaveInnerChannels(task) ? depthwise::kMaxUnits : 1;
   arguments.unit_tiles = static_cast<int>(CeilDivide(units, most));
   arguments.units_of_block = static_cast<int>(CeilDivide(units, arguments.unit_tiles));
   arguments.columns_of_block = depthwise::kThreads / arguments.units_of_block;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "conv/cuda/channels_last.h"
 #include "conv/cuda/depthwise_forms.h"
 #include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
@@ -83,18 +84,6 @@ bool IsReadWhole(const DepthwiseRows& rows, int element_size) {
   return rows.arguments.from.piece >= main_columns && rows.arguments.to.piece >= tile.columns;
 }
 
-/// Whether the planes of a tensor follow each other without gaps.
-bool IsDense(const Task& task, Operand operand) {
-  const Dims dims = DimsOf(task.problem, operand);
-  const Strides dense = ContiguousStrides(dims);
-  for (int i = 0; i < dims.size(); ++i) {
-    if (dims[i] > 1 && StridesOf(task.problem, operand)[i] != dense[i]) {
-      return false;
-    }
-  }
-  return true;
-}
-
 /// The rows that so many strips read at most, those of whole planes included that lie between.
 std::int64_t RowsRead(const Form& form, const Tile& tile, const Arguments& arguments, int strips) {
   const int center = depthwise_rows::CenterOf(form.side);
@@ -117,7 +106,7 @@ void StageRows(const Task& task, DepthwiseRows* rows) {
   const Tile tile = depthwise_rows::TileOf(rows->form, size);
   const auto runs = static_cast<int>(arguments.runs.divisor);
   if (size > 4 || IsReadWhole(*rows, size) || task.accumulate || runs > depthwise_rows::kThreads ||
-      !IsDense(task, kX) || !IsDense(task, kY)) {
+      !IsContiguous(task.problem, kX) || !IsContiguous(task.problem, kY)) {
     return;
   }
   const int strips = depthwise_rows::kThreads / runs;

@@ -84,16 +84,6 @@ bool HasSmallImages(const Problem& problem, Operand operand) {
   return reach <= kMostInt;
 }
 
-bool IsContiguous(const Dims& dims, const Strides& strides) {
-  const Strides dense = ContiguousStrides(dims);
-  for (int i = 0; i < dims.size(); ++i) {
-    if (dims[i] > 1 && strides[i] != dense[i]) {
-      return false;
-    }
-  }
-  return true;
-}
-
 bool TakesTask(int compute_capability, const Task& task) {
   const Problem& problem = task.problem;
   if (compute_capability < kFirstWithTensorCores || problem.type != DataType::kFloat ||
@@ -104,8 +94,7 @@ bool TakesTask(int compute_capability, const Task& task) {
   const auto axes = AxesOf(problem);
   return std::ranges::all_of(axes, IsShort) && problem.y_channels <= kMostInt &&
          (axes[1].y == 1 || problem.y_strides[problem.spatial_rank + 1] == 1) &&
-         IsContiguous(DimsOf(problem, kW), problem.w_strides) && HasSmallImages(problem, kX) &&
-         HasSmallImages(problem, kY);
+         IsContiguous(problem, kW) && HasSmallImages(problem, kX) && HasSmallImages(problem, kY);
 }
 
 /// Whether all of y's rows begin at multiples of four elements, and end there.

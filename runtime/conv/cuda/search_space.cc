@@ -99,14 +99,8 @@ Candidate FewChannelsCandidate(const FewChannels& few, const std::string& form) 
   return {.id = id, .engine = id, .workspace = few.workspace()};
 }
 
-Candidate WarpgroupsCandidate(const Warpgroups& warpgroups, const std::string& form) {
-  const std::string id = form + kWarpgroups;
-  return {.id = id, .engine = id, .notes = {.tf32 = true}, .workspace = warpgroups.workspace()};
-}
-
-Candidate PlanesCandidate(const Planes& planes, const std::string& form) {
-  const std::string id = form + kPlanes;
-  return {.id = id, .engine = id, .notes = {.tf32 = true}, .workspace = planes.workspace()};
+Candidate Tf32Candidate(const std::string& id, std::size_t workspace) {
+  return {.id = id, .engine = id, .notes = {.tf32 = true}, .workspace = workspace};
 }
 
 /// How many parts such a name asks for, which is removed from it; 0 where it is none.
@@ -315,7 +309,7 @@ std::vector<Candidate> ConvSearchSpace::ListFirst() {
   }
   const std::optional<Warpgroups> warpgroups = WarpgroupsOf(*as_it_is);
   if (warpgroups && WarpgroupsPay(task_, *warpgroups)) {
-    candidates.push_back(WarpgroupsCandidate(*warpgroups, as_it_is->name));
+    candidates.push_back(Tf32Candidate(as_it_is->name + kWarpgroups, warpgroups->workspace()));
   }
   return candidates;
 }
@@ -354,7 +348,7 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
   }
   if (const Form* form = AsItIs(); form != nullptr && !PlanesPay(task_)) {
     if (const std::optional<Planes> planes = PlanesOf(*form)) {
-      candidates.push_back(PlanesCandidate(*planes, form->name));
+      candidates.push_back(Tf32Candidate(form->name + kPlanes, planes->workspace()));
     }
   }
   if (rounds_once_ && IsLarge()) {
@@ -420,7 +414,7 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
   }
   const bool comes_first = warpgroups && WarpgroupsBeatTensorCores(*warpgroups);
   if (comes_first) {
-    candidates.push_back(WarpgroupsCandidate(*warpgroups, form.name));
+    candidates.push_back(Tf32Candidate(form.name + kWarpgroups, warpgroups->workspace()));
   }
   const std::size_t copies = std::min(CopiesBytes(form), policy_.workspace_limit);
   std::ranges::move(
@@ -429,10 +423,10 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
           form.name + kTensorCores),
       std::back_inserter(candidates));
   if (warpgroups && !comes_first) {
-    candidates.push_back(WarpgroupsCandidate(*warpgroups, form.name));
+    candidates.push_back(Tf32Candidate(form.name + kWarpgroups, warpgroups->workspace()));
   }
   if (const std::optional<Planes> planes = PlanesOf(form); planes && PlanesPay(task_)) {
-    candidates.push_back(PlanesCandidate(*planes, form.name));
+    candidates.push_back(Tf32Candidate(form.name + kPlanes, planes->workspace()));
   }
   return candidates;
 }
