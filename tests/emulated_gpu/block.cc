@@ -50,15 +50,16 @@ std::mt19937& Random() {
 struct Copy {
   std::byte* to;
   const void* from;
+  int bytes;
   bool exists;
   int group;
 };
 
 void Finish(const Copy& copy) {
   if (copy.exists) {
-    std::memcpy(copy.to, copy.from, 16);
+    std::memcpy(copy.to, copy.from, copy.bytes);
   } else {
-    std::memset(copy.to, 0, 16);
+    std::memset(copy.to, 0, copy.bytes);
   }
 }
 
@@ -279,11 +280,11 @@ class Block {
     return shared() + address;
   }
 
-  void BeginCopy(unsigned to, const void* from, bool exists) {
-    if (exists && reinterpret_cast<std::uintptr_t>(from) % 16 != 0) {
-      Fail("%s: a copy from %p, which is not aligned to 16 bytes", launch_->name, from);
+  void BeginCopy(unsigned to, const void* from, int bytes, bool exists) {
+    if (exists && reinterpret_cast<std::uintptr_t>(from) % bytes != 0) {
+      Fail("%s: a copy from %p, which is not aligned to %d bytes", launch_->name, from, bytes);
     }
-    const Copy copy = {At(to, 16), from, exists, current_->group};
+    const Copy copy = {At(to, bytes), from, bytes, exists, current_->group};
     if (order_ == Order::kBackward || (order_ == Order::kShuffled && Random()() % 2 == 0)) {
       Finish(copy);
     } else {
@@ -579,8 +580,8 @@ std::byte* SharedAt(unsigned address, std::size_t size) {
   return the_block->At(address, size);
 }
 
-void BeginCopy(unsigned to, const void* from, bool exists) {
-  the_block->BeginCopy(to, from, exists);
+void BeginCopy(unsigned to, const void* from, int bytes, bool exists) {
+  the_block->BeginCopy(to, from, bytes, exists);
 }
 
 void EndOfCopies() {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <limits>
+#include <span>
 #include <string>
 
 #include "conv/cuda/channels_last.h"
@@ -22,6 +23,7 @@ using planes::kTermsAt;
 using planes::Line;
 using planes::Pitches;
 
+constexpr int kFloatBytes = sizeof(float);
 constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
 
 /// Down and right; a line is an image of one row.
@@ -97,16 +99,15 @@ bool TakesTask(int compute_capability, const Task& task) {
          IsContiguous(problem, kW) && HasSmallImages(problem, kX) && HasSmallImages(problem, kY);
 }
 
-/// Whether all of y's rows begin at multiples of four elements, and end there.
-bool HasVectors(const Task& task) {
+/// Whether all of an operand's rows are dense, begin at multiples of four elements and end there.
+bool HasVectors(const Task& task, Operand operand, std::int64_t columns) {
   constexpr int kAlignment = 16;
-  const Problem& problem = task.problem;
-  const Strides strides = StridesThatCount(problem, kY);
-  const auto columns = AxesOf(problem)[1].y;
-  return task.alignment[kY] >= kAlignment && columns % planes::kVector == 0 &&
-         std::all_of(
-             strides.begin(), strides.begin() + problem.spatial_rank + 1,
-             [](std::int64_t stride) { return stride % planes::kVector == 0; });
+  const Strides strides = StridesThatCount(task.problem, operand);
+  const auto* const column = strides.begin() + task.problem.spatial_rank + 1;
+  return task.alignment[operand] >= kAlignment && columns % planes::kVector == 0 && *column == 1 &&
+         std::all_of(strides.begin(), column, [](std::int64_t stride) {
+           return stride % planes::kVector == 0;
+         });
 }
 
 /// The least form that has room; -1 for none.
@@ -119,22 +120,30 @@ std::int64_t ReachOf(const Axis& axis, std::int64_t positions) {
   return ((positions - 1) * axis.stride) + ((axis.w - 1) * axis.dilation) + 1;
 }
 
-/// Four more than a multiple of eight: by steps of two, a product's pixels of terms in two rows are
-/// in different banks.
-std::int64_t PitchOf(std::int64_t columns) {
-  constexpr std::int64_t kBanks = 8;
-  constexpr std::int64_t kApart = 4;
-  return (CeilDivide(columns + kBanks - kApart, kBanks) * kBanks) - kBanks + kApart;
+/// By steps of two, lanes whose pixels of y are four apart meet what is eight apart: rows that are
+/// four more than a multiple of eight are in other banks. By steps of one they meet what is in half
+/// of the banks, and the next row is in the others.
+std::int64_t PitchOf(std::int64_t columns, std::int64_t step) {
+  const std::int64_t period = step % 2 == 0 ? 8 : 32;
+  const std::int64_t apart = period / 2;
+  return (CeilDivide(std::max<std::int64_t>(columns - apart, 0), period) * period) + apart;
 }
 
 /// Gives a block as many rows as its room takes; false where one is too many.
-bool SetTile(const Problem& problem, Arguments* arguments) {
+bool SetTile(const Task& task, Arguments* arguments) {
+  const Problem& problem = task.problem;
   const auto [down, right] = AxesOf(problem);
+  arguments->has_x_vectors = HasVectors(task, kX, right.x);
+  arguments->has_y_vectors = HasVectors(task, kY, right.y);
   const std::int64_t columns = std::min<std::int64_t>(
       CeilDivide(right.y, planes::kPixels) * planes::kPixels, planes::kMostColumns);
-  const std::int64_t tile_columns = ReachOf(right, columns);
-  const std::int64_t row_bytes =
-      problem.x_channels * PitchOf(tile_columns) * static_cast<std::int64_t>(sizeof(float));
+  // Vectors begin at multiples of four, which the first tap need not.
+  const std::int64_t left = -right.pad_begin;
+  const std::int64_t lead = arguments->has_x_vectors ? left & (planes::kVector - 1) : 0;
+  const std::int64_t tile_columns =
+      CeilDivide(lead + ReachOf(right, columns), planes::kVector) * planes::kVector;
+  const std::int64_t pitch = PitchOf(tile_columns, right.stride);
+  const std::int64_t row_bytes = planes::kTiles * problem.x_channels * pitch * kFloatBytes;
   std::int64_t rows = std::min<std::int64_t>(down.y, planes::kMostRows);
   while (rows > 0 && ReachOf(down, rows) * row_bytes > planes::kMostTileBytes) {
     --rows;
@@ -144,10 +153,93 @@ bool SetTile(const Problem& problem, Arguments* arguments) {
   }
   arguments->rows = static_cast<int>(rows);
   arguments->columns = static_cast<int>(columns);
+  arguments->tile_top = static_cast<int>(-down.pad_begin);
+  arguments->tile_left = static_cast<int>(left - lead);
   arguments->tile_rows = static_cast<int>(ReachOf(down, rows));
   arguments->tile_columns = static_cast<int>(tile_columns);
-  arguments->tile_pitch = static_cast<int>(PitchOf(tile_columns));
+  arguments->tile_pitch = static_cast<int>(pitch);
   return true;
+}
+
+/// Gives terms places, so that as many as lanes of a product have at a time are in as many
+/// different banks as can be.
+class Places {
+ public:
+  Places(bool is_filter, std::int64_t step, int room, Arguments* arguments)
+      : at_a_time_(is_filter ? planes::kDepth : planes::kDepth / 2),
+        room_(room),
+        arguments_(arguments) {
+    // The first pixels of y that lanes with different pixels have.
+    constexpr std::array kOfFilter = {0, 4, 8, 12};
+    constexpr std::array kOfForward = {0, 1, 4, 5, 8, 9, 12, 13};
+    const std::span<const int> pixels = is_filter ? std::span<const int>(kOfFilter) : kOfForward;
+    for (const int one : pixels) {
+      for (const int other : pixels) {
+        meet_[BankOf((one - other) * step)] = true;
+      }
+    }
+    std::fill_n(arguments->offsets, room, 0);
+    std::fill_n(arguments->terms, room, std::int16_t{-1});
+  }
+
+  /// Places the next term, so many elements from what the first one meets.
+  void Add(std::int64_t element) {
+    int found = -1;
+    for (int place = 0; place < room_; ++place) {
+      if (!IsNext(place)) {
+        continue;
+      }
+      if (HasBanks(place, element)) {
+        found = place;
+        break;
+      }
+      found = found < 0 ? place : found;
+    }
+    arguments_->offsets[found] = static_cast<int>(element) * kFloatBytes;
+    arguments_->terms[found] = static_cast<std::int16_t>(count_++);
+  }
+
+ private:
+  static constexpr std::int64_t kBanks = 32;
+
+  static std::size_t BankOf(std::int64_t element) {
+    return static_cast<std::size_t>(((element % kBanks) + kBanks) % kBanks);
+  }
+
+  /// Whether it is the first free place of those at a time.
+  [[nodiscard]] bool IsNext(int place) const {
+    return arguments_->terms[place] < 0 &&
+           (place % at_a_time_ == 0 || arguments_->terms[place - 1] >= 0);
+  }
+
+  /// Whether no lane with a term before meets a bank of a lane with this one.
+  [[nodiscard]] bool HasBanks(int place, std::int64_t element) const {
+    const int* const offsets = arguments_->offsets;
+    return std::none_of(
+        offsets + place / at_a_time_ * at_a_time_, offsets + place,
+        [&](int offset) { return meet_[BankOf(element - (offset / kFloatBytes))]; });
+  }
+
+  int at_a_time_;
+  int room_;
+  Arguments* arguments_;
+  int count_ = 0;
+  /// Whether terms so far apart, modulo the banks, meet a bank.
+  std::array<bool, kBanks> meet_ = {};
+};
+
+void PlaceTerms(const Problem& problem, bool is_filter, int room, Arguments* arguments) {
+  const auto [down, right] = AxesOf(problem);
+  Places places(is_filter, right.stride, room, arguments);
+  const std::int64_t first = -right.pad_begin - arguments->tile_left;
+  for (std::int64_t channel = 0; channel < problem.x_channels; ++channel) {
+    for (std::int64_t i = 0; i < down.w; ++i) {
+      const std::int64_t row = (channel * arguments->tile_rows) + (i * down.dilation);
+      for (std::int64_t j = 0; j < right.w; ++j) {
+        places.Add((row * arguments->tile_pitch) + first + (j * right.dilation));
+      }
+    }
+  }
 }
 
 /// As many blocks as share the works alike, of those that run at once.
@@ -165,7 +257,8 @@ std::size_t Planes::workspace() const {
 
 std::size_t Planes::shared_bytes() const {
   const planes::Arguments& p = arguments;
-  return static_cast<std::size_t>(p.x_channels * p.tile_rows * p.tile_pitch) * sizeof(float);
+  const int tiles = planes::kTiles * p.x_channels * p.tile_rows * p.tile_pitch * kFloatBytes;
+  return static_cast<std::size_t>(tiles + (filter_elements > 0 ? planes::kRingBytes : 0));
 }
 
 std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {
@@ -177,7 +270,7 @@ std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {
   Planes plan;
   plan.form = FormOf(problem.x_channels * down.w * right.w);
   Arguments& arguments = plan.arguments;
-  if (plan.form < 0 || !SetTile(problem, &arguments)) {
+  if (plan.form < 0 || !SetTile(task, &arguments)) {
     return std::nullopt;
   }
   arguments.x_channels = static_cast<int>(problem.x_channels);
@@ -186,7 +279,6 @@ std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {
   arguments.lines[1] = LineOf(right);
   arguments.x = PitchesOf(problem, kX);
   arguments.y = PitchesOf(problem, kY);
-  arguments.has_vectors = HasVectors(task);
   const std::int64_t bands = CeilDivide(down.y, arguments.rows);
   const std::int64_t strips = CeilDivide(right.y, arguments.columns);
   const std::int64_t tiles = CeilDivide(problem.y_channels, planes::kBlockChannels);
@@ -199,6 +291,7 @@ std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {
   arguments.works = static_cast<int>(problem.batch * bands * strips);
   plan.tiles = static_cast<int>(tiles);
   const int terms = kTermsAt[plan.form];
+  PlaceTerms(problem, IsFilter(task), terms, &arguments);
   plan.blocks = BlocksOf(
       arguments.works, tiles,
       IsFilter(task) ? planes::BlocksOfFilter(terms) : planes::BlocksOfForward(terms));
@@ -206,11 +299,13 @@ std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {
   return plan;
 }
 
-Result<std::unique_ptr<internal::Plan>> MakePlanesPlan(const Task& task, const Planes& planes) {
+Result<std::unique_ptr<internal::Plan>>
+MakePlanesPlan(int device, const Task& task, const Planes& planes) {
   const std::string name = std::string("gradsmith_planes_") +
                            (IsFilter(task) ? "filter_" : "forward_") +
                            std::to_string(kTermsAt[planes.form]);
-  const Result<CUkernel> kernel = cuda::FindKernel({&cuda::kImage_conv_planes}, name.c_str());
+  const Result<CUkernel> kernel = cuda::FindKernelOf(
+      planes::kMostSharedBytes, device, {&cuda::kImage_conv_planes}, name.c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }

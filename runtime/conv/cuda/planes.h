@@ -40,7 +40,8 @@ struct Planes {
 /// PlanPlanes plans the launch; nothing where the task does not fit.
 std::optional<Planes> PlanPlanes(int compute_capability, const Task& task);
 
-Result<std::unique_ptr<internal::Plan>> MakePlanesPlan(const Task& task, const Planes& planes);
+Result<std::unique_ptr<internal::Plan>>
+MakePlanesPlan(int device, const Task& task, const Planes& planes);
 
 }  // namespace gradsmith::conv
 

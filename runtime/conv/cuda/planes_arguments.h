@@ -25,9 +25,17 @@ constexpr int kDepth = 8;
 /// The room for terms that kernels have.
 constexpr int kForms = 4;
 constexpr int kTermsAt[kForms] = {32, 48, 80, 152};
+constexpr int kMostTerms = kTermsAt[kForms - 1];
 
-/// Bytes of x that a block has in shared memory at most: what any GPU gives without being asked.
-constexpr int kMostTileBytes = 40 * 1024;
+/// Tiles of x that a block has in shared memory: one is copied while the other is read. So many
+/// bytes at most: blocks of the filter's gradient for 7x7 taps of three channels fit a
+/// multiprocessor of Hopper three times.
+constexpr int kTiles = 2;
+constexpr int kMostTileBytes = 52 * 1024;
+/// Where a thread keeps what it has read of y: pixels of two channels, for so many steps.
+constexpr int kRing = 4;
+constexpr int kRingBytes = kRing * 2 * kVector * static_cast<int>(sizeof(float)) * kThreads;
+constexpr int kMostSharedBytes = kMostTileBytes + kRingBytes;
 /// Rows and columns of y that it takes at a time.
 constexpr int kMostRows = 8;
 constexpr int kMostColumns = 128;
@@ -69,17 +77,23 @@ struct Arguments {
   Line lines[kRank];
   Pitches x;
   Pitches y;
-  /// Whether four pixels of y next to each other, from every fourth on, are read and written as
-  /// one.
-  bool has_vectors;
+  /// Whether four pixels next to each other, from every fourth on, are copied and written as one.
+  bool has_x_vectors;
+  bool has_y_vectors;
   /// Rows and columns of y that a block takes at a time.
   int rows;
   int columns;
-  /// What they meet, of each channel of x.
+  /// What they meet, of each channel of x, from these on for the first of them.
+  int tile_top;
+  int tile_left;
   int tile_rows;
   int tile_columns;
-  /// From one row to the next in shared memory.
+  /// From one row to the next in shared memory: a multiple of four.
   int tile_pitch;
+  /// Of each place for a term: where it is in a tile from what the first one meets, in bytes, and
+  /// the term that is there; -1 for none.
+  int offsets[kMostTerms];
+  std::int16_t terms[kMostTerms];
   /// The works: so many bands of rows of each of so many strips of columns of each image.
   cuda::Divisor bands;
   cuda::Divisor strips;

@@ -541,7 +541,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(const Form& form, const 
   }
   if (name == kPlanes) {
     const std::optional<Planes> planes = PlanesOf(form);
-    return planes ? MakePlanesPlan(form.inner, *planes) : unfit;
+    return planes ? MakePlanesPlan(device_.ordinal(), form.inner, *planes) : unfit;
   }
   return InvalidArgument("'" + name + "' is no candidate");
 }

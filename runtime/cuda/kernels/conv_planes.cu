@@ -49,70 +49,100 @@ struct Work {
   int columns;
 };
 
-/// Where a tap of a channel is in a tile of x, from what it meets first.
-__device__ __forceinline__ int OffsetOf(const Arguments& p, int term) {
-  const int taps = p.lines[0].w * p.lines[1].w;
-  const int channel = term / taps;
-  const int down = (term - channel * taps) / p.lines[1].w;
-  const int right = term - channel * taps - down * p.lines[1].w;
-  return (channel * p.tile_rows + down * p.lines[0].dilation) * p.tile_pitch +
-         right * p.lines[1].dilation;
-}
-
 __device__ __forceinline__ int TermsOf(const Arguments& p) {
   return p.x_channels * p.lines[0].w * p.lines[1].w;
 }
 
-/// Fills the tile with what the work's pixels of y meet, rounded: a warp has a row at a time.
+constexpr int kFloatBytes = static_cast<int>(sizeof(float));
+constexpr int kVectorBytes = kVector * kFloatBytes;
+
+__device__ __forceinline__ int TileElements(const Arguments& p) {
+  return p.x_channels * p.tile_rows * p.tile_pitch;
+}
+
+/// Begins to copy what the work's pixels of y meet: a warp has a row at a time.
 __device__ __forceinline__ void
-LoadTile(const Arguments& p, const Work& work, const float* __restrict__ x, float* tile) {
-  const Line down = p.lines[0];
-  const Line right = p.lines[1];
-  const int top = work.top * down.step - down.pad;
-  const int left = work.left * right.step - right.pad;
-  // Zeros for what none of the work's pixels meets.
-  const int columns = (work.columns - 1) * right.step + (right.w - 1) * right.dilation + 1;
-  const float* image = x + work.image * p.x.image;
-  for (int line = static_cast<int>(threadIdx.x) / 32; line < p.x_channels * p.tile_rows;
-       line += kWarps) {
-    const int channel = line / p.tile_rows;
-    const int row = top + line - channel * p.tile_rows;
-    const int end = cuda::IsWithin(row, down.x) ? min(columns, right.x - left) : 0;
-    const float* from = image + (channel * p.x.channel + row * p.x.row + left * p.x.column);
-#pragma unroll 4
-    for (int i = cuda::Lane(); i < p.tile_columns; i += 32) {
-      const float value = left + i >= 0 && i < end ? from[i * p.x.column] : 0;
-      tile[line * p.tile_pitch + i] = cuda::BeforeCutOff(value);
+BeginTile(const Arguments& p, const Work& work, const float* x, unsigned tile) {
+  const int top = work.top * p.lines[0].step + p.tile_top;
+  const int left = work.left * p.lines[1].step + p.tile_left;
+  const int width = p.lines[1].x;
+  for (int channel = 0; channel < p.x_channels; ++channel) {
+    for (int line = static_cast<int>(threadIdx.x) / 32; line < p.tile_rows; line += kWarps) {
+      const int row = top + line;
+      const bool is_there = cuda::IsWithin(row, p.lines[0].x);
+      const float* const from =
+          x + work.image * p.x.image + (channel * p.x.channel + row * p.x.row);
+      const unsigned to =
+          tile + (channel * p.tile_rows + line) * p.tile_pitch * unsigned{kFloatBytes};
+      if (p.has_x_vectors) {
+#pragma unroll 1
+        for (int i = cuda::Lane() * kVector; i < p.tile_columns; i += 32 * kVector) {
+          cuda::BeginCopy(
+              to + i * kFloatBytes, from + left + i, is_there && cuda::IsWithin(left + i, width));
+        }
+      } else {
+#pragma unroll 1
+        for (int i = cuda::Lane(); i < p.tile_columns; i += 32) {
+          cuda::BeginCopyOfFloat(
+              to + i * kFloatBytes, from + (left + i) * p.x.column,
+              is_there && cuda::IsWithin(left + i, width));
+        }
+      }
     }
+  }
+}
+
+__device__ __forceinline__ void RoundTile(const Arguments& p, float* tile) {
+  auto* const vectors = reinterpret_cast<float4*>(tile);
+  for (int i = static_cast<int>(threadIdx.x); i < TileElements(p) / kVector; i += kThreads) {
+    const float4 four = vectors[i];
+    vectors[i] = {
+        cuda::BeforeCutOff(four.x), cuda::BeforeCutOff(four.y), cuda::BeforeCutOff(four.z),
+        cuda::BeforeCutOff(four.w)};
+  }
+}
+
+/// Has the block compute its works, each from where its tile is in shared memory; the next one's is
+/// copied meanwhile. Computing begins a group of copies for each step, of which so many may be
+/// under way when it ends.
+template <int kUnderWay, typename Compute>
+__device__ __forceinline__ void
+ForEachWork(const Arguments& p, const float* x, const Compute& compute) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  auto* tile = reinterpret_cast<float*>(shared);
+  float* next = tile + TileElements(p);
+  int number = static_cast<int>(blockIdx.x);
+  BeginTile(p, Work(p, number), x, cuda::SharedAddress(tile));
+  cuda::EndOfCopies();
+  int steps = 0;  // of the work before: the tile was in the first one's group of copies
+  while (number < p.works) {
+    const Work work(p, number);
+    if (steps > kUnderWay) {
+      cuda::WaitForCopies<kUnderWay>();
+    } else {
+      cuda::WaitForCopies<0>();
+    }
+    __syncthreads();  // all have copied the tile, and read the other
+    RoundTile(p, tile);
+    number += static_cast<int>(gridDim.x);
+    if (number < p.works) {
+      BeginTile(p, Work(p, number), x, cuda::SharedAddress(next));
+    }
+    if constexpr (kUnderWay == 0) {
+      cuda::EndOfCopies();
+    }
+    __syncthreads();  // all have rounded
+    compute(work, cuda::SharedAddress(tile));
+    steps = work.rows * ((work.columns + kPixels - 1) / kPixels);
+    float* const read = tile;
+    tile = next;
+    next = read;
   }
 }
 
 /// Four pixels of y of each of a lane's two channels.
 struct Pixels {
   float of[2][kVector];
-
-  /// `from` is the first of the first channel; zeros beyond so many pixels, and where a channel is
-  /// not there.
-  __device__ __forceinline__ void
-  Load(const Arguments& p, const float* from, int count, const bool (&exists)[2]) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const float* const pixels = from + i * kChannels / 2 * p.y.channel;
-      if (p.has_vectors) {
-        const float4 four =
-            exists[i] && count > 0 ? *reinterpret_cast<const float4*>(pixels) : float4{0, 0, 0, 0};
-        of[i][0] = four.x;
-        of[i][1] = four.y;
-        of[i][2] = four.z;
-        of[i][3] = four.w;
-      } else {
-#pragma unroll
-        for (int j = 0; j < kVector; ++j) {
-          of[i][j] = exists[i] && j < count ? pixels[j] : 0;
-        }
-      }
-    }
-  }
 
   __device__ __forceinline__ void
   Store(const Arguments& p, float* to, int count, const bool (&exists)[2], bool accumulate) const {
@@ -122,7 +152,7 @@ struct Pixels {
       if (!exists[i]) {
         continue;
       }
-      if (p.has_vectors) {
+      if (p.has_y_vectors) {
         if (count > 0) {
           auto* const four = reinterpret_cast<float4*>(pixels);
           const float4 before = accumulate ? *four : float4{0, 0, 0, 0};
@@ -151,17 +181,18 @@ class Forward {
  public:
   __device__ __forceinline__ Forward(const Arguments& p, const Place& place, const float* filter) {
     const int terms = TermsOf(p);
+    const int pixel = place.group / 2 * kVector + place.group % 2;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const int term = step * kDepth + i * kDepth / 2 + place.quad;
-        const bool exists = term < terms;
-        offsets_[step][i] = exists ? OffsetOf(p, term) : 0;
+        const int at = step * kDepth + i * kDepth / 2 + place.quad;
+        const int term = p.terms[at];
+        offsets_[step][i] = p.offsets[at] + pixel * p.lines[1].step * kFloatBytes;
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
           const int channel = place.channel + j * kChannels / 2;
-          const bool is_there = exists && channel < p.y_channels;
+          const bool is_there = term >= 0 && channel < p.y_channels;
           const float value =
               is_there ? filter[static_cast<std::int64_t>(channel) * terms + term] : 0;
           filter_[step][2 * i + j] = Bits(cuda::BeforeCutOff(value));
@@ -170,18 +201,18 @@ class Forward {
     }
   }
 
-  /// Of sixteen pixels by steps, from where the first one's first tap is.
-  __device__ __forceinline__ void
-  Compute(const float* tile, int step_right, const Place& place, Pixels* pixels) const {
+  /// Of sixteen pixels so many bytes apart in the tile, from what the first one meets.
+  __device__ __forceinline__ void Compute(unsigned tile, unsigned apart, Pixels* pixels) const {
     float sums[2][4] = {};
-    const int pixel = place.group / 2 * kVector + place.group % 2;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float* const met = tile + (pixel + 2 * half) * step_right;
+        const unsigned met = tile + 2 * half * apart;
         cuda::AddProductOfTf32(
-            filter_[step], {Bits(met[offsets_[step][0]]), Bits(met[offsets_[step][1]])},
+            filter_[step],
+            {Bits(cuda::LoadShared(offsets_[step][0] + met)),
+             Bits(cuda::LoadShared(offsets_[step][1] + met))},
             sums[half]);
       }
     }
@@ -198,51 +229,117 @@ class Forward {
   static constexpr int kSteps = kTerms / kDepth;
 
   std::uint32_t filter_[kSteps][4];
-  int offsets_[kSteps][2];
+  unsigned offsets_[kSteps][2];
 };
 
 template <int kTerms>
 __device__ __forceinline__ void
 ComputeForward(const Arguments& p, const float* x, const float* filter, float* y, bool accumulate) {
-  GRADSMITH_DYNAMIC_SHARED(shared);
-  auto* const tile = reinterpret_cast<float*>(shared);
   const Place place;
   const Forward<kTerms> forward(p, place, filter);
   const bool exists[2] = {
       place.channel < p.y_channels, place.channel + kChannels / 2 < p.y_channels};
-  for (int number = static_cast<int>(blockIdx.x); number < p.works;
-       number += static_cast<int>(gridDim.x)) {
-    const Work work(p, number);
-    LoadTile(p, work, x, tile);
-    __syncthreads();
+  const unsigned apart = p.lines[1].step * kFloatBytes;
+  const unsigned rows_apart = p.lines[0].step * p.tile_pitch * kFloatBytes;
+  ForEachWork<0>(p, x, [&](const Work& work, unsigned tile) {
     float* const first = y + work.image * p.y.image + place.channel * p.y.channel +
                          work.top * p.y.row + work.left + place.quad * kVector;
     for (int row = 0; row < work.rows; ++row) {
-      const float* const row_of_tile = tile + row * p.lines[0].step * p.tile_pitch;
       for (int column = 0; column < work.columns; column += kPixels) {
         Pixels pixels;
-        forward.Compute(row_of_tile + column * p.lines[1].step, p.lines[1].step, place, &pixels);
+        forward.Compute(tile + row * rows_apart + column * apart, apart, &pixels);
         pixels.Store(
             p, first + row * p.y.row + column, work.columns - column - place.quad * kVector, exists,
             accumulate);
       }
     }
-    __syncthreads();  // the tile has been read
-  }
+  });
 }
 
-/// Goes through a work's pixels of y, sixteen at a time.
-struct Walk {
-  int row = 0;
-  int column = 0;
+/// Copies a lane's pixels of y to a ring in shared memory, in the order in which the block
+/// multiplies them, sixteen at a time, from one work to the next. What a lane takes it has copied
+/// itself.
+class Reader {
+ public:
+  __device__ __forceinline__
+  Reader(const Arguments& p, const Place& place, const float* y, unsigned ring)
+      : of_lane_(y + place.channel * p.y.channel + place.quad * kVector),
+        exists_{place.channel < p.y_channels, place.channel + kChannels / 2 < p.y_channels},
+        quad_(place.quad),
+        number_(static_cast<int>(blockIdx.x)),
+        ring_(ring + threadIdx.x * kVectorBytes) {
+    BeginWork(p);
+  }
 
-  __device__ __forceinline__ void Advance(const Work& work) {
-    column += kPixels;
-    if (column >= work.columns) {
-      column = 0;
-      ++row;
+  /// Begins to copy the next pixels: a group of copies.
+  __device__ __forceinline__ void BeginNext(const Arguments& p) {
+    const int count = columns_ - column_ - quad_ * kVector;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float* const from = row_ + column_ + i * kChannels / 2 * p.y.channel;
+      const unsigned to = ring_ + begun_ + i * kOfChannel;
+      if (p.has_y_vectors) {
+        cuda::BeginCopy(to, from, exists_[i] && count > 0);
+      } else {
+#pragma unroll
+        for (int j = 0; j < kVector; ++j) {
+          cuda::BeginCopyOfFloat(to + j * kFloatBytes, from + j, exists_[i] && j < count);
+        }
+      }
+    }
+    cuda::EndOfCopies();
+    begun_ = (begun_ + kOfStep) % kRingBytes;
+    Advance(p);
+  }
+
+  /// The pixels that have been copied for longest.
+  __device__ __forceinline__ void Take(Pixels* pixels) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      cuda::LoadShared(ring_ + taken_ + i * kOfChannel, pixels->of[i]);
+    }
+    taken_ = (taken_ + kOfStep) % kRingBytes;
+  }
+
+ private:
+  static constexpr unsigned kOfChannel = kThreads * kVectorBytes;
+  static constexpr unsigned kOfStep = 2 * kOfChannel;
+
+  __device__ __forceinline__ void Advance(const Arguments& p) {
+    column_ += kPixels;
+    if (column_ >= columns_) {
+      column_ = 0;
+      row_ += p.y.row;
+      if (--rows_ == 0) {
+        number_ += static_cast<int>(gridDim.x);
+        BeginWork(p);
+      }
     }
   }
+
+  /// No columns after the last work.
+  __device__ __forceinline__ void BeginWork(const Arguments& p) {
+    if (number_ < p.works) {
+      const Work work(p, number_);
+      row_ = of_lane_ + work.image * p.y.image + work.top * p.y.row + work.left;
+      rows_ = work.rows;
+      columns_ = work.columns;
+    } else {
+      columns_ = 0;
+    }
+  }
+
+  const float* of_lane_;
+  const bool exists_[2];
+  int quad_;
+  int number_;
+  const float* row_;
+  int rows_;
+  int columns_;
+  int column_ = 0;
+  unsigned ring_;
+  unsigned begun_ = 0;
+  unsigned taken_ = 0;
 };
 
 /// A warp's sums: of its channels of y and all terms.
@@ -250,16 +347,16 @@ template <int kTerms>
 class FilterGradient {
  public:
   __device__ __forceinline__ FilterGradient(const Arguments& p, const Place& place) {
-    const int terms = TermsOf(p);
+    const int pixel = place.quad * kVector;
 #pragma unroll
     for (int i = 0; i < kColumns; ++i) {
-      const int term = i * kDepth + place.group;
-      offsets_[i] = term < terms ? OffsetOf(p, term) : 0;
+      offsets_[i] = p.offsets[i * kDepth + place.group] + pixel * p.lines[1].step * kFloatBytes;
     }
   }
 
-  /// Adds products of sixteen pixels by steps, from where the lane's first one's first tap is.
-  __device__ __forceinline__ void Add(const float* tile, int step_right, const Pixels& pixels) {
+  /// Adds products of sixteen pixels so many bytes apart in the tile, from what the first one
+  /// meets.
+  __device__ __forceinline__ void Add(unsigned tile, unsigned apart, const Pixels& pixels) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       std::uint32_t rows[4];
@@ -267,12 +364,15 @@ class FilterGradient {
       for (int i = 0; i < 4; ++i) {
         rows[i] = Bits(cuda::BeforeCutOff(pixels.of[i % 2][2 * half + i / 2]));
       }
-      const float* const first = tile + 2 * half * step_right;
-      const float* const second = first + step_right;
+      const unsigned first = tile + 2 * half * apart;
+      const unsigned second = first + apart;
 #pragma unroll
       for (int i = 0; i < kColumns; ++i) {
         cuda::AddProductOfTf32(
-            rows, {Bits(first[offsets_[i]]), Bits(second[offsets_[i]])}, sums_[i]);
+            rows,
+            {Bits(cuda::LoadShared(offsets_[i] + first)),
+             Bits(cuda::LoadShared(offsets_[i] + second))},
+            sums_[i]);
       }
     }
 #pragma unroll
@@ -294,8 +394,8 @@ class FilterGradient {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const int channel = place.channel + j / 2 * kChannels / 2;
-        const int term = i * kDepth + place.quad * 2 + j % 2;
-        if (channel < p.y_channels && term < terms) {
+        const int term = p.terms[i * kDepth + place.quad * 2 + j % 2];
+        if (channel < p.y_channels && term >= 0) {
           slice[static_cast<std::int64_t>(channel) * terms + term] = sums_[i][j];
         }
       }
@@ -320,7 +420,7 @@ class FilterGradient {
  private:
   static constexpr int kColumns = kTerms / kDepth;
 
-  int offsets_[kColumns];
+  unsigned offsets_[kColumns];
   float sums_[kColumns][4] = {};
   float channel_sums_[2] = {};
 };
@@ -333,40 +433,28 @@ __device__ __forceinline__ void ComputeFilter(
     float* partial,
     float* partial_channels) {
   GRADSMITH_DYNAMIC_SHARED(shared);
-  auto* const tile = reinterpret_cast<float*>(shared);
+  constexpr int kAhead = kRing - 1;
   const Place place;
-  const bool exists[2] = {
-      place.channel < p.y_channels, place.channel + kChannels / 2 < p.y_channels};
   FilterGradient<kTerms> gradient(p, place);
-  for (int number = static_cast<int>(blockIdx.x); number < p.works;
-       number += static_cast<int>(gridDim.x)) {
-    const Work work(p, number);
-    const float* const first = y + work.image * p.y.image + place.channel * p.y.channel +
-                               work.top * p.y.row + work.left + place.quad * kVector;
-    const auto load = [&](const Walk& walk, Pixels* pixels) {
-      const int count = walk.row < work.rows ? work.columns - walk.column : 0;
-      pixels->Load(
-          p, first + walk.row * p.y.row + walk.column, count - place.quad * kVector, exists);
-    };
-    Walk ahead;
-    Pixels next[2];
-    load(ahead, &next[0]);
-    ahead.Advance(work);
-    load(ahead, &next[1]);
-    LoadTile(p, work, x, tile);
-    __syncthreads();
-    for (Walk walk; walk.row < work.rows; walk.Advance(work)) {
-      const Pixels pixels = next[0];
-      next[0] = next[1];
-      ahead.Advance(work);
-      load(ahead, &next[1]);
-      const int column = walk.column + place.quad * kVector;
-      gradient.Add(
-          tile + walk.row * p.lines[0].step * p.tile_pitch + column * p.lines[1].step,
-          p.lines[1].step, pixels);
-    }
-    __syncthreads();  // the tile has been read
+  const auto* const ring = reinterpret_cast<const float*>(shared) + kTiles * TileElements(p);
+  Reader reader(p, place, y, cuda::SharedAddress(ring));
+#pragma unroll
+  for (int i = 0; i < kAhead; ++i) {
+    reader.BeginNext(p);
   }
+  const unsigned apart = p.lines[1].step * kFloatBytes;
+  const unsigned rows_apart = p.lines[0].step * p.tile_pitch * kFloatBytes;
+  ForEachWork<kAhead>(p, x, [&](const Work& work, unsigned tile) {
+    for (int row = 0; row < work.rows; ++row) {
+      for (int column = 0; column < work.columns; column += kPixels) {
+        reader.BeginNext(p);
+        cuda::WaitForCopies<kAhead>();
+        Pixels pixels;
+        reader.Take(&pixels);
+        gradient.Add(tile + row * rows_apart + column * apart, apart, pixels);
+      }
+    }
+  });
   gradient.Leave(p, place, partial);
   if (partial_channels != nullptr) {
     gradient.LeaveChannels(p, place, partial_channels);

@@ -31,6 +31,12 @@ __device__ __forceinline__ float LoadShared(unsigned address) {
   return value;
 }
 
+__device__ __forceinline__ void LoadShared(unsigned address, float (&values)[4]) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(values[0]), "=f"(values[1]), "=f"(values[2]), "=f"(values[3])
+               : "r"(address));
+}
+
 __device__ __forceinline__ void StoreShared(unsigned address, const float (&values)[4]) {
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(values[0]),
                "f"(values[1]), "f"(values[2]), "f"(values[3])
@@ -80,6 +86,18 @@ __device__ __forceinline__ void BeginCopy(unsigned to, const void* from, bool ex
   asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(bits.x), "r"(bits.y),
                "r"(bits.z), "r"(bits.w)
                : "memory");
+#endif
+}
+
+/// The same of 4 bytes, which the L1 cache keeps.
+__device__ __forceinline__ void BeginCopyOfFloat(unsigned to, const float* from, bool exists) {
+#ifdef GRADSMITH_HAS_TENSOR_CORES
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from),
+               "r"(exists ? 4 : 0)
+               : "memory");
+#else
+  const float value = exists ? *from : 0;
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(value) : "memory");
 #endif
 }
 

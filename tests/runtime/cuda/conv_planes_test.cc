@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,13 +55,17 @@ TEST(Planes, SharesALayer) {
   EXPECT_EQ(plan->arguments.rows, 8);
   EXPECT_EQ(plan->arguments.columns, 32);
   EXPECT_EQ(plan->arguments.tile_rows, 18);
-  EXPECT_EQ(plan->arguments.tile_columns, 66);
-  EXPECT_EQ(plan->arguments.tile_pitch, 68);
+  // From -4 on: 66 that are met, and three before them.
+  EXPECT_EQ(plan->arguments.tile_left, -4);
+  EXPECT_EQ(plan->arguments.tile_columns, 72);
+  EXPECT_EQ(plan->arguments.tile_pitch, 76);
   EXPECT_EQ(plan->arguments.works, 512);
   EXPECT_EQ(plan->blocks, 256);
-  EXPECT_TRUE(plan->arguments.has_vectors);
+  EXPECT_TRUE(plan->arguments.has_x_vectors);
+  EXPECT_TRUE(plan->arguments.has_y_vectors);
   EXPECT_EQ(plan->workspace(), std::size_t{256} * 128 * 48 * sizeof(float));
-  EXPECT_EQ(plan->shared_bytes(), std::size_t{3} * 18 * 68 * sizeof(float));
+  EXPECT_EQ(
+      plan->shared_bytes(), std::size_t{2} * 3 * 18 * 76 * sizeof(float) + planes::kRingBytes);
 }
 
 /// As many as run at once: fewer of more terms.
@@ -87,22 +94,95 @@ TEST(Planes, FitsSharedMemory) {
   EXPECT_EQ(planes::kTermsAt[stem->form], 152);
   EXPECT_EQ(stem->arguments.columns, 112);
   EXPECT_LT(stem->arguments.rows, planes::kMostRows);
-  EXPECT_LE(stem->shared_bytes(), std::size_t{planes::kMostTileBytes});
+  EXPECT_LE(stem->shared_bytes(), std::size_t{planes::kMostSharedBytes});
   const std::optional<Planes> wide = PlanOf({.x = {64, 1000}, .step = 1});
   ASSERT_TRUE(wide);
   EXPECT_EQ(wide->arguments.columns, planes::kMostColumns);
   EXPECT_EQ(wide->arguments.strips.divisor, 8U);
 }
 
+/// Three blocks of the filter's gradient at once on Hopper.
+TEST(Planes, FitsThreeStemsIntoAMultiprocessor) {
+  const std::optional<Planes> stem =
+      PlanOf({.y_channels = 64, .x = {224, 224}, .taps = 7, .pad = 3});
+  ASSERT_TRUE(stem);
+  EXPECT_LE(3 * (stem->shared_bytes() + 1024), std::size_t{228} * 1024);
+}
+
+/// How many times as long as they might the loads of a step's terms take, for lanes that meet
+/// different words of a bank.
+double LoadsOf(const Planes& plan, bool is_filter) {
+  const planes::Arguments& p = plan.arguments;
+  const int room = planes::kTermsAt[plan.form];
+  const int at_a_time = is_filter ? 8 : 4;
+  int rounds = 0;
+  for (int first = 0; first < room; first += at_a_time) {
+    std::map<int, std::set<int>> words;
+    for (int lane = 0; lane < 32; ++lane) {
+      const int group = lane / 4;
+      const int quad = lane % 4;
+      const int pixel = is_filter ? 4 * quad : group / 2 * 4 + group % 2;
+      const int word = p.offsets[first + (is_filter ? group : quad)] / 4 + pixel * p.lines[1].step;
+      words[word % 32].insert(word);
+    }
+    std::size_t most = 0;
+    for (const auto& [bank, met] : words) {
+      most = std::max(most, met.size());
+    }
+    rounds += static_cast<int>(most);
+  }
+  return static_cast<double>(rounds) * at_a_time / room;
+}
+
+TEST(Planes, MeetsBanksApart) {
+  const Layer rgb;
+  const Layer stem = {.y_channels = 64, .x = {224, 224}, .taps = 7, .pad = 3};
+  const Layer plain = {.x = {32, 32}, .taps = 3, .step = 1};
+  const struct {
+    Layer layer;
+    double filter;
+    double forward;
+  } cases[] = {{rgb, 1.0, 1.0}, {stem, 1.45, 1.25}, {plain, 2.0, 1.75}};
+  for (const auto& [layer, filter, forward] : cases) {
+    EXPECT_LE(LoadsOf(*PlanOf(layer), true), filter) << layer.taps;
+    Layer other = layer;
+    other.primitive = Primitive::kForward;
+    EXPECT_LE(LoadsOf(*PlanOf(other), false), forward) << layer.taps;
+  }
+}
+
+/// Each once, where its tap is.
+TEST(Planes, PlacesEveryTerm) {
+  for (const Primitive primitive : {Primitive::kForward, Primitive::kBackwardFilter}) {
+    const std::optional<Planes> plan =
+        PlanOf({.primitive = primitive, .x = {30, 31}, .taps = 3, .dilation = 2, .pad = 1});
+    ASSERT_TRUE(plan);
+    const planes::Arguments& p = plan->arguments;
+    EXPECT_FALSE(p.has_x_vectors);
+    std::map<int, int> places;
+    for (int place = 0; place < planes::kTermsAt[plan->form]; ++place) {
+      if (p.terms[place] >= 0) {
+        EXPECT_TRUE(places.emplace(p.terms[place], p.offsets[place]).second);
+      }
+    }
+    ASSERT_EQ(places.size(), 27U);
+    for (const auto& [term, offset] : places) {
+      const int row = term / 9 * p.tile_rows + term / 3 % 3 * 2;
+      EXPECT_EQ(offset, 4 * (row * p.tile_pitch + term % 3 * 2)) << term;
+    }
+  }
+}
+
 /// Four pixels are read as one where each row begins at a multiple of four.
 TEST(Planes, ReadsPixelsAloneWhereRowsAreOdd) {
-  EXPECT_FALSE(PlanOf({.x = {64, 62}})->arguments.has_vectors);
+  EXPECT_FALSE(PlanOf({.x = {64, 66}})->arguments.has_x_vectors);
+  EXPECT_FALSE(PlanOf({.x = {64, 62}})->arguments.has_y_vectors);
   Task task = MakeTask({});
   task.alignment[kY] = 4;
-  EXPECT_FALSE(PlanPlanes(90, task)->arguments.has_vectors);
+  EXPECT_FALSE(PlanPlanes(90, task)->arguments.has_y_vectors);
   task = MakeTask({});
   task.problem.y_strides[2] += 2;
-  EXPECT_FALSE(PlanPlanes(90, task)->arguments.has_vectors);
+  EXPECT_FALSE(PlanPlanes(90, task)->arguments.has_y_vectors);
 }
 
 TEST(Planes, LeavesTheRestToOthers) {
@@ -150,7 +230,7 @@ TEST(Planes, TakesAnyStrideOfOne) {
   const std::optional<Planes> odd = PlanPlanes(90, task);
   ASSERT_TRUE(odd);
   EXPECT_EQ(odd->arguments.x.row, 0);
-  EXPECT_EQ(odd->arguments.has_vectors, plain->arguments.has_vectors);
+  EXPECT_EQ(odd->arguments.has_y_vectors, plain->arguments.has_y_vectors);
 }
 
 }  // namespace
@@ -318,7 +398,7 @@ TEST_F(CudaConvPlanes, LeavePartialSumsOfDy) {
   const conv::Task task = conv::MakeTask({});
   const std::optional<conv::Planes> planes = conv::PlanPlanes(90, task);
   ASSERT_TRUE(planes);
-  const Result<std::unique_ptr<internal::Plan>> plan = conv::MakePlanesPlan(task, *planes);
+  const Result<std::unique_ptr<internal::Plan>> plan = conv::MakePlanesPlan(0, task, *planes);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ((*plan)->PartialSumRows(conv::kY), planes->blocks);
   EXPECT_EQ((*plan)->PartialSumRows(conv::kX), 0);

@@ -26,6 +26,10 @@ inline float LoadShared(unsigned address) {
   return value;
 }
 
+inline void LoadShared(unsigned address, float (&values)[4]) {
+  std::memcpy(values, emulated_gpu::SharedAt(address, sizeof(values)), sizeof(values));
+}
+
 inline void StoreShared(unsigned address, const float (&values)[4]) {
   std::memcpy(emulated_gpu::SharedAt(address, sizeof(values)), values, sizeof(values));
 }
@@ -47,7 +51,11 @@ const T* Whole(const T* pointer) {
 
 template <bool kShared = false>
 void BeginCopy(unsigned to, const void* from, bool exists) {
-  emulated_gpu::BeginCopy(to, from, exists);
+  emulated_gpu::BeginCopy(to, from, 16, exists);
+}
+
+inline void BeginCopyOfFloat(unsigned to, const float* from, bool exists) {
+  emulated_gpu::BeginCopy(to, from, sizeof(float), exists);
 }
 
 inline void EndOfCopies() {
