@@ -20,6 +20,7 @@ namespace {
 /// More samples steady the median but take budget from other candidates.
 constexpr std::size_t kQuickSamples = 3;
 constexpr std::size_t kSamples = 5;
+constexpr std::size_t kVaryingSamples = 16;
 
 std::string TooMuchWorkspace(const SearchPolicy& policy) {
   return "needs more workspace than the limit of " + std::to_string(policy.workspace_limit) +
@@ -221,6 +222,21 @@ MedianOf(std::size_t count, SearchSpace& space, Plan& plan, std::vector<double> 
   return *middle;
 }
 
+/// The mean of so many runs but for the slowest, which something else may have held up.
+Result<double> MeanOf(std::size_t count, SearchSpace& space, Plan& plan) {
+  double sum = 0;
+  double slowest = 0;
+  for (std::size_t run = 0; run < count; ++run) {
+    const Result<double> milliseconds = space.Time(plan);
+    if (!milliseconds.ok()) {
+      return milliseconds;
+    }
+    sum += *milliseconds;
+    slowest = std::max(slowest, *milliseconds);
+  }
+  return (sum - slowest) / static_cast<double>(count - 1);
+}
+
 /// Whether a run took long and much longer than the best.
 bool IsHopeless(double milliseconds, double best) {
   constexpr double kMuchLonger = 2;
@@ -228,9 +244,9 @@ bool IsHopeless(double milliseconds, double best) {
   return milliseconds > std::max(kMuchLonger * best, kLong);
 }
 
-/// The median of some runs, or of fewer where more would not change the choice: the second run's
-/// where that is hopeless, as the first loads code.
-Result<double> MedianTime(SearchSpace& space, Plan& plan, double best) {
+/// The median of some runs, or the mean of more where it varies, or of fewer where more would not
+/// change the choice: the second run's where that is hopeless, as the first loads code.
+Result<double> UsualTime(SearchSpace& space, const CandidateNotes& notes, Plan& plan, double best) {
   constexpr double kSurelySlower = 1.5;
   constexpr double kSteady = 10;      // milliseconds: so long a run differs little from the next
   constexpr double kNoLoading = 500;  // milliseconds: more than loading takes
@@ -245,9 +261,10 @@ Result<double> MedianTime(SearchSpace& space, Plan& plan, double best) {
   }
   // Of three the median is not the first.
   const Result<double> quick = MedianOf(kQuickSamples, space, plan, {*first, *second});
-  return !quick.ok() || *quick > std::min(kSurelySlower * best, kSteady)
-             ? quick
-             : MedianOf(kSamples, space, plan);
+  if (!quick.ok() || *quick > std::min(kSurelySlower * best, kSteady)) {
+    return quick;
+  }
+  return notes.varies ? MeanOf(kVaryingSamples, space, plan) : MedianOf(kSamples, space, plan);
 }
 
 double BestTime(const Selected& best) {
@@ -265,7 +282,7 @@ TryOne(SearchSpace& space, const Candidate& candidate, const SearchPolicy& polic
     return 0;
   }
   const double best_so_far = BestTime(*best);
-  const Result<double> milliseconds = MedianTime(space, *plan, best_so_far);
+  const Result<double> milliseconds = UsualTime(space, candidate.notes, *plan, best_so_far);
   if (!milliseconds.ok()) {
     best->rejections.push_back(Rejected(candidate, milliseconds.status()));
     return 0;

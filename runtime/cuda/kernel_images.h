@@ -30,6 +30,7 @@ extern const KernelImage kImage_conv_few_channels_filter;  // NOLINT(readability
 extern const KernelImage kImage_conv_grouped;              // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_images;               // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_planes;               // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_planes_narrow;        // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_pointwise;            // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_tensor_cores_data;    // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_tensor_cores_filter;  // NOLINT(readability-identifier-naming)

@@ -10,6 +10,7 @@
 #include "conv/cuda/channels_last.h"
 #include "conv/cuda/correlate_plan.h"
 #include "conv/cuda/filter_slices.h"
+#include "conv/cuda/math_name.h"
 #include "core/tiles.h"
 #include "cuda/module.h"
 
@@ -19,11 +20,10 @@ namespace {
 
 using internal::CeilDivide;
 using planes::Arguments;
-using planes::kTermsAt;
 using planes::Line;
 using planes::Pitches;
 
-constexpr int kFloatBytes = sizeof(float);
+constexpr int kWordBytes = 4;
 constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
 
 /// Down and right; a line is an image of one row.
@@ -88,7 +88,7 @@ bool HasSmallImages(const Problem& problem, Operand operand) {
 
 bool TakesTask(int compute_capability, const Task& task) {
   const Problem& problem = task.problem;
-  if (compute_capability < kFirstWithTensorCores || problem.type != DataType::kFloat ||
+  if (compute_capability < kFirstWithTensorCores || problem.type == DataType::kDouble ||
       problem.group != 1 || problem.spatial_rank > planes::kRank || IsEmpty(problem) ||
       task.primitive == Primitive::kBackwardData) {
     return false;
@@ -101,23 +101,33 @@ bool TakesTask(int compute_capability, const Task& task) {
 
 /// Whether all of an operand's rows are dense, begin at multiples of four elements and end there.
 bool HasVectors(const Task& task, Operand operand, std::int64_t columns) {
-  constexpr int kAlignment = 16;
+  const auto alignment = planes::kVector * static_cast<int>(SizeOf(task.problem.type));
   const Strides strides = StridesThatCount(task.problem, operand);
   const auto* const column = strides.begin() + task.problem.spatial_rank + 1;
-  return task.alignment[operand] >= kAlignment && columns % planes::kVector == 0 && *column == 1 &&
+  return task.alignment[operand] >= alignment && columns % planes::kVector == 0 && *column == 1 &&
          std::all_of(strides.begin(), column, [](std::int64_t stride) {
            return stride % planes::kVector == 0;
          });
 }
 
-/// The least form that has room; -1 for none.
-int FormOf(std::int64_t terms) {
-  const auto* const found = std::ranges::find_if(kTermsAt, [&](int room) { return terms <= room; });
-  return found == std::end(kTermsAt) ? -1 : static_cast<int>(found - std::begin(kTermsAt));
+/// Whether a place is for two taps next to each other.
+bool HasPairs(const Task& task) {
+  return task.problem.type != DataType::kFloat && !IsFilter(task);
 }
 
-std::int64_t ReachOf(const Axis& axis, std::int64_t positions) {
-  return ((positions - 1) * axis.stride) + ((axis.w - 1) * axis.dilation) + 1;
+/// The least number of places that kernels have for the task's terms; 0 where these are more.
+int PlacesFor(const Task& task) {
+  const auto [down, right] = AxesOf(task.problem);
+  const std::int64_t taps = HasPairs(task) ? CeilDivide(right.w, 2) : right.w;
+  const std::int64_t terms = task.problem.x_channels * down.w * taps;
+  const std::span<const int> all =
+      HasPairs(task) ? std::span<const int>(planes::kPlacesOfPairsAt) : planes::kPlacesAt;
+  const auto found = std::ranges::find_if(all, [&](int places) { return terms <= places; });
+  return found == all.end() ? 0 : *found;
+}
+
+std::int64_t ReachOf(const Axis& axis, std::int64_t positions, std::int64_t taps) {
+  return ((positions - 1) * axis.stride) + ((taps - 1) * axis.dilation) + 1;
 }
 
 /// By steps of two, lanes whose pixels of y are four apart meet what is eight apart: rows that are
@@ -140,12 +150,14 @@ bool SetTile(const Task& task, Arguments* arguments) {
   // Vectors begin at multiples of four, which the first tap need not.
   const std::int64_t left = -right.pad_begin;
   const std::int64_t lead = arguments->has_x_vectors ? left & (planes::kVector - 1) : 0;
+  const std::int64_t taps = HasPairs(task) ? CeilDivide(right.w, 2) * 2 : right.w;
   const std::int64_t tile_columns =
-      CeilDivide(lead + ReachOf(right, columns), planes::kVector) * planes::kVector;
+      CeilDivide(lead + ReachOf(right, columns, taps), planes::kVector) * planes::kVector;
   const std::int64_t pitch = PitchOf(tile_columns, right.stride);
-  const std::int64_t row_bytes = planes::kTiles * problem.x_channels * pitch * kFloatBytes;
+  const std::int64_t row_bytes =
+      problem.x_channels * pitch * (kWordBytes + static_cast<std::int64_t>(SizeOf(problem.type)));
   std::int64_t rows = std::min<std::int64_t>(down.y, planes::kMostRows);
-  while (rows > 0 && ReachOf(down, rows) * row_bytes > planes::kMostTileBytes) {
+  while (rows > 0 && ReachOf(down, rows, down.w) * row_bytes > planes::kMostTileBytes) {
     --rows;
   }
   if (rows == 0) {
@@ -155,14 +167,14 @@ bool SetTile(const Task& task, Arguments* arguments) {
   arguments->columns = static_cast<int>(columns);
   arguments->tile_top = static_cast<int>(-down.pad_begin);
   arguments->tile_left = static_cast<int>(left - lead);
-  arguments->tile_rows = static_cast<int>(ReachOf(down, rows));
+  arguments->tile_rows = static_cast<int>(ReachOf(down, rows, down.w));
   arguments->tile_columns = static_cast<int>(tile_columns);
   arguments->tile_pitch = static_cast<int>(pitch);
   return true;
 }
 
-/// Gives terms places, so that as many as lanes of a product have at a time are in as many
-/// different banks as can be.
+/// Gives terms, or pairs of taps, places, so that as many as lanes of a product have at a time are
+/// in as many different banks as can be.
 class Places {
  public:
   Places(bool is_filter, std::int64_t step, int room, Arguments* arguments)
@@ -182,8 +194,8 @@ class Places {
     std::fill_n(arguments->terms, room, std::int16_t{-1});
   }
 
-  /// Places the next term, so many elements from what the first one meets.
-  void Add(std::int64_t element) {
+  /// Places a term, so many elements from what the first one meets.
+  void Add(std::int64_t term, std::int64_t element) {
     int found = -1;
     for (int place = 0; place < room_; ++place) {
       if (!IsNext(place)) {
@@ -195,8 +207,8 @@ class Places {
       }
       found = found < 0 ? place : found;
     }
-    arguments_->offsets[found] = static_cast<int>(element) * kFloatBytes;
-    arguments_->terms[found] = static_cast<std::int16_t>(count_++);
+    arguments_->offsets[found] = static_cast<int>(element) * kWordBytes;
+    arguments_->terms[found] = static_cast<std::int16_t>(term);
   }
 
  private:
@@ -217,26 +229,29 @@ class Places {
     const int* const offsets = arguments_->offsets;
     return std::none_of(
         offsets + place / at_a_time_ * at_a_time_, offsets + place,
-        [&](int offset) { return meet_[BankOf(element - (offset / kFloatBytes))]; });
+        [&](int offset) { return meet_[BankOf(element - (offset / kWordBytes))]; });
   }
 
   int at_a_time_;
   int room_;
   Arguments* arguments_;
-  int count_ = 0;
   /// Whether terms so far apart, modulo the banks, meet a bank.
   std::array<bool, kBanks> meet_ = {};
 };
 
-void PlaceTerms(const Problem& problem, bool is_filter, int room, Arguments* arguments) {
+void PlaceTerms(const Task& task, int places, Arguments* arguments) {
+  const Problem& problem = task.problem;
   const auto [down, right] = AxesOf(problem);
-  Places places(is_filter, right.stride, room, arguments);
+  Places placed(IsFilter(task), right.stride, places, arguments);
   const std::int64_t first = -right.pad_begin - arguments->tile_left;
+  const int each = HasPairs(task) ? 2 : 1;
   for (std::int64_t channel = 0; channel < problem.x_channels; ++channel) {
     for (std::int64_t i = 0; i < down.w; ++i) {
       const std::int64_t row = (channel * arguments->tile_rows) + (i * down.dilation);
-      for (std::int64_t j = 0; j < right.w; ++j) {
-        places.Add((row * arguments->tile_pitch) + first + (j * right.dilation));
+      for (std::int64_t j = 0; j < right.w; j += each) {
+        placed.Add(
+            (((channel * down.w) + i) * right.w) + j,
+            (row * arguments->tile_pitch) + first + (j * right.dilation));
       }
     }
   }
@@ -257,8 +272,9 @@ std::size_t Planes::workspace() const {
 
 std::size_t Planes::shared_bytes() const {
   const planes::Arguments& p = arguments;
-  const int tiles = planes::kTiles * p.x_channels * p.tile_rows * p.tile_pitch * kFloatBytes;
-  return static_cast<std::size_t>(tiles + (filter_elements > 0 ? planes::kRingBytes : 0));
+  const int elements = p.x_channels * p.tile_rows * p.tile_pitch;
+  return static_cast<std::size_t>(
+      (elements * (kWordBytes + element_bytes)) + (filter_elements > 0 ? planes::kRingBytes : 0));
 }
 
 std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {
@@ -268,9 +284,10 @@ std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {
   const Problem& problem = task.problem;
   const auto [down, right] = AxesOf(problem);
   Planes plan;
-  plan.form = FormOf(problem.x_channels * down.w * right.w);
+  plan.places = PlacesFor(task);
+  plan.element_bytes = static_cast<int>(SizeOf(problem.type));
   Arguments& arguments = plan.arguments;
-  if (plan.form < 0 || !SetTile(task, &arguments)) {
+  if (plan.places == 0 || !SetTile(task, &arguments)) {
     return std::nullopt;
   }
   arguments.x_channels = static_cast<int>(problem.x_channels);
@@ -290,11 +307,11 @@ std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {
   arguments.strips = cuda::DivisorOf(strips);
   arguments.works = static_cast<int>(problem.batch * bands * strips);
   plan.tiles = static_cast<int>(tiles);
-  const int terms = kTermsAt[plan.form];
-  PlaceTerms(problem, IsFilter(task), terms, &arguments);
+  arguments.to_pair = static_cast<int>(IsFilter(task) ? right.stride : right.dilation);
+  PlaceTerms(task, plan.places, &arguments);
   plan.blocks = BlocksOf(
       arguments.works, tiles,
-      IsFilter(task) ? planes::BlocksOfFilter(terms) : planes::BlocksOfForward(terms));
+      IsFilter(task) ? planes::BlocksOfFilter(plan.places) : planes::BlocksOfForward(plan.places));
   plan.filter_elements = IsFilter(task) ? NumElements(DimsOf(problem, kW)) : 0;
   return plan;
 }
@@ -303,9 +320,10 @@ Result<std::unique_ptr<internal::Plan>>
 MakePlanesPlan(int device, const Task& task, const Planes& planes) {
   const std::string name = std::string("gradsmith_planes_") +
                            (IsFilter(task) ? "filter_" : "forward_") +
-                           std::to_string(kTermsAt[planes.form]);
+                           MathNameOf(task.problem.type) + "_" + std::to_string(planes.places);
   const Result<CUkernel> kernel = cuda::FindKernelOf(
-      planes::kMostSharedBytes, device, {&cuda::kImage_conv_planes}, name.c_str());
+      planes::kMostSharedBytes, device,
+      {&cuda::kImage_conv_planes, &cuda::kImage_conv_planes_narrow}, name.c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }

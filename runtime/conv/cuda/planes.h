@@ -11,13 +11,13 @@
 #include "core/plan.h"
 #include "gradsmith/status.h"
 
-/// Forward, and the filter's gradient, of convolutions of images or lines of few channels in TF32
-/// where pixels of y lie next to each other, channels first: y is read, or written, once and
-/// straight from or to its planes, and x, which is small beside it, waits in shared memory. The
-/// filter's gradient leaves sums of dY's channels in passing. On tensor cores.
+/// Forward, and the filter's gradient, of convolutions of images or lines of few channels in TF32,
+/// half and bf16 where pixels of y lie next to each other, channels first: y is read, or written,
+/// once and straight from or to its planes, and x, which is small beside it, waits in shared
+/// memory. The filter's gradient leaves sums of dY's channels in passing. On tensor cores.
 ///
-/// Both factors are rounded to TF32, and summed in float. Zeros stand where there are no pixels and
-/// no terms: what is infinite may make NaN instead of infinity, and of what meets padding.
+/// Factors of float are rounded to TF32; sums are in float. Zeros stand where there are no pixels
+/// and no terms: what is infinite may make NaN instead of infinity, and of what meets padding.
 namespace gradsmith::conv {
 
 /// The candidate's name.
@@ -26,7 +26,9 @@ inline constexpr const char* kPlanes = "own/planes";
 /// Planes is how a task is launched.
 struct Planes {
   planes::Arguments arguments = {};
-  int form = 0;
+  /// For terms: which kernel.
+  int places = 0;
+  int element_bytes = 0;
   int blocks = 0;
   /// Of channels of y.
   int tiles = 0;

@@ -19,37 +19,36 @@ constexpr int kBlockChannels = kWarps * kChannels;
 /// four of them each.
 constexpr int kPixels = 16;
 constexpr int kVector = 4;
-/// Terms of a pixel of y, which are taps of all channels of x: a product takes so many.
+/// Places of a product, for terms of a pixel of y, which are taps of all channels of x.
 constexpr int kDepth = 8;
 
-/// The room for terms that kernels have.
-constexpr int kForms = 4;
-constexpr int kTermsAt[kForms] = {32, 48, 80, 152};
-constexpr int kMostTerms = kTermsAt[kForms - 1];
+/// The places that kernels have: for a term each, but for two taps next to each other in forward of
+/// half and bf16.
+constexpr int kPlacesAt[] = {32, 48, 80, 152};
+constexpr int kPlacesOfPairsAt[] = {24, 48, 88};
+constexpr int kMostPlaces = 152;
 
-/// Tiles of x that a block has in shared memory: one is copied while the other is read. So many
-/// bytes at most: blocks of the filter's gradient for 7x7 taps of three channels fit a
+/// Bytes of x that a block has in shared memory at most, as it is read there and as it was copied,
+/// for the next work: blocks of the filter's gradient for 7x7 taps of three channels fit a
 /// multiprocessor of Hopper three times.
-constexpr int kTiles = 2;
 constexpr int kMostTileBytes = 52 * 1024;
-/// Where a thread keeps what it has read of y: pixels of two channels, for so many steps.
-constexpr int kRing = 4;
-constexpr int kRingBytes = kRing * 2 * kVector * static_cast<int>(sizeof(float)) * kThreads;
+/// Where threads keep what they have read of y.
+constexpr int kRingBytes = 16 * 1024;
 constexpr int kMostSharedBytes = kMostTileBytes + kRingBytes;
-/// Rows and columns of y that it takes at a time.
+/// Rows and columns of y that a block takes at a time.
 constexpr int kMostRows = 8;
 constexpr int kMostColumns = 128;
 
-/// Blocks that a multiprocessor has registers for, of kernels with room for so many terms: the
-/// filter takes more of them than its gradient.
-constexpr int BlocksOfFilter(int terms) {
-  return terms > 80 ? 3 : 4;
+/// Blocks that a multiprocessor has registers for, of kernels with so many places: the filter takes
+/// more of them than its gradient.
+constexpr int BlocksOfFilter(int places) {
+  return places > 80 ? 3 : 4;
 }
-constexpr int BlocksOfForward(int terms) {
-  if (terms > 80) {
+constexpr int BlocksOfForward(int places) {
+  if (places > 88) {
     return 2;
   }
-  return terms > 48 ? 3 : 4;
+  return places > 48 ? 3 : 4;
 }
 
 /// Of a tensor, in elements.
@@ -90,10 +89,12 @@ struct Arguments {
   int tile_columns;
   /// From one row to the next in shared memory: a multiple of four.
   int tile_pitch;
-  /// Of each place for a term: where it is in a tile from what the first one meets, in bytes, and
-  /// the term that is there; -1 for none.
-  int offsets[kMostTerms];
-  std::int16_t terms[kMostTerms];
+  /// Of half and bf16: from an element to the other one of its register.
+  int to_pair;
+  /// Of each place: where its term is in a tile from what the first one meets, in bytes, and the
+  /// term that is there; -1 for none.
+  int offsets[kMostPlaces];
+  std::int16_t terms[kMostPlaces];
   /// The works: so many bands of rows of each of so many strips of columns of each image.
   cuda::Divisor bands;
   cuda::Divisor strips;

@@ -311,7 +311,21 @@ std::vector<Candidate> ConvSearchSpace::ListFirst() {
   if (warpgroups && WarpgroupsPay(task_, *warpgroups)) {
     candidates.push_back(Tf32Candidate(as_it_is->name + kWarpgroups, warpgroups->workspace()));
   }
+  if (PlanesPay(task_)) {
+    AddPlanes(*as_it_is, &candidates);
+  }
   return candidates;
+}
+
+void ConvSearchSpace::AddPlanes(const Form& form, std::vector<Candidate>* candidates) const {
+  if (const std::optional<Planes> planes = PlanesOf(form)) {
+    const std::string id = form.name + kPlanes;
+    candidates->push_back(
+        {.id = id,
+         .engine = id,
+         .notes = {.tf32 = task_.problem.type == DataType::kFloat},
+         .workspace = planes->workspace()});
+  }
 }
 
 std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
@@ -347,9 +361,7 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
     candidates = ListDepthwise();
   }
   if (const Form* form = AsItIs(); form != nullptr && !PlanesPay(task_)) {
-    if (const std::optional<Planes> planes = PlanesOf(*form)) {
-      candidates.push_back(Tf32Candidate(form->name + kPlanes, planes->workspace()));
-    }
+    AddPlanes(*form, &candidates);
   }
   if (rounds_once_ && IsLarge()) {
     rejections->push_back({kDirect, "is slow: not while others may do"});
@@ -425,9 +437,6 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
   if (warpgroups && !comes_first) {
     candidates.push_back(Tf32Candidate(form.name + kWarpgroups, warpgroups->workspace()));
   }
-  if (const std::optional<Planes> planes = PlanesOf(form); planes && PlanesPay(task_)) {
-    candidates.push_back(Tf32Candidate(form.name + kPlanes, planes->workspace()));
-  }
   return candidates;
 }
 
@@ -445,7 +454,9 @@ std::optional<Warpgroups> ConvSearchSpace::WarpgroupsOf(const Form& form) const 
 }
 
 std::optional<Planes> ConvSearchSpace::PlanesOf(const Form& form) const {
-  return policy_.allow_tf32 ? PlanPlanes(device_.compute_capability(), form.inner) : std::nullopt;
+  return policy_.allow_tf32 || task_.problem.type != DataType::kFloat
+             ? PlanPlanes(device_.compute_capability(), form.inner)
+             : std::nullopt;
 }
 
 const WindowWork* ConvSearchSpace::WindowOf(const Form& form) {

@@ -178,7 +178,7 @@ class TogetherSpace final : public internal::SearchSpace {
       for (const Order order : {likely_, other}) {
         std::string id = NameOf(order);
         id.append(first).append(kAnd).append(second);
-        candidates.push_back({.id = id, .engine = id});
+        candidates.push_back({.id = id, .engine = id, .notes = {.varies = true}});
       }
     };
     if (const OnePass one_pass = InOnePass(call_); !one_pass.id.empty()) {

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "conv/cuda/filter_slices.h"
+#include "conv/cuda/math_name.h"
 #include "conv/cuda/window_tiles.h"
 #include "core/tiles.h"
 #include "cuda/module.h"
@@ -21,17 +22,6 @@ using internal::CeilDivide;
 using window::CorrelateArguments;
 using window::Correlation;
 using window::Filter;
-
-const char* NameOf(DataType type) {
-  switch (type) {
-    case DataType::kMLFloat16:
-      return "half";
-    case DataType::kBFloat16:
-      return "bf16";
-    default:
-      return "tf32";
-  }
-}
 
 /// Launches of a kernel take different amounts of shared memory.
 Result<CUkernel> FindKernel(const cuda::DeviceInfo& device, const std::string& name) {
@@ -101,7 +91,7 @@ Build(const cuda::DeviceInfo& device, const Task& task, const Correlation& corre
   constexpr int kPrepareThreads = 128;
   constexpr std::int64_t kRegisterBytes = 4;
   const CorrelateArguments& arguments = correlation.arguments;
-  const std::string type = NameOf(task.problem.type);
+  const std::string type = MathNameOf(task.problem.type);
   const Result<CUkernel> prepare = FindKernel(device, "fragments_" + type);
   const Result<CUkernel> multiply = FindKernel(
       device, "correlate_" + type + (window::SharesChunks(arguments) ? "_shared" : "_apart"));
@@ -128,8 +118,8 @@ Build(const cuda::DeviceInfo& device, const Task& task, const Correlation& corre
 Result<std::unique_ptr<internal::Plan>>
 Build(const cuda::DeviceInfo& device, const Task& task, const Filter& filter) {
   const Result<CUkernel> kernel = FindKernel(
-      device,
-      std::string("filter_") + NameOf(task.problem.type) + "_" + std::to_string(filter.row_blocks));
+      device, std::string("filter_") + MathNameOf(task.problem.type) + "_" +
+                  std::to_string(filter.row_blocks));
   if (!kernel.ok()) {
     return kernel.status();
   }

@@ -14,9 +14,10 @@
 #include "conv/cuda/planes.h"
 #include "runtime/cuda/conv_layer.h"
 #include "runtime/cuda/primitive_call.h"
+#include "support/elements.h"
 
-/// Forward and the filter's gradient in TF32 of few channels of x in planes: how they are launched,
-/// without a GPU, and what they compute, run by name.
+/// Forward and the filter's gradient of few channels of x in planes: how they are launched, without
+/// a GPU, and what they compute, run by name.
 namespace gradsmith::conv {
 namespace {
 
@@ -50,7 +51,7 @@ std::optional<Planes> PlanOf(const Layer& layer, int compute_capability = 90) {
 TEST(Planes, SharesALayer) {
   const std::optional<Planes> plan = PlanOf({});
   ASSERT_TRUE(plan);
-  EXPECT_EQ(planes::kTermsAt[plan->form], 48);
+  EXPECT_EQ(plan->places, 48);
   EXPECT_EQ(plan->tiles, 2);
   EXPECT_EQ(plan->arguments.rows, 8);
   EXPECT_EQ(plan->arguments.columns, 32);
@@ -91,7 +92,7 @@ TEST(Planes, FitsSharedMemory) {
   const std::optional<Planes> stem =
       PlanOf({.y_channels = 64, .x = {224, 224}, .taps = 7, .pad = 3});
   ASSERT_TRUE(stem);
-  EXPECT_EQ(planes::kTermsAt[stem->form], 152);
+  EXPECT_EQ(stem->places, 152);
   EXPECT_EQ(stem->arguments.columns, 112);
   EXPECT_LT(stem->arguments.rows, planes::kMostRows);
   EXPECT_LE(stem->shared_bytes(), std::size_t{planes::kMostSharedBytes});
@@ -113,10 +114,9 @@ TEST(Planes, FitsThreeStemsIntoAMultiprocessor) {
 /// different words of a bank.
 double LoadsOf(const Planes& plan, bool is_filter) {
   const planes::Arguments& p = plan.arguments;
-  const int room = planes::kTermsAt[plan.form];
   const int at_a_time = is_filter ? 8 : 4;
   int rounds = 0;
-  for (int first = 0; first < room; first += at_a_time) {
+  for (int first = 0; first < plan.places; first += at_a_time) {
     std::map<int, std::set<int>> words;
     for (int lane = 0; lane < 32; ++lane) {
       const int group = lane / 4;
@@ -131,7 +131,7 @@ double LoadsOf(const Planes& plan, bool is_filter) {
     }
     rounds += static_cast<int>(most);
   }
-  return static_cast<double>(rounds) * at_a_time / room;
+  return static_cast<double>(rounds) * at_a_time / plan.places;
 }
 
 TEST(Planes, MeetsBanksApart) {
@@ -160,7 +160,7 @@ TEST(Planes, PlacesEveryTerm) {
     const planes::Arguments& p = plan->arguments;
     EXPECT_FALSE(p.has_x_vectors);
     std::map<int, int> places;
-    for (int place = 0; place < planes::kTermsAt[plan->form]; ++place) {
+    for (int place = 0; place < plan->places; ++place) {
       if (p.terms[place] >= 0) {
         EXPECT_TRUE(places.emplace(p.terms[place], p.offsets[place]).second);
       }
@@ -171,6 +171,43 @@ TEST(Planes, PlacesEveryTerm) {
       EXPECT_EQ(offset, 4 * (row * p.tile_pitch + term % 3 * 2)) << term;
     }
   }
+}
+
+/// Of half, forward has two taps next to each other in a place: 84 of them for 7x7 of three
+/// channels. Elements of half take half the room as they were copied.
+TEST(Planes, PairsTapsOfHalf) {
+  const Layer stem = {
+      .primitive = Primitive::kForward,
+      .y_channels = 64,
+      .x = {224, 224},
+      .taps = 7,
+      .pad = 3,
+      .type = DataType::kMLFloat16};
+  const std::optional<Planes> plan = PlanOf(stem);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->places, 88);
+  const planes::Arguments& p = plan->arguments;
+  EXPECT_EQ(p.to_pair, 1);
+  EXPECT_EQ(
+      plan->shared_bytes(), static_cast<std::size_t>(3 * p.tile_rows * p.tile_pitch) * (4 + 2));
+  std::set<int> terms;
+  for (int place = 0; place < plan->places; ++place) {
+    if (p.terms[place] >= 0) {
+      EXPECT_EQ(p.terms[place] % 7 % 2, 0);
+      terms.insert(p.terms[place]);
+    }
+  }
+  EXPECT_EQ(terms.size(), 84U);
+  Layer filter = stem;
+  filter.primitive = Primitive::kBackwardFilter;
+  EXPECT_EQ(PlanOf(filter)->places, 152);
+  EXPECT_EQ(PlanOf(filter)->arguments.to_pair, 2);
+  EXPECT_FALSE(PlanOf(
+      {.primitive = Primitive::kForward,
+       .x_channels = 90,
+       .taps = 1,
+       .pad = 0,
+       .type = DataType::kBFloat16}));
 }
 
 /// Four pixels are read as one where each row begins at a multiple of four.
@@ -190,7 +227,8 @@ TEST(Planes, LeavesTheRestToOthers) {
   EXPECT_FALSE(PlanOf({}, 75));
   EXPECT_FALSE(PlanOf({.primitive = Primitive::kBackwardData}));
   EXPECT_FALSE(PlanOf({.type = DataType::kDouble}));
-  EXPECT_FALSE(PlanOf({.type = DataType::kMLFloat16}));
+  EXPECT_TRUE(PlanOf({.type = DataType::kMLFloat16}));
+  EXPECT_TRUE(PlanOf({.type = DataType::kBFloat16}));
   EXPECT_FALSE(PlanOf({.x_channels = 4, .y_channels = 4, .group = 2}));
   EXPECT_FALSE(PlanOf({.batch = 0}));
   EXPECT_FALSE(PlanOf({.x_channels = 10}));
@@ -239,8 +277,11 @@ TEST(Planes, TakesAnyStrideOfOne) {
 namespace gradsmith::cuda {
 namespace {
 
-/// Of a result's norm.
-constexpr double kTolerance = 1e-3;
+/// Of a result's norm, in TF32; 0 is what goes by the type.
+double ToleranceOf(DataType type) {
+  return type == DataType::kFloat ? 1e-3 : 0;
+}
+constexpr DataType kTypes[] = {DataType::kFloat, DataType::kMLFloat16, DataType::kBFloat16};
 constexpr ConvPrimitive kBoth[] = {ConvPrimitive::kForward, ConvPrimitive::kBackwardFilter};
 
 ConvShape Image(
@@ -273,6 +314,8 @@ std::vector<ConvShape> Shapes() {
   padded.pads = {4, 3, 5, 4};
   return {
       Image("4 by 4 by 2", {3, 3, 16, 32}, 128, 4, 2),
+      Image("4 by 4 by 2, rows of 4", {2, 3, 12, 20}, 20, 4, 2),
+      Image("3 by 3 by 3", {2, 3, 13, 24}, 12, 3, 3),
       Image("4 by 4 by 2, an odd row", {3, 3, 18, 30}, 70, 4, 2),
       Image("3 by 3", {2, 3, 20, 36}, 64, 3),
       Image("3 by 3 of one channel", {2, 1, 9, 9}, 1, 3),
@@ -300,8 +343,23 @@ std::vector<ConvShape> Shapes() {
 
 class CudaConvPlanes : public CudaTest {};
 
-PrimitiveCall CallOf(ConvPrimitive primitive, const ConvShape& shape, Random& random) {
-  return MakeCall(primitive, shape, DataType::kFloat, Layout::kContiguous, random);
+PrimitiveCall CallOf(
+    ConvPrimitive primitive,
+    const ConvShape& shape,
+    Random& random,
+    DataType type = DataType::kFloat) {
+  return MakeCall(primitive, shape, type, Layout::kContiguous, random);
+}
+
+/// Sums of integers are exact in float, whatever their order, and rounded once.
+void RunOnRoundedIntegers(
+    const PrimitiveCall& call,
+    const Context& context,
+    DataType type,
+    Random& random) {
+  call.op.FillInputsWithIntegers(random, -3, 3);
+  ASSERT_NO_FATAL_FAILURE(
+      RunExactly(call, context, conv::kPlanes, support::RoundAll(type, ExpectedOf(call))));
 }
 
 TEST_F(CudaConvPlanes, AreExactOnIntegers) {
@@ -309,9 +367,15 @@ TEST_F(CudaConvPlanes, AreExactOnIntegers) {
   const Context context(WithTf32());
   for (const ConvShape& shape : Shapes()) {
     for (const ConvPrimitive primitive : kBoth) {
-      const PrimitiveCall call = CallOf(primitive, shape, random);
-      SCOPED_TRACE(shape.name + ": " + call.op.Describe());
-      ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kPlanes, random));
+      for (const DataType type : kTypes) {
+        if (type != DataType::kFloat && primitive == ConvPrimitive::kForward &&
+            shape.name == "152 terms") {
+          continue;  // of pairs there is room for 88
+        }
+        const PrimitiveCall call = CallOf(primitive, shape, random, type);
+        SCOPED_TRACE(shape.name + ": " + call.op.Describe());
+        ASSERT_NO_FATAL_FAILURE(RunOnRoundedIntegers(call, context, type, random));
+      }
     }
   }
 }
@@ -322,18 +386,19 @@ TEST_F(CudaConvPlanes, TakeTensorsAsTheyLie) {
   Random random("planes that lie apart");
   const Context context(WithTf32());
   const ConvShape shape = Image("apart", {3, 3, 9, 20}, 40, 3);
-  for (const std::int64_t row : {24, 23}) {
-    for (const ConvPrimitive primitive : kBoth) {
-      PrimitiveCall call = CallOf(primitive, shape, random);
-      const bool is_forward = primitive == ConvPrimitive::kForward;
-      call.x = MakeTensor(DataType::kFloat, shape.x, Layout::kChannelsLast);
-      const std::int64_t plane = 10 * row;
-      call.y = std::make_shared<GpuTensor>(
-          DataType::kFloat, shape.YDims(), Sizes{41 * plane, plane, row, 1});
-      call.op.inputs[is_forward ? 0 : 1] = call.x;
-      (is_forward ? call.op.outputs : call.op.inputs)[0] = call.y;
-      SCOPED_TRACE(call.op.Describe());
-      ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kPlanes, random));
+  for (const DataType type : kTypes) {
+    for (const std::int64_t row : {24, 23}) {
+      for (const ConvPrimitive primitive : kBoth) {
+        PrimitiveCall call = CallOf(primitive, shape, random, type);
+        const bool is_forward = primitive == ConvPrimitive::kForward;
+        call.x = MakeTensor(type, shape.x, Layout::kChannelsLast);
+        const std::int64_t plane = 10 * row;
+        call.y = std::make_shared<GpuTensor>(type, shape.YDims(), Sizes{41 * plane, plane, row, 1});
+        call.op.inputs[is_forward ? 0 : 1] = call.x;
+        (is_forward ? call.op.outputs : call.op.inputs)[0] = call.y;
+        SCOPED_TRACE(call.op.Describe());
+        ASSERT_NO_FATAL_FAILURE(RunOnRoundedIntegers(call, context, type, random));
+      }
     }
   }
 }
@@ -344,11 +409,14 @@ TEST_F(CudaConvPlanes, ComputeWithNumbers) {
   for (const ConvShape& shape :
        {Image("4 by 4 by 2", {4, 3, 32, 32}, 64, 4, 2), Image("7 by 7", {2, 3, 21, 21}, 32, 7)}) {
     for (const ConvPrimitive primitive : kBoth) {
-      const PrimitiveCall call = CallOf(primitive, shape, random);
-      SCOPED_TRACE(call.op.Describe());
-      Result<ConvAlgorithms> algorithms = call.Prepare(context);
-      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-      ASSERT_NO_FATAL_FAILURE(RunAndCompare(*algorithms, call, context, conv::kPlanes, kTolerance));
+      for (const DataType type : kTypes) {
+        const PrimitiveCall call = CallOf(primitive, shape, random, type);
+        SCOPED_TRACE(call.op.Describe());
+        Result<ConvAlgorithms> algorithms = call.Prepare(context);
+        ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+        ASSERT_NO_FATAL_FAILURE(
+            RunAndCompare(*algorithms, call, context, conv::kPlanes, ToleranceOf(type)));
+      }
     }
   }
 }
@@ -371,14 +439,16 @@ TEST_F(CudaConvPlanes, AddToWhatIsThere) {
   const Context context(WithTf32());
   for (const std::int64_t width : {20, 21}) {
     for (const ConvPrimitive primitive : kBoth) {
-      const PrimitiveCall call =
-          CallOf(primitive, Image("accumulated", {3, 3, 9, width}, 12, 3), random);
-      call.op.FillInputsWithIntegers(random, -2, 2);
-      const std::vector<double> sums = ExpectedOf(call);
-      Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
-      ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-      ASSERT_NO_FATAL_FAILURE(
-          RunAndCompareAdding(*algorithms, call, context, conv::kPlanes, sums, random));
+      for (const DataType type : kTypes) {
+        const PrimitiveCall call =
+            CallOf(primitive, Image("accumulated", {1, 3, 9, width}, 12, 3), random, type);
+        call.op.FillInputsWithIntegers(random, -1, 1);
+        const std::vector<double> sums = ExpectedOf(call);
+        Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
+        ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+        ASSERT_NO_FATAL_FAILURE(
+            RunAndCompareAdding(*algorithms, call, context, conv::kPlanes, sums, random));
+      }
     }
   }
 }
@@ -411,17 +481,19 @@ TEST_F(CudaConvPlanes, SumTheChannelsOfDyToo) {
   const Context context(WithTf32(SearchMode::kDefault));
   for (const ConvShape& shape :
        {Image("sums", {300, 3, 16, 16}, 72, 4, 2), Image("odd rows", {2, 3, 9, 11}, 37, 3)}) {
-    OpCall call = MakeConvGrad(shape, DataType::kFloat, Layout::kContiguous, random);
-    call.outputs[0] = nullptr;
-    SCOPED_TRACE(call.Describe());
-    for (int run = 0; run < 2; ++run) {
-      call.ResetOutputs();
-      const Status status = call.Run(context);
-      ASSERT_TRUE(status.ok()) << status.message();
-      ASSERT_TRUE(Synchronize(context).ok());
-      call.ExpectResults(conv::kPlanes, kTolerance);
+    for (const DataType type : kTypes) {
+      OpCall call = MakeConvGrad(shape, type, Layout::kContiguous, random);
+      call.outputs[0] = nullptr;
+      SCOPED_TRACE(call.Describe());
+      for (int run = 0; run < 2; ++run) {
+        call.ResetOutputs();
+        const Status status = call.Run(context);
+        ASSERT_TRUE(status.ok()) << status.message();
+        ASSERT_TRUE(Synchronize(context).ok());
+        call.ExpectResults(conv::kPlanes, ToleranceOf(type));
+      }
+      EXPECT_NE(RecentChoices(1).find(conv::kPlanes), std::string::npos) << RecentChoices(1);
     }
-    EXPECT_NE(RecentChoices(1).find(conv::kPlanes), std::string::npos) << RecentChoices(1);
   }
 }
 

@@ -26,8 +26,14 @@ inline float LoadShared(unsigned address) {
   return value;
 }
 
-inline void LoadShared(unsigned address, float (&values)[4]) {
-  std::memcpy(values, emulated_gpu::SharedAt(address, sizeof(values)), sizeof(values));
+template <std::size_t kCount>
+void LoadShared(unsigned address, std::uint32_t (&bits)[kCount]) {
+  std::memcpy(bits, emulated_gpu::SharedAt(address, sizeof(bits)), sizeof(bits));
+}
+
+template <std::size_t kCount>
+void StoreShared(unsigned address, const std::uint32_t (&bits)[kCount]) {
+  std::memcpy(emulated_gpu::SharedAt(address, sizeof(bits)), bits, sizeof(bits));
 }
 
 inline void StoreShared(unsigned address, const float (&values)[4]) {
@@ -54,8 +60,9 @@ void BeginCopy(unsigned to, const void* from, bool exists) {
   emulated_gpu::BeginCopy(to, from, 16, exists);
 }
 
-inline void BeginCopyOfFloat(unsigned to, const float* from, bool exists) {
-  emulated_gpu::BeginCopy(to, from, sizeof(float), exists);
+template <int kBytes>
+void BeginCopyOfLine(unsigned to, const void* from, bool exists) {
+  emulated_gpu::BeginCopy(to, from, kBytes, exists);
 }
 
 inline void EndOfCopies() {
