@@ -260,7 +260,7 @@ Result<double> UsualTime(SearchSpace& space, const CandidateNotes& notes, Plan& 
     return second;
   }
   // Of three the median is not the first.
-  const Result<double> quick = MedianOf(kQuickSamples, space, plan, {*first, *second});
+  Result<double> quick = MedianOf(kQuickSamples, space, plan, {*first, *second});
   if (!quick.ok() || *quick > std::min(kSurelySlower * best, kSteady)) {
     return quick;
   }

@@ -226,10 +226,11 @@ class Places {
 
   /// Whether no lane with a term before meets a bank of a lane with this one.
   [[nodiscard]] bool HasBanks(int place, std::int64_t element) const {
-    const int* const offsets = arguments_->offsets;
-    return std::none_of(
-        offsets + place / at_a_time_ * at_a_time_, offsets + place,
-        [&](int offset) { return meet_[BankOf(element - (offset / kWordBytes))]; });
+    const std::span<const int> offsets(arguments_->offsets);
+    const auto before = static_cast<std::size_t>(place % at_a_time_);
+    return std::ranges::none_of(
+        offsets.subspan(static_cast<std::size_t>(place) - before, before),
+        [&](int offset) { return meet_.at(BankOf(element - (offset / kWordBytes))); });
   }
 
   int at_a_time_;
@@ -273,8 +274,9 @@ std::size_t Planes::workspace() const {
 std::size_t Planes::shared_bytes() const {
   const planes::Arguments& p = arguments;
   const int elements = p.x_channels * p.tile_rows * p.tile_pitch;
-  return static_cast<std::size_t>(
-      (elements * (kWordBytes + element_bytes)) + (filter_elements > 0 ? planes::kRingBytes : 0));
+  const int ring = filter_elements > 0 ? planes::kRingBytes : 0;
+  const int bytes = (elements * (kWordBytes + element_bytes)) + ring;
+  return static_cast<std::size_t>(bytes);
 }
 
 std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {

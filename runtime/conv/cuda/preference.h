@@ -56,8 +56,8 @@ bool WarpgroupsPay(const Task& task, const Warpgroups& plan);
 /// as for images.
 bool WarpgroupsBeatTensorCores(const Warpgroups& plan);
 
-/// Whether own/planes is likely to be quicker for a task than all else: of images, where channels of
-/// y fill half of a block.
+/// Whether own/planes is likely to be quicker for a task than all else: of images, where channels
+/// of y fill half of a block.
 bool PlanesPay(const Task& task);
 
 /// Whether our own kernels on tensor cores come before cuDNN's engines. `has_window`: own/window is
