@@ -3,7 +3,7 @@
     python3 bench/gpu_summary.py [--check]
 
 They come from bench/results: of each case of SUITE_OF counts the newest run that measured it, as gpu_runs.txt orders
-them; cases of other suites are in no table. A table
+them; cases of other suites are in no table, and runs of one card in no table of another. A table
 stands between the marks `<!-- gpu_summary: NAME -->` and `<!-- end -->`. --check writes nothing, and exits with 1 where
 a page has other figures.
 """
@@ -56,6 +56,10 @@ Ratio = Callable[[Case], float | None]
 class Run:
     name: str
     results: dict[str, Any]
+
+    def is_of(self, card: str) -> bool:
+        gpu: str = self.results["machine"]["gpu"]
+        return gpu.startswith(f"NVIDIA {card}")
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,8 @@ def whole(runs: Sequence[Run]) -> list[str]:
             legacy_goal = LEGACY_GOALS.get(kind, math.inf)
             told += [one.text(legacy_goal) for one in legacy]
             told += ["" if math.isinf(legacy_goal) else f"{legacy_goal:.1f}", sources(runs, torch)]
-            lines.append(row([f"{OPERATORS[kind]}, {name}", count(torch), *told]))
+            if any(one.ratios for one in torch):
+                lines.append(row([f"{OPERATORS[kind]}, {name}", count(torch), *told]))
     return lines
 
 
@@ -141,18 +146,19 @@ def alone(runs: Sequence[Run]) -> list[str]:
     return lines
 
 
-TABLES = {"short": short, "whole": whole, "alone": alone}
+# What makes a table, and of which card's runs.
+TABLES = {"short": (short, "H200"), "whole": (whole, "H200"), "alone": (alone, "H200"), "whole_h100": (whole, "H100")}
 
 
 def count(found: Sequence[Cell]) -> str:
-    return ", ".join(dict.fromkeys(str(len(one.ratios)) for one in found))
+    return ", ".join(dict.fromkeys(str(len(one.ratios)) for one in found if one.ratios))
 
 
 def sources(runs: Sequence[Run], found: Sequence[Cell]) -> str:
     """Links to the runs, as docs/performance.md has them."""
 
     def link(name: str) -> str:
-        told = name.removeprefix("gpu_").replace("_h200", "").replace("_", " ")
+        told = name.removeprefix("gpu_").replace("_h200", "").replace("_h100", "").replace("_", " ")
         return f"[{told}](../{RESULTS}/{name})"
 
     used = {name for one in found for name in one.runs}
@@ -164,7 +170,8 @@ def sources(runs: Sequence[Run], found: Sequence[Cell]) -> str:
 
 def with_tables(page: str, runs: Sequence[Run]) -> str:
     def table(marked: re.Match[str]) -> str:
-        return "\n".join([marked[1], *TABLES[marked[2]](runs), marked[3]])
+        make, card = TABLES[marked[2]]
+        return "\n".join([marked[1], *make([run for run in runs if run.is_of(card)]), marked[3]])
 
     return MARKED.sub(table, page)
 

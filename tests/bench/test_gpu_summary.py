@@ -70,6 +70,17 @@ def test_a_figure_that_the_newest_run_lacks_is_no_older_one() -> None:
     assert (found.text(), found.runs) == ("", frozenset())
 
 
+def test_a_table_is_of_one_card() -> None:
+    def of(gpu: str, ours: float) -> gpu_summary.Run:
+        cases = [conv("rn50_stem", "NCHW", 6.0, ours=ours)]
+        return gpu_summary.Run(gpu, {"cases": cases, "machine": {"gpu": f"NVIDIA {gpu}, compute capability 9.0"}})
+
+    marks = "<!-- gpu_summary: {0} -->\n<!-- end -->\n"
+    runs = [of("H100 80GB HBM3", 2.0), of("H200", 3.0)]
+    assert "| ConvGrad, half | 1 | **3.00** |  |" in gpu_summary.with_tables(marks.format("whole_h100"), runs)
+    assert "| ConvGrad, half | 1 | **2.00** |  |" in gpu_summary.with_tables(marks.format("whole"), runs)
+
+
 def test_what_meets_its_goal_is_bold() -> None:
     found = cell_of(run("one", conv("rn50_stem", "NCHW", 1.596)))
     assert found.text(1.6) == "**1.60**"

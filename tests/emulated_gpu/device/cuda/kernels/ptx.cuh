@@ -292,10 +292,7 @@ inline std::uint64_t ColumnsAt(unsigned address) {
 
 /// At once, a warp at a time. The chunks of a column's 32 bytes lie where the address has them.
 template <int kSums>
-void AddWarpgroupProduct(
-    const std::uint32_t (&a)[4],
-    std::uint64_t columns,
-    float (&sums)[kSums]) {
+void AddWarpgroupProduct(const std::uint32_t (&a)[4], std::uint64_t columns, float (&sums)[kSums]) {
   const emulated_gpu::Exchanged& all = emulated_gpu::Exchange(emulated::kAllLanes, a, sizeof(a));
   const unsigned lane = emulated::LaneOfThread();
   const auto begin = static_cast<unsigned>(columns);
@@ -303,8 +300,8 @@ void AddWarpgroupProduct(
   for (unsigned term = 0; term < 8; ++term) {
     for (unsigned half = 0; half < 2; ++half) {
       const unsigned of_lane = (lane / 4 * 4) + (term % 4);
-      rows[half][term] = emulated::Tf32::Get(
-          emulated::Of<std::uint32_t>(all, of_lane, (term / 4 * 2) + half), 0);
+      rows[half][term] =
+          emulated::Tf32::Get(emulated::Of<std::uint32_t>(all, of_lane, (term / 4 * 2) + half), 0);
     }
   }
   for (unsigned i = 0; i < kSums; i += 4) {
@@ -313,8 +310,8 @@ void AddWarpgroupProduct(
       for (unsigned term = 0; term < 8; ++term) {
         const unsigned plain = begin + (column * 32) + (term * 4);
         const unsigned place = plain ^ ((plain / 128 % 2) * 16);
-        const float value = emulated::Tf32::Get(
-            emulated::Read<std::uint32_t>(emulated_gpu::SharedAt(place, 4)), 0);
+        const float value =
+            emulated::Tf32::Get(emulated::Read<std::uint32_t>(emulated_gpu::SharedAt(place, 4)), 0);
         sums[i + j] += rows[0][term] * value;
         sums[i + 2 + j] += rows[1][term] * value;
       }
