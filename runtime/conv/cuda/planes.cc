@@ -11,6 +11,7 @@
 #include "conv/cuda/correlate_plan.h"
 #include "conv/cuda/filter_slices.h"
 #include "conv/cuda/math_name.h"
+#include "conv/cuda/planes_places.h"
 #include "core/tiles.h"
 #include "cuda/module.h"
 
@@ -23,7 +24,6 @@ using planes::Arguments;
 using planes::Line;
 using planes::Pitches;
 
-constexpr int kWordBytes = 4;
 constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
 
 /// Down and right; a line is an image of one row.
@@ -155,7 +155,8 @@ bool SetTile(const Task& task, Arguments* arguments) {
       CeilDivide(lead + ReachOf(right, columns, taps), planes::kVector) * planes::kVector;
   const std::int64_t pitch = PitchOf(tile_columns, right.stride);
   const std::int64_t row_bytes =
-      problem.x_channels * pitch * (kWordBytes + static_cast<std::int64_t>(SizeOf(problem.type)));
+      problem.x_channels * pitch *
+      (planes::kWordBytes + static_cast<std::int64_t>(SizeOf(problem.type)));
   std::int64_t rows = std::min<std::int64_t>(down.y, planes::kMostRows);
   while (rows > 0 && ReachOf(down, rows, down.w) * row_bytes > planes::kMostTileBytes) {
     --rows;
@@ -171,91 +172,6 @@ bool SetTile(const Task& task, Arguments* arguments) {
   arguments->tile_columns = static_cast<int>(tile_columns);
   arguments->tile_pitch = static_cast<int>(pitch);
   return true;
-}
-
-/// Gives terms, or pairs of taps, places, so that as many as lanes of a product have at a time are
-/// in as many different banks as can be.
-class Places {
- public:
-  Places(bool is_filter, std::int64_t step, int room, Arguments* arguments)
-      : at_a_time_(is_filter ? planes::kDepth : planes::kDepth / 2),
-        room_(room),
-        arguments_(arguments) {
-    // The first pixels of y that lanes with different pixels have.
-    constexpr std::array kOfFilter = {0, 4, 8, 12};
-    constexpr std::array kOfForward = {0, 1, 4, 5, 8, 9, 12, 13};
-    const std::span<const int> pixels = is_filter ? std::span<const int>(kOfFilter) : kOfForward;
-    for (const int one : pixels) {
-      for (const int other : pixels) {
-        meet_[BankOf((one - other) * step)] = true;
-      }
-    }
-    std::fill_n(arguments->offsets, room, 0);
-    std::fill_n(arguments->terms, room, std::int16_t{-1});
-  }
-
-  /// Places a term, so many elements from what the first one meets.
-  void Add(std::int64_t term, std::int64_t element) {
-    int found = -1;
-    for (int place = 0; place < room_; ++place) {
-      if (!IsNext(place)) {
-        continue;
-      }
-      if (HasBanks(place, element)) {
-        found = place;
-        break;
-      }
-      found = found < 0 ? place : found;
-    }
-    arguments_->offsets[found] = static_cast<int>(element) * kWordBytes;
-    arguments_->terms[found] = static_cast<std::int16_t>(term);
-  }
-
- private:
-  static constexpr std::int64_t kBanks = 32;
-
-  static std::size_t BankOf(std::int64_t element) {
-    return static_cast<std::size_t>(((element % kBanks) + kBanks) % kBanks);
-  }
-
-  /// Whether it is the first free place of those at a time.
-  [[nodiscard]] bool IsNext(int place) const {
-    return arguments_->terms[place] < 0 &&
-           (place % at_a_time_ == 0 || arguments_->terms[place - 1] >= 0);
-  }
-
-  /// Whether no lane with a term before meets a bank of a lane with this one.
-  [[nodiscard]] bool HasBanks(int place, std::int64_t element) const {
-    const std::span<const int> offsets(arguments_->offsets);
-    const auto before = static_cast<std::size_t>(place % at_a_time_);
-    return std::ranges::none_of(
-        offsets.subspan(static_cast<std::size_t>(place) - before, before),
-        [&](int offset) { return meet_.at(BankOf(element - (offset / kWordBytes))); });
-  }
-
-  int at_a_time_;
-  int room_;
-  Arguments* arguments_;
-  /// Whether terms so far apart, modulo the banks, meet a bank.
-  std::array<bool, kBanks> meet_ = {};
-};
-
-void PlaceTerms(const Task& task, int places, Arguments* arguments) {
-  const Problem& problem = task.problem;
-  const auto [down, right] = AxesOf(problem);
-  Places placed(IsFilter(task), right.stride, places, arguments);
-  const std::int64_t first = -right.pad_begin - arguments->tile_left;
-  const int each = HasPairs(task) ? 2 : 1;
-  for (std::int64_t channel = 0; channel < problem.x_channels; ++channel) {
-    for (std::int64_t i = 0; i < down.w; ++i) {
-      const std::int64_t row = (channel * arguments->tile_rows) + (i * down.dilation);
-      for (std::int64_t j = 0; j < right.w; j += each) {
-        placed.Add(
-            (((channel * down.w) + i) * right.w) + j,
-            (row * arguments->tile_pitch) + first + (j * right.dilation));
-      }
-    }
-  }
 }
 
 /// As many blocks as share the works alike, of those that run at once.
@@ -275,7 +191,7 @@ std::size_t Planes::shared_bytes() const {
   const planes::Arguments& p = arguments;
   const int elements = p.x_channels * p.tile_rows * p.tile_pitch;
   const int ring = filter_elements > 0 ? planes::kRingBytes : 0;
-  const int bytes = (elements * (kWordBytes + element_bytes)) + ring;
+  const int bytes = (elements * (planes::kWordBytes + element_bytes)) + ring;
   return static_cast<std::size_t>(bytes);
 }
 
@@ -310,7 +226,14 @@ std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {
   arguments.works = static_cast<int>(problem.batch * bands * strips);
   plan.tiles = static_cast<int>(tiles);
   arguments.to_pair = static_cast<int>(IsFilter(task) ? right.stride : right.dilation);
-  PlaceTerms(task, plan.places, &arguments);
+  planes::PlaceTerms(
+      {.is_filter = IsFilter(task),
+       .has_pairs = HasPairs(task),
+       .channels = problem.x_channels,
+       .down = down,
+       .right = right,
+       .places = plan.places},
+      &arguments);
   plan.blocks = BlocksOf(
       arguments.works, tiles,
       IsFilter(task) ? planes::BlocksOfFilter(plan.places) : planes::BlocksOfForward(plan.places));

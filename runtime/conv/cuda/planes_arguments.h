@@ -19,6 +19,8 @@ constexpr int kBlockChannels = kWarps * kChannels;
 /// four of them each.
 constexpr int kPixels = 16;
 constexpr int kVector = 4;
+/// A register's, which shared memory has for each element of x.
+constexpr int kWordBytes = 4;
 /// Places of a product, for terms of a pixel of y, which are taps of all channels of x.
 constexpr int kDepth = 8;
 

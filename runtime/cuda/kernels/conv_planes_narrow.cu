@@ -1,4 +1,5 @@
-#include "cuda/kernels/planes.cuh"
+#include "cuda/kernels/planes_filter.cuh"
+#include "cuda/kernels/planes_forward.cuh"
 
 namespace {
 
