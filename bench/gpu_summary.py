@@ -75,7 +75,7 @@ class Cell:
 
     def text(self, goal: float = math.inf) -> str:
         told = f"{self.mean:.2f}" if self.ratios else ""
-        return f"**{told}**" if told and float(told) >= goal else told
+        return f"**{told}**" if self.ratios and self.mean >= goal else told
 
 
 def read_runs(folder: Path) -> list[Run]:

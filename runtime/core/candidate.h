@@ -33,8 +33,8 @@ struct CandidateNotes {
   /// Sums in numbers of a fixed range, so that large values may come out as NaN or infinite: taken
   /// only where all candidates are compared.
   bool may_overflow = false;
-  /// Takes one time or another by chance, as kernels side by side do: the mean of its runs counts,
-  /// not the median.
+  /// May take one time or another by chance, as kernels side by side do: the mean of its runs
+  /// counts, not the median.
   bool varies = false;
   /// Known to be wrong or to crash in this version of the library that it comes from.
   bool known_bad = false;

@@ -1,6 +1,7 @@
 #include "core/selection.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
 #include <map>
@@ -18,7 +19,6 @@ namespace gradsmith::internal {
 namespace {
 
 /// More samples steady the median but take budget from other candidates.
-constexpr std::size_t kQuickSamples = 3;
 constexpr std::size_t kSamples = 5;
 constexpr std::size_t kVaryingSamples = 16;
 
@@ -207,9 +207,9 @@ std::vector<Candidate> Stratified(std::vector<Candidate> candidates) {
   return ordered;
 }
 
-/// The median of so many runs, those before among them.
-Result<double>
-MedianOf(std::size_t count, SearchSpace& space, Plan& plan, std::vector<double> samples = {}) {
+/// The median of so many runs.
+Result<double> MedianOf(std::size_t count, SearchSpace& space, Plan& plan) {
+  std::vector<double> samples;
   while (samples.size() < count) {
     const Result<double> milliseconds = space.Time(plan);
     if (!milliseconds.ok()) {
@@ -259,10 +259,16 @@ Result<double> UsualTime(SearchSpace& space, const CandidateNotes& notes, Plan& 
   if (!second.ok() || IsHopeless(*second, best)) {
     return second;
   }
-  // Of three the median is not the first.
-  Result<double> quick = MedianOf(kQuickSamples, space, plan, {*first, *second});
-  if (!quick.ok() || *quick > std::min(kSurelySlower * best, kSteady)) {
-    return quick;
+  const Result<double> third = space.Time(plan);
+  if (!third.ok()) {
+    return third;
+  }
+  std::array<double, 3> samples = {*first, *second, *third};
+  std::ranges::sort(samples);
+  // Of three the median is not the first, and what varies may do better.
+  const double quick = notes.varies ? samples[0] : samples[1];
+  if (quick > std::min(kSurelySlower * best, kSteady)) {
+    return samples[1];
   }
   return notes.varies ? MeanOf(kVaryingSamples, space, plan) : MedianOf(kSamples, space, plan);
 }

@@ -82,9 +82,10 @@ def test_a_table_is_of_one_card() -> None:
 
 
 def test_what_meets_its_goal_is_bold() -> None:
-    found = cell_of(run("one", conv("rn50_stem", "NCHW", 1.596)))
+    found = cell_of(run("one", conv("rn50_stem", "NCHW", 1.601)))
     assert found.text(1.6) == "**1.60**"
     assert found.text(1.61) == "1.60"
+    assert cell_of(run("one", conv("rn50_stem", "NCHW", 1.596))).text(1.6) == "1.60"  # by rounding alone
     assert cell_of().text(0.0) == ""
 
 

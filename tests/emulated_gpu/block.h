@@ -79,7 +79,7 @@ std::byte* DynamicShared();
 unsigned SharedAddressOf(const void* shared);
 std::byte* SharedAt(unsigned address, std::size_t size);
 
-/// Copies of 16 bytes to shared memory, in groups that can be waited for.
+/// Copies to shared memory, in groups that can be waited for.
 void BeginCopy(unsigned to, const void* from, int bytes, bool exists);
 void EndOfCopies();
 void WaitForCopies(int pending);

@@ -37,9 +37,7 @@ Line LineOf(const Axis& axis) {
       .x = static_cast<int>(axis.x),
       .w = static_cast<int>(axis.w),
       .y = static_cast<int>(axis.y),
-      .step = static_cast<int>(axis.stride),
-      .dilation = static_cast<int>(axis.dilation),
-      .pad = static_cast<int>(axis.pad_begin)};
+      .step = static_cast<int>(axis.stride)};
 }
 
 /// The strides that count: 0 of dims of size 1, whose own may be anything.
@@ -140,7 +138,7 @@ std::int64_t PitchOf(std::int64_t columns, std::int64_t step) {
 }
 
 /// Gives a block as many rows as its room takes; false where one is too many.
-bool SetTile(const Task& task, Arguments* arguments) {
+bool SetTile(const Task& task, std::int64_t most_bytes, Arguments* arguments) {
   const Problem& problem = task.problem;
   const auto [down, right] = AxesOf(problem);
   arguments->has_x_vectors = HasVectors(task, kX, right.x);
@@ -158,7 +156,7 @@ bool SetTile(const Task& task, Arguments* arguments) {
       problem.x_channels * pitch *
       (planes::kWordBytes + static_cast<std::int64_t>(SizeOf(problem.type)));
   std::int64_t rows = std::min<std::int64_t>(down.y, planes::kMostRows);
-  while (rows > 0 && ReachOf(down, rows, down.w) * row_bytes > planes::kMostTileBytes) {
+  while (rows > 0 && ReachOf(down, rows, down.w) * row_bytes > most_bytes) {
     --rows;
   }
   if (rows == 0) {
@@ -172,6 +170,17 @@ bool SetTile(const Task& task, Arguments* arguments) {
   arguments->tile_columns = static_cast<int>(tile_columns);
   arguments->tile_pitch = static_cast<int>(pitch);
   return true;
+}
+
+/// Blocks that run at once on a multiprocessor, fewer where their tiles would have no room for a
+/// row; 0 for none. Sets their tiles.
+int BlocksThatFit(const Task& task, int places, Arguments* arguments) {
+  const int ring = IsFilter(task) ? planes::kRingBytes : 0;
+  int blocks = IsFilter(task) ? planes::BlocksOfFilter(places) : planes::BlocksOfForward(places);
+  while (blocks > 0 && !SetTile(task, planes::SharedBytesOf(blocks) - ring, arguments)) {
+    --blocks;
+  }
+  return blocks;
 }
 
 /// As many blocks as share the works alike, of those that run at once.
@@ -205,7 +214,8 @@ std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {
   plan.places = PlacesFor(task);
   plan.element_bytes = static_cast<int>(SizeOf(problem.type));
   Arguments& arguments = plan.arguments;
-  if (plan.places == 0 || !SetTile(task, &arguments)) {
+  const int at_once = plan.places > 0 ? BlocksThatFit(task, plan.places, &arguments) : 0;
+  if (at_once == 0) {
     return std::nullopt;
   }
   arguments.x_channels = static_cast<int>(problem.x_channels);
@@ -234,9 +244,7 @@ std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {
        .right = right,
        .places = plan.places},
       &arguments);
-  plan.blocks = BlocksOf(
-      arguments.works, tiles,
-      IsFilter(task) ? planes::BlocksOfFilter(plan.places) : planes::BlocksOfForward(plan.places));
+  plan.blocks = BlocksOf(arguments.works, tiles, at_once);
   plan.filter_elements = IsFilter(task) ? NumElements(DimsOf(problem, kW)) : 0;
   return plan;
 }

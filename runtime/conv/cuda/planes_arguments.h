@@ -30,13 +30,16 @@ constexpr int kPlacesAt[] = {32, 48, 80, 152};
 constexpr int kPlacesOfPairsAt[] = {24, 48, 88};
 constexpr int kMostPlaces = 152;
 
-/// Bytes of x that a block has in shared memory at most, as it is read there and as it was copied,
-/// for the next work: blocks of the filter's gradient for 7x7 taps of three channels fit a
-/// multiprocessor of Hopper three times.
-constexpr int kMostTileBytes = 52 * 1024;
 /// Where threads keep what they have read of y.
 constexpr int kRingBytes = 16 * 1024;
-constexpr int kMostSharedBytes = kMostTileBytes + kRingBytes;
+/// What a block may have on every GPU with tensor cores.
+constexpr int kMostSharedBytes = 76 * 1024;
+/// What so many blocks, which run at once on a multiprocessor of Hopper, may have each: beside 1
+/// KiB for each, of 228.
+constexpr int SharedBytesOf(int blocks) {
+  const int bytes = 228 * 1024 / blocks - 1024;
+  return bytes < kMostSharedBytes ? bytes : kMostSharedBytes;
+}
 /// Rows and columns of y that a block takes at a time.
 constexpr int kMostRows = 8;
 constexpr int kMostColumns = 128;
@@ -61,14 +64,12 @@ struct Pitches {
   int column;
 };
 
-/// A convolution along an axis, as conv::Axis.
+/// A convolution along an axis, as conv::Axis; dilations and pads are in the places of terms.
 struct Line {
   int x;
   int w;
   int y;
   int step;
-  int dilation;
-  int pad;
 };
 
 struct Arguments {

@@ -180,9 +180,11 @@ bool WarpgroupsBeatTensorCores(const Warpgroups& plan) {
   return plan.share >= kLeastShare;
 }
 
-bool PlanesPay(const Task& task) {
+bool PlanesPay(const Task& task, const Planes& plan) {
   constexpr std::int64_t kMostOfImages = 4;
-  return task.problem.x_channels <= kMostOfImages &&
+  const bool in_vectors = plan.arguments.has_x_vectors && plan.arguments.has_y_vectors;
+  return (in_vectors || (IsFilter(task) && task.problem.type == DataType::kFloat)) &&
+         task.problem.x_channels <= kMostOfImages &&
          2 * task.problem.y_channels >= planes::kBlockChannels;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "conv/cuda/few_channels.h"
+#include "conv/cuda/planes.h"
 #include "conv/cuda/warpgroups.h"
 #include "conv/task.h"
 
@@ -57,8 +58,9 @@ bool WarpgroupsPay(const Task& task, const Warpgroups& plan);
 bool WarpgroupsBeatTensorCores(const Warpgroups& plan);
 
 /// Whether own/planes is likely to be quicker for a task than all else: of images, where channels
-/// of y fill half of a block.
-bool PlanesPay(const Task& task);
+/// of y fill half of a block and rows are copied four elements at a time. The filter's gradient in
+/// TF32 needs that the least.
+bool PlanesPay(const Task& task, const Planes& plan);
 
 /// Whether our own kernels on tensor cores come before cuDNN's engines. `has_window`: own/window is
 /// among them.

@@ -311,20 +311,18 @@ std::vector<Candidate> ConvSearchSpace::ListFirst() {
   if (warpgroups && WarpgroupsPay(task_, *warpgroups)) {
     candidates.push_back(Tf32Candidate(as_it_is->name + kWarpgroups, warpgroups->workspace()));
   }
-  if (PlanesPay(task_)) {
-    AddPlanes(*as_it_is, &candidates);
-  }
+  AddPlanes(*as_it_is, /*where_they_pay=*/true, &candidates);
   return candidates;
 }
 
-void ConvSearchSpace::AddPlanes(const Form& form, std::vector<Candidate>* candidates) const {
-  if (const std::optional<Planes> planes = PlanesOf(form)) {
-    const std::string id = form.name + kPlanes;
-    candidates->push_back(
-        {.id = id,
-         .engine = id,
-         .notes = {.tf32 = task_.problem.type == DataType::kFloat},
-         .workspace = planes->workspace()});
+void ConvSearchSpace::AddPlanes(
+    const Form& form,
+    bool where_they_pay,
+    std::vector<Candidate>* candidates) const {
+  const std::optional<Planes> planes = PlanesOf(form);
+  if (planes && PlanesPay(task_, *planes) == where_they_pay) {
+    candidates->push_back(Tf32Candidate(form.name + kPlanes, planes->workspace()));
+    candidates->back().notes.tf32 = task_.problem.type == DataType::kFloat;
   }
 }
 
@@ -360,8 +358,8 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
   if (!DepthwiseComesFirst()) {
     candidates = ListDepthwise();
   }
-  if (const Form* form = AsItIs(); form != nullptr && !PlanesPay(task_)) {
-    AddPlanes(*form, &candidates);
+  if (const Form* form = AsItIs()) {
+    AddPlanes(*form, /*where_they_pay=*/false, &candidates);
   }
   if (rounds_once_ && IsLarge()) {
     rejections->push_back({kDirect, "is slow: not while others may do"});

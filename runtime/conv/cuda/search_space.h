@@ -88,7 +88,11 @@ class ConvSearchSpace final : public internal::SearchSpace {
   [[nodiscard]] const Form* AsItIs() const;
   /// Our own kernels where they come before all others, in whatever form these take the operands.
   std::vector<internal::Candidate> ListFirst();
-  void AddPlanes(const Form& form, std::vector<internal::Candidate>* candidates) const;
+  /// Where own/planes is likely to be quicker than all else, or where it is not.
+  void AddPlanes(
+      const Form& form,
+      bool where_they_pay,
+      std::vector<internal::Candidate>* candidates) const;
   [[nodiscard]] std::vector<internal::Candidate> ListDepthwise() const;
   std::vector<internal::Candidate> ListLast(std::vector<internal::Rejection>* rejections);
   Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, Source source);

@@ -183,7 +183,7 @@ class TogetherSpace final : public internal::SearchSpace {
     };
     if (const OnePass one_pass = InOnePass(call_); !one_pass.id.empty()) {
       const std::string id = kInOnePass + one_pass.id;
-      candidates.push_back({.id = id, .engine = id});
+      candidates.push_back({.id = id, .engine = id, .notes = {.varies = true}});
     }
     add(alone_[0].id, alone_[1].id);
     for (const std::string& first : Ids(0)) {

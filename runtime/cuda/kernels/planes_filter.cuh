@@ -28,7 +28,7 @@ class Reader {
  public:
   __device__ __forceinline__
   Reader(const Arguments& p, const Place& place, const T* y, unsigned ring)
-      : of_lane_(y + place.channel * p.y.channel + place.quad * kVector),
+      : of_lane_(y + std::int64_t{place.channel} * p.y.channel + place.quad * kVector),
         exists_{place.channel < p.y_channels, place.channel + kChannels / 2 < p.y_channels},
         quad_(place.quad),
         number_(static_cast<int>(blockIdx.x)),

@@ -135,8 +135,9 @@ __device__ __forceinline__ void ComputeForward(
   const unsigned apart = p.lines[1].step * kWordBytes;
   const unsigned rows_apart = p.lines[0].step * p.tile_pitch * kWordBytes;
   ForEachWork<Math, 0>(p, x, [&](const Work& work, unsigned words) {
-    typename Math::T* const first = y + work.image * p.y.image + place.channel * p.y.channel +
-                                    work.top * p.y.row + work.left + place.quad * kVector;
+    typename Math::T* const first = y + work.image * p.y.image +
+                                    std::int64_t{place.channel} * p.y.channel + work.top * p.y.row +
+                                    work.left + place.quad * kVector;
     for (int row = 0; row < work.rows; ++row) {
       for (int column = 0; column < work.columns; column += kPixels) {
         float pixels[2][kVector];

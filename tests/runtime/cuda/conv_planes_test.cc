@@ -102,12 +102,41 @@ TEST(Planes, FitsSharedMemory) {
   EXPECT_EQ(wide->arguments.strips.divisor, 8U);
 }
 
-/// Three blocks of the filter's gradient at once on Hopper.
-TEST(Planes, FitsThreeStemsIntoAMultiprocessor) {
-  const std::optional<Planes> stem =
-      PlanOf({.y_channels = 64, .x = {224, 224}, .taps = 7, .pad = 3});
-  ASSERT_TRUE(stem);
-  EXPECT_LE(3 * (stem->shared_bytes() + 1024), std::size_t{228} * 1024);
+/// As many blocks of dW as are counted on have room on a multiprocessor of Hopper, beside 1 KiB for
+/// each.
+TEST(Planes, FitsMultiprocessors) {
+  const Layer layers[] = {
+      {.y_channels = 64, .x = {224, 224}, .taps = 7, .pad = 3},
+      {.y_channels = 64, .x = {299, 299}, .taps = 3, .pad = 0},
+      {.y_channels = 32, .x = {256, 256}, .taps = 3},
+      {.y_channels = 64, .x = {256, 256}, .taps = 4},
+      {.y_channels = 64, .x = {128, 128}, .taps = 5, .step = 1, .pad = 2},
+      {}};
+  for (Layer layer : layers) {
+    for (const DataType type : {DataType::kFloat, DataType::kMLFloat16}) {
+      for (const Primitive primitive : {Primitive::kForward, Primitive::kBackwardFilter}) {
+        layer.type = type;
+        layer.primitive = primitive;
+        const std::optional<Planes> plan = PlanOf(layer);
+        ASSERT_TRUE(plan);
+        const int at_once = primitive == Primitive::kForward ? planes::BlocksOfForward(plan->places)
+                                                             : planes::BlocksOfFilter(plan->places);
+        EXPECT_LE(at_once * (plan->shared_bytes() + 1024), std::size_t{228} * 1024) << layer.taps;
+        EXPECT_LE(plan->shared_bytes(), std::size_t{planes::kMostSharedBytes});
+        EXPECT_LE(plan->blocks * plan->tiles, 132 * at_once);
+      }
+    }
+  }
+}
+
+/// Rows of many channels leave room for fewer blocks.
+TEST(Planes, TakesFewerBlocksForLongRows) {
+  const std::optional<Planes> wide = PlanOf({.x_channels = 8, .x = {224, 224}, .taps = 3});
+  ASSERT_TRUE(wide);
+  EXPECT_EQ(wide->places, 80);
+  EXPECT_GT(4 * (wide->shared_bytes() + 1024), std::size_t{228} * 1024);
+  EXPECT_LE(3 * (wide->shared_bytes() + 1024), std::size_t{228} * 1024);
+  EXPECT_LE(wide->blocks * wide->tiles, 3 * 132);
 }
 
 /// How many times as long as they might the loads of a step's terms take, for lanes that meet
@@ -480,7 +509,7 @@ TEST_F(CudaConvPlanes, SumTheChannelsOfDyToo) {
   Random random("planes and sums");
   const Context context(WithTf32(SearchMode::kDefault));
   for (const ConvShape& shape :
-       {Image("sums", {300, 3, 16, 16}, 72, 4, 2), Image("odd rows", {2, 3, 9, 11}, 37, 3)}) {
+       {Image("sums", {300, 3, 16, 16}, 72, 4, 2), Image("odd channels", {2, 3, 9, 12}, 37, 3)}) {
     for (const DataType type : kTypes) {
       OpCall call = MakeConvGrad(shape, type, Layout::kContiguous, random);
       call.outputs[0] = nullptr;
