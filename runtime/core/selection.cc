@@ -259,7 +259,7 @@ Result<double> UsualTime(SearchSpace& space, const CandidateNotes& notes, Plan& 
   if (!second.ok() || IsHopeless(*second, best)) {
     return second;
   }
-  const Result<double> third = space.Time(plan);
+  Result<double> third = space.Time(plan);
   if (!third.ok()) {
     return third;
   }
