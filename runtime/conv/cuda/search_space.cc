@@ -94,13 +94,9 @@ std::string NameOfParts(std::int64_t parts) {
   return kParts + std::to_string(parts) + " ";
 }
 
-Candidate FewChannelsCandidate(const FewChannels& few, const std::string& form) {
-  const std::string id = form + kFewChannels;
-  return {.id = id, .engine = id, .workspace = few.workspace()};
-}
-
-Candidate Tf32Candidate(const std::string& id, std::size_t workspace) {
-  return {.id = id, .engine = id, .notes = {.tf32 = true}, .workspace = workspace};
+/// Of a kernel of our own that is launched in one way.
+Candidate OwnCandidate(const std::string& id, std::size_t workspace, bool in_tf32) {
+  return {.id = id, .engine = id, .notes = {.tf32 = in_tf32}, .workspace = workspace};
 }
 
 /// How many parts such a name asks for, which is removed from it; 0 where it is none.
@@ -305,11 +301,13 @@ std::vector<Candidate> ConvSearchSpace::ListFirst() {
   }
   const std::optional<FewChannels> few = FewChannelsOf(*as_it_is);
   if (few && FewChannelsPay(task_, *few)) {
-    candidates.push_back(FewChannelsCandidate(*few, as_it_is->name));
+    candidates.push_back(
+        OwnCandidate(as_it_is->name + kFewChannels, few->workspace(), /*in_tf32=*/false));
   }
   const std::optional<Warpgroups> warpgroups = WarpgroupsOf(*as_it_is);
   if (warpgroups && WarpgroupsPay(task_, *warpgroups)) {
-    candidates.push_back(Tf32Candidate(as_it_is->name + kWarpgroups, warpgroups->workspace()));
+    candidates.push_back(
+        OwnCandidate(as_it_is->name + kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
   }
   AddPlanes(*as_it_is, /*where_they_pay=*/true, &candidates);
   return candidates;
@@ -321,8 +319,8 @@ void ConvSearchSpace::AddPlanes(
     std::vector<Candidate>* candidates) const {
   const std::optional<Planes> planes = PlanesOf(form);
   if (planes && PlanesPay(task_, *planes) == where_they_pay) {
-    candidates->push_back(Tf32Candidate(form.name + kPlanes, planes->workspace()));
-    candidates->back().notes.tf32 = task_.problem.type == DataType::kFloat;
+    const bool in_tf32 = task_.problem.type == DataType::kFloat;
+    candidates->push_back(OwnCandidate(form.name + kPlanes, planes->workspace(), in_tf32));
   }
 }
 
@@ -416,7 +414,8 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
   }
   if (const std::optional<FewChannels> few = FewChannelsOf(form);
       few && !(form.name.empty() && FewChannelsPay(task_, *few))) {
-    candidates.push_back(FewChannelsCandidate(*few, form.name));
+    candidates.push_back(
+        OwnCandidate(form.name + kFewChannels, few->workspace(), /*in_tf32=*/false));
   }
   std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
   if (warpgroups && form.name.empty() && WarpgroupsPay(task_, *warpgroups)) {
@@ -424,7 +423,8 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
   }
   const bool comes_first = warpgroups && WarpgroupsBeatTensorCores(*warpgroups);
   if (comes_first) {
-    candidates.push_back(Tf32Candidate(form.name + kWarpgroups, warpgroups->workspace()));
+    candidates.push_back(
+        OwnCandidate(form.name + kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
   }
   const std::size_t copies = std::min(CopiesBytes(form), policy_.workspace_limit);
   std::ranges::move(
@@ -433,7 +433,8 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
           form.name + kTensorCores),
       std::back_inserter(candidates));
   if (warpgroups && !comes_first) {
-    candidates.push_back(Tf32Candidate(form.name + kWarpgroups, warpgroups->workspace()));
+    candidates.push_back(
+        OwnCandidate(form.name + kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
   }
   return candidates;
 }

@@ -173,17 +173,17 @@ class TogetherSpace final : public internal::SearchSpace {
 
   std::vector<Candidate> List(int /*batch*/, std::vector<Rejection>* /*rejections*/) override {
     std::vector<Candidate> candidates;
+    const auto add_id = [&](const std::string& id) {
+      candidates.push_back({.id = id, .engine = id, .notes = {.varies = true}});
+    };
     const auto add = [&](const std::string& first, const std::string& second) {
       const Order other = likely_ == Order::kInTurn ? Order::kSideBySide : Order::kInTurn;
       for (const Order order : {likely_, other}) {
-        std::string id = NameOf(order);
-        id.append(first).append(kAnd).append(second);
-        candidates.push_back({.id = id, .engine = id, .notes = {.varies = true}});
+        add_id(NameOf(order).append(first).append(kAnd).append(second));
       }
     };
     if (const OnePass one_pass = InOnePass(call_); !one_pass.id.empty()) {
-      const std::string id = kInOnePass + one_pass.id;
-      candidates.push_back({.id = id, .engine = id, .notes = {.varies = true}});
+      add_id(kInOnePass + one_pass.id);
     }
     add(alone_[0].id, alone_[1].id);
     for (const std::string& first : Ids(0)) {

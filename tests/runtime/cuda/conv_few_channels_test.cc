@@ -293,12 +293,7 @@ TEST_F(CudaConvFewChannels, AddToWhatIsThere) {
       for (const DataType type : kTypes) {
         const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kChannelsLast, random);
         SCOPED_TRACE(call.op.Describe());
-        call.op.FillInputsWithIntegers(random, -1, 1);
-        const std::vector<double> sums = ExpectedOf(call);
-        Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
-        ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-        ASSERT_NO_FATAL_FAILURE(
-            RunAndCompareAdding(*algorithms, call, context, conv::kFewChannels, sums, random));
+        ASSERT_NO_FATAL_FAILURE(RunAddingIntegers(call, context, conv::kFewChannels, 1, random));
       }
     }
   }
@@ -372,15 +367,7 @@ TEST_F(CudaConvFewChannels, SumChannelsInPassing) {
         Around("volumes", {2, 16, 4, 9, 18}, 24)}) {
     for (const DataType type : kTypes) {
       const OpCall call = MakeConvGrad(shape, type, Layout::kChannelsLast, random);
-      SCOPED_TRACE(call.Describe());
-      for (int run = 0; run < 2; ++run) {
-        call.ResetOutputs();
-        const Status status = call.Run(context);
-        ASSERT_TRUE(status.ok()) << status.message();
-        ASSERT_TRUE(Synchronize(context).ok());
-        call.ExpectResults(conv::kFewChannels);
-      }
-      EXPECT_NE(RecentChoices(2).find(conv::kFewChannels), std::string::npos) << RecentChoices(2);
+      ASSERT_NO_FATAL_FAILURE(RunByChoice(call, context, conv::kFewChannels, 2));
     }
   }
 }

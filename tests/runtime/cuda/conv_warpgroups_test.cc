@@ -234,12 +234,7 @@ TEST_F(CudaConvWarpgroups, AddToWhatIsThere) {
   const PrimitiveCall call = MakeCall(
       ConvPrimitive::kBackwardFilter, Square("accumulated", {3, 12, 9, 9}, 12), DataType::kFloat,
       Layout::kChannelsLast, random);
-  call.op.FillInputsWithIntegers(random, -2, 2);
-  const std::vector<double> sums = call.op.Expected()[1];
-  Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
-  ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-  ASSERT_NO_FATAL_FAILURE(
-      RunAndCompareAdding(*algorithms, call, context, conv::kWarpgroups, sums, random));
+  ASSERT_NO_FATAL_FAILURE(RunAddingIntegers(call, context, conv::kWarpgroups, 2, random));
 }
 
 TEST_F(CudaConvWarpgroups, AreInTf32OnlyWhereThatIsAllowed) {
@@ -259,15 +254,7 @@ TEST_F(CudaConvWarpgroups, SumTheChannelsOfDyToo) {
         With(Square("rows that no tap meets", {16, 64, 40, 40}, 128, 4), {2, 2}, {0, 0, 6, 6})}) {
     OpCall call = MakeConvGrad(shape, DataType::kFloat, Layout::kChannelsLast, random);
     call.outputs[0] = nullptr;
-    SCOPED_TRACE(call.Describe());
-    for (int run = 0; run < 2; ++run) {
-      call.ResetOutputs();
-      const Status status = call.Run(context);
-      ASSERT_TRUE(status.ok()) << status.message();
-      ASSERT_TRUE(Synchronize(context).ok());
-      call.ExpectResults(conv::kWarpgroups, kTolerance);
-    }
-    EXPECT_NE(RecentChoices(1).find(conv::kWarpgroups), std::string::npos) << RecentChoices(1);
+    ASSERT_NO_FATAL_FAILURE(RunByChoice(call, context, conv::kWarpgroups, 1, kTolerance));
   }
 }
 

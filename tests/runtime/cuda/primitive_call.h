@@ -188,6 +188,40 @@ inline void RunAndCompareAdding(
   EXPECT_TRUE(call.Result()->SurroundingsIntact()) << name;
 }
 
+/// Prepares the call to add to its result, and runs the algorithm on integers from -most to most.
+inline void RunAddingIntegers(
+    const PrimitiveCall& call,
+    const Context& context,
+    const std::string& name,
+    int most,
+    Random& random) {
+  call.op.FillInputsWithIntegers(random, -most, most);
+  const std::vector<double> sums = ExpectedOf(call);
+  Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
+  ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+  ASSERT_NO_FATAL_FAILURE(RunAndCompareAdding(*algorithms, call, context, name, sums, random));
+}
+
+/// Runs the call twice and compares its results with the op's on the CPU; the algorithm is among so
+/// many choices that were made for it.
+inline void RunByChoice(
+    const OpCall& call,
+    const Context& context,
+    const std::string& name,
+    int choices,
+    double tolerance = 0) {
+  SCOPED_TRACE(call.Describe());
+  for (int run = 0; run < 2; ++run) {
+    call.ResetOutputs();
+    const Status status = call.Run(context);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_TRUE(Synchronize(context).ok());
+    call.ExpectResults(name, tolerance);
+  }
+  const std::string recent = RecentChoices(choices);
+  EXPECT_NE(recent.find(name), std::string::npos) << recent;
+}
+
 }  // namespace gradsmith::cuda
 
 #endif  // GRADSMITH_TESTS_RUNTIME_CUDA_PRIMITIVE_CALL_H_
