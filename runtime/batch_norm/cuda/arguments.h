@@ -61,6 +61,8 @@ struct Walk {
   int width;
 
   std::int64_t pieces;  ///< of each row
+  /// Whether elements of rows that are a vector in one tensor are one in all.
+  bool vectors_alike;
 
   std::int64_t columns;
   std::int64_t run;

@@ -32,10 +32,23 @@ struct alignas(V * sizeof(T)) Pack {
   T values[V];
 };
 
-template <typename T>
+/// How elements of one place lie.
+enum class Access {
+  kVector,         ///< one behind the other from a multiple of a vector's bytes on, V of them
+  kMostlyVectors,  ///< one behind the other, and seldom not the former
+  kElements        ///< anywhere
+};
+
+/// Whether `count` of V elements are loaded and stored as one vector.
+template <Access kAccess, int V, typename T>
 __device__ __forceinline__ bool IsVector(const T* data, std::int64_t stride, int count) {
-  return count * sizeof(T) == kVectorBytes && stride == 1 &&
-         reinterpret_cast<std::uintptr_t>(data) % kVectorBytes == 0;
+  if constexpr (kAccess == Access::kVector) {
+    static_assert(V == kVector<T>);
+    return true;
+  } else {
+    return kAccess == Access::kMostlyVectors && V == kVector<T> && count == V && stride == 1 &&
+           reinterpret_cast<std::uintptr_t>(data) % kVectorBytes == 0;
+  }
 }
 
 template <typename T, int V>
@@ -55,14 +68,14 @@ __device__ __noinline__ Pack<T, V> LoadApart(const T* from, int count) {
   return to;
 }
 
-/// The first `count` of V elements; the others are zero. kRarely: they are seldom no vector.
-template <bool kRarely, typename T, int V>
+/// The first `count` of V elements; the others are zero.
+template <Access kAccess, typename T, int V>
 __device__ __forceinline__ void
 Load(const T* from, std::int64_t stride, int count, Pack<T, V>* to) {
-  if (V == kVector<T> && IsVector(from, stride, count)) {
+  if (IsVector<kAccess, V>(from, stride, count)) {
     const uint4 packed = *reinterpret_cast<const uint4*>(from);
-    memcpy(to, &packed, sizeof(packed));
-  } else if (V > 1 && kRarely) {
+    memcpy(to, &packed, V * sizeof(T));
+  } else if (V > 1 && kAccess == Access::kMostlyVectors) {
     *to = LoadApart<T, V>(from, count);
   } else {
     LoadEach(from, stride, count, to);
@@ -86,14 +99,14 @@ __device__ __noinline__ void StoreApart(Pack<T, V> from, int count, T* to) {
 }
 
 /// What is stored must not take the place of what the map has yet to read.
-template <bool kRarely, typename T, int V>
+template <Access kAccess, typename T, int V>
 __device__ __forceinline__ void
 Store(const Pack<T, V>& from, std::int64_t stride, int count, T* to) {
-  if (V == kVector<T> && IsVector(to, stride, count)) {
+  if (IsVector<kAccess, V>(to, stride, count)) {
     uint4 packed;
-    memcpy(&packed, &from, sizeof(packed));
+    memcpy(&packed, &from, V * sizeof(T));
     __stcs(reinterpret_cast<uint4*>(to), packed);
-  } else if (V > 1 && kRarely) {
+  } else if (V > 1 && kAccess == Access::kMostlyVectors) {
     StoreApart(from, count, to);
   } else {
     StoreEach(from, stride, count, to);

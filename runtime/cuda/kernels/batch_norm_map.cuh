@@ -42,7 +42,7 @@ __device__ __forceinline__ A Apply(const A (&c)[kAllCoefficients], A dy, A x) {
 }
 
 /// The elements that a map reads, and what it makes of them.
-template <Map kMap, typename T, int V, bool kColumns>
+template <Map kMap, typename T, int V>
 struct MapElements {
   using A = Accumulator<T>;
   Place place;
@@ -50,6 +50,7 @@ struct MapElements {
   Pack<T, V> x;
   Pack<T, V> result;
 
+  template <Access kAccess>
   __device__ __forceinline__ void Load(
       const Operands& operands,
       const Place& at,
@@ -58,17 +59,17 @@ struct MapElements {
       std::int64_t stride) {
     place = at;
     if constexpr (kReadsGradient<kMap>) {
-      own::Load<kColumns>(At<const T>(operands.dY, at.dY), dy_stride, at.count, &dy);
+      own::Load<kAccess>(At<const T>(operands.dY, at.dY), dy_stride, at.count, &dy);
     }
-    own::Load<kColumns>(At<const T>(operands.X, at.X), x_stride, at.count, &x);
-    LoadResult(operands, stride);
+    own::Load<kAccess>(At<const T>(operands.X, at.X), x_stride, at.count, &x);
+    LoadResult<kAccess>(operands, stride);
   }
 
   /// Loads what is added to.
+  template <Access kAccess>
   __device__ __forceinline__ void LoadResult(const Operands& operands, std::int64_t stride) {
     if (Accumulates(operands)) {
-      own::Load<kColumns>(
-          At<const T>(operands.output, place.output), stride, place.count, &result);
+      own::Load<kAccess>(At<const T>(operands.output, place.output), stride, place.count, &result);
     }
   }
 
@@ -85,8 +86,9 @@ struct MapElements {
     result.values[i] = Convert<T>(value);
   }
 
+  template <Access kAccess>
   __device__ __forceinline__ void Store(const Operands& operands, std::int64_t stride) const {
-    own::Store<kColumns>(result, stride, place.count, At<T>(operands.output, place.output));
+    own::Store<kAccess>(result, stride, place.count, At<T>(operands.output, place.output));
   }
 
  private:
@@ -95,35 +97,46 @@ struct MapElements {
   }
 };
 
+/// A map of a channel along rows.
+template <Map kMap, typename T>
+struct RowMap {
+  template <int N>
+  using Elements = MapElements<kMap, T, N>;
+
+  const Operands& operands;
+  Accumulator<T> coefficients[kAllCoefficients];
+
+  template <Access kAccess, int N>
+  __device__ __forceinline__ void Load(const Place& place, Elements<N>* elements) const {
+    elements->template Load<kAccess>(
+        operands, place, operands.dY.strides[kInner], operands.X.strides[kInner],
+        operands.output.strides[kInner]);
+  }
+
+  template <Access kAccess, int N>
+  __device__ __forceinline__ void Use(Elements<N>& elements) const {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      elements.Apply(operands, i, coefficients);
+    }
+    elements.template Store<kAccess>(operands, operands.output.strides[kInner]);
+  }
+};
+
+/// The block that sums last maps first: what it has read is still in the cache.
 template <Map kMap, typename T>
 __device__ void MapRows(const Walk& walk, const Operands& operands, const double* coefficients) {
-  using A = Accumulator<T>;
   constexpr int V = kVector<T>;
-  constexpr int kBatch = kMapBatch<kMap, V>;
-  const std::int64_t stride = operands.output.strides[kInner];
-  for (std::int64_t channel = blockIdx.x; channel < walk.channels; channel += gridDim.x) {
-    A of_channel[kAllCoefficients];
+  const std::int64_t slice = walk.slices - 1 - blockIdx.y;
+  for (std::int64_t i = blockIdx.x; i < walk.channels; i += gridDim.x) {
+    const std::int64_t channel = walk.channels - 1 - i;
+    RowMap<kMap, T> map = {operands, {}};
 #pragma unroll
     for (int k = 0; k < kCoefficients<kMap>; ++k) {
-      of_channel[k] = static_cast<A>(coefficients[k * walk.channels + channel]);
+      map.coefficients[k] = static_cast<Accumulator<T>>(coefficients[k * walk.channels + channel]);
     }
-    for (RowPlaces<V> places(walk, operands, operands.output, channel); places.more();) {
-      MapElements<kMap, T, V, false> batch[kBatch];
-#pragma unroll
-      for (int j = 0; j < kBatch; ++j) {
-        batch[j].Load(
-            operands, places.Next(), operands.dY.strides[kInner], operands.X.strides[kInner],
-            stride);
-      }
-#pragma unroll
-      for (int j = 0; j < kBatch; ++j) {
-#pragma unroll
-        for (int i = 0; i < V; ++i) {
-          batch[j].Apply(operands, i, of_channel);
-        }
-        batch[j].Store(operands, stride);
-      }
-    }
+    Rows<V> rows(walk, operands, operands.output, channel, slice);
+    VisitRows<(kMapBatch<kMap, V> < 2 ? 2 : kMapBatch<kMap, V>)>(walk, rows, map);
   }
 }
 
@@ -155,22 +168,22 @@ struct ColumnMap {
   __device__ __forceinline__ void Visit(StepPlaces<V, true>* places, int count) {
     const Operands& operands = columns.operands;
     const std::int64_t stride = ColumnStride<V>(operands.output);
-    MapElements<kMap, T, V, true> batch[kBatch];
+    MapElements<kMap, T, V> batch[kBatch];
 #pragma unroll
     for (int j = 0; j < kBatch; ++j) {
-      batch[j].Load(
+      batch[j].template Load<Access::kMostlyVectors>(
           operands, places->Next(count), ColumnStride<V>(operands.dY), ColumnStride<V>(operands.X),
           stride);
     }
     Apply(&batch);
 #pragma unroll
     for (int j = 0; j < kBatch; ++j) {
-      batch[j].Store(operands, stride);
+      batch[j].template Store<Access::kMostlyVectors>(operands, stride);
     }
   }
 
   template <int kBatch>
-  __device__ __forceinline__ void Apply(MapElements<kMap, T, V, true> (*batch)[kBatch]) {
+  __device__ __forceinline__ void Apply(MapElements<kMap, T, V> (*batch)[kBatch]) {
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       if (i % 4 == 0) {

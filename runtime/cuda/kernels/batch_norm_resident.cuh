@@ -80,7 +80,7 @@ SumThrough(const InputRing<T, kSlots>& ring, ColumnSums<kSums, T, kVector<T>>* s
   }
 #pragma unroll 1
   for (int step = 0; step < steps.count; ++step) {
-    Terms<kSums, T, V, true> terms[1];
+    Terms<kSums, T, V> terms[1];
     ring.Get(slot, &terms[0].dy, &terms[0].x);
     sums->Add(terms, V);
     begin(step + kSlots);
@@ -104,10 +104,10 @@ MapThrough(const InputRing<T, kSlots>& ring, ColumnMap<kMap, T, kVector<T>>* map
   int slot = 0;
 #pragma unroll 1
   for (int step = 0; step < steps.count; ++step) {
-    MapElements<kMap, T, V, true> elements[1];
+    MapElements<kMap, T, V> elements[1];
     elements[0].place = places.Next(V);
     ring.Get(slot, &elements[0].dy, &elements[0].x);
-    elements[0].LoadResult(operands, stride);
+    elements[0].template LoadResult<Access::kMostlyVectors>(operands, stride);
     if (step + kSlots < steps.count) {
       const Place next = ahead.Next(V);
       ring.Begin(slot, &next);
@@ -116,7 +116,7 @@ MapThrough(const InputRing<T, kSlots>& ring, ColumnMap<kMap, T, kVector<T>>* map
     }
     slot = slot == kSlots - 1 ? 0 : slot + 1;
     map->Apply(&elements);
-    elements[0].Store(operands, stride);
+    elements[0].template Store<Access::kMostlyVectors>(operands, stride);
   }
 }
 

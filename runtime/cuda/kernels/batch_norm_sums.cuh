@@ -121,22 +121,23 @@ AddTerm(A dy, A x, A pivot, const Gate<A>& gate, A* first, A* second) {
 }
 
 /// The elements that the sums are of.
-template <Sums kSums, typename T, int V, bool kColumns>
+template <Sums kSums, typename T, int V>
 struct Terms {
   using A = Accumulator<T>;
   Pack<T, V> dy;
   Pack<T, V> x;
 
+  template <Access kAccess>
   __device__ __forceinline__ void Load(
       const Operands& operands,
       const Place& place,
       std::int64_t dy_stride,
       std::int64_t x_stride) {
     if constexpr (kSums != Sums::kMoments) {
-      own::Load<kColumns>(At<const T>(operands.dY, place.dY), dy_stride, place.count, &dy);
+      own::Load<kAccess>(At<const T>(operands.dY, place.dY), dy_stride, place.count, &dy);
     }
     if constexpr (kSums != Sums::kBias) {
-      own::Load<kColumns>(At<const T>(operands.X, place.X), x_stride, place.count, &x);
+      own::Load<kAccess>(At<const T>(operands.X, place.X), x_stride, place.count, &x);
     }
   }
 
@@ -184,6 +185,38 @@ StorePartial(const Walk& walk, std::int64_t place, double first, double second, 
   partials[walk.slices * walk.places + at] = second;
 }
 
+/// A thread's sums of a channel along rows.
+template <Sums kSums, typename T>
+struct RowSums {
+  using A = Accumulator<T>;
+  template <int N>
+  using Elements = Terms<kSums, T, N>;
+
+  const Operands& operands;
+  A pivot;
+  Gate<A> gate;
+  A first = 0;
+  A second = 0;
+
+  template <Access kAccess, int N>
+  __device__ __forceinline__ void Load(const Place& place, Terms<kSums, T, N>* terms) const {
+    terms->template Load<kAccess>(
+        operands, place, operands.dY.strides[kInner], operands.X.strides[kInner]);
+  }
+
+  template <Access kAccess, int N>
+  __device__ __forceinline__ void Use(const Terms<kSums, T, N>& terms) {
+    A of_place_first = 0;
+    A of_place_second = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      terms.Add(i, pivot, gate, &of_place_first, &of_place_second);
+    }
+    first += of_place_first;
+    second += of_place_second;
+  }
+};
+
 /// A block for each channel and slice; its threads along rows.
 template <Sums kSums, typename T>
 __device__ void SumRows(
@@ -191,43 +224,19 @@ __device__ void SumRows(
     const Operands& operands,
     const Normalization& normalization,
     double* partials) {
-  using A = Accumulator<T>;
   constexpr int V = kVector<T>;
-  constexpr int kBatch = kSumBatch<kSums, V>;
   const Operand& leader = kSums == Sums::kBias ? operands.dY : operands.X;
   for (std::int64_t channel = blockIdx.x; channel < walk.channels; channel += gridDim.x) {
-    const A pivot = Pivot<kSums, T>(walk, operands, normalization, channel);
-    const Gate<A> gate = GateOf<kSums, T>(normalization, channel);
-    A first = 0;
-    A second = 0;
-    for (RowPlaces<V> places(walk, operands, leader, channel); places.more();) {
-      Terms<kSums, T, V, false> batch[kBatch];
-      int counts[kBatch];
-#pragma unroll
-      for (int j = 0; j < kBatch; ++j) {
-        const Place place = places.Next();
-        counts[j] = place.count;
-        batch[j].Load(operands, place, operands.dY.strides[kInner], operands.X.strides[kInner]);
-      }
-#pragma unroll
-      for (int j = 0; j < kBatch; ++j) {
-        A chunk_first = 0;
-        A chunk_second = 0;
-#pragma unroll
-        for (int i = 0; i < V; ++i) {
-          if (i < counts[j]) {
-            batch[j].Add(i, pivot, gate, &chunk_first, &chunk_second);
-          }
-        }
-        first += chunk_first;
-        second += chunk_second;
-      }
-    }
-    double block_first = first;
-    double block_second = second;
-    SumBlock(&block_first, &block_second);
+    RowSums<kSums, T> sums = {
+        operands, Pivot<kSums, T>(walk, operands, normalization, channel),
+        GateOf<kSums, T>(normalization, channel)};
+    Rows<V> rows(walk, operands, leader, channel, blockIdx.y);
+    VisitRows<kSumBatch<kSums, V>>(walk, rows, sums);
+    double first = sums.first;
+    double second = sums.second;
+    SumBlock(&first, &second);
     if (threadIdx.x == 0) {
-      StorePartial(walk, channel, block_first, block_second, partials);
+      StorePartial(walk, channel, first, second, partials);
     }
   }
 }
@@ -292,10 +301,10 @@ struct ColumnSums {
   template <int kBatch>
   __device__ __forceinline__ void Visit(StepPlaces<V, false>* places, int count) {
     const Operands& operands = columns.operands;
-    Terms<kSums, T, V, true> batch[kBatch];
+    Terms<kSums, T, V> batch[kBatch];
 #pragma unroll
     for (int j = 0; j < kBatch; ++j) {
-      batch[j].Load(
+      batch[j].template Load<Access::kMostlyVectors>(
           operands, places->Next(count), ColumnStride<V>(operands.dY), ColumnStride<V>(operands.X));
     }
     Add(batch, count);
@@ -303,8 +312,7 @@ struct ColumnSums {
 
   /// Adds what was loaded; the first `count` of the columns.
   template <int kBatch>
-  __device__ __forceinline__ void
-  Add(const Terms<kSums, T, V, true> (&batch)[kBatch], int count) {
+  __device__ __forceinline__ void Add(const Terms<kSums, T, V> (&batch)[kBatch], int count) {
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       if (kSums == Sums::kReluGradient && i % 4 == 0) {

@@ -102,52 +102,67 @@ struct Place {
   int count;
 };
 
-/// The places of up to V elements that a thread has in the rows of the block's slice of a channel.
-/// They begin where `leader` has offsets that are multiples of V, whatever its address: the order
-/// of sums depends on strides only, and with the address aligned so are they.
+/// The rows of the block's slice of a channel, one after the other, as a thread has them with those
+/// beside it; long ones in pieces. In each are whole vectors, which begin where `leader` has
+/// offsets that are multiples of V, whatever its address (the order of sums depends on strides
+/// only), and edges, the elements before and after them.
 template <int V>
-class RowPlaces {
+class Rows {
  public:
-  __device__
-  RowPlaces(const Walk& walk, const Operands& operands, const Operand& leader, std::int64_t channel)
+  __device__ Rows(
+      const Walk& walk,
+      const Operands& operands,
+      const Operand& leader,
+      std::int64_t channel,
+      std::int64_t slice)
       : walk_(walk), operands_(operands), leader_(leader), channel_(channel) {
     const std::int64_t rows = walk.counts[0] * walk.counts[1] * walk.counts[2];
-    items_ = SliceOf(rows * walk.pieces, walk.slices, blockIdx.y);
+    items_ = SliceOf(rows * walk.pieces, walk.slices, slice);
     items_.begin += LaneY(walk);
   }
 
-  /// An empty place once there are no more.
-  __device__ __forceinline__ Place Next() {
-    if (round_ >= end_) {
-      if (!more()) {
-        return {0, 0, 0, 0};
-      }
-      OpenItem();
+  /// Goes on to the next, if there is one.
+  __device__ bool Next() {
+    if (items_.begin >= items_.end) {
+      return false;
     }
-    const std::int64_t chunk = round_ + LaneX(walk_) * V;
-    const std::int64_t first = Max(chunk, begin_);
-    round_ += walk_.width * V;
-    return {
-        OffsetOf(operands_.dY, first), OffsetOf(operands_.X, first),
-        OffsetOf(operands_.output, first), static_cast<int>(Min(chunk + V, end_) - first)};
+    const std::int64_t row = walk_.pieces == 1 ? items_.begin : Divide(items_.begin, walk_.pieces);
+    const std::int64_t inner = (items_.begin - row * walk_.pieces) * kPieceElements;
+    const auto offset = [&](const Operand& operand) {
+      return channel_ * operand.channel_stride + RowOffset(walk_, operand, row) +
+             inner * operand.strides[kInner];
+    };
+    begin_ = {offset(operands_.dY), offset(operands_.X), offset(operands_.output), 0};
+    const int length = static_cast<int>(Min(walk_.counts[kInner] - inner, kPieceElements));
+    const bool neighbours = leader_.strides[kInner] == 1;
+    const int ahead = neighbours ? static_cast<int>(-offset(leader_) & (V - 1)) : 0;
+    head_ = ahead < length ? ahead : length;
+    vectors_ = (length - head_) / V;
+    edges_ = length - vectors_ * V;
+    items_.begin += LanesY(walk_);
+    return true;
   }
 
-  __device__ bool more() const { return round_ < end_ || items_.begin < items_.end; }
+  __device__ int vectors() const { return vectors_; }
+  __device__ int edges() const { return edges_; }
+
+  template <Access kAccess>
+  __device__ __forceinline__ Place Vector(int i) const {
+    return At<kAccess>(head_ + i * V, V);
+  }
+  __device__ __forceinline__ Place Edge(int i) const {
+    return At<Access::kElements>(i < head_ ? i : i + vectors_ * V, 1);
+  }
 
  private:
-  __device__ std::int64_t OffsetOf(const Operand& operand, std::int64_t inner) const {
-    return channel_ * operand.channel_stride + RowOffset(walk_, operand, row_) +
-           inner * operand.strides[kInner];
-  }
-
-  /// An item is a row or a piece of one.
-  __device__ void OpenItem() {
-    row_ = walk_.pieces == 1 ? items_.begin : Divide(items_.begin, walk_.pieces);
-    begin_ = (items_.begin - row_ * walk_.pieces) * kPieceElements;
-    end_ = Min(begin_ + kPieceElements, walk_.counts[kInner]);
-    const bool neighbours = leader_.strides[kInner] == 1;
-    round_ = begin_ - (neighbours ? OffsetOf(leader_, begin_) & (V - 1) : 0);
-    items_.begin += LanesY(walk_);
+  template <Access kAccess>
+  __device__ __forceinline__ Place At(int inner, int count) const {
+    const auto distance = [&](const Operand& operand) {
+      return kAccess == Access::kVector ? inner : inner * operand.strides[kInner];
+    };
+    return {
+        begin_.dY + distance(operands_.dY), begin_.X + distance(operands_.X),
+        begin_.output + distance(operands_.output), count};
   }
 
   const Walk& walk_;
@@ -155,11 +170,63 @@ class RowPlaces {
   const Operand& leader_;
   std::int64_t channel_;
   Range items_;
-  std::int64_t row_ = 0;
-  std::int64_t begin_ = 0;
-  std::int64_t end_ = 0;
-  std::int64_t round_ = 0;
+  Place begin_{};
+  int head_ = 0;
+  int vectors_ = 0;
+  int edges_ = 0;
 };
+
+/// Loads and uses what a thread has of a row's vectors, kBatch at once so that their loads do not
+/// wait for each other.
+template <Access kAccess, int kBatch, int V, typename Visitor>
+__device__ __forceinline__ void
+VisitVectors(const Walk& walk, const Rows<V>& rows, Visitor& visitor) {
+  using Elements = typename Visitor::template Elements<V>;
+  int i = LaneX(walk);
+  for (; kBatch > 1 && i + (kBatch - 1) * walk.width < rows.vectors(); i += kBatch * walk.width) {
+    Elements batch[kBatch];
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      visitor.template Load<kAccess>(rows.template Vector<kAccess>(i + j * walk.width), &batch[j]);
+    }
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      visitor.template Use<kAccess>(batch[j]);
+    }
+  }
+  for (; i < rows.vectors(); i += walk.width) {
+    Elements one;
+    visitor.template Load<kAccess>(rows.template Vector<kAccess>(i), &one);
+    visitor.template Use<kAccess>(one);
+  }
+}
+
+/// The same of all rows, and of their edges, of which a thread's first is loaded before the
+/// vectors.
+template <int kBatch, int V, typename Visitor>
+__device__ __forceinline__ void VisitRows(const Walk& walk, Rows<V>& rows, Visitor& visitor) {
+  constexpr Access kElements = Access::kElements;
+  using Edge = typename Visitor::template Elements<1>;
+  while (rows.Next()) {
+    const int lane = LaneX(walk);
+    Edge edge;
+    if (lane < rows.edges()) {
+      visitor.template Load<kElements>(rows.Edge(lane), &edge);
+    }
+    if (walk.vectors_alike) {
+      VisitVectors<Access::kVector, kBatch>(walk, rows, visitor);
+    } else {
+      VisitVectors<kElements, 1>(walk, rows, visitor);
+    }
+    if (lane < rows.edges()) {
+      visitor.template Use<kElements>(edge);
+    }
+    for (int i = lane + walk.width; i < rows.edges(); i += walk.width) {
+      visitor.template Load<kElements>(rows.Edge(i), &edge);
+      visitor.template Use<kElements>(edge);
+    }
+  }
+}
 
 /// From one of a thread's columns to the next.
 template <int V>

@@ -355,6 +355,42 @@ TEST_P(BatchNormOwnTest, ManyBlocks) {
   }
 }
 
+/// Rows that begin anywhere: whole vectors where all tensors have them at the same places, elements
+/// where not; edges alone; rows of several pieces; few rows of a block and many.
+TEST_P(BatchNormOwnTest, OddRows) {
+  Random random("own batch norm odd rows");
+  const Sizes shapes[] = {{3, 5, 35, 35}, {40, 3, 17, 17}, {2, 7, 55, 57}, {1, 3, 63, 67},
+                          {70, 3, 3, 3},  {90, 7, 1, 5},   {3, 5, 4097},   {2, 3, 5, 7, 11}};
+  const auto with_gaps = [](const Sizes& dims, std::int64_t gap) {
+    Sizes strides = support::StridesFor(Layout::kContiguous, dims);
+    strides[1] += gap;
+    strides[0] = strides[1] * dims[1];
+    return strides;
+  };
+  for (const Sizes& dims : shapes) {
+    for (const std::int64_t gap_of_X : {0, 16, 3}) {
+      for (const std::int64_t gap_of_dY : {0, 16, 5}) {
+        const LargeStrides strides(
+            with_gaps(dims, gap_of_X), with_gaps(dims, gap_of_dY),
+            with_gaps(dims, gap_of_dY == 5 ? gap_of_X + 1 : gap_of_X));
+        SCOPED_TRACE(
+            support::ToString(dims) + " gaps " + std::to_string(gap_of_X) + " " +
+            std::to_string(gap_of_dY));
+        for (const DataType T : {kF, kD, kH, kB}) {
+          Data data(
+              {T, T, kF}, dims, strides, static_cast<std::size_t>(random.Integer(0, 1)), random);
+          CompareBackward(data);
+          CompareBackward(data, {.dX = false, .dScale = false, .dBias = true});
+          CompareForward(data);
+        }
+        if (HasFailure()) {
+          return;
+        }
+      }
+    }
+  }
+}
+
 /// More blocks than the emulated GPU can have wait for each other: they are launched in steps.
 TEST_P(BatchNormOwnTest, BlocksOfAWholeGpu) {
   Random random("own batch norm of a whole GPU");
