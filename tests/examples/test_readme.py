@@ -46,7 +46,8 @@ def test_every_block_is_tested_here() -> None:
         "cpp": ["int main()", "registry.Explain", "CheckDevice"],
         "text": ["dW:", "error[G014]"],
         "yaml": ["DepthwiseConvGrad"],
-        "sh": ["./run demo", "cmake --install", "pkg-config", "build/rows", "pip install ."],  # the last: tests/package/test_wheel.py
+        # The last: tests/package/test_wheel.py.
+        "sh": ["./run demo", "cmake --install", "pkg-config", "build/rows", "pip install ."],
         "cmake": ["find_package"],
         "python": ["gradsmith.conv_grad"],  # tests/python/test_docs.py
     }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "batch_norm/cuda/own_plan.h"
@@ -16,13 +17,13 @@
 namespace gradsmith::batch_norm::own {
 namespace {
 
-alignas(kVectorBytes) std::array<std::byte, 2 * kVectorBytes> memory;
+alignas(kVectorBytes) constexpr std::array<std::byte, 32> kMemory{};
 
 constexpr DataType kTypes[] = {
     DataType::kFloat, DataType::kDouble, DataType::kMLFloat16, DataType::kBFloat16};
 
 ConstTensorRef Tensor(DataType type, const Dims& dims) {
-  return {type, memory.data(), dims};
+  return {type, kMemory.data(), dims};
 }
 
 /// The channels of a dense tensor lie `gap` elements further apart than they must.
@@ -30,7 +31,7 @@ ConstTensorRef WithGaps(DataType type, const Dims& dims, std::int64_t gap) {
   Strides strides = ContiguousStrides(dims);
   strides[1] += gap;
   strides[0] = strides[1] * dims[1];
-  return {type, memory.data(), dims, strides};
+  return {type, kMemory.data(), dims, strides};
 }
 
 std::int64_t Vectors(DataType type, const Plan& plan) {
@@ -83,7 +84,7 @@ TEST(BatchNormPlan, WidthsOfRowsShareOutTheWork) {
       for (int width = 8; width <= kThreads; width *= 2) {
         least = std::min(least, MostOfAThread(rows, vectors, width));
       }
-      const double most = static_cast<double>(MostOfAThread(rows, vectors, walk.width));
+      const auto most = static_cast<double>(MostOfAThread(rows, vectors, walk.width));
       EXPECT_LE(most, 1.5 * static_cast<double>(least)) << "width " << walk.width;
       EXPECT_GE(walk.width, 8);
     }
@@ -101,10 +102,10 @@ TEST(BatchNormPlan, VectorsAreAlikeByStridesAndAddresses) {
     const ConstTensorRef dY = WithGaps(type, dims, per_vector);
     const ConstTensorRef odd = WithGaps(type, dims, 1);
     ConstTensorRef moved = X;
-    moved.data = memory.data() + size;
+    moved.data = kMemory.data() + size;
     const Plan alike = MakePlan({&dY, &X, &X});
     EXPECT_TRUE(alike.walk.vectors_alike);
-    EXPECT_TRUE(MakePlan({nullptr, &moved, nullptr}).walk.width == alike.walk.width);
+    EXPECT_EQ(MakePlan({nullptr, &moved, nullptr}).walk.width, alike.walk.width);
     EXPECT_FALSE(MakePlan({&odd, &X, &X}).walk.vectors_alike);
     EXPECT_FALSE(MakePlan({&X, &odd, &X}).walk.vectors_alike);
     EXPECT_FALSE(MakePlan({&X, &X, &odd}).walk.vectors_alike);
@@ -112,7 +113,7 @@ TEST(BatchNormPlan, VectorsAreAlikeByStridesAndAddresses) {
     EXPECT_FALSE(MakePlan({nullptr, &moved, nullptr}).walk.vectors_alike);
     EXPECT_FALSE(MakePlan({&X, &X, &moved}).walk.vectors_alike);
     ConstTensorRef apart = X;
-    apart.strides = {5 * 9 * 14, 9 * 14, 14, 2};
+    apart.strides = {630, 126, 14, 2};
     EXPECT_FALSE(MakePlan({&X, &apart, nullptr}).walk.vectors_alike);
   }
 }
