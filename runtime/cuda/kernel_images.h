@@ -29,6 +29,7 @@ extern const KernelImage kImage_conv_few_channels_data;    // NOLINT(readability
 extern const KernelImage kImage_conv_few_channels_filter;  // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_grouped;              // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_images;               // NOLINT(readability-identifier-naming)
+extern const KernelImage kImage_conv_images_filter;        // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_planes;               // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_planes_narrow;        // NOLINT(readability-identifier-naming)
 extern const KernelImage kImage_conv_pointwise;            // NOLINT(readability-identifier-naming)

@@ -59,11 +59,15 @@ std::string NarrowKernel(const std::string& name, DataType type) {
   return name + (type == DataType::kMLFloat16 ? "_f16" : "_bf16");
 }
 
+bool FitsNarrow(int compute_capability, const Task& task) {
+  return HasHopperMemory(compute_capability) && SizeOf(task.problem.type) == 2 &&
+         !IsEmpty(task.problem) && IsChannelsLast(task);
+}
+
 bool FitOnePass(int compute_capability, const Task& data, const Task& filter) {
   return data.primitive == Primitive::kBackwardData &&
-         filter.primitive == Primitive::kBackwardFilter && HasHopperMemory(compute_capability) &&
-         SizeOf(data.problem.type) == 2 && !IsEmpty(data.problem) && IsChannelsLast(data) &&
-         IsChannelsLast(filter);
+         filter.primitive == Primitive::kBackwardFilter && FitsNarrow(compute_capability, data) &&
+         FitsNarrow(compute_capability, filter);
 }
 
 }  // namespace gradsmith::conv

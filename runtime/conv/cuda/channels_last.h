@@ -38,9 +38,12 @@ bool HasThreeTapsAround(const Axis& axis);
 /// NarrowKernel is the name of a kernel in half or bf16.
 std::string NarrowKernel(const std::string& name, DataType type);
 
-/// FitOnePass says whether two tasks are backward data and backward filter of a problem that is not
-/// empty, in half or bf16, whose operands IsChannelsLast takes, on a device whose blocks may have
-/// 227 KiB of shared memory: what kernels on tensor cores ask that compute both in one pass.
+/// FitsNarrow says whether a task is not empty, in half or bf16, and IsChannelsLast takes its
+/// operands, on a device whose blocks may have 227 KiB of shared memory.
+bool FitsNarrow(int compute_capability, const Task& task);
+
+/// FitOnePass says whether two tasks of which it says so are backward data and backward filter of a
+/// problem: what kernels on tensor cores ask that compute both in one pass.
 bool FitOnePass(int compute_capability, const Task& data, const Task& filter);
 
 }  // namespace gradsmith::conv

@@ -126,8 +126,7 @@ std::size_t FewChannels::workspace() const {
 
 std::optional<FewChannels> PlanFewChannels(int compute_capability, const Task& task) {
   const Problem& problem = task.problem;
-  if (task.primitive == Primitive::kForward || !HasHopperMemory(compute_capability) ||
-      SizeOf(problem.type) != 2 || IsEmpty(problem) || !IsChannelsLast(task) ||
+  if (task.primitive == Primitive::kForward || !FitsNarrow(compute_capability, task) ||
       !TakesProblem(task)) {
     return std::nullopt;
   }

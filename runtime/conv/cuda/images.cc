@@ -1,6 +1,8 @@
 #include "conv/cuda/images.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <limits>
 #include <string>
 
@@ -62,16 +64,16 @@ int FormOf(std::int64_t channels, std::int64_t window) {
   return -1;
 }
 
-/// Rows of a segment: as many as let the blocks that run at once end soonest. A segment begins
+/// Rows of a segment: as many as let so many blocks end soonest. A segment begins
 /// with rows that another one has too: as if it had a step more.
-std::int64_t SegmentOf(std::int64_t rows, std::int64_t strips) {
+std::int64_t SegmentOf(std::int64_t rows, std::int64_t strips, std::int64_t blocks) {
   const std::int64_t steps = CeilDivide(rows, images::kRows);
   std::int64_t best = steps;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (std::int64_t segments = 1; segments <= steps; ++segments) {
     const std::int64_t of_segment = CeilDivide(steps, segments);
     const std::int64_t works = strips * CeilDivide(steps, of_segment);
-    const std::int64_t time = CeilDivide(works, kMultiprocessorsOfSlices) * (of_segment + 1);
+    const std::int64_t time = CeilDivide(works, blocks) * (of_segment + 1);
     if (time < least) {
       least = time;
       best = of_segment;
@@ -80,8 +82,15 @@ std::int64_t SegmentOf(std::int64_t rows, std::int64_t strips) {
   return best * images::kRows;
 }
 
-/// The kernels' arguments, but for how they share the work.
-Arguments ArgumentsOf(const Problem& problem) {
+/// What any of the kernels takes.
+bool TakesProblem(const Problem& problem) {
+  return CanBeCounted(problem) && problem.group == 1 && problem.spatial_rank == images::kRank &&
+         problem.x_channels <= images::kMostChannels && problem.y_channels % images::kVector == 0 &&
+         TakesAxis(problem.axes[0]) && TakesAxis(problem.axes[1]);
+}
+
+/// The kernels' arguments, but for where positions begin and how works share them.
+Arguments ArgumentsOf(const Problem& problem, int warps) {
   Arguments arguments{};
   arguments.y_channels = static_cast<int>(problem.y_channels);
   arguments.x_channels = static_cast<int>(problem.x_channels);
@@ -91,11 +100,56 @@ Arguments ArgumentsOf(const Problem& problem) {
     arguments.y[i] = static_cast<int>(axis.y);
     arguments.w[i] = static_cast<int>(axis.w);
     arguments.pad[i] = static_cast<int>(axis.pad_begin);
-    arguments.begin[i] = static_cast<int>(WindowOf(axis).begin);
-    arguments.positions[i] = static_cast<int>(std::max(axis.y, CeilDivide(axis.x, images::kStep)));
+    arguments.positions[i] = static_cast<int>(axis.y);
   }
-  arguments.turns = images::kWarps / arguments.w[0];
+  arguments.turns = warps / arguments.w[0];
   return arguments;
+}
+
+/// Cuts the positions into works for the blocks of each tile; false where there are too many.
+bool ShareOut(std::int64_t batch, Images* images) {
+  const std::int64_t blocks = std::max<std::int64_t>(kMultiprocessorsOfSlices / images->tiles, 1);
+  Arguments& arguments = images->arguments;
+  constexpr std::int64_t kMostColumns = std::int64_t{images::kMostTiles} * images::kTile;
+  const std::int64_t tiles = CeilDivide(arguments.positions[1], images::kTile);
+  const std::int64_t of_strip = CeilDivide(tiles, CeilDivide(arguments.positions[1], kMostColumns));
+  const std::int64_t strips = CeilDivide(tiles, of_strip);
+  arguments.strip = static_cast<int>(of_strip * images::kTile);
+  arguments.segment = static_cast<int>(SegmentOf(arguments.positions[0], batch * strips, blocks));
+  const std::int64_t segments = CeilDivide(arguments.positions[0], arguments.segment);
+  arguments.strips = cuda::DivisorOf(strips);
+  arguments.segments = cuda::DivisorOf(segments);
+  // Blocks count beyond the last one.
+  constexpr std::int64_t kMostWorks = 1 << 30;
+  const std::int64_t works = batch * strips * segments;
+  if (works > kMostWorks) {
+    return false;
+  }
+  arguments.works = static_cast<int>(works);
+  images->blocks = std::min(works, blocks);
+  return true;
+}
+
+/// The form with least room that is enough for taps in a row.
+int FilterFormOf(std::int64_t channels, std::int64_t taps) {
+  const auto* const found =
+      std::ranges::find_if(images::kFilterFormAt, [&](const images::FilterForm& form) {
+        return channels <= form.channels && taps <= 2 * form.pairs;
+      });
+  return static_cast<int>(found - std::begin(images::kFilterFormAt));
+}
+
+/// The slices that a kernel leaves in so much shared memory.
+FilterSlices<Arguments> SlicesOf(const Images& images, CUkernel kernel, int shared_bytes) {
+  return {
+      .kernel = kernel,
+      .shape =
+          {.blocks_x = static_cast<unsigned>(images.blocks),
+           .blocks_y = static_cast<unsigned>(images.tiles),
+           .threads = images::kThreads,
+           .shared_bytes = static_cast<unsigned>(shared_bytes)},
+      .arguments = images.arguments,
+      .count = images.blocks};
 }
 
 }  // namespace
@@ -108,58 +162,66 @@ std::size_t Images::workspace() const {
 
 std::optional<Images> PlanImages(int compute_capability, const Task& data, const Task& filter) {
   const Problem& problem = data.problem;
-  if (!FitOnePass(compute_capability, data, filter) || !CanBeCounted(problem) ||
-      problem.group != 1 || problem.spatial_rank != images::kRank ||
-      problem.x_channels > images::kMostChannels || problem.y_channels % images::kVector != 0 ||
-      !TakesAxis(problem.axes[0]) || !TakesAxis(problem.axes[1])) {
+  if (!FitOnePass(compute_capability, data, filter) || !TakesProblem(problem)) {
     return std::nullopt;
   }
-  const Window down = WindowOf(problem.axes[0]);
-  const Window right = WindowOf(problem.axes[1]);
+  const std::array<Window, images::kRank> windows = {
+      WindowOf(problem.axes[0]), WindowOf(problem.axes[1])};
   Images images;
-  images.form = FormOf(problem.y_channels, std::max(down.size, right.size));
-  if (images.form < 0 || !IsAround(down) || !IsAround(right)) {
+  images.form = FormOf(problem.y_channels, std::max(windows[0].size, windows[1].size));
+  if (images.form < 0 || !std::ranges::all_of(windows, IsAround)) {
     return std::nullopt;
   }
-  Arguments& arguments = images.arguments;
-  arguments = ArgumentsOf(problem);
-  constexpr std::int64_t kMostColumns = std::int64_t{images::kMostTiles} * images::kTile;
-  const std::int64_t tiles = CeilDivide(arguments.positions[1], images::kTile);
-  const std::int64_t of_strip = CeilDivide(tiles, CeilDivide(arguments.positions[1], kMostColumns));
-  const std::int64_t strips = CeilDivide(tiles, of_strip);
-  arguments.strip = static_cast<int>(of_strip * images::kTile);
-  arguments.segment = static_cast<int>(SegmentOf(arguments.positions[0], problem.batch * strips));
-  const std::int64_t segments = CeilDivide(arguments.positions[0], arguments.segment);
-  arguments.strips = cuda::DivisorOf(strips);
-  arguments.segments = cuda::DivisorOf(segments);
-  const std::int64_t works = problem.batch * strips * segments;
-  if (works > std::numeric_limits<int>::max()) {
+  images.arguments = ArgumentsOf(problem, images::kWarps);
+  for (int i = 0; i < images::kRank; ++i) {
+    const std::int64_t pairs = CeilDivide(problem.axes.at(i).x, images::kStep);
+    images.arguments.begin[i] = static_cast<int>(windows.at(i).begin);
+    images.arguments.positions[i] =
+        std::max(images.arguments.positions[i], static_cast<int>(pairs));
+  }
+  return ShareOut(problem.batch, &images) ? std::optional(images) : std::nullopt;
+}
+
+std::optional<Images> PlanImagesFilter(int compute_capability, const Task& task) {
+  const Problem& problem = task.problem;
+  if (task.primitive != Primitive::kBackwardFilter || !FitsNarrow(compute_capability, task) ||
+      !TakesProblem(problem)) {
     return std::nullopt;
   }
-  arguments.works = static_cast<int>(works);
-  images.blocks = std::min<std::int64_t>(works, kMultiprocessorsOfSlices);
-  return images;
+  constexpr std::int64_t kMostChannels = images::kFilterFormAt[images::kFilterForms - 1].channels;
+  const std::int64_t channels = std::min(problem.y_channels, kMostChannels);
+  Images images;
+  images.form = FilterFormOf(channels, problem.axes[1].w);
+  images.tiles = CeilDivide(problem.y_channels, kMostChannels);
+  images.arguments = ArgumentsOf(problem, 2 * images::kWarps);
+  return ShareOut(problem.batch, &images) ? std::optional(images) : std::nullopt;
 }
 
 Result<std::unique_ptr<internal::Plan>>
 MakeImagesPlan(int device, const Task& data, const Task& filter, const Images& images) {
-  const std::string name =
-      NarrowKernel("gradsmith_images_" + std::to_string(images.form), data.problem.type);
+  const int shared_bytes = images::SharedBytes(kFormAt[images.form]);
   const Result<CUkernel> kernel = cuda::FindKernelOf(
-      images::SharedBytes(kFormAt[images.form]), device, {&cuda::kImage_conv_images}, name.c_str());
+      shared_bytes, device, {&cuda::kImage_conv_images},
+      NarrowKernel("gradsmith_images_" + std::to_string(images.form), data.problem.type).c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }
-  const FilterSlices<Arguments> slices = {
-      .kernel = *kernel,
-      .shape =
-          {.blocks_x = static_cast<unsigned>(images.blocks),
-           .threads = images::kThreads,
-           .shared_bytes = static_cast<unsigned>(images::SharedBytes(kFormAt[images.form]))},
-      .arguments = images.arguments,
-      .count = images.blocks};
   return std::unique_ptr<internal::Plan>(std::make_unique<OnePassPlan<Arguments>>(
-      data, filter, slices, images.blocks, images.workspace()));
+      data, filter, SlicesOf(images, *kernel, shared_bytes), images.blocks, images.workspace()));
+}
+
+Result<std::unique_ptr<internal::Plan>>
+MakeImagesFilterPlan(int device, const Task& task, const Images& images) {
+  const int shared_bytes = images::SharedBytes(images::kFilterFormAt[images.form]);
+  const std::string name = "gradsmith_images_filter_" + std::to_string(images.form);
+  const Result<CUkernel> kernel = cuda::FindKernelOf(
+      shared_bytes, device, {&cuda::kImage_conv_images_filter},
+      NarrowKernel(name, task.problem.type).c_str());
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  return std::unique_ptr<internal::Plan>(std::make_unique<FilterAndSumsPlan<Arguments>>(
+      task, SlicesOf(images, *kernel, shared_bytes), images.workspace()));
 }
 
 }  // namespace gradsmith::conv

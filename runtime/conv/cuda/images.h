@@ -11,22 +11,28 @@
 #include "core/plan.h"
 #include "gradsmith/status.h"
 
-/// The gradients of a first layer, in half and bf16 and channels last, in one pass over dY: of a
-/// convolution by steps of two that takes images of up to three channels. On tensor cores, which
-/// multiply what 2 by 2 pixels of dX meet at once.
+/// The gradients of a first layer, in half and bf16 and channels last, in one pass over dY, or the
+/// filter's alone: of a convolution by steps of two that takes images of up to three channels. On
+/// tensor cores, which multiply what 2 by 2 pixels of dX meet at once.
 ///
 /// Where no tap reaches there are zeros: what is infinite in dY makes NaN of pixels of dX beside
-/// those that it reaches, what is infinite in x at the end of a row of taps of dW.
+/// those that it reaches, and of taps of dW that meet padding there; what is infinite in x makes
+/// NaN of dW behind the end of a row of y.
 namespace gradsmith::conv {
 
-/// The candidate for a call's gradients together.
+/// The candidate for a call's gradients together, and for the filter's gradient.
 inline constexpr const char* kImages = "own/images";
+
+/// Elements of dY from which it comes before others, which take copies with more channels.
+inline constexpr std::int64_t kEnoughForImages = 1 << 20;
 
 /// Images is how such gradients are launched.
 struct Images {
   images::Arguments arguments{};
   int form = 0;
   std::int64_t blocks = 0;
+  /// Of channels of y, where the filter's gradient is alone.
+  std::int64_t tiles = 1;
 
   /// Of the sums of dW, of which every block leaves its own, as of dY's channels.
   [[nodiscard]] std::size_t workspace() const;
@@ -40,6 +46,14 @@ std::optional<Images> PlanImages(int compute_capability, const Task& data, const
 /// sums of dY.
 Result<std::unique_ptr<internal::Plan>>
 MakeImagesPlan(int device, const Task& data, const Task& filter, const Images& images);
+
+/// PlanImagesFilter returns nothing where the kernels do not take a problem whose task is its
+/// backward filter.
+std::optional<Images> PlanImagesFilter(int compute_capability, const Task& task);
+
+/// MakeImagesFilterPlan returns a plan for it. It leaves partial sums of dY.
+Result<std::unique_ptr<internal::Plan>>
+MakeImagesFilterPlan(int device, const Task& task, const Images& images);
 
 }  // namespace gradsmith::conv
 

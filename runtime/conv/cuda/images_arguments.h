@@ -5,8 +5,8 @@
 
 #include "cuda/divisor.h"
 
-/// What conv/cuda/images.cc passes to the kernels of cuda/kernels/conv_images.cu, by value. Both
-/// compile this file: plain C++17.
+/// What conv/cuda/images.cc passes to the kernels of cuda/kernels/conv_images.cu and
+/// conv_images_filter.cu, by value. All compile this file: plain C++17.
 namespace gradsmith::conv::images {
 
 constexpr int kChunkBytes = 16;
@@ -21,7 +21,7 @@ constexpr int kPixelChannels = kMostChannels + 1;
 constexpr int kPixelBytes = kPixelChannels * kElementBytes;
 constexpr int kLeastTaps = 2;
 constexpr int kMostTaps = 7;
-/// So many warps multiply for dX, and as many for dW.
+/// So many warps multiply for dX, and as many for dW; all for dW where that is alone.
 constexpr int kWarps = 8;
 constexpr int kThreads = 2 * 32 * kWarps;
 /// Positions that a product takes.
@@ -71,6 +71,21 @@ constexpr int SharedBytes(Form form) {
   return RowsOfRing(form) * RowBytes(form) + FilterBytes(form) + kPixelRows * kPixelRowBytes;
 }
 
+/// A kernel's room, for dW alone, for channels of y and for pairs of taps in a row.
+struct FilterForm {
+  int channels;
+  int pairs;
+};
+
+constexpr int kFilterForms = 4;
+constexpr FilterForm kFilterFormAt[kFilterForms] = {{32, 2}, {32, 4}, {64, 2}, {64, 4}};
+
+/// Of dY a position's own row and column alone.
+constexpr int SharedBytes(FilterForm form) {
+  return RowsOfRing({form.channels, 1}) * RowBytes({form.channels, 1}) +
+         kPixelRows * kPixelRowBytes;
+}
+
 /// Work is what a block does at a time: a strip of columns of an image, between two rows.
 struct Arguments {
   int y_channels;
@@ -79,9 +94,10 @@ struct Arguments {
   int y[kRank];
   int w[kRank];
   int pad[kRank];
-  /// The first position of y that the pixels at twice a position's place meet, less that position.
+  /// The first position of y that the pixels at twice a position's place meet, less that position;
+  /// none where dW is alone.
   int begin[kRank];
-  /// Positions, along each axis, of all of y and all of x.
+  /// Positions, along each axis, of all of y and all of x, or where dW is alone of y.
   int positions[kRank];
   /// Columns of a strip, a multiple of kTile.
   int strip;

@@ -18,9 +18,6 @@ bool IsLarge(const Problem& problem, std::int64_t enough = 1 << 22) {
   return NumElements(DimsOf(problem, kY)) >= enough;
 }
 
-/// For images, where what else there is takes copies with more channels.
-constexpr std::int64_t kEnoughForImages = 1 << 20;
-
 }  // namespace
 
 OnePass OnePassOf(int compute_capability, const Task& data, const Task& filter) {

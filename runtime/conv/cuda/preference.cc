@@ -180,6 +180,10 @@ bool WarpgroupsBeatTensorCores(const Warpgroups& plan) {
   return plan.share >= kLeastShare;
 }
 
+bool ImagesPay(const Task& task, const Images& plan) {
+  return plan.tiles == 1 && NumElements(DimsOf(task.problem, kY)) >= kEnoughForImages;
+}
+
 bool PlanesPay(const Task& task, const Planes& plan) {
   constexpr std::int64_t kMostOfImages = 4;
   const bool in_vectors = plan.arguments.has_x_vectors && plan.arguments.has_y_vectors;

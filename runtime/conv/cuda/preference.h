@@ -4,6 +4,7 @@
 #include <string>
 
 #include "conv/cuda/few_channels.h"
+#include "conv/cuda/images.h"
 #include "conv/cuda/planes.h"
 #include "conv/cuda/warpgroups.h"
 #include "conv/task.h"
@@ -56,6 +57,11 @@ bool WarpgroupsPay(const Task& task, const Warpgroups& plan);
 /// Whether it is likely to be quicker than own/tensor-cores: not where most of that room is empty,
 /// as for images.
 bool WarpgroupsBeatTensorCores(const Warpgroups& plan);
+
+/// Whether own/images is likely to be quicker for a filter's gradient than all else: where a block
+/// has room for all channels of y, and dY is large. There even all gradients of a layer have been
+/// quicker by it than the filter's by others.
+bool ImagesPay(const Task& task, const Images& plan);
 
 /// Whether own/planes is likely to be quicker for a task than all else: of images, where channels
 /// of y fill half of a block and rows are copied four elements at a time. The filter's gradient in

@@ -309,8 +309,20 @@ std::vector<Candidate> ConvSearchSpace::ListFirst() {
     candidates.push_back(
         OwnCandidate(as_it_is->name + kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
   }
+  AddImages(*as_it_is, /*where_they_pay=*/true, &candidates);
   AddPlanes(*as_it_is, /*where_they_pay=*/true, &candidates);
   return candidates;
+}
+
+void ConvSearchSpace::AddImages(
+    const Form& form,
+    bool where_they_pay,
+    std::vector<Candidate>* candidates) const {
+  const std::optional<Images> images = ImagesOf(form);
+  if (images && ImagesPay(task_, *images) == where_they_pay) {
+    candidates->push_back(
+        OwnCandidate(form.name + kImages, images->workspace(), /*in_tf32=*/false));
+  }
 }
 
 void ConvSearchSpace::AddPlanes(
@@ -357,6 +369,7 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
     candidates = ListDepthwise();
   }
   if (const Form* form = AsItIs()) {
+    AddImages(*form, /*where_they_pay=*/false, &candidates);
     AddPlanes(*form, /*where_they_pay=*/false, &candidates);
   }
   if (rounds_once_ && IsLarge()) {
@@ -458,6 +471,10 @@ std::optional<Planes> ConvSearchSpace::PlanesOf(const Form& form) const {
              : std::nullopt;
 }
 
+std::optional<Images> ConvSearchSpace::ImagesOf(const Form& form) const {
+  return PlanImagesFilter(device_.compute_capability(), form.inner);
+}
+
 const WindowWork* ConvSearchSpace::WindowOf(const Form& form) {
   auto found = windows_.find(form.name);
   if (found == windows_.end()) {
@@ -548,6 +565,10 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(const Form& form, const 
   if (name == kWarpgroups) {
     const std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
     return warpgroups ? MakeWarpgroupsPlan(device_.ordinal(), form.inner, *warpgroups) : unfit;
+  }
+  if (name == kImages) {
+    const std::optional<Images> images = ImagesOf(form);
+    return images ? MakeImagesFilterPlan(device_.ordinal(), form.inner, *images) : unfit;
   }
   if (name == kPlanes) {
     const std::optional<Planes> planes = PlanesOf(form);

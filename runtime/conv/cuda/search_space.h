@@ -11,6 +11,7 @@
 
 #include "conv/cuda/few_channels.h"
 #include "conv/cuda/form.h"
+#include "conv/cuda/images.h"
 #include "conv/cuda/planes.h"
 #include "conv/cuda/warpgroups.h"
 #include "conv/cuda/window.h"
@@ -88,7 +89,12 @@ class ConvSearchSpace final : public internal::SearchSpace {
   [[nodiscard]] const Form* AsItIs() const;
   /// Our own kernels where they come before all others, in whatever form these take the operands.
   std::vector<internal::Candidate> ListFirst();
-  /// Where own/planes is likely to be quicker than all else, or where it is not.
+  /// Where own/images is likely to be quicker than all else, or where it is not.
+  void AddImages(
+      const Form& form,
+      bool where_they_pay,
+      std::vector<internal::Candidate>* candidates) const;
+  /// The same of own/planes.
   void AddPlanes(
       const Form& form,
       bool where_they_pay,
@@ -101,6 +107,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   [[nodiscard]] std::optional<FewChannels> FewChannelsOf(const Form& form) const;
   [[nodiscard]] std::optional<Warpgroups> WarpgroupsOf(const Form& form) const;
   [[nodiscard]] std::optional<Planes> PlanesOf(const Form& form) const;
+  [[nodiscard]] std::optional<Images> ImagesOf(const Form& form) const;
   /// Null where windows do not fit.
   const WindowWork* WindowOf(const Form& form);
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);

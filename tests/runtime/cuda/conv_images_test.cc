@@ -1,16 +1,24 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "conv/cuda/images.h"
 #include "conv/cuda/one_pass.h"
+#include "core/decision_cache.h"
+#include "gradsmith/cache.h"
 #include "runtime/cuda/conv_layer.h"
+#include "runtime/cuda/primitive_call.h"
+#include "support/elements.h"
 
-/// How gradients of first layers are launched in one pass over dY; needs no GPU.
+/// Gradients of first layers: how they are launched in one pass over dY, or the filter's alone,
+/// without a GPU, and what the latter computes, run by name.
 namespace gradsmith::conv {
 namespace {
 
@@ -135,5 +143,253 @@ TEST(Images, LeavesTheRestToOthers) {
   EXPECT_FALSE(PlanImages(90, data, misaligned));
 }
 
+/// The filter's gradient alone.
+std::optional<Images> FilterPlanOf(const Layer& layer, int compute_capability = 90) {
+  return PlanImagesFilter(compute_capability, TaskOf(Primitive::kBackwardFilter, layer));
+}
+
+/// All warps multiply: of seven taps two have each row of them.
+TEST(ImagesFilter, SharesTheFirstLayerOfResNet) {
+  const std::optional<Images> plan = FilterPlanOf({});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->blocks, 128);
+  EXPECT_EQ(plan->tiles, 1);
+  EXPECT_EQ(plan->arguments.turns, 2);
+  EXPECT_EQ(plan->arguments.begin[0], 0);
+  EXPECT_EQ(plan->arguments.begin[1], 0);
+  EXPECT_EQ(plan->workspace(), std::size_t{128} * 64 * 7 * 7 * 3 * sizeof(float));
+}
+
+/// Positions are those of y, whatever x has beside them.
+TEST(ImagesFilter, GoesThroughY) {
+  const std::optional<Images> plan = FilterPlanOf({.batch = 1, .x = {20, 64}, .taps = 5, .pad = 0});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->arguments.positions[0], 8);
+  EXPECT_EQ(plan->arguments.positions[1], 30);
+  EXPECT_EQ(plan->arguments.strip, 32);
+  EXPECT_EQ(plan->blocks, 2);
+}
+
+/// More channels than a block has are for others, which are as many fewer for each.
+TEST(ImagesFilter, CutsChannelsIntoTiles) {
+  const std::optional<Images> plan =
+      FilterPlanOf({.batch = 1000, .y_channels = 136, .taps = 4, .pad = 1});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->tiles, 3);
+  EXPECT_EQ(plan->blocks, 44);
+  EXPECT_EQ(plan->workspace(), std::size_t{44} * 136 * 4 * 4 * 3 * sizeof(float));
+}
+
+TEST(ImagesFilter, HasRoomForItsForms) {
+  constexpr int kSharedOfHopper = 227 << 10;
+  for (const images::FilterForm& form : images::kFilterFormAt) {
+    EXPECT_LE(images::SharedBytes(form), kSharedOfHopper);
+  }
+  for (const std::int64_t channels : {8, 32, 40, 64, 72}) {
+    for (std::int64_t taps = images::kLeastTaps; taps <= images::kMostTaps; ++taps) {
+      const std::optional<Images> plan =
+          FilterPlanOf({.y_channels = channels, .taps = taps, .pad = taps / 2});
+      ASSERT_TRUE(plan) << channels << ", " << taps;
+      const images::FilterForm form = images::kFilterFormAt[plan->form];
+      EXPECT_EQ(form.channels, channels <= 32 ? 32 : 64);
+      EXPECT_EQ(form.pairs, taps <= 4 ? 2 : 4);
+      EXPECT_EQ(plan->arguments.turns, 16 / taps);
+    }
+  }
+}
+
+TEST(ImagesFilter, LeavesTheRestToOthers) {
+  ASSERT_TRUE(FilterPlanOf({}));
+  EXPECT_TRUE(FilterPlanOf({.type = DataType::kBFloat16}));
+  EXPECT_FALSE(FilterPlanOf({.type = DataType::kFloat}));
+  EXPECT_TRUE(FilterPlanOf({}, 100));
+  for (const int of_less_memory : {75, 80, 89, 120, 121}) {
+    EXPECT_FALSE(FilterPlanOf({}, of_less_memory));
+  }
+  EXPECT_TRUE(FilterPlanOf({.x_channels = 1}));
+  EXPECT_FALSE(FilterPlanOf({.x_channels = 4}));
+  EXPECT_FALSE(FilterPlanOf({.y_channels = 60}));
+  EXPECT_TRUE(FilterPlanOf({.y_channels = 72}));
+  EXPECT_FALSE(FilterPlanOf({.x_channels = 2, .group = 2}));
+  EXPECT_FALSE(FilterPlanOf({.step = 1}));
+  EXPECT_FALSE(FilterPlanOf({.step = 3}));
+  EXPECT_FALSE(FilterPlanOf({.taps = 3, .pad = 2, .dilation = 2}));
+  EXPECT_FALSE(FilterPlanOf({.taps = 8}));
+  EXPECT_FALSE(FilterPlanOf({.taps = 1, .pad = 0}));
+  EXPECT_FALSE(FilterPlanOf({.batch = 0}));
+  EXPECT_FALSE(FilterPlanOf({.batch = 1 << 13}));
+  EXPECT_TRUE(FilterPlanOf({.taps = 2, .pad = 3}));
+  EXPECT_FALSE(PlanImagesFilter(90, TaskOf(Primitive::kBackwardData, Layer())));
+  EXPECT_FALSE(PlanImagesFilter(90, TaskOf(Primitive::kForward, Layer())));
+  Task first = TaskOf(Primitive::kBackwardFilter, Layer());
+  first.problem.x_strides = ContiguousStrides(DimsOf(first.problem, kX));
+  EXPECT_FALSE(PlanImagesFilter(90, first));
+  Task misaligned = TaskOf(Primitive::kBackwardFilter, Layer());
+  misaligned.alignment.at(kX) = 8;
+  EXPECT_FALSE(PlanImagesFilter(90, misaligned));
+}
+
 }  // namespace
 }  // namespace gradsmith::conv
+
+namespace gradsmith::cuda {
+namespace {
+
+constexpr std::array<DataType, 2> kTypes = {DataType::kMLFloat16, DataType::kBFloat16};
+
+/// By steps of two; `pads` are those at the begin of both axes, and those at the end.
+ConvShape ByTwo(
+    std::string name,
+    Sizes x,
+    std::int64_t y_channels,
+    std::array<std::int64_t, 2> taps,
+    IntList pads) {
+  Sizes w = {y_channels, x[1], taps[0], taps[1]};
+  return {
+      .name = std::move(name),
+      .x = std::move(x),
+      .w = std::move(w),
+      .strides = {2, 2},
+      .pads = std::move(pads)};
+}
+
+/// Each form, with all its channels of y and with some; warps that take each number of turns; tiles
+/// that are full and that are not, one and several in a row; strips, segments, steps that are not
+/// full; works of one step and of several for a block.
+std::vector<ConvShape> FilterShapes() {
+  return {
+      ByTwo("a position", {1, 1, 2, 2}, 8, {2, 2}, {0, 0, 0, 0}),
+      ByTwo("7x7 to 64", {2, 3, 37, 52}, 64, {7, 7}, {3, 3, 3, 3}),
+      ByTwo("7x7 to 64, steps, works for a block", {140, 1, 40, 6}, 64, {7, 7}, {3, 3, 3, 3}),
+      ByTwo("5x5 to 32", {3, 3, 40, 70}, 32, {5, 5}, {1, 3, 0, 2}),
+      ByTwo("5x5 to 40, rows that no tap reaches", {1, 1, 20, 17}, 40, {5, 5}, {0, 0, 0, 0}),
+      ByTwo("6x6 to 24", {2, 2, 31, 45}, 24, {6, 6}, {2, 2, 2, 2}),
+      ByTwo("3x3 to 40", {2, 3, 36, 130}, 40, {3, 3}, {1, 1, 1, 1}),
+      ByTwo("3x3 to 16, works for a block", {300, 3, 10, 11}, 16, {3, 3}, {1, 1, 1, 1}),
+      ByTwo("4x4 to 64", {2, 3, 32, 32}, 64, {4, 4}, {1, 1, 1, 1}),
+      ByTwo("4x4 to 128, tiles", {70, 3, 16, 16}, 128, {4, 4}, {1, 1, 1, 1}),
+      ByTwo("5x3 to 136, tiles that are not full", {3, 2, 24, 30}, 136, {5, 3}, {2, 1, 2, 1}),
+      ByTwo("7x2 to 8, pads that differ, strips", {1, 2, 9, 235}, 8, {7, 2}, {2, 1, 4, 0}),
+      ByTwo("2x7 to 8, strips", {2, 3, 14, 460}, 8, {2, 7}, {0, 3, 0, 3}),
+      ByTwo("2x2 to 8, pads beyond taps", {1, 3, 8, 8}, 8, {2, 2}, {3, 3, 3, 3}),
+  };
+}
+
+class CudaConvImagesFilter : public CudaTest {};
+
+/// Sums of integers are exact in float, whatever their order. Twice, since what a run leaves behind
+/// must not matter.
+TEST_F(CudaConvImagesFilter, IsARoundedExactSum) {
+  Random random("images filter");
+  const Context context(OnGpu());
+  for (const ConvShape& shape : FilterShapes()) {
+    for (const DataType type : kTypes) {
+      const PrimitiveCall call =
+          MakeCall(ConvPrimitive::kBackwardFilter, shape, type, Layout::kChannelsLast, random);
+      SCOPED_TRACE(call.op.Describe());
+      call.op.FillInputsWithIntegers(random, -3, 3);
+      ASSERT_NO_FATAL_FAILURE(
+          RunExactly(call, context, conv::kImages, support::RoundAll(type, ExpectedOf(call))));
+    }
+  }
+}
+
+TEST_F(CudaConvImagesFilter, ComputesTheGradientOfNumbers) {
+  Random random("images filter of numbers");
+  const Context context(OnGpu());
+  for (const DataType type : kTypes) {
+    const PrimitiveCall call = MakeCall(
+        ConvPrimitive::kBackwardFilter, ByTwo("numbers", {3, 3, 37, 52}, 72, {7, 7}, {3, 3, 3, 3}),
+        type, Layout::kChannelsLast, random);
+    SCOPED_TRACE(call.op.Describe());
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+    ASSERT_NO_FATAL_FAILURE(RunAndCompare(*algorithms, call, context, conv::kImages));
+  }
+}
+
+TEST_F(CudaConvImagesFilter, AddsToWhatIsThere) {
+  Random random("images filter accumulate");
+  const Context context(OnGpu());
+  for (const DataType type : kTypes) {
+    const PrimitiveCall call = MakeCall(
+        ConvPrimitive::kBackwardFilter, ByTwo("adds", {2, 3, 13, 22}, 136, {5, 5}, {2, 2, 2, 2}),
+        type, Layout::kChannelsLast, random);
+    SCOPED_TRACE(call.op.Describe());
+    ASSERT_NO_FATAL_FAILURE(RunAddingIntegers(call, context, conv::kImages, 1, random));
+  }
+}
+
+/// Listed once; before all others, and as the choice where nothing is timed, where it pays.
+TEST_F(CudaConvImagesFilter, ComesFirstWhereItPays) {
+  Random random("images filter listed");
+  const Context context(OnGpu());
+  const auto expect_listed = [&](const ConvShape& shape, bool comes_first) {
+    const PrimitiveCall call = MakeCall(
+        ConvPrimitive::kBackwardFilter, shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
+    SCOPED_TRACE(call.op.Describe());
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+    const Result<std::vector<ConvAlgorithm>> list = algorithms->List();
+    ASSERT_TRUE(list.ok()) << list.status().message();
+    const auto is_it = [](const ConvAlgorithm& algorithm) {
+      return algorithm.name.find(conv::kImages) != std::string::npos;
+    };
+    ASSERT_EQ(std::ranges::count_if(*list, is_it), 1);
+    const ConvAlgorithm& listed = *std::ranges::find_if(*list, is_it);
+    EXPECT_EQ(listed.name, conv::kImages);
+    EXPECT_TRUE(listed.deterministic);
+    EXPECT_FALSE(listed.tf32);
+    EXPECT_EQ(list->front().name == conv::kImages, comes_first);
+    if (comes_first) {
+      const Result<ConvAlgorithm> best =
+          algorithms->Best(SearchMode::kHeuristic, WorkspaceLimit::None());
+      ASSERT_TRUE(best.ok()) << best.status().message();
+      EXPECT_EQ(best->name, conv::kImages);
+    }
+  };
+  expect_listed(ByTwo("large", {8, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), true);
+  expect_listed(ByTwo("small", {2, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), false);
+  expect_listed(ByTwo("in tiles", {8, 3, 96, 96}, 128, {3, 3}, {1, 1, 1, 1}), false);
+}
+
+/// Remembers own/images for every filter's gradient that something is remembered for.
+void ChooseImages() {
+  using internal::DecisionCache, internal::StoredDecision;
+  std::vector<StoredDecision> filters;
+  for (StoredDecision stored : DecisionCache::Named(std::nullopt).Entries()) {
+    if (stored.problem.starts_with("backward-filter")) {
+      stored.decision.id = conv::kImages;
+      filters.push_back(stored);
+    }
+  }
+  ASSERT_FALSE(filters.empty()) << RecentChoices(8);
+  DecisionCache::Named(std::nullopt).Add(filters);
+}
+
+/// The bias gradient comes from the sums that the filter's gradient leaves: what training asks of a
+/// network's first layer, and the same of channels in tiles.
+TEST_F(CudaConvImagesFilter, SumsChannelsInPassing) {
+  Random random("images filter bias");
+  const Context context(OnGpu());
+  for (const DataType type : kTypes) {
+    ASSERT_TRUE(ClearCache().ok());
+    OpCall call = MakeConvGrad(
+        ByTwo("in tiles", {9, 3, 16, 16}, 136, {4, 4}, {1, 1, 1, 1}), type, Layout::kChannelsLast,
+        random);
+    call.outputs[0] = nullptr;
+    ASSERT_TRUE(call.Run(context).ok());
+    ASSERT_NO_FATAL_FAILURE(ChooseImages());
+    ASSERT_NO_FATAL_FAILURE(RunByChoice(call, context, conv::kImages, 2));
+  }
+  for (const DataType type : kTypes) {
+    OpCall call = MakeConvGrad(
+        ByTwo("first layer", {8, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), type, Layout::kChannelsLast,
+        random);
+    call.outputs[0] = nullptr;
+    ASSERT_NO_FATAL_FAILURE(RunByChoice(call, context, conv::kImages, 2));
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::cuda
