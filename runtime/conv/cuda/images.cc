@@ -134,7 +134,7 @@ bool ShareOut(std::int64_t batch, Images* images) {
 int FilterFormOf(std::int64_t channels, std::int64_t taps) {
   const auto* const found =
       std::ranges::find_if(images::kFilterFormAt, [&](const images::FilterForm& form) {
-        return channels <= form.channels && taps <= 2 * form.pairs;
+        return channels <= form.channels && taps <= std::int64_t{2} * form.pairs;
       });
   return static_cast<int>(found - std::begin(images::kFilterFormAt));
 }
