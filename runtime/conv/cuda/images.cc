@@ -44,8 +44,8 @@ Window WindowOf(const Axis& axis) {
   return {first, last - first + 1};
 }
 
-bool TakesAxis(const Axis& axis) {
-  return axis.stride == images::kStep && axis.dilation == 1 && axis.w >= images::kLeastTaps &&
+bool TakesAxis(const Axis& axis, std::int64_t step) {
+  return axis.stride == step && axis.dilation == 1 && axis.w >= images::kLeastTaps &&
          axis.w <= images::kMostTaps;
 }
 
@@ -82,11 +82,11 @@ std::int64_t SegmentOf(std::int64_t rows, std::int64_t strips, std::int64_t bloc
   return best * images::kRows;
 }
 
-/// What any of the kernels takes.
-bool TakesProblem(const Problem& problem) {
+/// What any of the kernels takes, by such steps.
+bool TakesProblem(const Problem& problem, std::int64_t step) {
   return CanBeCounted(problem) && problem.group == 1 && problem.spatial_rank == images::kRank &&
          problem.x_channels <= images::kMostChannels && problem.y_channels % images::kVector == 0 &&
-         TakesAxis(problem.axes[0]) && TakesAxis(problem.axes[1]);
+         TakesAxis(problem.axes[0], step) && TakesAxis(problem.axes[1], step);
 }
 
 /// The kernels' arguments, but for where positions begin and how works share them.
@@ -130,11 +130,12 @@ bool ShareOut(std::int64_t batch, Images* images) {
   return true;
 }
 
-/// The form with least room that is enough for taps in a row.
-int FilterFormOf(std::int64_t channels, std::int64_t taps) {
+/// The form with least room that is enough for channels and for taps in a row.
+int FilterFormOf(std::int64_t step, std::int64_t channels, std::int64_t taps) {
   const auto* const found =
       std::ranges::find_if(images::kFilterFormAt, [&](const images::FilterForm& form) {
-        return channels <= form.channels && taps <= std::int64_t{2} * form.pairs;
+        return step == form.step && channels <= form.channels &&
+               taps <= std::int64_t{2} * form.pairs;
       });
   return static_cast<int>(found - std::begin(images::kFilterFormAt));
 }
@@ -162,7 +163,7 @@ std::size_t Images::workspace() const {
 
 std::optional<Images> PlanImages(int compute_capability, const Task& data, const Task& filter) {
   const Problem& problem = data.problem;
-  if (!FitOnePass(compute_capability, data, filter) || !TakesProblem(problem)) {
+  if (!FitOnePass(compute_capability, data, filter) || !TakesProblem(problem, images::kStep)) {
     return std::nullopt;
   }
   const std::array<Window, images::kRank> windows = {
@@ -184,14 +185,17 @@ std::optional<Images> PlanImages(int compute_capability, const Task& data, const
 
 std::optional<Images> PlanImagesFilter(int compute_capability, const Task& task) {
   const Problem& problem = task.problem;
-  if (task.primitive != Primitive::kBackwardFilter || !FitsNarrow(compute_capability, task) ||
-      !TakesProblem(problem)) {
+  if (task.primitive != Primitive::kBackwardFilter || !FitsNarrow(compute_capability, task)) {
+    return std::nullopt;
+  }
+  const std::int64_t step = problem.axes[0].stride;
+  if (step > images::kStep || !TakesProblem(problem, step)) {
     return std::nullopt;
   }
   constexpr std::int64_t kMostChannels = images::kFilterFormAt[images::kFilterForms - 1].channels;
   const std::int64_t channels = std::min(problem.y_channels, kMostChannels);
   Images images;
-  images.form = FilterFormOf(channels, problem.axes[1].w);
+  images.form = FilterFormOf(step, channels, problem.axes[1].w);
   images.tiles = CeilDivide(problem.y_channels, kMostChannels);
   images.arguments = ArgumentsOf(problem, 2 * images::kWarps);
   return ShareOut(problem.batch, &images) ? std::optional(images) : std::nullopt;

@@ -13,7 +13,8 @@ constexpr int kChunkBytes = 16;
 constexpr int kElementBytes = 2;
 constexpr int kVector = kChunkBytes / kElementBytes;
 constexpr int kRank = 2;
-/// The steps of the convolution: a position of y goes with 2 by 2 pixels of x.
+/// The steps of the convolution in one pass: a position of y goes with 2 by 2 pixels of x. dW alone
+/// takes single steps as well.
 constexpr int kStep = 2;
 /// Of a pixel of x; in shared memory a one follows them.
 constexpr int kMostChannels = 3;
@@ -62,28 +63,48 @@ constexpr int FilterBytes(Form form) {
   return form.window * form.window * form.channels / kTile * 32 * kChunkBytes;
 }
 
-/// Of x, rows that kRows rows of y meet.
-constexpr int kPixelRows = kStep * (kRows - 1) + kMostTaps;
-constexpr int kPixels = kStep * (kMostTiles * kTile - 1) + 2 * kPairs;
-constexpr int kPixelRowBytes = kPixels * kPixelBytes;
-
-constexpr int SharedBytes(Form form) {
-  return RowsOfRing(form) * RowBytes(form) + FilterBytes(form) + kPixelRows * kPixelRowBytes;
+/// Of x, rows that kRows rows of y meet by such steps.
+constexpr int RowsOfPixels(int step) {
+  return step * (kRows - 1) + kMostTaps;
 }
 
-/// A kernel's room, for dW alone, for channels of y and for pairs of taps in a row.
+/// Of a row.
+constexpr int PixelsOfRow(int step) {
+  return step * (kMostTiles * kTile - 1) + 2 * kPairs;
+}
+
+/// By single steps a row is there twice, the second time without its first pixel: pairs of pixels
+/// from an odd one on are chunks then, in other banks than those of the first.
+constexpr int CopiesOfPixels(int step) {
+  return step == 1 ? 2 : 1;
+}
+
+constexpr int PixelCopyBytes(int step) {
+  return (PixelsOfRow(step) + step % 2) * kPixelBytes;
+}
+
+constexpr int PixelBytes(int step) {
+  return RowsOfPixels(step) * CopiesOfPixels(step) * PixelCopyBytes(step);
+}
+
+constexpr int SharedBytes(Form form) {
+  return RowsOfRing(form) * RowBytes(form) + FilterBytes(form) + PixelBytes(kStep);
+}
+
+/// A kernel's steps, for dW alone, and its room for channels of y and for pairs of taps in a row.
 struct FilterForm {
+  int step;
   int channels;
   int pairs;
 };
 
-constexpr int kFilterForms = 4;
-constexpr FilterForm kFilterFormAt[kFilterForms] = {{32, 2}, {32, 4}, {64, 2}, {64, 4}};
+constexpr int kFilterForms = 8;
+constexpr FilterForm kFilterFormAt[kFilterForms] = {{1, 32, 2}, {1, 32, 4}, {1, 64, 2}, {1, 64, 4},
+                                                    {2, 32, 2}, {2, 32, 4}, {2, 64, 2}, {2, 64, 4}};
 
 /// Of dY a position's own row and column alone.
 constexpr int SharedBytes(FilterForm form) {
-  return RowsOfRing({form.channels, 1}) * RowBytes({form.channels, 1}) +
-         kPixelRows * kPixelRowBytes;
+  return RowsOfRing({form.channels, 1}) * RowBytes({form.channels, 1}) + PixelBytes(form.step);
 }
 
 /// Work is what a block does at a time: a strip of columns of an image, between two rows.

@@ -181,7 +181,8 @@ bool WarpgroupsBeatTensorCores(const Warpgroups& plan) {
 }
 
 bool ImagesPay(const Task& task, const Images& plan) {
-  return plan.tiles == 1 && NumElements(DimsOf(task.problem, kY)) >= kEnoughForImages;
+  return images::kFilterFormAt[plan.form].step == images::kStep && plan.tiles == 1 &&
+         NumElements(DimsOf(task.problem, kY)) >= kEnoughForImages;
 }
 
 bool PlanesPay(const Task& task, const Planes& plan) {

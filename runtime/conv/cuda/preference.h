@@ -58,9 +58,9 @@ bool WarpgroupsPay(const Task& task, const Warpgroups& plan);
 /// as for images.
 bool WarpgroupsBeatTensorCores(const Warpgroups& plan);
 
-/// Whether own/images is likely to be quicker for a filter's gradient than all else: where a block
-/// has room for all channels of y, and dY is large. There even all gradients of a layer have been
-/// quicker by it than the filter's by others.
+/// Whether own/images is likely to be quicker for a filter's gradient than all else: by steps of
+/// two, where a block has room for all channels of y, and dY is large. There even all gradients of
+/// a layer have been quicker by it than the filter's by others.
 bool ImagesPay(const Task& task, const Images& plan);
 
 /// Whether own/planes is likely to be quicker for a task than all else: of images, where channels

@@ -20,7 +20,8 @@ using cuda::LoadMatrices;
 
 /// The warps that multiply for dW copy rows of dY, the others those of x.
 template <int kForm>
-using Room = RoomOf<kFormAt[kForm].channels, kFormAt[kForm].window, kPairs, kThreads / 2>;
+using Room =
+    RoomOf<kStep, kFormAt[kForm].channels, kFormAt[kForm].window, kPairs, kThreads / 2>;
 
 /// The filter's element that a position of dY, `down` and `right` within the window, is multiplied
 /// with for an element of 2 by 2 pixels: row `row`, and `element` of its two pixels' channels.
@@ -226,7 +227,7 @@ __device__ __forceinline__ void ComputeGradients(
   const int warp = static_cast<int>(threadIdx.x) / 32;
   // What the first work begins with is on its way while the filter is stored.
   const Work first = WorkOf(p, static_cast<int>(blockIdx.x));
-  Prefetch(p, x, y, first);
+  Prefetch<kStep>(p, x, y, first);
   if (warp < kWarps) {
     pixels.FetchFirst(first);
   } else {

@@ -15,8 +15,9 @@ using cuda::Bfloat16;
 using cuda::Half;
 
 template <int kForm>
-using FilterRoom =
-    RoomOf<kFilterFormAt[kForm].channels, 1, kFilterFormAt[kForm].pairs, kThreads>;
+using FilterRoom = RoomOf<
+    kFilterFormAt[kForm].step, kFilterFormAt[kForm].channels, 1, kFilterFormAt[kForm].pairs,
+    kThreads>;
 
 /// Where a block is: a step of a work.
 struct Step {
@@ -52,7 +53,7 @@ __device__ __forceinline__ void ComputeFilterGradient(
   Pixels<Memory, typename Math::T> pixels(p, x, memory + Memory::kBytesOfRows);
   FilterGradient<Math, Memory> sums(p, static_cast<int>(threadIdx.x) / 32);
   Step step = FirstStepOf(p, static_cast<int>(blockIdx.x));
-  Prefetch(p, x, y, step.work);
+  Prefetch<Memory::kStep>(p, x, y, step.work);
   rows.CopyFirst(step.work);
   pixels.FetchFirst(step.work);
 #pragma unroll 1
@@ -112,7 +113,11 @@ __device__ __forceinline__ void ComputeFilterGradient(
   GRADSMITH_IMAGES_FILTER(name, math, 0)          \
   GRADSMITH_IMAGES_FILTER(name, math, 1)          \
   GRADSMITH_IMAGES_FILTER(name, math, 2)          \
-  GRADSMITH_IMAGES_FILTER(name, math, 3)
+  GRADSMITH_IMAGES_FILTER(name, math, 3)          \
+  GRADSMITH_IMAGES_FILTER(name, math, 4)          \
+  GRADSMITH_IMAGES_FILTER(name, math, 5)          \
+  GRADSMITH_IMAGES_FILTER(name, math, 6)          \
+  GRADSMITH_IMAGES_FILTER(name, math, 7)
 // NOLINTEND(bugprone-macro-parentheses)
 
 GRADSMITH_IMAGES_FILTER_FORMS(f16, Half)

@@ -9,8 +9,7 @@
 #include "cuda/kernels/narrow_math.cuh"
 #include "cuda/kernels/ptx.cuh"
 
-/// The filter's gradient of a convolution that takes images, by steps of two; see
-/// conv/cuda/images.h. A block goes down a strip of an image, with the rows of dY and x that it
+/// The filter's gradient of a convolution that takes images; see conv/cuda/images.h. A block goes down a strip of an image, with the rows of dY and x that it
 /// needs in shared memory, and its warps multiply dY with x.
 namespace gradsmith::conv::images {
 namespace {
@@ -21,10 +20,11 @@ using cuda::IsWithin;
 using cuda::Lane;
 using cuda::LoadTransposed;
 
-/// What a form comes to, for products with so many pairs of taps and with so many threads that copy
-/// rows of dY, and as many that copy those of x.
-template <int kChannelsOfForm, int kWindowOfForm, int kPairsOfTaps, int kCopying>
+/// What a form comes to, by such steps, for products with so many pairs of taps and with so many
+/// threads that copy rows of dY, and as many that copy those of x.
+template <int kSteps, int kChannelsOfForm, int kWindowOfForm, int kPairsOfTaps, int kCopying>
 struct RoomOf {
+  static constexpr int kStep = kSteps;
   static constexpr Form kShape = {kChannelsOfForm, kWindowOfForm};
   static constexpr int kChannels = kChannelsOfForm;
   static constexpr int kWindow = kWindowOfForm;
@@ -39,6 +39,10 @@ struct RoomOf {
   static constexpr int kColumns = kRowBytes / kPositionBytes;
   static constexpr int kBytesOfRows = kRing * kRowBytes;
   static constexpr int kBytesOfFilter = FilterBytes(kShape);
+  static constexpr int kPixels = PixelsOfRow(kStep);
+  static constexpr int kPixelCopies = CopiesOfPixels(kStep);
+  static constexpr int kPixelCopyBytes = PixelCopyBytes(kStep);
+  static constexpr int kPixelRowBytes = kPixelCopies * kPixelCopyBytes;
   /// In shared memory sums lie by channel of y and row of taps: of each so many, of pairs of taps
   /// with kPixelChannels each. Behind the channels of the first tap of all is the sum of dY's
   /// channel.
@@ -197,7 +201,7 @@ class Pixels {
     if (slot_ == kNone) {
       return;
     }
-    unsigned char* to = memory_ + slot_ * kPixelRowBytes + FirstOfLane() * kPixelBytes;
+    unsigned char* to = memory_ + slot_ * Memory::kPixelRowBytes + FirstOfLane() * kPixelBytes;
 #pragma unroll
     for (int i = 0; i < kShare; ++i) {
       T pixel[kPixelChannels];
@@ -206,10 +210,14 @@ class Pixels {
         pixel[channel] = fetched_[i][channel];
       }
       pixel[kMostChannels] = T(1.0F);
-      if (kApart * i + FirstOfLane() < kPixels) {
+      if (kApart * i + FirstOfLane() < Memory::kPixels) {
         uint2 bits;
         memcpy(&bits, pixel, sizeof(bits));
-        *reinterpret_cast<uint2*>(to + kApart * i * kPixelBytes) = bits;
+        unsigned char* const place = to + kApart * i * kPixelBytes;
+        *reinterpret_cast<uint2*>(place) = bits;
+        if (Memory::kPixelCopies > 1 && kApart * i + FirstOfLane() > 0) {
+          *reinterpret_cast<uint2*>(place + Memory::kPixelCopyBytes - kPixelBytes) = bits;
+        }
       }
     }
   }
@@ -234,17 +242,18 @@ class Pixels {
 
   /// The memory of the row that a step's row of dY meets with a row of taps.
   [[nodiscard]] __device__ __forceinline__ unsigned At(int row, int tap) const {
-    return cuda::SharedAddress(memory_) + SlotOf(kStep * row + tap) * kPixelRowBytes;
+    return cuda::SharedAddress(memory_) + SlotOf(kStep * row + tap) * Memory::kPixelRowBytes;
   }
 
  private:
+  static constexpr int kStep = Memory::kStep;
   /// A step's own rows.
   static constexpr int kRowsAtOnce = kStep * kRows;
   static constexpr int kWarpsOfRow = Memory::kCopyingThreads / 32 / kRowsAtOnce;
   static_assert(kWarpsOfRow * kRowsAtOnce * 32 == Memory::kCopyingThreads);
   /// From a lane's pixel to its next.
   static constexpr int kApart = 32 * kWarpsOfRow;
-  static constexpr int kShare = (kPixels + kApart - 1) / kApart;
+  static constexpr int kShare = (Memory::kPixels + kApart - 1) / kApart;
   static constexpr int kNone = -1;
 
   /// Of a row.
@@ -340,7 +349,7 @@ class FilterGradient {
       return;
     }
     std::uint32_t next[kPairs / 2][4];
-    LoadTaps(pixels.At(i, tap_) + tile * kTile * kChunkBytes + PlaceOfTaps(), next);
+    LoadTaps(pixels.At(i, tap_) + tile * kTileOfTapsBytes + PlaceOfTaps(), next);
     bool has_more = true;
 #pragma unroll 1
     while (has_more) {
@@ -352,7 +361,7 @@ class FilterGradient {
       carry();
       has_more = i < count;
       if (has_more) {
-        LoadTaps(pixels.At(i, tap_) + tile * kTile * kChunkBytes + PlaceOfTaps(), next);
+        LoadTaps(pixels.At(i, tap_) + tile * kTileOfTapsBytes + PlaceOfTaps(), next);
       }
       AddProducts(a, b);
     }
@@ -383,6 +392,7 @@ class FilterGradient {
   static constexpr int kPairs = Memory::kPairs;
   static constexpr int kSums = Memory::kSums;
   static constexpr int kTileBytes = kTile * Memory::kPositionBytes;
+  static constexpr int kTileOfTapsBytes = kTile * Memory::kStep * kPixelBytes;
 
   /// Where a lane's row of dY is, of which a tile's 16 positions by 16 channels are loaded
   /// transposed, within a row's memory. The next channels' chunks differ in two bits.
@@ -391,9 +401,15 @@ class FilterGradient {
     return PlaceOf<Memory::kChannels>(column, Lane() / 8 % 2);
   }
 
-  /// Where a lane's position is within a row of x.
+  /// Where the pixels of a lane's position are within a row of x; of the upper lanes the next pair.
   [[nodiscard]] __device__ __forceinline__ static unsigned PlaceOfTaps() {
-    return (Lane() % 16 + Lane() / 16) * kChunkBytes;
+    const int position = Lane() % kTile;
+    const int pair = Lane() / kTile;
+    if constexpr (Memory::kStep == 1) {
+      return position % 2 * Memory::kPixelCopyBytes + (position / 2 + pair) * kChunkBytes;
+    } else {
+      return (position + pair) * kChunkBytes;
+    }
   }
 
   __device__ __forceinline__ void AddRow(unsigned y, unsigned x, int tiles) {
@@ -504,7 +520,7 @@ __device__ __forceinline__ void StoreSums(
 
 /// Asks the L2 cache for what a work begins with, a line for each thread: small images wait for
 /// memory at every step otherwise.
-template <typename T>
+template <int kStep, typename T>
 __device__ __forceinline__ void
 Prefetch(const Arguments& p, const T* x, const T* y, const Work& work) {
   constexpr int kLine = 128 / kElementBytes;

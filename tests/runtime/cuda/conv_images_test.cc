@@ -187,13 +187,16 @@ TEST(ImagesFilter, HasRoomForItsForms) {
   }
   for (const std::int64_t channels : {8, 32, 40, 64, 72}) {
     for (std::int64_t taps = images::kLeastTaps; taps <= images::kMostTaps; ++taps) {
-      const std::optional<Images> plan =
-          FilterPlanOf({.y_channels = channels, .taps = taps, .pad = taps / 2});
-      ASSERT_TRUE(plan) << channels << ", " << taps;
-      const images::FilterForm form = images::kFilterFormAt[plan->form];
-      EXPECT_EQ(form.channels, channels <= 32 ? 32 : 64);
-      EXPECT_EQ(form.pairs, taps <= 4 ? 2 : 4);
-      EXPECT_EQ(plan->arguments.turns, 16 / taps);
+      for (const std::int64_t step : {1, 2}) {
+        const std::optional<Images> plan = FilterPlanOf(
+            {.batch = 16, .y_channels = channels, .taps = taps, .pad = taps / 2, .step = step});
+        ASSERT_TRUE(plan) << channels << ", " << taps << ", " << step;
+        const images::FilterForm form = images::kFilterFormAt[plan->form];
+        EXPECT_EQ(form.step, step);
+        EXPECT_EQ(form.channels, channels <= 32 ? 32 : 64);
+        EXPECT_EQ(form.pairs, taps <= 4 ? 2 : 4);
+        EXPECT_EQ(plan->arguments.turns, 16 / taps);
+      }
     }
   }
 }
@@ -211,8 +214,11 @@ TEST(ImagesFilter, LeavesTheRestToOthers) {
   EXPECT_FALSE(FilterPlanOf({.y_channels = 60}));
   EXPECT_TRUE(FilterPlanOf({.y_channels = 72}));
   EXPECT_FALSE(FilterPlanOf({.x_channels = 2, .group = 2}));
-  EXPECT_FALSE(FilterPlanOf({.step = 1}));
+  EXPECT_TRUE(FilterPlanOf({.batch = 16, .step = 1}));
   EXPECT_FALSE(FilterPlanOf({.step = 3}));
+  Task uneven = TaskOf(Primitive::kBackwardFilter, Layer());
+  uneven.problem.axes[0] = LayerAxis(112, 7, 1, 1, 3);
+  EXPECT_FALSE(PlanImagesFilter(90, uneven));
   EXPECT_FALSE(FilterPlanOf({.taps = 3, .pad = 2, .dilation = 2}));
   EXPECT_FALSE(FilterPlanOf({.taps = 8}));
   EXPECT_FALSE(FilterPlanOf({.taps = 1, .pad = 0}));
@@ -237,8 +243,9 @@ namespace {
 
 constexpr std::array<DataType, 2> kTypes = {DataType::kMLFloat16, DataType::kBFloat16};
 
-/// By steps of two; `pads` are those at the begin of both axes, and those at the end.
-ConvShape ByTwo(
+/// `pads` are those at the begin of both axes, and those at the end.
+ConvShape BySteps(
+    std::int64_t step,
     std::string name,
     Sizes x,
     std::int64_t y_channels,
@@ -249,8 +256,26 @@ ConvShape ByTwo(
       .name = std::move(name),
       .x = std::move(x),
       .w = std::move(w),
-      .strides = {2, 2},
+      .strides = {step, step},
       .pads = std::move(pads)};
+}
+
+ConvShape ByTwo(
+    std::string name,
+    Sizes x,
+    std::int64_t y_channels,
+    std::array<std::int64_t, 2> taps,
+    IntList pads) {
+  return BySteps(2, std::move(name), std::move(x), y_channels, taps, std::move(pads));
+}
+
+ConvShape ByOne(
+    std::string name,
+    Sizes x,
+    std::int64_t y_channels,
+    std::array<std::int64_t, 2> taps,
+    IntList pads) {
+  return BySteps(1, std::move(name), std::move(x), y_channels, taps, std::move(pads));
 }
 
 /// Each form, with all its channels of y and with some; warps that take each number of turns; tiles
@@ -272,6 +297,15 @@ std::vector<ConvShape> FilterShapes() {
       ByTwo("7x2 to 8, pads that differ, strips", {1, 2, 9, 235}, 8, {7, 2}, {2, 1, 4, 0}),
       ByTwo("2x7 to 8, strips", {2, 3, 14, 460}, 8, {2, 7}, {0, 3, 0, 3}),
       ByTwo("2x2 to 8, pads beyond taps", {1, 3, 8, 8}, 8, {2, 2}, {3, 3, 3, 3}),
+      ByOne("a pixel", {1, 1, 2, 2}, 8, {2, 2}, {0, 0, 0, 0}),
+      ByOne("3x3 to 64", {2, 3, 19, 37}, 64, {3, 3}, {1, 1, 1, 1}),
+      ByOne("3x3 to 32, strips", {1, 3, 10, 230}, 32, {3, 3}, {1, 1, 1, 1}),
+      ByOne("3x3 to 16, works for a block", {300, 3, 6, 7}, 16, {3, 3}, {1, 1, 1, 1}),
+      ByOne("4x4 to 40, pads that differ", {2, 2, 15, 113}, 40, {4, 4}, {1, 2, 2, 1}),
+      ByOne("5x5 to 32", {3, 1, 28, 28}, 32, {5, 5}, {2, 2, 2, 2}),
+      ByOne("6x7 to 24", {2, 3, 17, 20}, 24, {6, 7}, {2, 3, 3, 3}),
+      ByOne("7x7 to 64", {2, 3, 21, 40}, 64, {7, 7}, {3, 3, 3, 3}),
+      ByOne("7x5 to 136, tiles", {2, 3, 12, 33}, 136, {7, 5}, {3, 2, 3, 2}),
   };
 }
 
@@ -351,6 +385,7 @@ TEST_F(CudaConvImagesFilter, ComesFirstWhereItPays) {
   expect_listed(ByTwo("large", {8, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), true);
   expect_listed(ByTwo("small", {2, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), false);
   expect_listed(ByTwo("in tiles", {8, 3, 96, 96}, 128, {3, 3}, {1, 1, 1, 1}), false);
+  expect_listed(ByOne("by single steps", {4, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), false);
 }
 
 /// Remembers own/images for every filter's gradient that something is remembered for.
