@@ -9,8 +9,9 @@
 #include "cuda/kernels/narrow_math.cuh"
 #include "cuda/kernels/ptx.cuh"
 
-/// The filter's gradient of a convolution that takes images; see conv/cuda/images.h. A block goes down a strip of an image, with the rows of dY and x that it
-/// needs in shared memory, and its warps multiply dY with x.
+/// The filter's gradient of a convolution that takes images; see conv/cuda/images.h. A block goes
+/// down a strip of an image, with the rows of dY and x that it needs in shared memory, and its warps
+/// multiply dY with x.
 namespace gradsmith::conv::images {
 namespace {
 
@@ -135,7 +136,8 @@ class Rows {
     const int columns = (work.columns + kTile - 1) / kTile * kTile + Memory::kWindow - 1;
     const int first_at = work.first_column + p_.begin[1] + first;
     const std::int64_t pixels = std::int64_t{work.image} * p_.y[0] + row;
-    const T* source = from_ + (pixels * p_.y[1] + first_at) * p_.y_channels + first_channel_ + chunk * kVector;
+    const T* source =
+        from_ + (pixels * p_.y[1] + first_at) * p_.y_channels + first_channel_ + chunk * kVector;
     const unsigned place = memory_ + PlaceOf<Memory::kChannels>(first, chunk);
     bool exists[kPasses];
 #pragma unroll
