@@ -242,16 +242,17 @@ Path ChoosePath(
   return TakeRowVectors(tensors, per_vector, plan) ? Path::kVectors : Path::kRows;
 }
 
-/// The threads beside each other with which a block is through `rows` rows of so many vectors
-/// soonest: a power of two, and one whose vectors fill a line of the cache where there are as many.
-int RowWidth(std::int64_t rows, std::int64_t vectors) {
+/// The threads beside each other with which a block is through so many rows soonest: a power of
+/// two, and one whose vectors fill a line of the cache where there are as many.
+int RowWidth(std::int64_t rows, std::int64_t length, std::int64_t per_vector) {
   constexpr int kLine = 128 / kVectorBytes;
+  const std::int64_t vectors = length / per_vector;
+  const std::int64_t edges = std::min(length, 2 * (per_vector - 1));  // at most
   int best = 1;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (int width = 1; width <= kThreads; width *= 2) {
-    // A row's edges are a step as well.
-    const std::int64_t steps =
-        CeilDivide(rows, kThreads / width) * (CeilDivide(vectors, width) + 1);
+    const std::int64_t steps = CeilDivide(rows, kThreads / width) *
+                               (CeilDivide(vectors, width) + CeilDivide(edges, width));
     if (steps <= least || width <= std::min<std::int64_t>(kLine, vectors)) {
       best = width;
       least = steps;
@@ -285,8 +286,7 @@ void CutRows(const Tensors& tensors, const Operand& leader, std::int64_t per_vec
   walk.pieces = CeilDivide(inner, kPieceElements);
   walk.slices = RowSlices(walk.channels, walk.samples);
   walk.width = RowWidth(
-      CeilDivide(rows * walk.pieces, walk.slices),
-      CeilDivide(std::min(inner, kPieceElements), per_vector));
+      CeilDivide(rows * walk.pieces, walk.slices), std::min(inner, kPieceElements), per_vector);
   walk.vectors_alike = AreVectorsAlike(tensors, leader, per_vector, *plan);
   walk.places = walk.channels;
   plan->blocks_x = walk.channels;

@@ -22,7 +22,8 @@ constexpr int kPixelChannels = kMostChannels + 1;
 constexpr int kPixelBytes = kPixelChannels * kElementBytes;
 constexpr int kLeastTaps = 2;
 constexpr int kMostTaps = 7;
-/// So many warps multiply for dX, and as many for dW; all for dW where that is alone.
+/// So many warps multiply for dX, and as many for dW; where that is alone, as many of them all as
+/// have a row of taps and take turns.
 constexpr int kWarps = 8;
 constexpr int kThreads = 2 * 32 * kWarps;
 /// Positions that a product takes.

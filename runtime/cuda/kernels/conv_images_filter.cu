@@ -7,7 +7,8 @@
 #include "cuda/kernels/turns.cuh"
 
 /// The filter's gradient of a convolution that takes images, alone; see conv/cuda/images.h. All
-/// warps of a block copy, and all multiply, while what the next step needs is on its way.
+/// warps of a block copy, and those that have a row of taps multiply, while what the next step needs
+/// is on its way.
 namespace gradsmith::conv::images {
 namespace {
 

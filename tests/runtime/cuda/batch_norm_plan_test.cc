@@ -91,6 +91,14 @@ TEST(BatchNormPlan, WidthsOfRowsShareOutTheWork) {
   }
 }
 
+/// Where a row has no vectors, its elements are shared out.
+TEST(BatchNormPlan, ShortRowsAreElements) {
+  const ConstTensorRef X = Tensor(DataType::kMLFloat16, {90, 7, 1, 5});
+  const Plan plan = MakePlan({nullptr, &X, nullptr});
+  ASSERT_EQ(plan.path, Path::kRows);
+  EXPECT_EQ(plan.walk.width, 8);
+}
+
 /// Which addresses tensors have does not change the order of sums, but how they are loaded.
 TEST(BatchNormPlan, VectorsAreAlikeByStridesAndAddresses) {
   const Dims dims = {6, 5, 9, 7};

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -225,6 +226,12 @@ TEST(ImagesFilter, LeavesTheRestToOthers) {
   EXPECT_FALSE(FilterPlanOf({.batch = 0}));
   EXPECT_FALSE(FilterPlanOf({.batch = 1 << 13}));
   EXPECT_TRUE(FilterPlanOf({.taps = 2, .pad = 3}));
+  // A grid has no more tiles of channels.
+  Layer wide = {
+      .batch = 1, .y_channels = std::int64_t{65535} * 64, .x = {2, 2}, .taps = 2, .pad = 0};
+  EXPECT_TRUE(FilterPlanOf(wide));
+  wide.y_channels += 8;
+  EXPECT_FALSE(FilterPlanOf(wide));
   EXPECT_FALSE(PlanImagesFilter(90, TaskOf(Primitive::kBackwardData, Layer())));
   EXPECT_FALSE(PlanImagesFilter(90, TaskOf(Primitive::kForward, Layer())));
   Task first = TaskOf(Primitive::kBackwardFilter, Layer());
@@ -386,6 +393,22 @@ TEST_F(CudaConvImagesFilter, ComesFirstWhereItPays) {
   expect_listed(ByTwo("small", {2, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), false);
   expect_listed(ByTwo("in tiles", {8, 3, 96, 96}, 128, {3, 3}, {1, 1, 1, 1}), false);
   expect_listed(ByOne("by single steps", {4, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), false);
+}
+
+/// A row of them from each block, whatever the tiles of channels.
+TEST_F(CudaConvImagesFilter, LeavesPartialSumsOfDy) {
+  for (const std::int64_t channels : {64, 136}) {
+    const conv::Task task =
+        TaskOf(conv::Primitive::kBackwardFilter, conv::Layer{.y_channels = channels});
+    const std::optional<conv::Images> images = conv::PlanImagesFilter(90, task);
+    ASSERT_TRUE(images);
+    const Result<std::unique_ptr<internal::Plan>> plan =
+        conv::MakeImagesFilterPlan(0, task, *images);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    EXPECT_EQ((*plan)->PartialSumRows(conv::kY), images->blocks);
+    EXPECT_EQ((*plan)->PartialSumRows(conv::kX), 0);
+    EXPECT_TRUE((*plan)->AddsUpSums());
+  }
 }
 
 /// Remembers own/images for every filter's gradient that something is remembered for.
