@@ -37,6 +37,9 @@ struct LaunchShape {
   bool cooperative = false;
 };
 
+/// Blocks along a grid's second and third axis, at most.
+inline constexpr unsigned kMostBlocksYz = 65535;
+
 /// LaunchAny launches a kernel on the current device; `arguments` point at the kernel's parameters.
 Status LaunchAny(CUkernel kernel, const LaunchShape& shape, CUstream stream, void** arguments);
 

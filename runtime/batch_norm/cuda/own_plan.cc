@@ -269,8 +269,7 @@ bool AreVectorsAlike(
     const Plan& plan) {
   const auto alike = [&](std::int64_t a, std::int64_t b) { return (a - b) % per_vector == 0; };
   return AllOf(tensors, plan.operands, [&](const Operand& operand) {
-    bool result = operand.strides[kInner] == 1 &&
-                  reinterpret_cast<std::uintptr_t>(operand.data) % kVectorBytes == 0 &&
+    bool result = operand.strides[kInner] == 1 && IsAligned(operand) &&
                   (plan.walk.channels == 1 || alike(operand.channel_stride, leader.channel_stride));
     for (int k = 0; k < kInner; ++k) {
       result = result && (plan.walk.counts[k] == 1 || alike(operand.strides[k], leader.strides[k]));
@@ -361,6 +360,10 @@ Plan MakePlan(const Tensors& tensors) {
   }
   plan.blocks_x = std::min(plan.blocks_x, kMaxBlocksX);
   return plan;
+}
+
+bool IsAligned(const Operand& operand) {
+  return reinterpret_cast<std::uintptr_t>(operand.data) % kVectorBytes == 0;
 }
 
 bool SumAlike(const Plan& a, const Plan& b) {

@@ -38,6 +38,9 @@ struct Plan {
 /// MakePlan goes the way that suits the first tensor of X and dY that there is. None is empty.
 Plan MakePlan(const Tensors& tensors);
 
+/// IsAligned returns whether an operand's first element is at a multiple of a vector's bytes.
+bool IsAligned(const Operand& operand);
+
 /// SumAlike returns whether sums are made in the same order.
 bool SumAlike(const Plan& a, const Plan& b);
 

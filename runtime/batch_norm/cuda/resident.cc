@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "batch_norm/cuda/own_plan.h"
 #include "cuda/kernel_images.h"
 #include "cuda/module.h"
 
@@ -32,10 +33,6 @@ int SharedBytes(Activation activation, DataType type) {
     default:
       return relu ? kSharedBytes<8, true> : kSharedBytes<8, false>;
   }
-}
-
-bool IsAligned(const own::Operand& operand) {
-  return reinterpret_cast<std::uintptr_t>(operand.data) % own::kVectorBytes == 0;
 }
 
 /// Whether blocks have their channels to themselves.
@@ -81,8 +78,8 @@ bool IsResident(
   const bool fits = IsWhole(walk)
                         ? at_once > 0
                         : blocks * walk.slices <= std::int64_t{at_once} * device.multiprocessors();
-  return fits && device.compute_capability() >= kCopiesToShared && IsAligned(operands.dY) &&
-         IsAligned(operands.X);
+  return fits && device.compute_capability() >= kCopiesToShared && own::IsAligned(operands.dY) &&
+         own::IsAligned(operands.X);
 }
 
 Status RunResident(

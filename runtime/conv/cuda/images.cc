@@ -121,9 +121,8 @@ bool ShareOut(std::int64_t batch, Images* images) {
   arguments.segments = cuda::DivisorOf(segments);
   // Blocks count beyond the last one.
   constexpr std::int64_t kMostWorks = 1 << 30;
-  constexpr std::int64_t kMostTilesOfGrid = 65535;
   const std::int64_t works = batch * strips * segments;
-  if (works > kMostWorks || images->tiles > kMostTilesOfGrid) {
+  if (works > kMostWorks || images->tiles > cuda::kMostBlocksYz) {
     return false;
   }
   arguments.works = static_cast<int>(works);

@@ -227,8 +227,8 @@ std::optional<Planes> PlanPlanes(int compute_capability, const Task& task) {
   const std::int64_t bands = CeilDivide(down.y, arguments.rows);
   const std::int64_t strips = CeilDivide(right.y, arguments.columns);
   const std::int64_t tiles = CeilDivide(problem.y_channels, planes::kBlockChannels);
-  if (constexpr std::int64_t kMostTiles = 65535, kMostWorks = 1 << 30;
-      tiles > kMostTiles || problem.batch > kMostWorks / (bands * strips)) {
+  if (constexpr std::int64_t kMostWorks = 1 << 30;
+      tiles > cuda::kMostBlocksYz || problem.batch > kMostWorks / (bands * strips)) {
     return std::nullopt;
   }
   arguments.bands = cuda::DivisorOf(bands);

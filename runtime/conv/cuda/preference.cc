@@ -181,7 +181,7 @@ bool WarpgroupsBeatTensorCores(const Warpgroups& plan) {
 }
 
 bool ImagesPay(const Task& task, const Images& plan) {
-  return images::kFilterFormAt[plan.form].step == images::kStep && plan.tiles == 1 &&
+  return task.problem.axes[0].stride == images::kStep && plan.tiles == 1 &&
          NumElements(DimsOf(task.problem, kY)) >= kEnoughForImages;
 }
 

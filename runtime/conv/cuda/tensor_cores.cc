@@ -43,7 +43,6 @@ using tensor_cores::Tile;
 constexpr std::int64_t kMostPositions = 1 << 28;
 constexpr std::int64_t kMostChunks = 1 << 30;
 constexpr std::int64_t kMostOffset = std::numeric_limits<std::int16_t>::max();
-constexpr std::int64_t kMostGroups = 65535;
 
 /// Terms that a stage holds of a line.
 int DepthOf(const Task& task) {
@@ -80,7 +79,8 @@ bool HasWholeChunks(const Task& task) {
 
 bool HasSmallSizes(const Task& task) {
   const Problem& problem = task.problem;
-  bool small = problem.group <= kMostGroups && NumElements(DimsOf(problem, kW)) <= kMostChunks;
+  bool small =
+      problem.group <= cuda::kMostBlocksYz && NumElements(DimsOf(problem, kW)) <= kMostChunks;
   for (const Operand operand : {kX, kY}) {
     const std::int64_t elements = NumElements(DimsOf(problem, operand));
     const std::int64_t channels = DimsOf(problem, operand)[1];

@@ -227,8 +227,8 @@ std::optional<Warpgroups> PlanForm(const Problem& problem, int place) {
   plan.groups = std::int64_t{arguments.row_groups} * arguments.column_groups;
   const std::int64_t rows = down.y + (std::int64_t{form.rows - 1} * arguments.spacing_down);
   const std::int64_t steps = CeilDivide(rows, arguments.tile_rows);
-  if (constexpr std::int64_t kMostBlocks = 65535, kMostSteps = 1 << 30;
-      plan.tiles > kMostBlocks || works > kMostSteps / steps) {
+  if (constexpr std::int64_t kMostSteps = 1 << 30;
+      plan.tiles > cuda::kMostBlocksYz || works > kMostSteps / steps) {
     return std::nullopt;
   }
   arguments.works = static_cast<int>(works);

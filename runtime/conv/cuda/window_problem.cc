@@ -14,6 +14,7 @@
 #include "conv/cuda/channels_last.h"
 #include "conv/cuda/window_tiles.h"
 #include "core/tiles.h"
+#include "cuda/module.h"
 
 namespace gradsmith::conv::window {
 
@@ -105,8 +106,8 @@ bool HasSmallSizes(const Task& task) {
   constexpr std::int64_t kMostFilter = 1 << 24;  // a few registers for each element
   constexpr std::int64_t kMostOffset = std::numeric_limits<std::int16_t>::max();
   const Problem& problem = task.problem;
-  constexpr std::int64_t kMostSlabs = 65535;  // blocks along a grid's second axis
-  bool small = NumElements(DimsOf(problem, kW)) <= kMostFilter && problem.group <= kMostSlabs;
+  bool small =
+      NumElements(DimsOf(problem, kW)) <= kMostFilter && problem.group <= cuda::kMostBlocksYz;
   for (const Operand operand : {kX, kY}) {
     const Dims dims = DimsOf(problem, operand);
     small = small && NumElements(dims) / dims[1] <= kMost && NumElements(dims) / dims[0] <= kMost;

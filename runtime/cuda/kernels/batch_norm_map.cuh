@@ -20,6 +20,10 @@ constexpr bool kReadsGradient = kMap == Map::kInputGradient || kMap == Map::kRel
 template <Map kMap, int V>
 constexpr int kMapBatch = V == 1 ? 4 : (kReadsGradient<kMap> ? 2 : 4) / (V == 8 ? 2 : 1);
 
+/// Along rows coefficients are few: there are registers for two at least.
+template <Map kMap, int V>
+constexpr int kRowMapBatch = kMapBatch<kMap, V> < 2 ? 2 : kMapBatch<kMap, V>;
+
 template <Map kMap>
 constexpr int kCoefficients = kMap == Map::kReluInputGradient ? 5
                               : kReadsGradient<kMap>          ? 4
@@ -136,7 +140,7 @@ __device__ void MapRows(const Walk& walk, const Operands& operands, const double
       map.coefficients[k] = static_cast<Accumulator<T>>(coefficients[k * walk.channels + channel]);
     }
     Rows<V> rows(walk, operands, operands.output, channel, slice);
-    VisitRows<(kMapBatch<kMap, V> < 2 ? 2 : kMapBatch<kMap, V>)>(walk, rows, map);
+    VisitRows<kRowMapBatch<kMap, V>>(walk, rows, map);
   }
 }
 

@@ -169,9 +169,7 @@ TEST_F(CudaConvAlgorithms, ResultsAreTheOps) {
         const std::vector<std::byte> by_op = call.Result()->GpuBytes();
         ASSERT_EQ(CachedChoices().size(), 1U) << RecentChoices(8);
         const std::string name = CachedChoices().front().kernel;
-        Result<ConvAlgorithms> algorithms = call.Prepare(context);
-        ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-        RunAndCompare(*algorithms, call, context, name);
+        ASSERT_NO_FATAL_FAILURE(RunAndCompare(call, context, name));
         EXPECT_TRUE(call.Result()->GpuBytes() == by_op) << call.op.Describe() << ", " << name;
       }
     }

@@ -16,7 +16,6 @@
 #include "gradsmith/cache.h"
 #include "runtime/cuda/conv_layer.h"
 #include "runtime/cuda/primitive_call.h"
-#include "support/elements.h"
 
 /// Gradients of first layers: how they are launched in one pass over dY, or the filter's alone,
 /// without a GPU, and what the latter computes, run by name.
@@ -250,30 +249,13 @@ namespace {
 
 constexpr std::array<DataType, 2> kTypes = {DataType::kMLFloat16, DataType::kBFloat16};
 
-/// `pads` are those at the begin of both axes, and those at the end.
-ConvShape BySteps(
-    std::int64_t step,
-    std::string name,
-    Sizes x,
-    std::int64_t y_channels,
-    std::array<std::int64_t, 2> taps,
-    IntList pads) {
-  Sizes w = {y_channels, x[1], taps[0], taps[1]};
-  return {
-      .name = std::move(name),
-      .x = std::move(x),
-      .w = std::move(w),
-      .strides = {step, step},
-      .pads = std::move(pads)};
-}
-
 ConvShape ByTwo(
     std::string name,
     Sizes x,
     std::int64_t y_channels,
     std::array<std::int64_t, 2> taps,
     IntList pads) {
-  return BySteps(2, std::move(name), std::move(x), y_channels, taps, std::move(pads));
+  return ConvBySteps(2, std::move(name), std::move(x), y_channels, taps, std::move(pads));
 }
 
 ConvShape ByOne(
@@ -282,7 +264,7 @@ ConvShape ByOne(
     std::int64_t y_channels,
     std::array<std::int64_t, 2> taps,
     IntList pads) {
-  return BySteps(1, std::move(name), std::move(x), y_channels, taps, std::move(pads));
+  return ConvBySteps(1, std::move(name), std::move(x), y_channels, taps, std::move(pads));
 }
 
 /// Each form, with all its channels of y and with some; warps that take each number of turns; tiles
@@ -328,9 +310,7 @@ TEST_F(CudaConvImagesFilter, IsARoundedExactSum) {
       const PrimitiveCall call =
           MakeCall(ConvPrimitive::kBackwardFilter, shape, type, Layout::kChannelsLast, random);
       SCOPED_TRACE(call.op.Describe());
-      call.op.FillInputsWithIntegers(random, -3, 3);
-      ASSERT_NO_FATAL_FAILURE(
-          RunExactly(call, context, conv::kImages, support::RoundAll(type, ExpectedOf(call))));
+      ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kImages, random));
     }
   }
 }
@@ -343,9 +323,7 @@ TEST_F(CudaConvImagesFilter, ComputesTheGradientOfNumbers) {
         ConvPrimitive::kBackwardFilter, ByTwo("numbers", {3, 3, 37, 52}, 72, {7, 7}, {3, 3, 3, 3}),
         type, Layout::kChannelsLast, random);
     SCOPED_TRACE(call.op.Describe());
-    Result<ConvAlgorithms> algorithms = call.Prepare(context);
-    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-    ASSERT_NO_FATAL_FAILURE(RunAndCompare(*algorithms, call, context, conv::kImages));
+    ASSERT_NO_FATAL_FAILURE(RunAndCompare(call, context, conv::kImages));
   }
 }
 

@@ -62,13 +62,8 @@ Problem ByImages(
     std::int64_t y_channels,
     std::array<std::int64_t, 2> taps,
     IntList pads) {
-  const std::int64_t x_channels = x[1];
   return {
-      {.name = std::move(name),
-       .x = std::move(x),
-       .w = {y_channels, x_channels, taps[0], taps[1]},
-       .strides = {2, 2},
-       .pads = std::move(pads)},
+      ConvBySteps(2, std::move(name), std::move(x), y_channels, taps, std::move(pads)),
       "in one pass: own/images"};
 }
 

@@ -14,7 +14,6 @@
 #include "conv/cuda/planes.h"
 #include "runtime/cuda/conv_layer.h"
 #include "runtime/cuda/primitive_call.h"
-#include "support/elements.h"
 
 /// Forward and the filter's gradient of few channels of x in planes: how they are launched, without
 /// a GPU, and what they compute, run by name.
@@ -380,17 +379,6 @@ PrimitiveCall CallOf(
   return MakeCall(primitive, shape, type, Layout::kContiguous, random);
 }
 
-/// Sums of integers are exact in float, whatever their order, and rounded once.
-void RunOnRoundedIntegers(
-    const PrimitiveCall& call,
-    const Context& context,
-    DataType type,
-    Random& random) {
-  call.op.FillInputsWithIntegers(random, -3, 3);
-  ASSERT_NO_FATAL_FAILURE(
-      RunExactly(call, context, conv::kPlanes, support::RoundAll(type, ExpectedOf(call))));
-}
-
 TEST_F(CudaConvPlanes, AreExactOnIntegers) {
   Random random("planes");
   const Context context(WithTf32());
@@ -403,7 +391,7 @@ TEST_F(CudaConvPlanes, AreExactOnIntegers) {
         }
         const PrimitiveCall call = CallOf(primitive, shape, random, type);
         SCOPED_TRACE(shape.name + ": " + call.op.Describe());
-        ASSERT_NO_FATAL_FAILURE(RunOnRoundedIntegers(call, context, type, random));
+        ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kPlanes, random));
       }
     }
   }
@@ -426,7 +414,7 @@ TEST_F(CudaConvPlanes, TakeTensorsAsTheyLie) {
         call.op.inputs[is_forward ? 0 : 1] = call.x;
         (is_forward ? call.op.outputs : call.op.inputs)[0] = call.y;
         SCOPED_TRACE(call.op.Describe());
-        ASSERT_NO_FATAL_FAILURE(RunOnRoundedIntegers(call, context, type, random));
+        ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kPlanes, random));
       }
     }
   }
@@ -441,10 +429,7 @@ TEST_F(CudaConvPlanes, ComputeWithNumbers) {
       for (const DataType type : kTypes) {
         const PrimitiveCall call = CallOf(primitive, shape, random, type);
         SCOPED_TRACE(call.op.Describe());
-        Result<ConvAlgorithms> algorithms = call.Prepare(context);
-        ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-        ASSERT_NO_FATAL_FAILURE(
-            RunAndCompare(*algorithms, call, context, conv::kPlanes, ToleranceOf(type)));
+        ASSERT_NO_FATAL_FAILURE(RunAndCompare(call, context, conv::kPlanes, ToleranceOf(type)));
       }
     }
   }

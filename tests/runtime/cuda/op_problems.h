@@ -1,9 +1,11 @@
 #ifndef GRADSMITH_TESTS_RUNTIME_CUDA_OP_PROBLEMS_H_
 #define GRADSMITH_TESTS_RUNTIME_CUDA_OP_PROBLEMS_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/cuda/op_call.h"
@@ -52,6 +54,23 @@ struct ConvShape {
   }
 };
 
+/// In 2-d, by such steps along both axes; `pads` are those at the begin of both, and those at the
+/// end.
+inline ConvShape ConvBySteps(
+    std::int64_t step,
+    std::string name,
+    Sizes x,
+    std::int64_t y_channels,
+    std::array<std::int64_t, 2> taps,
+    IntList pads) {
+  Sizes w = {y_channels, x[1], taps[0], taps[1]};
+  return {
+      .name = std::move(name),
+      .x = std::move(x),
+      .w = std::move(w),
+      .strides = {step, step},
+      .pads = std::move(pads)};
+}
 inline ConvShape Conv3x3() {
   return {.name = "3x3", .x = {2, 16, 14, 14}, .w = {24, 16, 3, 3}, .pads = {1, 1, 1, 1}};
 }

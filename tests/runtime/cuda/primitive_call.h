@@ -9,6 +9,7 @@
 
 #include "gradsmith/conv_algorithms.h"
 #include "runtime/cuda/op_problems.h"
+#include "support/elements.h"
 
 /// Calls of a convolution's primitives by the name of an algorithm.
 namespace gradsmith::cuda {
@@ -99,6 +100,17 @@ inline void RunAndCompare(
   call.op.ExpectResults(name, tolerance);
 }
 
+/// The same of a call that is prepared for this alone.
+inline void RunAndCompare(
+    const PrimitiveCall& call,
+    const Context& context,
+    const std::string& name,
+    double tolerance = 0) {
+  Result<ConvAlgorithms> algorithms = call.Prepare(context);
+  ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+  RunAndCompare(*algorithms, call, context, name, tolerance);
+}
+
 /// What its result must be on the CPU.
 inline std::vector<double> ExpectedOf(const PrimitiveCall& call) {
   return call.op.Expected()[call.primitive == ConvPrimitive::kBackwardFilter ? 1 : 0];
@@ -123,15 +135,15 @@ inline void RunExactly(
   }
 }
 
-/// Runs the algorithm, which computes in TF32, on small integers: these are numbers in TF32, and
-/// sums of them are exact in float.
+/// Runs the algorithm on small integers, which are numbers in every type and in TF32: sums of them
+/// are exact in float, whatever their order, and rounded once.
 inline void RunOnIntegers(
     const PrimitiveCall& call,
     const Context& context,
     const std::string& name,
     Random& random) {
   call.op.FillInputsWithIntegers(random, -3, 3);
-  RunExactly(call, context, name, ExpectedOf(call));
+  RunExactly(call, context, name, support::RoundAll(call.Result()->type(), ExpectedOf(call)));
 }
 
 /// Runs it on a factor that is rounded to numbers of 11 bits, of which 4100 is one; cut off, 4099
