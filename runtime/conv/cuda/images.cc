@@ -64,10 +64,11 @@ int FormOf(std::int64_t channels, std::int64_t window) {
   return -1;
 }
 
-/// Rows of a segment: as many as let so many blocks end soonest. A segment begins
-/// with rows that another one has too: as if it had a step more.
-std::int64_t SegmentOf(std::int64_t rows, std::int64_t strips, std::int64_t blocks) {
-  const std::int64_t steps = CeilDivide(rows, images::kRows);
+/// Rows of a segment: as many as let so many blocks, with rows by the step, end soonest. A segment
+/// begins with rows that another one has too: as if it had a step more.
+std::int64_t
+SegmentOf(std::int64_t rows, std::int64_t of_step, std::int64_t strips, std::int64_t blocks) {
+  const std::int64_t steps = CeilDivide(rows, of_step);
   std::int64_t best = steps;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (std::int64_t segments = 1; segments <= steps; ++segments) {
@@ -79,7 +80,7 @@ std::int64_t SegmentOf(std::int64_t rows, std::int64_t strips, std::int64_t bloc
       best = of_segment;
     }
   }
-  return best * images::kRows;
+  return best * of_step;
 }
 
 /// What any of the kernels takes, by such steps.
@@ -90,7 +91,7 @@ bool TakesProblem(const Problem& problem, std::int64_t step) {
 }
 
 /// The kernels' arguments, but for where positions begin and how works share them.
-Arguments ArgumentsOf(const Problem& problem, int warps) {
+Arguments ArgumentsOf(const Problem& problem) {
   Arguments arguments{};
   arguments.y_channels = static_cast<int>(problem.y_channels);
   arguments.x_channels = static_cast<int>(problem.x_channels);
@@ -102,20 +103,23 @@ Arguments ArgumentsOf(const Problem& problem, int warps) {
     arguments.pad[i] = static_cast<int>(axis.pad_begin);
     arguments.positions[i] = static_cast<int>(axis.y);
   }
-  arguments.turns = warps / arguments.w[0];
+  arguments.turns = images::kWarps / arguments.w[0];
   return arguments;
 }
 
-/// Cuts the positions into works for the blocks of each tile; false where there are too many.
-bool ShareOut(std::int64_t batch, Images* images) {
-  const std::int64_t blocks = std::max<std::int64_t>(kMultiprocessorsOfSlices / images->tiles, 1);
+/// Cuts the positions into works for so many blocks of a multiprocessor, which share the tiles,
+/// with rows by the step; false where there are too many.
+bool ShareOut(std::int64_t batch, std::int64_t of_multiprocessor, int rows, Images* images) {
+  const std::int64_t blocks =
+      std::max<std::int64_t>(kMultiprocessorsOfSlices * of_multiprocessor / images->tiles, 1);
   Arguments& arguments = images->arguments;
   constexpr std::int64_t kMostColumns = std::int64_t{images::kMostTiles} * images::kTile;
   const std::int64_t tiles = CeilDivide(arguments.positions[1], images::kTile);
   const std::int64_t of_strip = CeilDivide(tiles, CeilDivide(arguments.positions[1], kMostColumns));
   const std::int64_t strips = CeilDivide(tiles, of_strip);
   arguments.strip = static_cast<int>(of_strip * images::kTile);
-  arguments.segment = static_cast<int>(SegmentOf(arguments.positions[0], batch * strips, blocks));
+  arguments.segment =
+      static_cast<int>(SegmentOf(arguments.positions[0], rows, batch * strips, blocks));
   const std::int64_t segments = CeilDivide(arguments.positions[0], arguments.segment);
   arguments.strips = cuda::DivisorOf(strips);
   arguments.segments = cuda::DivisorOf(segments);
@@ -140,14 +144,15 @@ int FilterFormOf(std::int64_t step, std::int64_t channels, std::int64_t taps) {
   return static_cast<int>(found - std::begin(images::kFilterFormAt));
 }
 
-/// The slices that a kernel leaves in so much shared memory.
-FilterSlices<Arguments> SlicesOf(const Images& images, CUkernel kernel, int shared_bytes) {
+/// The slices that a kernel leaves with so many threads and so much shared memory.
+FilterSlices<Arguments>
+SlicesOf(const Images& images, CUkernel kernel, int threads, int shared_bytes) {
   return {
       .kernel = kernel,
       .shape =
           {.blocks_x = static_cast<unsigned>(images.blocks),
            .blocks_y = static_cast<unsigned>(images.tiles),
-           .threads = images::kThreads,
+           .threads = static_cast<unsigned>(threads),
            .shared_bytes = static_cast<unsigned>(shared_bytes)},
       .arguments = images.arguments,
       .count = images.blocks};
@@ -173,14 +178,14 @@ std::optional<Images> PlanImages(int compute_capability, const Task& data, const
   if (images.form < 0 || !std::ranges::all_of(windows, IsAround)) {
     return std::nullopt;
   }
-  images.arguments = ArgumentsOf(problem, images::kWarps);
+  images.arguments = ArgumentsOf(problem);
   for (int i = 0; i < images::kRank; ++i) {
     const std::int64_t pairs = CeilDivide(problem.axes.at(i).x, images::kStep);
     images.arguments.begin[i] = static_cast<int>(windows.at(i).begin);
     images.arguments.positions[i] =
         std::max(images.arguments.positions[i], static_cast<int>(pairs));
   }
-  return ShareOut(problem.batch, &images) ? std::optional(images) : std::nullopt;
+  return ShareOut(problem.batch, 1, images::kRows, &images) ? std::optional(images) : std::nullopt;
 }
 
 std::optional<Images> PlanImagesFilter(int compute_capability, const Task& task) {
@@ -197,8 +202,11 @@ std::optional<Images> PlanImagesFilter(int compute_capability, const Task& task)
   Images images;
   images.form = FilterFormOf(step, channels, problem.axes[1].w);
   images.tiles = CeilDivide(problem.y_channels, kMostChannels);
-  images.arguments = ArgumentsOf(problem, 2 * images::kWarps);
-  return ShareOut(problem.batch, &images) ? std::optional(images) : std::nullopt;
+  images.arguments = ArgumentsOf(problem);
+  const int of_multiprocessor = images::kFilterFormAt[images.form].blocks;
+  return ShareOut(problem.batch, of_multiprocessor, images::kFilterRows, &images)
+             ? std::optional(images)
+             : std::nullopt;
 }
 
 Result<std::unique_ptr<internal::Plan>>
@@ -211,7 +219,8 @@ MakeImagesPlan(int device, const Task& data, const Task& filter, const Images& i
     return kernel.status();
   }
   return std::unique_ptr<internal::Plan>(std::make_unique<OnePassPlan<Arguments>>(
-      data, filter, SlicesOf(images, *kernel, shared_bytes), images.blocks, images.workspace()));
+      data, filter, SlicesOf(images, *kernel, images::kThreads, shared_bytes), images.blocks,
+      images.workspace()));
 }
 
 Result<std::unique_ptr<internal::Plan>>
@@ -225,7 +234,7 @@ MakeImagesFilterPlan(int device, const Task& task, const Images& images) {
     return kernel.status();
   }
   return std::unique_ptr<internal::Plan>(std::make_unique<FilterAndSumsPlan<Arguments>>(
-      task, SlicesOf(images, *kernel, shared_bytes), images.workspace()));
+      task, SlicesOf(images, *kernel, images::kFilterThreads, shared_bytes), images.workspace()));
 }
 
 }  // namespace gradsmith::conv

@@ -22,8 +22,7 @@ constexpr int kPixelChannels = kMostChannels + 1;
 constexpr int kPixelBytes = kPixelChannels * kElementBytes;
 constexpr int kLeastTaps = 2;
 constexpr int kMostTaps = 7;
-/// So many warps multiply for dX, and as many for dW; where that is alone, as many of them all as
-/// have a row of taps and take turns.
+/// So many warps multiply for dX, and as many for dW.
 constexpr int kWarps = 8;
 constexpr int kThreads = 2 * 32 * kWarps;
 /// Positions that a product takes.
@@ -32,14 +31,19 @@ constexpr int kTile = 16;
 constexpr int kMostTiles = 7;
 /// Rows of positions that a block multiplies while it copies the next ones.
 constexpr int kRows = 4;
+/// Where dW is alone blocks have half the warps and rows, and share a multiprocessor: some multiply
+/// while others copy.
+constexpr int kFilterThreads = 32 * kWarps;
+constexpr int kFilterRows = kRows / 2;
 /// Pixels of x that a position of a row of taps meets, in pairs that fill a chunk.
 constexpr int kPairs = (kMostTaps + 1) / 2;
 
 /// A kernel's room for channels of y, and for the rows and columns of y that 2 by 2 pixels of x
-/// meet.
+/// meet; and its rows of positions.
 struct Form {
   int channels;
   int window;
+  int rows = kRows;
 };
 
 constexpr int kForms = 6;
@@ -47,12 +51,12 @@ constexpr Form kFormAt[kForms] = {{32, 2}, {32, 3}, {32, 4}, {64, 2}, {64, 3}, {
 
 /// Rows of y that are multiplied at a time.
 constexpr int RowsAtOnce(Form form) {
-  return kRows + form.window - 1;
+  return form.rows + form.window - 1;
 }
 
 /// Rows of y in shared memory: these and the next ones.
 constexpr int RowsOfRing(Form form) {
-  return RowsAtOnce(form) + kRows;
+  return RowsAtOnce(form) + form.rows;
 }
 
 constexpr int RowBytes(Form form) {
@@ -64,9 +68,9 @@ constexpr int FilterBytes(Form form) {
   return form.window * form.window * form.channels / kTile * 32 * kChunkBytes;
 }
 
-/// Of x, rows that kRows rows of y meet by such steps.
-constexpr int RowsOfPixels(int step) {
-  return step * (kRows - 1) + kMostTaps;
+/// Of x, rows that so many rows of y meet by such steps.
+constexpr int RowsOfPixels(int step, int rows) {
+  return step * (rows - 1) + kMostTaps;
 }
 
 /// Of a row.
@@ -84,28 +88,35 @@ constexpr int PixelCopyBytes(int step) {
   return (PixelsOfRow(step) + step % 2) * kPixelBytes;
 }
 
-constexpr int PixelBytes(int step) {
-  return RowsOfPixels(step) * CopiesOfPixels(step) * PixelCopyBytes(step);
+constexpr int PixelBytes(int step, int rows) {
+  return RowsOfPixels(step, rows) * CopiesOfPixels(step) * PixelCopyBytes(step);
 }
 
 constexpr int SharedBytes(Form form) {
-  return RowsOfRing(form) * RowBytes(form) + FilterBytes(form) + PixelBytes(kStep);
+  return RowsOfRing(form) * RowBytes(form) + FilterBytes(form) + PixelBytes(kStep, kRows);
 }
 
-/// A kernel's steps, for dW alone, and its room for channels of y and for pairs of taps in a row.
+/// A kernel's steps, for dW alone, and its room for channels of y and for pairs of taps in a row;
+/// and how many of its blocks share a multiprocessor, as registers for their sums let them.
 struct FilterForm {
   int step;
   int channels;
   int pairs;
+  int blocks;
 };
 
 constexpr int kFilterForms = 8;
-constexpr FilterForm kFilterFormAt[kFilterForms] = {{1, 32, 2}, {1, 32, 4}, {1, 64, 2}, {1, 64, 4},
-                                                    {2, 32, 2}, {2, 32, 4}, {2, 64, 2}, {2, 64, 4}};
+constexpr FilterForm kFilterFormAt[kFilterForms] = {{1, 32, 2, 4}, {1, 32, 4, 3}, {1, 64, 2, 3},
+                                                    {1, 64, 4, 2}, {2, 32, 2, 3}, {2, 32, 4, 2},
+                                                    {2, 64, 2, 3}, {2, 64, 4, 2}};
 
 /// Of dY a position's own row and column alone.
+constexpr Form RowsOf(FilterForm form) {
+  return {form.channels, 1, kFilterRows};
+}
+
 constexpr int SharedBytes(FilterForm form) {
-  return RowsOfRing({form.channels, 1}) * RowBytes({form.channels, 1}) + PixelBytes(form.step);
+  return RowsOfRing(RowsOf(form)) * RowBytes(RowsOf(form)) + PixelBytes(form.step, kFilterRows);
 }
 
 /// Work is what a block does at a time: a strip of columns of an image, between two rows.
@@ -123,7 +134,7 @@ struct Arguments {
   int positions[kRank];
   /// Columns of a strip, a multiple of kTile.
   int strip;
-  /// Rows of a segment, a multiple of kRows.
+  /// Rows of a segment, a multiple of a block's.
   int segment;
   int works;
   cuda::Divisor strips;

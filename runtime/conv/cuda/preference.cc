@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "conv/cuda/images.h"
 #include "conv/cuda/planes_arguments.h"
 
 namespace gradsmith::conv {
@@ -180,9 +181,8 @@ bool WarpgroupsBeatTensorCores(const Warpgroups& plan) {
   return plan.share >= kLeastShare;
 }
 
-bool ImagesPay(const Task& task, const Images& plan) {
-  return task.problem.axes[0].stride == images::kStep && plan.tiles == 1 &&
-         NumElements(DimsOf(task.problem, kY)) >= kEnoughForImages;
+bool ImagesPay(const Task& task) {
+  return NumElements(DimsOf(task.problem, kY)) >= kEnoughForImages;
 }
 
 bool PlanesPay(const Task& task, const Planes& plan) {

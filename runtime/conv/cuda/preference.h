@@ -4,7 +4,6 @@
 #include <string>
 
 #include "conv/cuda/few_channels.h"
-#include "conv/cuda/images.h"
 #include "conv/cuda/planes.h"
 #include "conv/cuda/warpgroups.h"
 #include "conv/task.h"
@@ -58,10 +57,9 @@ bool WarpgroupsPay(const Task& task, const Warpgroups& plan);
 /// as for images.
 bool WarpgroupsBeatTensorCores(const Warpgroups& plan);
 
-/// Whether own/images is likely to be quicker for a filter's gradient than all else: by steps of
-/// two, where a block has room for all channels of y, and dY is large. There even all gradients of
-/// a layer have been quicker by it than the filter's by others.
-bool ImagesPay(const Task& task, const Images& plan);
+/// Whether own/images is likely to be quicker for a filter's gradient that it takes than all else:
+/// where dY is large.
+bool ImagesPay(const Task& task);
 
 /// Whether own/planes is likely to be quicker for a task than all else: of images, where channels
 /// of y fill half of a block and rows are copied four elements at a time. The filter's gradient in

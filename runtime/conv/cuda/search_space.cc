@@ -319,7 +319,7 @@ void ConvSearchSpace::AddImages(
     bool where_they_pay,
     std::vector<Candidate>* candidates) const {
   const std::optional<Images> images = ImagesOf(form);
-  if (images && ImagesPay(task_, *images) == where_they_pay) {
+  if (images && ImagesPay(task_) == where_they_pay) {
     candidates->push_back(
         OwnCandidate(form.name + kImages, images->workspace(), /*in_tf32=*/false));
   }

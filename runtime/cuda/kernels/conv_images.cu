@@ -21,7 +21,7 @@ using cuda::LoadMatrices;
 /// The warps that multiply for dW copy rows of dY, the others those of x.
 template <int kForm>
 using Room =
-    RoomOf<kStep, kFormAt[kForm].channels, kFormAt[kForm].window, kPairs, kThreads / 2>;
+    RoomOf<kStep, kFormAt[kForm].channels, kFormAt[kForm].window, kRows, kPairs, kThreads / 2>;
 
 /// The filter's element that a position of dY, `down` and `right` within the window, is multiplied
 /// with for an element of 2 by 2 pixels: row `row`, and `element` of its two pixels' channels.

@@ -17,8 +17,8 @@ using cuda::Half;
 
 template <int kForm>
 using FilterRoom = RoomOf<
-    kFilterFormAt[kForm].step, kFilterFormAt[kForm].channels, 1, kFilterFormAt[kForm].pairs,
-    kThreads>;
+    kFilterFormAt[kForm].step, kFilterFormAt[kForm].channels, 1, kFilterRows,
+    kFilterFormAt[kForm].pairs, kFilterThreads>;
 
 /// Where a block is: a step of a work.
 struct Step {
@@ -28,7 +28,7 @@ struct Step {
 
   [[nodiscard]] __device__ __forceinline__ bool begins() const { return row == work.first_row; }
   [[nodiscard]] __device__ __forceinline__ bool ends() const {
-    return row + kRows >= work.end_row;
+    return row + kFilterRows >= work.end_row;
   }
 };
 
@@ -64,8 +64,8 @@ __device__ __forceinline__ void ComputeFilterGradient(
       pixels.LoadFirst(step.work);
     }
     cuda::WaitForCopies<0>();
-    cuda::SynchronizeBlock<kThreads>();  // what all threads copied is there
-    Step next = {step.number, step.work, step.row + kRows};
+    cuda::SynchronizeBlock<kFilterThreads>();  // what all threads copied is there
+    Step next = {step.number, step.work, step.row + kFilterRows};
     if (!step.ends()) {
       rows.CopyNext(step.work, step.row);
       pixels.FetchNext(step.work, step.row);
@@ -79,7 +79,7 @@ __device__ __forceinline__ void ComputeFilterGradient(
       }
     }
     sums.AddInTurns(step.work, step.row, rows, pixels);
-    cuda::SynchronizeBlock<kThreads>();  // what the next step overwrites has been read
+    cuda::SynchronizeBlock<kFilterThreads>();  // what the next step overwrites has been read
     if (!step.ends()) {
       pixels.Store();
       pixels.Advance();
@@ -87,12 +87,12 @@ __device__ __forceinline__ void ComputeFilterGradient(
     rows.Advance();
     step = next;
   }
-  cuda::TakeTurns<kThreads>(p.turns, [&](int turn) {
+  cuda::TakeTurns<kFilterThreads>(p.turns, [&](int turn) {
     if (sums.turn() == turn) {
       sums.Leave(reinterpret_cast<float2*>(memory), turn > 0);  // rows have been read
     }
   });
-  StoreSums<Memory, kThreads>(
+  StoreSums<Memory, kFilterThreads>(
       p, reinterpret_cast<const float*>(memory), first_channel,
       min(Memory::kChannels, p.y_channels - first_channel), partial, partial_channels);
 }
@@ -102,7 +102,9 @@ __device__ __forceinline__ void ComputeFilterGradient(
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
 #define GRADSMITH_IMAGES_FILTER(name, math, form)                                    \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::images::kThreads, 1) \
+  extern "C" __global__ void __launch_bounds__(                                      \
+      gradsmith::conv::images::kFilterThreads,                                       \
+      gradsmith::conv::images::kFilterFormAt[form].blocks)                           \
       gradsmith_images_filter_##form##_##name(                                       \
           const __grid_constant__ gradsmith::conv::images::Arguments arguments,      \
           const gradsmith::cuda::math::T* x, const gradsmith::cuda::math::T* y,      \

@@ -23,12 +23,15 @@ using cuda::LoadTransposed;
 
 /// What a form comes to, by such steps, for products with so many pairs of taps and with so many
 /// threads that copy rows of dY, and as many that copy those of x.
-template <int kSteps, int kChannelsOfForm, int kWindowOfForm, int kPairsOfTaps, int kCopying>
+template <
+    int kSteps, int kChannelsOfForm, int kWindowOfForm, int kRowsOfForm, int kPairsOfTaps,
+    int kCopying>
 struct RoomOf {
   static constexpr int kStep = kSteps;
-  static constexpr Form kShape = {kChannelsOfForm, kWindowOfForm};
+  static constexpr Form kShape = {kChannelsOfForm, kWindowOfForm, kRowsOfForm};
   static constexpr int kChannels = kChannelsOfForm;
   static constexpr int kWindow = kWindowOfForm;
+  static constexpr int kRows = kRowsOfForm;
   static constexpr int kPairs = kPairsOfTaps;
   static constexpr int kCopyingThreads = kCopying;
   static constexpr int kBlocks = kChannels / kTile;
@@ -104,15 +107,15 @@ class Rows {
   }
   /// Begins to copy what the step after that from `row` on has of its own.
   __device__ __forceinline__ void CopyNext(const Work& work, int row) {
-    Copy<kRows>(work, row + p_.begin[0] + Memory::kRowsAtOnce, SlotOf(Memory::kRowsAtOnce));
+    Copy<Memory::kRows>(work, row + p_.begin[0] + Memory::kRowsAtOnce, SlotOf(Memory::kRowsAtOnce));
   }
   /// Begins to copy the first rows of the work that comes next, where they are no more than those
   /// of each step.
   __device__ __forceinline__ void CopyNextWork(const Work& work) {
-    static_assert(Memory::kRowsAtOnce == kRows);
-    Copy<kRows>(work, work.first_row + p_.begin[0], SlotOf(kRows));
+    static_assert(Memory::kRowsAtOnce == Memory::kRows);
+    Copy<Memory::kRows>(work, work.first_row + p_.begin[0], SlotOf(Memory::kRows));
   }
-  __device__ __forceinline__ void Advance() { first_ = SlotOf(kRows); }
+  __device__ __forceinline__ void Advance() { first_ = SlotOf(Memory::kRows); }
 
   /// The memory of a step's row.
   [[nodiscard]] __device__ __forceinline__ unsigned At(int row) const {
@@ -177,7 +180,7 @@ class Pixels {
  public:
   __device__ Pixels(const Arguments& p, const T* from, unsigned char* memory)
       : p_(p), from_(from), memory_(memory) {
-    rows_ = kStep * (kRows - 1) + p.w[0];
+    rows_ = kStep * (Memory::kRows - 1) + p.w[0];
   }
 
   /// Fetches rows of a work from `row` on, which are stored from `slot` on: each warp one, or a part
@@ -250,7 +253,7 @@ class Pixels {
  private:
   static constexpr int kStep = Memory::kStep;
   /// A step's own rows.
-  static constexpr int kRowsAtOnce = kStep * kRows;
+  static constexpr int kRowsAtOnce = kStep * Memory::kRows;
   static constexpr int kWarpsOfRow = Memory::kCopyingThreads / 32 / kRowsAtOnce;
   static_assert(kWarpsOfRow * kRowsAtOnce * 32 == Memory::kCopyingThreads);
   /// From a lane's pixel to its next.
@@ -321,7 +324,7 @@ class FilterGradient {
     if (turn_ >= p_.turns) {
       return;
     }
-    const int count = min(kRows, min(work.end_row, p_.y[0]) - row);
+    const int count = min(Memory::kRows, min(work.end_row, p_.y[0]) - row);
     const int tiles = (min(work.columns, p_.y[1] - work.first_column) + kTile - 1) / kTile;
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
@@ -336,36 +339,27 @@ class FilterGradient {
       int row,
       const Rows<Memory, T>& rows,
       const Pixels<Memory, T>& pixels) {
-    const int count = min(kRows, work.end_row - row);
-    const int tiles = (work.columns + kTile - 1) / kTile;
-    int i = 0;
-    int tile = turn_;
-    const auto carry = [&] {
-      while (tile >= tiles) {
-        tile -= tiles;
-        ++i;
-      }
-    };
-    carry();
-    if (turn_ >= p_.turns || i >= count) {
+    if (turn_ >= p_.turns) {
       return;
     }
-    std::uint32_t next[kPairs / 2][4];
-    LoadTaps(pixels.At(i, tap_) + tile * kTileOfTapsBytes + PlaceOfTaps(), next);
-    bool has_more = true;
+    const int count = min(Memory::kRows, work.end_row - row);
+    const int tiles = (work.columns + kTile - 1) / kTile;
+    int tile = turn_;
 #pragma unroll 1
-    while (has_more) {
-      std::uint32_t a[Memory::kBlocks][4];
-      LoadPositions((rows.At(i) + PlaceInRow()) + tile * kTileBytes, a);
-      std::uint32_t b[kPairs][2];
-      TakeTaps(next, b);
-      tile += p_.turns;
-      carry();
-      has_more = i < count;
-      if (has_more) {
-        LoadTaps(pixels.At(i, tap_) + tile * kTileOfTapsBytes + PlaceOfTaps(), next);
+    for (int i = 0; i < count; ++i) {
+      const unsigned y = rows.At(i) + PlaceInRow();
+      const unsigned x = pixels.At(i, tap_) + PlaceOfTaps();
+#pragma unroll 1
+      for (; tile < tiles; tile += p_.turns) {
+        std::uint32_t a[Memory::kBlocks][4];
+        LoadPositions(y + tile * kTileBytes, a);
+        std::uint32_t taps[kPairs / 2][4];
+        LoadTaps(x + tile * kTileOfTapsBytes, taps);
+        std::uint32_t b[kPairs][2];
+        TakeTaps(taps, b);
+        AddProducts(a, b);
       }
-      AddProducts(a, b);
+      tile -= tiles;
     }
   }
 

@@ -148,16 +148,17 @@ std::optional<Images> FilterPlanOf(const Layer& layer, int compute_capability = 
   return PlanImagesFilter(compute_capability, TaskOf(Primitive::kBackwardFilter, layer));
 }
 
-/// All warps multiply: of seven taps two have each row of them.
+/// Half an image for each of two blocks of 128 multiprocessors.
 TEST(ImagesFilter, SharesTheFirstLayerOfResNet) {
   const std::optional<Images> plan = FilterPlanOf({});
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->blocks, 128);
+  EXPECT_EQ(plan->blocks, 256);
   EXPECT_EQ(plan->tiles, 1);
-  EXPECT_EQ(plan->arguments.turns, 2);
+  EXPECT_EQ(plan->arguments.segment, 56);
+  EXPECT_EQ(plan->arguments.turns, 1);
   EXPECT_EQ(plan->arguments.begin[0], 0);
   EXPECT_EQ(plan->arguments.begin[1], 0);
-  EXPECT_EQ(plan->workspace(), std::size_t{128} * 64 * 7 * 7 * 3 * sizeof(float));
+  EXPECT_EQ(plan->workspace(), std::size_t{256} * 64 * 7 * 7 * 3 * sizeof(float));
 }
 
 /// Positions are those of y, whatever x has beside them.
@@ -167,7 +168,7 @@ TEST(ImagesFilter, GoesThroughY) {
   EXPECT_EQ(plan->arguments.positions[0], 8);
   EXPECT_EQ(plan->arguments.positions[1], 30);
   EXPECT_EQ(plan->arguments.strip, 32);
-  EXPECT_EQ(plan->blocks, 2);
+  EXPECT_EQ(plan->blocks, 4);
 }
 
 /// More channels than a block has are for others, which are as many fewer for each.
@@ -176,14 +177,19 @@ TEST(ImagesFilter, CutsChannelsIntoTiles) {
       FilterPlanOf({.batch = 1000, .y_channels = 136, .taps = 4, .pad = 1});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->tiles, 3);
-  EXPECT_EQ(plan->blocks, 44);
-  EXPECT_EQ(plan->workspace(), std::size_t{44} * 136 * 4 * 4 * 3 * sizeof(float));
+  EXPECT_EQ(plan->blocks, 132);
+  EXPECT_EQ(plan->workspace(), std::size_t{132} * 136 * 4 * 4 * 3 * sizeof(float));
 }
 
+/// Of Hopper.
 TEST(ImagesFilter, HasRoomForItsForms) {
-  constexpr int kSharedOfHopper = 227 << 10;
+  constexpr int kSharedOfMultiprocessor = 228 << 10;
+  constexpr int kSharedOfEachBlock = 1 << 10;
+  constexpr int kThreadsOfMultiprocessor = 2048;
   for (const images::FilterForm& form : images::kFilterFormAt) {
-    EXPECT_LE(images::SharedBytes(form), kSharedOfHopper);
+    EXPECT_LE(
+        form.blocks * (images::SharedBytes(form) + kSharedOfEachBlock), kSharedOfMultiprocessor);
+    EXPECT_LE(form.blocks * images::kFilterThreads, kThreadsOfMultiprocessor);
   }
   for (const std::int64_t channels : {8, 32, 40, 64, 72}) {
     for (std::int64_t taps = images::kLeastTaps; taps <= images::kMostTaps; ++taps) {
@@ -195,7 +201,7 @@ TEST(ImagesFilter, HasRoomForItsForms) {
         EXPECT_EQ(form.step, step);
         EXPECT_EQ(form.channels, channels <= 32 ? 32 : 64);
         EXPECT_EQ(form.pairs, taps <= 4 ? 2 : 4);
-        EXPECT_EQ(plan->arguments.turns, 16 / taps);
+        EXPECT_EQ(plan->arguments.turns, 8 / taps);
       }
     }
   }
@@ -369,8 +375,9 @@ TEST_F(CudaConvImagesFilter, ComesFirstWhereItPays) {
   };
   expect_listed(ByTwo("large", {8, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), true);
   expect_listed(ByTwo("small", {2, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), false);
-  expect_listed(ByTwo("in tiles", {8, 3, 96, 96}, 128, {3, 3}, {1, 1, 1, 1}), false);
-  expect_listed(ByOne("by single steps", {4, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), false);
+  expect_listed(ByTwo("in tiles", {8, 3, 96, 96}, 128, {3, 3}, {1, 1, 1, 1}), true);
+  expect_listed(ByOne("by single steps", {4, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), true);
+  expect_listed(ByOne("small, by single steps", {1, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), false);
 }
 
 /// A row of them from each block, whatever the tiles of channels.
