@@ -125,16 +125,12 @@ def legacy_goal(kind: str, _group: str) -> float:
 
 def memory_goals(results: dict[str, Any]) -> list[Goal]:
     """What waits for memory alone, beside a copy in the same run: shares of its rate, where tensors are large."""
-    rate = copy_rate(results)
     biases: list[tuple[str, float]] = []
     norms: list[tuple[str, float]] = []
-    for case in results["cases"] if rate is not None else []:
-        if is_batch_norm(case):
-            image = (moved_bytes(case) or 0) / 3  # X, dY and dX
-            add_share(norms, case["name"], image, 5 * image, ours(case, "backward"), rate)  # X and dY are read twice
-        else:
-            image = bias_bytes(case["kind"], case["name"]) or 0
-            add_share(biases, case["name"], image, image, ours(case, "dB"), rate)
+    for case in results["cases"]:
+        share = memory_share(case, copy_rate(results), ENOUGH_BYTES)
+        if share is not None:
+            (norms if is_batch_norm(case) else biases).append((case["name"], share))
     found = []
     for name, shares in (("bias gradients", biases), ("batch normalizations of their floor", norms)):
         below_goal = sorted((entry for entry in shares if entry[1] < MEMORY_GOAL), key=lambda entry: entry[1])
@@ -142,11 +138,15 @@ def memory_goals(results: dict[str, Any]) -> list[Goal]:
     return found
 
 
-def add_share(
-    shares: list[tuple[str, float]], name: str, image: float, moved: float, time: float | None, rate: float | None
-) -> None:
-    if image >= ENOUGH_BYTES and time and rate:
-        shares.append((name, moved / (1e9 * time) / rate))
+def memory_share(case: Case, rate: float | None, least_bytes: float) -> float | None:
+    """Of a batch normalization's gradient or of dB, where dY is so large: the share of a copy's rate."""
+    if is_batch_norm(case):
+        image = (moved_bytes(case) or 0) / 3  # X, dY and dX
+        moved, time = 5 * image, ours(case, "backward")  # X and dY are read twice
+    else:
+        image = bias_bytes(case["kind"], case["name"]) or 0
+        moved, time = image, ours(case, "dB")
+    return moved / (1e9 * time) / rate if image >= least_bytes and time and rate else None
 
 
 def means_reach(

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpu_figures import Case, geometric_mean, group_of, legacy_ratio, of_kind, torch_ratio
-from gpu_goals import LAYOUTS, LEGACY_GOALS, TORCH_GOALS
+from gpu_figures import Case, copy_rate, geometric_mean, group_of, legacy_ratio, of_kind, torch_ratio
+from gpu_goals import ENOUGH_BYTES, LAYOUTS, LEGACY_GOALS, MEMORY_GOAL, TORCH_GOALS, memory_share
 from gpu_report import row, table_head
 from gpu_suites import SUITES, read_suite
 
@@ -88,13 +88,19 @@ def suite_of(kind: str) -> frozenset[str]:
     return frozenset(case["case"] for case in read_suite(SUITES / f"{SUITE_OF[kind]}.tsv"))
 
 
-def cell(runs: Sequence[Run], kind: str, group: str, ratio_of: Ratio) -> Cell:
-    newest: dict[str, tuple[Case, str]] = {}
+def newest_cases(runs: Sequence[Run], kind: str, group: str) -> list[tuple[Case, Run]]:
+    """Each case of the suite with the newest run that measured it."""
+    newest: dict[str, tuple[Case, Run]] = {}
     for run in runs:
         for case in of_kind(run.results, kind):
             if case["case"] in suite_of(kind) and group_of(case) == group and "error" not in case:
-                newest[case["case"]] = case, run.name
-    found = [(value, name) for case, name in newest.values() if (value := ratio_of(case)) is not None]
+                newest[case["case"]] = case, run
+    return list(newest.values())
+
+
+def cell(runs: Sequence[Run], kind: str, group: str, ratio_of: Ratio) -> Cell:
+    newest = newest_cases(runs, kind, group)
+    found = [(value, run.name) for case, run in newest if (value := ratio_of(case)) is not None]
     return Cell(tuple(value for value, _ in found), frozenset(name for _, name in found))
 
 
@@ -146,8 +152,57 @@ def alone(runs: Sequence[Run]) -> list[str]:
     return lines
 
 
+def memory(runs: Sequence[Run]) -> list[str]:
+    """What waits for memory: shares of a copy's rate."""
+    lines = table_head(["NCHW, NHWC", "cases", "least", "most", f"at {MEMORY_GOAL:g} or above"])
+    for name, kinds, types, least_bytes in MEMORY_ROWS:
+        found = [memory_shares(runs, kinds, [f"{one} {layout}" for one in types], least_bytes) for layout in LAYOUTS]
+        told = [
+            ", ".join(text(shares) if shares else "" for shares in found)
+            for text in (count_of, lambda of: f"{min(of):.2f}", lambda of: f"{max(of):.2f}", count_of_goal)
+        ]
+        if any(found):
+            lines.append(row([name, *told]))
+    return lines
+
+
+def memory_shares(
+    runs: Sequence[Run], kinds: Sequence[str], groups: Sequence[str], least_bytes: float
+) -> list[float]:
+    newest = [one for kind in kinds for group in groups for one in newest_cases(runs, kind, group)]
+    shares = [memory_share(case, copy_rate(run.results), least_bytes) for case, run in newest]
+    return [share for share in shares if share is not None]
+
+
+def count_of(shares: Sequence[float]) -> str:
+    return str(len(shares))
+
+
+def count_of_goal(shares: Sequence[float]) -> str:
+    """All of them are bold."""
+    reached = sum(share >= MEMORY_GOAL for share in shares)
+    return f"**{reached}**" if reached == len(shares) else str(reached)
+
+
+CONVOLUTIONS = ("conv", "conv_transpose")
+MEMORY_ROWS = [
+    (f"dB alone, {name}{', from 100 MB on' if least_bytes > ENOUGH_BYTES else ''}", CONVOLUTIONS, types, least_bytes)
+    for name, types in (("half and bf16", ("f16", "bf16")), ("float and TF32", ("f32", "tf32")), ("double", ("f64",)))
+    for least_bytes in (ENOUGH_BYTES, 100e6)
+] + [
+    (f"{OPERATORS[kind]}, {name}", (kind,), (types,), ENOUGH_BYTES)
+    for kind in ("batch_norm", "batch_norm_relu")
+    for types, name in PARAMETERS.items()
+]
+
 # What makes a table, and of which card's runs.
-TABLES = {"short": (short, "H200"), "whole": (whole, "H200"), "alone": (alone, "H200"), "whole_h100": (whole, "H100")}
+TABLES = {
+    "short": (short, "H200"),
+    "whole": (whole, "H200"),
+    "alone": (alone, "H200"),
+    "memory": (memory, "H200"),
+    "whole_h100": (whole, "H100"),
+}
 
 
 def count(found: Sequence[Cell]) -> str:

@@ -89,6 +89,27 @@ def test_what_meets_its_goal_is_bold() -> None:
     assert cell_of().text(0.0) == ""
 
 
+def test_what_waits_for_memory_is_told_by_its_share_of_a_copy() -> None:
+    def bias(name: str, layout: str, milliseconds: float) -> dict[str, Any]:
+        case = conv(name, layout, None)
+        case["name"] = f"{name} f16 {layout}"
+        case["results"]["ours"]["benchmark"]["dB"] = {"median": milliseconds}
+        return case
+
+    def of(name: str, rate: float, *cases: dict[str, Any]) -> gpu_summary.Run:
+        return gpu_summary.Run(name, {"cases": list(cases), "control": {"start": {"copy_tb_per_s": rate}}})
+
+    megabytes = {"rn50_1x1_56": 128 * 256 * 56 * 56 * 2 / 1e6, "rn50_3x3_56": 128 * 64 * 56 * 56 * 2 / 1e6}
+    quick = megabytes["rn50_1x1_56"] / 1e3 / 4.0 / 0.875
+    slow = megabytes["rn50_3x3_56"] / 1e3 / 4.0 / 0.5
+    old = of("old", 9.0, bias("rn50_1x1_56", "NCHW", 99.0), bias("rn50_3x3_14", "NCHW", 1.0))  # less than 50 MB
+    new = of("new", 4.0, bias("rn50_1x1_56", "NCHW", quick), bias("rn50_3x3_56", "NCHW", slow))
+    assert gpu_summary.memory([old, new])[2:] == [
+        "| dB alone, half and bf16 | 2,  | 0.50,  | 0.88,  | 1,  |",
+        "| dB alone, half and bf16, from 100 MB on | 1,  | 0.88,  | 0.88,  | **1**,  |",
+    ]
+
+
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     for name in gpu_summary.PAGES:
