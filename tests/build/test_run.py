@@ -59,6 +59,14 @@ def test_the_demo_tells_its_options_before_anything_is_built(
     assert "--epochs" in told
 
 
+@pytest.mark.parametrize("verb", ["test", "lint", "bench"])
+def test_other_commands_tell_their_usage(verb: str) -> None:
+    result = run(verb, "--help")
+    assert result.returncode == 0
+    assert result.stdout.startswith(f"    ./run {verb} ")
+    assert result.stdout.count("./run ") == 1
+
+
 @pytest.mark.parametrize("verb", ["regenerate", "format"])
 def test_arguments_that_mean_nothing_are_refused(verb: str) -> None:
     result = run(verb, "--fast")
@@ -74,7 +82,7 @@ def test_arguments_that_mean_nothing_are_refused(verb: str) -> None:
     [
         (("demo", "--foo"), "demo has no option --foo; expected one of --batch, --data, "),
         (("demo", "--epoch", "3"), "demo has no option --epoch; did you mean --epochs?"),
-        (("test", "--foo"), "test has no option --foo; expected one of "),
+        (("test", "--foo"), "test has no option --foo; expected one of those that ctest --help lists\n"),
         (("test", "--qick"), "test has no option --qick; did you mean --quick?"),
         (("test", "-k", "conv"), "test has no option -k; "),
         (("test", "conv"), "test takes options of ctest, but got 'conv'; did you mean -R conv?"),

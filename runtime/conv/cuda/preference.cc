@@ -6,6 +6,7 @@
 
 #include "conv/cuda/images.h"
 #include "conv/cuda/planes_arguments.h"
+#include "core/tiles.h"
 
 namespace gradsmith::conv {
 
@@ -109,6 +110,12 @@ bool IsNaive(const Task& task, const std::string& engine) {
   return engine == "graph/0" && task.primitive != Primitive::kForward && task.problem.group == 1;
 }
 
+bool IsSlow(const Task& task, const std::string& engine) {
+  constexpr double kProductsInHalf = 0x1.0p22;
+  return IsNaive(task, engine) &&
+         (IsLarge(task) || (IsNarrow(task.problem) && ProductsOf(task) >= kProductsInHalf));
+}
+
 bool IsEndless(const Task& task, const std::string& engine) {
   constexpr double kEndless = 0x1.0p38;  // products
   const DataType type = task.problem.type;
@@ -182,7 +189,9 @@ bool WarpgroupsBeatTensorCores(const Warpgroups& plan) {
 }
 
 bool ImagesPay(const Task& task) {
-  return NumElements(DimsOf(task.problem, kY)) >= kEnoughForImages;
+  const std::int64_t columns = task.problem.axes[1].y;
+  const std::int64_t room = internal::CeilDivide(columns, images::kTile) * images::kTile;
+  return NumElements(DimsOf(task.problem, kY)) >= kEnoughForImages && 5 * columns >= 4 * room;
 }
 
 bool PlanesPay(const Task& task, const Planes& plan) {
@@ -226,8 +235,15 @@ bool SubsamplingPays(const Task& task) {
 }
 
 bool PaddingPays(const Problem& problem) {
-  return IsNarrow(problem) && HasEnoughElements(problem) &&
-         (AreChannelsLast(problem) || problem.x_channels < 4);
+  constexpr std::int64_t kMany = 16;
+  constexpr std::int64_t kEnoughOfMany = std::int64_t{1} << 19U;
+  if (!IsNarrow(problem)) {
+    return false;
+  }
+  if (!HasEnoughElements(problem)) {
+    return FewestChannels(problem) >= kMany && ElementsOf(problem) >= kEnoughOfMany;
+  }
+  return AreChannelsLast(problem) || problem.x_channels < 4;
 }
 
 }  // namespace gradsmith::conv

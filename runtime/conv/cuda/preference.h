@@ -24,6 +24,10 @@ bool IsLarge(const Task& task);
 /// early.
 bool IsNaive(const Task& task, const std::string& engine);
 
+/// Whether that one multiplies so much that a choice without a search leaves it for the last: in
+/// half and bf16, where others have tensor cores, soon.
+bool IsSlow(const Task& task, const std::string& engine);
+
 /// Whether a run of it may take seconds, in which no budget is asked. So does, but in double, what
 /// is naive; and in half and bf16 algorithm 0 of the legacy API, which does without tensor cores
 /// (15 s for 4e12 products that others take 12 ms for).
@@ -58,7 +62,7 @@ bool WarpgroupsPay(const Task& task, const Warpgroups& plan);
 bool WarpgroupsBeatTensorCores(const Warpgroups& plan);
 
 /// Whether own/images is likely to be quicker for a filter's gradient that it takes than all else:
-/// where dY is large.
+/// where dY is large, and its rows fill four fifths of their tiles.
 bool ImagesPay(const Task& task);
 
 /// Whether own/planes is likely to be quicker for a task than all else: of images, where channels
@@ -77,8 +81,9 @@ bool ChannelsLastPays(const Task& task);
 /// The same of copying no more than the positions that a strided filter of one tap reads.
 bool SubsamplingPays(const Task& task);
 
-/// Whether tensor cores are so much worse off without more channels that these pay: where the
-/// layout is theirs already, and for images in any, unless the copies' launches weigh more.
+/// Whether tensor cores are so much worse off without more channels that these pay. Small tensors
+/// need many channels, beside which the copies' launches weigh little; large ones the layout of
+/// tensor cores, or images.
 bool PaddingPays(const Problem& problem);
 
 }  // namespace gradsmith::conv

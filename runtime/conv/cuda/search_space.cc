@@ -224,7 +224,7 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
     const std::string engine = candidate.engine.substr(form.name.size());
     candidate.notes.known_bad = cuda::IsKnownBad(
         std::string(ToString(task_.primitive)), engine, task_.problem.spatial_rank);
-    candidate.notes.slow = IsLarge() && IsNaive(task_, engine);
+    candidate.notes.slow = IsSlow(task_, engine);
     candidate.notes.last_resort = IsEndless(task_, engine);
   }
   return std::move(*listed);

@@ -23,6 +23,20 @@ template <int kForm>
 using Room =
     RoomOf<kStep, kFormAt[kForm].channels, kFormAt[kForm].window, kRows, kPairs, kThreads / 2>;
 
+/// Calls `use` with each of a block's works, and with the first row of each of its steps.
+template <typename Use>
+__device__ __forceinline__ void ForEachStep(const Arguments& p, const Use& use) {
+#pragma unroll 1
+  for (int number = static_cast<int>(blockIdx.x); number < p.works;
+       number += static_cast<int>(gridDim.x)) {
+    const Work work = WorkOf(p, number);
+#pragma unroll 1
+    for (int row = work.first_row; row < work.end_row; row += kRows) {
+      use(work, row);
+    }
+  }
+}
+
 /// The filter's element that a position of dY, `down` and `right` within the window, is multiplied
 /// with for an element of 2 by 2 pixels: row `row`, and `element` of its two pixels' channels.
 template <typename T>

@@ -472,20 +472,6 @@ class FilterGradient {
   float sums_[Memory::kBlocks][kPairs][4] = {};
 };
 
-/// Calls `use` with each of a block's works, and with the first row of each of its steps.
-template <typename Use>
-__device__ __forceinline__ void ForEachStep(const Arguments& p, const Use& use) {
-#pragma unroll 1
-  for (int number = static_cast<int>(blockIdx.x); number < p.works;
-       number += static_cast<int>(gridDim.x)) {
-    const Work work = WorkOf(p, number);
-#pragma unroll 1
-    for (int row = work.first_row; row < work.end_row; row += kRows) {
-      use(work, row);
-    }
-  }
-}
-
 /// Writes a block's sums, of so many channels of y from `first_channel` on, to its slice; those of
 /// the channels alone where there is a place for them.
 template <typename Memory, int kThreads>

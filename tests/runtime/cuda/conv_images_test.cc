@@ -4,8 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -275,17 +277,15 @@ ConvShape ByOne(
 
 /// Each form, with all its channels of y and with some; warps that take each number of turns; tiles
 /// that are full and that are not, one and several in a row; strips, segments, steps that are not
-/// full; works of one step and of several for a block.
+/// full.
 std::vector<ConvShape> FilterShapes() {
   return {
       ByTwo("a position", {1, 1, 2, 2}, 8, {2, 2}, {0, 0, 0, 0}),
       ByTwo("7x7 to 64", {2, 3, 37, 52}, 64, {7, 7}, {3, 3, 3, 3}),
-      ByTwo("7x7 to 64, steps, works for a block", {140, 1, 40, 6}, 64, {7, 7}, {3, 3, 3, 3}),
       ByTwo("5x5 to 32", {3, 3, 40, 70}, 32, {5, 5}, {1, 3, 0, 2}),
       ByTwo("5x5 to 40, rows that no tap reaches", {1, 1, 20, 17}, 40, {5, 5}, {0, 0, 0, 0}),
       ByTwo("6x6 to 24", {2, 2, 31, 45}, 24, {6, 6}, {2, 2, 2, 2}),
       ByTwo("3x3 to 40", {2, 3, 36, 130}, 40, {3, 3}, {1, 1, 1, 1}),
-      ByTwo("3x3 to 16, works for a block", {300, 3, 10, 11}, 16, {3, 3}, {1, 1, 1, 1}),
       ByTwo("4x4 to 64", {2, 3, 32, 32}, 64, {4, 4}, {1, 1, 1, 1}),
       ByTwo("4x4 to 128, tiles", {70, 3, 16, 16}, 128, {4, 4}, {1, 1, 1, 1}),
       ByTwo("5x3 to 136, tiles that are not full", {3, 2, 24, 30}, 136, {5, 3}, {2, 1, 2, 1}),
@@ -295,13 +295,82 @@ std::vector<ConvShape> FilterShapes() {
       ByOne("a pixel", {1, 1, 2, 2}, 8, {2, 2}, {0, 0, 0, 0}),
       ByOne("3x3 to 64", {2, 3, 19, 37}, 64, {3, 3}, {1, 1, 1, 1}),
       ByOne("3x3 to 32, strips", {1, 3, 10, 230}, 32, {3, 3}, {1, 1, 1, 1}),
-      ByOne("3x3 to 16, works for a block", {300, 3, 6, 7}, 16, {3, 3}, {1, 1, 1, 1}),
       ByOne("4x4 to 40, pads that differ", {2, 2, 15, 113}, 40, {4, 4}, {1, 2, 2, 1}),
       ByOne("5x5 to 32", {3, 1, 28, 28}, 32, {5, 5}, {2, 2, 2, 2}),
       ByOne("6x7 to 24", {2, 3, 17, 20}, 24, {6, 7}, {2, 3, 3, 3}),
       ByOne("7x7 to 64", {2, 3, 21, 40}, 64, {7, 7}, {3, 3, 3, 3}),
       ByOne("7x5 to 136, tiles", {2, 3, 12, 33}, 136, {7, 5}, {3, 2, 3, 2}),
   };
+}
+
+/// Works for which there are not blocks enough: each form, with turns, tiles of channels and
+/// strips.
+std::vector<ConvShape> ShapesOfManyWorks() {
+  return {
+      ByOne("3x3 to 16", {600, 3, 6, 7}, 16, {3, 3}, {1, 1, 1, 1}),
+      ByOne("7x7 to 32", {500, 3, 6, 7}, 32, {7, 7}, {3, 3, 3, 3}),
+      ByOne("3x3 to 64", {500, 3, 6, 7}, 64, {3, 3}, {1, 1, 1, 1}),
+      ByOne("7x7 to 64", {300, 3, 6, 7}, 64, {7, 7}, {3, 3, 3, 3}),
+      ByOne("4x3 to 136, tiles", {150, 3, 6, 7}, 136, {4, 3}, {1, 1, 1, 1}),
+      ByTwo("3x3 to 16", {450, 3, 11, 11}, 16, {3, 3}, {1, 1, 1, 1}),
+      ByTwo("7x7 to 32", {300, 3, 11, 11}, 32, {7, 7}, {3, 3, 3, 3}),
+      ByTwo("4x4 to 128, tiles", {220, 3, 12, 11}, 128, {4, 4}, {1, 1, 1, 1}),
+      ByTwo("7x7 to 64", {300, 1, 20, 6}, 64, {7, 7}, {3, 3, 3, 3}),
+      ByTwo("2x7 to 8, strips", {150, 1, 6, 300}, 8, {2, 7}, {0, 3, 0, 3}),
+  };
+}
+
+/// The same, each of a step alone.
+std::vector<ConvShape> ShapesOfManySteps() {
+  return {
+      ByOne("3x3 to 8", {600, 3, 2, 7}, 8, {3, 3}, {1, 1, 1, 1}),
+      ByTwo("3x3 to 64", {450, 3, 4, 11}, 64, {3, 3}, {1, 1, 1, 1}),
+  };
+}
+
+std::optional<conv::Images> PlanOf(const ConvShape& shape) {
+  std::vector<conv::Axis> axes;
+  for (int i = 0; i < 2; ++i) {
+    axes.push_back(
+        {.x = shape.x[2 + i],
+         .w = shape.w[2 + i],
+         .y = shape.YDims()[2 + i],
+         .stride = shape.strides[i],
+         .dilation = 1,
+         .pad_begin = shape.pads[i],
+         .pad_end = shape.pads[2 + i]});
+  }
+  return conv::PlanImagesFilter(
+      90, conv::NhwcTask(
+              conv::Primitive::kBackwardFilter, DataType::kMLFloat16, shape.x[0],
+              {shape.x[1], shape.w[0], 1}, axes));
+}
+
+TEST(ImagesFilter, HasMoreWorksThanBlocksWhereThatIsTested) {
+  std::set<int> forms;
+  bool have_turns = false;
+  bool have_tiles = false;
+  bool have_strips = false;
+  for (const ConvShape& shape : ShapesOfManyWorks()) {
+    SCOPED_TRACE(shape.name);
+    const std::optional<conv::Images> plan = PlanOf(shape);
+    ASSERT_TRUE(plan);
+    EXPECT_GT(plan->arguments.works, plan->blocks);
+    EXPECT_GT(plan->arguments.segment, conv::images::kFilterRows);
+    forms.insert(plan->form);
+    have_turns = have_turns || plan->arguments.turns > 1;
+    have_tiles = have_tiles || plan->tiles > 1;
+    have_strips = have_strips || plan->arguments.strip < plan->arguments.positions[1];
+  }
+  EXPECT_EQ(forms.size(), conv::images::kFilterForms);
+  EXPECT_TRUE(have_turns && have_tiles && have_strips);
+  for (const ConvShape& shape : ShapesOfManySteps()) {
+    SCOPED_TRACE(shape.name);
+    const std::optional<conv::Images> plan = PlanOf(shape);
+    ASSERT_TRUE(plan);
+    EXPECT_GT(plan->arguments.works, plan->blocks);
+    EXPECT_EQ(plan->arguments.segment, conv::images::kFilterRows);
+  }
 }
 
 class CudaConvImagesFilter : public CudaTest {};
@@ -318,6 +387,20 @@ TEST_F(CudaConvImagesFilter, IsARoundedExactSum) {
       SCOPED_TRACE(call.op.Describe());
       ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kImages, random));
     }
+  }
+}
+
+/// What a work leaves in shared memory is not taken for the next one's.
+TEST_F(CudaConvImagesFilter, BlocksGoFromWorkToWork) {
+  Random random("images filter of many works");
+  const Context context(OnGpu());
+  std::vector<ConvShape> shapes = ShapesOfManyWorks();
+  std::ranges::move(ShapesOfManySteps(), std::back_inserter(shapes));
+  for (const ConvShape& shape : shapes) {
+    const PrimitiveCall call = MakeCall(
+        ConvPrimitive::kBackwardFilter, shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
+    SCOPED_TRACE(call.op.Describe());
+    ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kImages, random));
   }
 }
 

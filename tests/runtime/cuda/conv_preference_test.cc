@@ -122,6 +122,50 @@ TEST(Preference, HalfGoesToChannelsLastWhereTheCopiesPay) {
   EXPECT_EQ(FirstForm(kThree56, Primitive::kForward, DataType::kFloat, Layout::kFirst), "");
 }
 
+/// Of 21 channels, which no tensor core takes as they are: from 2^19 elements of x and y on.
+TEST(Preference, HalfIsPaddedSoonWhereChannelsAreMany) {
+  const Layer up = {"fcn_up_s2", 8, 21, 21, 1, {70, 70}, 4, 2};
+  for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
+    for (const Primitive primitive :
+         {Primitive::kForward, Primitive::kBackwardData, Primitive::kBackwardFilter}) {
+      const auto first = [&](const Layer& layer, Layout layout = Layout::kLast) {
+        return FirstForm(layer, primitive, type, layout);
+      };
+      EXPECT_EQ(first(up), "padded8 ");
+      EXPECT_EQ(first(up, Layout::kFirst), "padded8 ");
+      Layer other = up;
+      other.batch = 4;
+      EXPECT_EQ(first(other), "") << "the launches of copies weigh more";
+      other = up;
+      other.x_channels = 15;
+      EXPECT_EQ(first(other), "") << "copies have more channels beside them";
+      other.batch = 128;
+      EXPECT_EQ(first(other), "padded8 ");
+      EXPECT_EQ(first(other, Layout::kFirst), "") << "large copies to another layout";
+      other = up;
+      other.x_channels = other.y_channels = 24;
+      EXPECT_EQ(first(other), "");
+    }
+  }
+  EXPECT_EQ(FirstForm(up, Primitive::kForward, DataType::kFloat, Layout::kLast), "");
+}
+
+/// cuDNN's heuristic names its plain kernel first for the filter's gradient of this one.
+TEST(Preference, PlainKernelsAreSlowSoonInHalf) {
+  const Layer small = {"from 19 to 64", 32, 19, 64, 1, {14, 14}, 3, 2};
+  const auto is_slow = [](const Layer& layer, DataType type, const char* engine = "graph/0") {
+    return IsSlow(TaskOf(layer, Primitive::kBackwardFilter, type, Layout::kLast), engine);
+  };
+  EXPECT_TRUE(is_slow(small, DataType::kMLFloat16));
+  EXPECT_TRUE(is_slow(small, DataType::kBFloat16));
+  EXPECT_FALSE(is_slow(small, DataType::kMLFloat16, "graph/39"));
+  EXPECT_FALSE(is_slow(small, DataType::kFloat));
+  EXPECT_TRUE(is_slow(kThree56, DataType::kFloat));
+  Layer smaller = small;
+  smaller.batch = 4;
+  EXPECT_FALSE(is_slow(smaller, DataType::kMLFloat16));
+}
+
 TEST(Preference, DepthwiseOfManyTapsGoesByDenseRows) {
   constexpr auto kData = Primitive::kBackwardData;
   constexpr auto kFilter = Primitive::kBackwardFilter;
@@ -270,12 +314,14 @@ TEST(Preference, FewChannelsPayWhereTheyFillTheirRoom) {
   EXPECT_FALSE(pay(kData, 3, 64));
 }
 
-/// From 2^20 elements of dY on.
-TEST(Preference, ImagesPayWhereDyIsLarge) {
-  const auto pay = [](std::int64_t batch, std::int64_t y_channels) {
+/// From 2^20 elements of dY on; not where its rows are 8 or 12 wide, half or three quarters of a
+/// tile.
+TEST(Preference, ImagesPayWhereDyIsLargeAndFillsTiles) {
+  const auto pay = [](std::int64_t batch, std::int64_t y_channels, std::int64_t width = 224) {
     Layer layer = kStem;
     layer.batch = batch;
     layer.y_channels = y_channels;
+    layer.x[1] = width;
     const Task task =
         TaskOf(layer, Primitive::kBackwardFilter, DataType::kMLFloat16, Layout::kLast);
     EXPECT_TRUE(PlanImagesFilter(90, task));
@@ -285,6 +331,11 @@ TEST(Preference, ImagesPayWhereDyIsLarge) {
   EXPECT_FALSE(pay(1, 64));
   EXPECT_TRUE(pay(3, 32));
   EXPECT_TRUE(pay(1, 128));
+  EXPECT_TRUE(pay(128, 64, 28));
+  EXPECT_FALSE(pay(128, 64, 24));
+  EXPECT_FALSE(pay(128, 64, 16));
+  EXPECT_FALSE(pay(128, 64, 40)) << "two tiles, of which the second has four columns";
+  EXPECT_TRUE(pay(128, 64, 52));
 }
 
 /// Of 0.77 and 0.84 of its places where it is quicker; of 0.51 and 0.43 it is not.
