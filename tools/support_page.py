@@ -37,7 +37,7 @@ of `gradsmith-support`, which a test compares with the installed cuDNN. A cell n
 convolutions (plain, pointwise, strided, dilated, asymmetric pads, grouped, depthwise, odd channels, accumulating,
 unaligned) and how many engines the one with the fewest has. *graph*: engines of the graph API. *packed*: the same on
 aligned copies, for tensors whose addresses or strides no engine takes. *own*: our kernels. The legacy algorithms, our
-kernels for depthwise convolutions, for tensor cores, for few channels and for all gradients in one pass and, as the
+kernels for depthwise convolutions, tensor cores, few channels, images and all gradients in one pass and, as the
 last resort, our direct kernel are candidates beside them, and so are the engines that cuDNN compiles at run time,
 which are not counted here.
 
