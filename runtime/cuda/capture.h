@@ -18,6 +18,29 @@ inline bool IsCapturing(CUstream stream) {
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/// StreamCapture is the CUDA graph that a stream is being captured into.
+struct StreamCapture {
+  /// A number that no other capture of the process has; 0 where the stream is not captured.
+  cuuint64_t id = 0;
+  /// Null where the stream is not captured, or where an error has spoilt the capture.
+  CUgraph graph = nullptr;
+};
+
+/// CaptureOf returns what a stream is being captured into.
+inline StreamCapture CaptureOf(CUstream stream) {
+  StreamCapture capture;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+#if CUDA_VERSION >= 13000
+  const CUresult result = Driver().cuStreamGetCaptureInfo(
+      stream, &status, &capture.id, &capture.graph, nullptr, nullptr, nullptr);
+#else
+  const CUresult result = Driver().cuStreamGetCaptureInfo(
+      stream, &status, &capture.id, &capture.graph, nullptr, nullptr);
+#endif
+  return result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? capture
+                                                                             : StreamCapture();
+}
+
 /// RelaxedCapture lets this thread allocate and wait while some other stream is captured.
 class RelaxedCapture {
  public:

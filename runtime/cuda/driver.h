@@ -25,6 +25,7 @@
   X(cuDevicePrimaryCtxRetain)          \
   X(cuCtxGetCurrent)                   \
   X(cuCtxSetCurrent)                   \
+  X(cuCtxSynchronize)                  \
   X(cuMemGetInfo)                      \
   X(cuMemAlloc)                        \
   X(cuMemFree)                         \
@@ -37,6 +38,7 @@
   X(cuStreamSynchronize)               \
   X(cuStreamWaitEvent)                 \
   X(cuStreamIsCapturing)               \
+  X(cuStreamGetCaptureInfo)            \
   X(cuStreamBeginCapture)              \
   X(cuStreamEndCapture)                \
   X(cuGraphInstantiateWithFlags)       \
@@ -44,6 +46,9 @@
   X(cuGraphUpload)                     \
   X(cuGraphExecDestroy)                \
   X(cuGraphDestroy)                    \
+  X(cuGraphRetainUserObject)           \
+  X(cuUserObjectCreate)                \
+  X(cuUserObjectRelease)               \
   X(cuStreamGetId)                     \
   X(cuThreadExchangeStreamCaptureMode) \
   X(cuEventCreate)                     \

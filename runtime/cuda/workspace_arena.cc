@@ -16,106 +16,113 @@ namespace {
 /// Small needs that differ from call to call do not make it grow each time.
 constexpr std::size_t kGranularity = std::size_t{2} << 20U;
 
+bool IsOfThread(CUstream stream) {
+  return stream == CU_STREAM_PER_THREAD;
+}
+
 }  // namespace
 
 WorkspaceArena::WorkspaceArena(const ContextOptions& options)
-    : ordinal_(options.device.index),
-      stream_(static_cast<CUstream>(options.stream)),
-      allocator_(options.allocator),
+    : memory_(options),
+      graph_memory_(memory_),
       limit_(options.workspace_limit),
       is_callers_(options.workspace != nullptr || options.workspace_size > 0) {
   if (is_callers_) {
-    block_ = {options.workspace, options.workspace_size};
     limit_ = std::min(limit_, options.workspace_size);
+    blocks_[0].block = {options.workspace, options.workspace_size};
   }
 }
 
 WorkspaceArena::~WorkspaceArena() {
-  if (is_callers_ || (block_.address == nullptr && kept_.empty())) {
+  if (is_callers_ || blocks_.empty()) {
     return;
   }
-  const cuda::CurrentDevice current(*cuda::DeviceInfo::Open(ordinal_).value());
-  kept_.push_back(block_);
-  for (const Block& block : kept_) {
-    Free(block);
+  const cuda::CurrentDevice current(*cuda::DeviceInfo::Open(memory_.ordinal()).value());
+  if (IsOfThread(memory_.stream())) {
+    cuda::Driver().cuCtxSynchronize();  // other threads' streams cannot be named here
+  }
+  for (const auto& [stream, blocks] : blocks_) {
+    memory_.Free(blocks.block);
   }
 }
 
 Result<WorkspaceArena::Lease> WorkspaceArena::Take(std::size_t size) {
   Lease lease;
   lease.lock = std::unique_lock(mutex_);
-  const bool capturing = cuda::IsCapturing(stream_);
-  if (size > block_.size) {
-    if (Status status = capturing ? NoGrowth(size) : Grow(size); !status.ok()) {
-      return status;
+  lease.capturing = cuda::IsCapturing(memory_.stream());
+  if (size > 0) {
+    const Result<void*> address = TakeFor(lease.capturing, size);
+    if (!address.ok()) {
+      return address.status();
     }
+    lease.address = *address;
   }
-  captured_ = captured_ || (capturing && size > 0);
-  lease.address = block_.address;
-  lease.capturing = capturing;
   return lease;
 }
 
-Status WorkspaceArena::NoGrowth(std::size_t size) const {
-  return InvalidArgument(
-      "the call needs " + std::to_string(size) + " bytes of workspace, of which there are " +
-      std::to_string(block_.size) +
-      ", and memory cannot be allocated while the stream is captured into a CUDA graph; run or "
-      "prepare the call once before (Context::ForPreparing)");
-}
-
-Status WorkspaceArena::Grow(std::size_t size) {
-  if (is_callers_ || size > limit_) {
+Result<void*> WorkspaceArena::TakeFor(bool capturing, std::size_t size) {
+  if (size > limit_) {
     return OutOfMemory(
         "the call needs " + std::to_string(size) + " bytes of workspace; expected at most " +
         std::to_string(limit_) + ", the context's limit");
   }
-  // The stream runs what uses the old block before it is freed; a captured graph may run later.
-  if (captured_) {
-    kept_.push_back(block_);
-    captured_ = false;
-  } else {
-    Free(block_);
+  const Result<Blocks*> blocks = BlocksOfStream();
+  if (!blocks.ok()) {
+    return blocks.status();
   }
-  block_ = {};
-  const std::size_t rounded = (size + kGranularity - 1) / kGranularity * kGranularity;
-  Result<Block> block = Allocate(std::min(rounded, limit_));
-  if (!block.ok()) {
-    return block.status();
+  if (is_callers_ || !capturing) {
+    Status status = size > (*blocks)->block.size ? Grow(size, *blocks) : Status();
+    return status.ok() ? Result<void*>((*blocks)->block.address) : std::move(status);
   }
-  block_ = *block;
-  return {};
+  Status status = GrowCaptured(size, *blocks);
+  return status.ok() ? Result<void*>((*blocks)->captured.address) : std::move(status);
 }
 
-Result<WorkspaceArena::Block> WorkspaceArena::Allocate(std::size_t size) const {
-  if (allocator_.allocate != nullptr) {
-    void* address = allocator_.allocate(allocator_.user, size, stream_);
-    if (address == nullptr) {
-      return OutOfMemory(
-          "the context's allocator has no " + std::to_string(size) + " bytes of workspace");
+Result<WorkspaceArena::Blocks*> WorkspaceArena::BlocksOfStream() {
+  unsigned long long id = 0;
+  if (IsOfThread(memory_.stream()) && !is_callers_) {
+    if (Status status = cuda::ToStatus(
+            cuda::Driver().cuStreamGetId(memory_.stream(), &id), "identifying a thread's stream");
+        !status.ok()) {
+      return status;
     }
-    return Block{address, size};
   }
-  CUdeviceptr address = 0;
-  if (Status status = cuda::ToStatus(
-          cuda::Driver().cuMemAllocAsync(&address, size, stream_),
-          "allocating " + std::to_string(size) + " bytes of workspace");
-      !status.ok()) {
-    return status;
-  }
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver gives addresses as integers
-  return Block{reinterpret_cast<void*>(address), size};
+  return &blocks_[id];
 }
 
-void WorkspaceArena::Free(const Block& block) const {
-  if (block.address == nullptr) {
-    return;
+std::size_t WorkspaceArena::Rounded(std::size_t size) const {
+  return std::min((size + kGranularity - 1) / kGranularity * kGranularity, limit_);
+}
+
+Status WorkspaceArena::Grow(std::size_t size, Blocks* blocks) {
+  // The stream runs what uses the old block before it is freed.
+  memory_.Free(blocks->block);
+  blocks->block = {};
+  Result<Block> block = memory_.Allocate(Rounded(size));
+  if (block.ok()) {
+    blocks->block = *block;
   }
-  if (allocator_.free != nullptr) {
-    allocator_.free(allocator_.user, block.address, block.size, stream_);
-  } else {
-    cuda::Driver().cuMemFreeAsync(reinterpret_cast<CUdeviceptr>(block.address), stream_);
+  return block.status();
+}
+
+Status WorkspaceArena::GrowCaptured(std::size_t size, Blocks* blocks) {
+  const cuda::StreamCapture capture = cuda::CaptureOf(memory_.stream());
+  if (capture.graph == nullptr) {
+    return InvalidArgument(
+        "the stream is being captured into a CUDA graph, and an error has spoilt the capture: it "
+        "can only be ended");
   }
+  if (blocks->capture == capture.id && size <= blocks->captured.size) {
+    return {};
+  }
+  // What the stream's other calls needed, further calls of this capture are likely to need.
+  Result<Block> block =
+      graph_memory_.Allocate(Rounded(std::max(size, blocks->block.size)), capture.graph);
+  if (block.ok()) {
+    blocks->capture = capture.id;
+    blocks->captured = *block;
+  }
+  return block.status();
 }
 
 }  // namespace gradsmith::internal

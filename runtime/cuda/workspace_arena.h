@@ -4,17 +4,19 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <memory>
+#include <map>
 #include <mutex>
-#include <vector>
 
+#include "cuda/workspace_memory.h"
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
 
 namespace gradsmith::internal {
 
 /// WorkspaceArena is the scratch memory of the calls on one stream. They share one block, which
-/// grows to the largest that was asked for: the stream runs them one after the other.
+/// grows to the largest that was asked for: the stream runs them one after the other. The calls
+/// that are captured into a CUDA graph share another, which is the graph's alone: it may run
+/// beside whatever follows on the stream, and beside other graphs.
 class WorkspaceArena {
  public:
   explicit WorkspaceArena(const ContextOptions& options);
@@ -33,35 +35,35 @@ class WorkspaceArena {
     bool capturing = false;
   };
 
-  /// Take returns at least `size` bytes, aligned to 256, on the current device. Growing while the
-  /// stream is captured into a CUDA graph is refused; a block that a graph has captured is kept.
+  /// Take returns at least `size` bytes, aligned to 256, on the current device.
   Result<Lease> Take(std::size_t size);
 
   /// limit returns the most bytes that Take gives.
   [[nodiscard]] std::size_t limit() const { return limit_; }
 
  private:
-  struct Block {
-    void* address = nullptr;
-    std::size_t size = 0;
+  /// What the calls on one stream share.
+  struct Blocks {
+    Block block;
+    /// The capture that `captured` was given to, by StreamCapture's number; 0 for none.
+    cuuint64_t capture = 0;
+    Block captured;
   };
 
-  Status Grow(std::size_t size);
-  [[nodiscard]] Status NoGrowth(std::size_t size) const;
-  [[nodiscard]] Result<Block> Allocate(std::size_t size) const;
-  void Free(const Block& block) const;
+  /// BlocksOfStream returns those of the stream that this thread means by the context's.
+  Result<Blocks*> BlocksOfStream();
+  Result<void*> TakeFor(bool capturing, std::size_t size);
+  Status Grow(std::size_t size, Blocks* blocks);
+  Status GrowCaptured(std::size_t size, Blocks* blocks);
+  [[nodiscard]] std::size_t Rounded(std::size_t size) const;
 
-  int ordinal_;
-  CUstream stream_;
-  Allocator allocator_;
+  WorkspaceMemory memory_;
+  GraphMemory graph_memory_;
   std::size_t limit_;
   bool is_callers_;
   std::mutex mutex_;
-  Block block_;
-  /// Blocks that captured graphs may still use.
-  std::vector<Block> kept_;
-  /// Whether block_ was given out while the stream was captured.
-  bool captured_ = false;
+  /// One entry, but for CU_STREAM_PER_THREAD, which is another stream in each thread.
+  std::map<unsigned long long, Blocks> blocks_;
 };
 
 }  // namespace gradsmith::internal

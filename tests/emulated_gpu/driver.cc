@@ -248,6 +248,10 @@ CUresult cuCtxSetCurrent(CUcontext context) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuCtxSynchronize() {
+  return CurrentContext() == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CheckNoCaptureForbids();
+}
+
 CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
   if (CurrentContext() == nullptr) {
     return CUDA_ERROR_INVALID_CONTEXT;

@@ -234,6 +234,53 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuStreamGetCaptureInfo(
+    CUstream stream,
+    CUstreamCaptureStatus* status,
+    cuuint64_t* id,
+    CUgraph* graph,
+    const CUgraphNode** /*dependencies*/,
+#if CUDA_VERSION >= 13000
+    const CUgraphEdgeData** /*edges*/,
+#endif
+    std::size_t* /*count*/) {
+  cuStreamIsCapturing(stream, status);
+  if (*status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+    const std::scoped_lock lock(AllCaptures().mutex);
+    const Capture& capture = *Resolve(stream)->frontier.capture;
+    *id = capture.id;
+    *graph = capture.graph.get();
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectCreate(
+    CUuserObject* object,
+    void* value,
+    CUhostFn destroy,
+    unsigned count,
+    unsigned /*flags*/) {
+  if (count != 1) {
+    return CUDA_ERROR_INVALID_VALUE;  // a handle is one reference here
+  }
+  *object = new CUuserObject_st(value, destroy);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectRelease(CUuserObject object, unsigned /*count*/) {
+  delete object;
+  return CUDA_SUCCESS;
+}
+
+CUresult
+cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned count, unsigned flags) {
+  if (graph == nullptr || count != 1 || flags != CU_GRAPH_USER_OBJECT_MOVE) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  graph->kept.emplace_back(object);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
   if (Resolve(stream) != stream) {
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // default streams cannot be
@@ -243,6 +290,7 @@ CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
     return CUDA_ERROR_ILLEGAL_STATE;
   }
   auto capture = std::make_shared<Capture>();
+  capture->id = emulated_gpu::NextId();
   capture->origin = stream;
   capture->mode = mode;
   capture->thread = std::this_thread::get_id();
@@ -287,7 +335,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 
 CUresult
 cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long /*flags*/) {
-  *exec = new CUgraphExec_st{graph->nodes};
+  *exec = new CUgraphExec_st{graph->nodes, graph->kept};
   return CUDA_SUCCESS;
 }
 

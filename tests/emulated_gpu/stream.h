@@ -18,6 +18,17 @@ struct CUctx_st {
   int ordinal = 0;
 };
 
+/// What a graph keeps until it is destroyed, with all that was instantiated from it.
+struct CUuserObject_st {
+  CUuserObject_st(void* value, CUhostFn destroy) : value(value), destroy(destroy) {}
+  CUuserObject_st(const CUuserObject_st&) = delete;
+  CUuserObject_st& operator=(const CUuserObject_st&) = delete;
+  ~CUuserObject_st() { destroy(value); }
+
+  void* value;
+  CUhostFn destroy;
+};
+
 struct CUgraph_st {
   struct Node {
     Work work;
@@ -25,15 +36,18 @@ struct CUgraph_st {
     std::vector<int> after;
   };
   std::vector<Node> nodes;
+  std::vector<std::shared_ptr<CUuserObject_st>> kept;
 };
 
 struct CUgraphExec_st {
   std::vector<CUgraph_st::Node> nodes;
+  std::vector<std::shared_ptr<CUuserObject_st>> kept;
 };
 
 namespace emulated_gpu {
 
 struct Capture {
+  cuuint64_t id = 0;
   CUstream origin = nullptr;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id thread;

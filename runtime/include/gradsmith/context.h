@@ -54,7 +54,8 @@ struct SearchProgress {
 
 /// Allocator is a pair of functions that the caller provides for device memory. `allocate` returns
 /// null where there is none. Work that uses the memory may still be enqueued on the stream when
-/// `free` is called.
+/// `free` is called. Workspace of a CUDA graph is allocated during its capture, on a stream that is
+/// not captured, and freed some time after the graph has gone, which may be later than the context.
 struct Allocator {
   void* (*allocate)(void* user, std::size_t size, void* stream) = nullptr;
   void (*free)(void* user, void* address, std::size_t size, void* stream) = nullptr;
@@ -93,7 +94,8 @@ struct ContextOptions {
   /// Most bytes of workspace that a call may take.
   std::size_t workspace_limit = kNoLimit;
   /// The caller's own workspace instead of memory that the context takes, at a multiple of 256 (at
-  /// others calls are refused); calls through such a context must not overlap on several streams.
+  /// others calls are refused); calls through such a context, and CUDA graphs that they were
+  /// captured into, must not overlap on several streams.
   void* workspace = nullptr;
   std::size_t workspace_size = 0;
   /// Where workspace comes from unless `workspace` is given; unset: the driver's memory pool.
@@ -118,8 +120,8 @@ class Context {
 
   /// ForPreparing returns this context for calls that do everything but the work: they validate,
   /// choose kernels, build them and reserve workspace, so that the same call through this context
-  /// then takes no workspace, waits for nothing and can be captured into a CUDA graph. Outputs are
-  /// left alone.
+  /// then takes no workspace, waits for nothing and can be captured into a CUDA graph, which takes
+  /// workspace of its own. Outputs are left alone.
   [[nodiscard]] Context ForPreparing() const;
   [[nodiscard]] bool preparing() const { return preparing_; }
 

@@ -10,7 +10,7 @@
 #include "cuda/dynamic_library.h"
 #include "support/device_memory.h"
 
-/// CUDA graphs, of which the library itself knows nothing.
+/// CUDA graphs as callers make them.
 namespace gradsmith::cuda {
 
 struct CaptureApi {
@@ -70,8 +70,9 @@ class CudaGraph {
     }
     return status;
   }
-  Status Launch() const {
-    return ToStatus(CaptureApi::Get().launch(exec_, stream_), "launching a CUDA graph");
+  Status Launch() const { return Launch(stream_); }
+  Status Launch(CUstream stream) const {
+    return ToStatus(CaptureApi::Get().launch(exec_, stream), "launching a CUDA graph");
   }
 
  private:
