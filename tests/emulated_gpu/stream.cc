@@ -33,6 +33,17 @@ cuuint64_t NextId() {
   return ++last;
 }
 
+/// What CU_STREAM_PER_THREAD means on this thread with its current context.
+CUstream StreamOfThread() {
+  thread_local std::array<CUstream_st, kDevices> streams;
+  CUstream_st& stream = streams.at(current_context->ordinal);
+  if (stream.context == nullptr) {
+    stream.context = current_context;
+    stream.id = NextId();
+  }
+  return &stream;
+}
+
 void AddMissing(const std::vector<int>& from, std::vector<int>* to) {
   for (const int node : from) {
     if (std::find(to->begin(), to->end(), node) == to->end()) {
@@ -92,6 +103,9 @@ CUstream Resolve(CUstream stream) {
   }
   if (current_context == nullptr) {
     return nullptr;
+  }
+  if (stream == CU_STREAM_PER_THREAD) {
+    return StreamOfThread();
   }
   static std::mutex mutex;
   const std::scoped_lock lock(mutex);

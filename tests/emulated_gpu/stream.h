@@ -73,7 +73,8 @@ CUresult CheckNoCaptureForbids();
 
 CUcontext CurrentContext();
 void SetCurrentContext(CUcontext context);
-/// The default stream of the current context for those of its names, and other streams themselves.
+/// The default stream of the current context, or this thread's, for those of their names, and other
+/// streams themselves.
 CUstream Resolve(CUstream stream);
 
 }  // namespace emulated_gpu

@@ -97,7 +97,7 @@ TEST_F(CudaCapture, ReplaysWhatCallsCompute) {
       if (HasFatalFailure()) {
         return;
       }
-      EXPECT_EQ(allocator.allocations, allocations) << call.Describe();
+      EXPECT_LE(allocator.allocations, allocations + 1) << "more than a graph's workspace";
       Replay(graph, call, context, random);
     }
   }
