@@ -12,12 +12,13 @@ namespace gradsmith::internal {
 template <typename T>
 using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-/// Convert rounds once where one of the two types is float, and by way of float otherwise.
+/// Convert rounds once, to nearest, ties to even.
 template <typename To, typename From>
 To Convert(From value) {
-  if constexpr (std::is_floating_point_v<To> && std::is_floating_point_v<From>) {
+  if constexpr (std::is_floating_point_v<From>) {
     return static_cast<To>(value);
   } else {
+    // Exact: a float holds every number of 16 bits.
     return static_cast<To>(static_cast<float>(value));
   }
 }

@@ -534,6 +534,23 @@ TEST(BatchNormRelu, NaNPasses) {
   EXPECT_EQ(dbias.Values(), (Values{1 + 4 + 8}));
 }
 
+TEST(BatchNormGrad, SumsAreRoundedOnce) {
+  const auto dbias_of = [](DataType type, const Values& dy) {
+    Step step({3, 1}, {type, type, type}, Layout::kContiguous);
+    step.dy.Fill(dy);
+    step.x.Fill({0, 0, 0});
+    step.scale.Fill({1});
+    step.saved_mean.Fill({0});
+    step.saved_inv_std.Fill({1});
+    EXPECT_TRUE(step.Backward(ContextWith(1)).ok());
+    return step.dbias.Values();
+  };
+  EXPECT_EQ(dbias_of(DataType::kMLFloat16, {1, 0x1p-11, 0x1p-24}), (Values{1 + 0x1p-10}));
+  EXPECT_EQ(dbias_of(DataType::kMLFloat16, {1, 0x1p-11, -0x1p-24}), (Values{1}));
+  EXPECT_EQ(dbias_of(DataType::kBFloat16, {1, 0x1p-8, 0x1p-26}), (Values{1 + 0x1p-7}));
+  EXPECT_EQ(dbias_of(DataType::kBFloat16, {-1, -0x1p-8, -0x1p-40}), (Values{-1 - 0x1p-7}));
+}
+
 TEST(BatchNormGrad, SumsAreNotRoundedOnTheWay) {
   for (const DataType T : kAllTypes) {
     Step step({4096, 2}, {T, T, T}, Layout::kContiguous);

@@ -2,6 +2,7 @@
 #define GRADSMITH_TYPES_H_
 
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -15,6 +16,26 @@ enum class DataType : std::uint8_t { kFloat, kDouble, kMLFloat16, kBFloat16 };
 
 inline constexpr int kDataTypeCount = 4;
 
+namespace internal {
+
+/// RoundToOdd returns `value` as the float towards zero, with the last bit set where that is not
+/// exact. Rounding it to a format of fewer bits gives what rounding `value` at once does: the last
+/// bit keeps it off ties. (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums",
+/// 2008.)
+constexpr float RoundToOdd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto widened = static_cast<double>(nearest);
+  auto bits = std::bit_cast<std::uint32_t>(nearest);
+  if (widened == value || value != value) {
+    return nearest;
+  }
+  const bool is_away_from_zero = value > 0 ? widened > value : widened < value;
+  bits -= is_away_from_zero ? 1U : 0U;
+  return std::bit_cast<float>(bits | 1U);
+}
+
+}  // namespace internal
+
 /// MLFloat16 stores an IEEE 754 binary16 number. Layout-compatible with `__half`; arithmetic is
 /// done in float.
 struct MLFloat16 {
@@ -23,6 +44,9 @@ struct MLFloat16 {
   constexpr MLFloat16() = default;
   /// Rounds to nearest, ties to even; overflow becomes infinity, NaN stays NaN.
   explicit constexpr MLFloat16(float value) : bits(FromFloat(value)) {}
+  /// Rounds once, as from float.
+  explicit constexpr MLFloat16(double value) : bits(FromFloat(internal::RoundToOdd(value))) {}
+  explicit constexpr MLFloat16(std::integral auto value) : MLFloat16(static_cast<double>(value)) {}
   explicit constexpr operator float() const { return ToFloat(bits); }
 
   static constexpr MLFloat16 FromBits(std::uint16_t bits) {
@@ -44,6 +68,9 @@ struct BFloat16 {
   constexpr BFloat16() = default;
   /// Rounds to nearest, ties to even; NaN stays NaN.
   explicit constexpr BFloat16(float value) : bits(FromFloat(value)) {}
+  /// Rounds once, as from float.
+  explicit constexpr BFloat16(double value) : bits(FromFloat(internal::RoundToOdd(value))) {}
+  explicit constexpr BFloat16(std::integral auto value) : BFloat16(static_cast<double>(value)) {}
   explicit constexpr operator float() const {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
   }
