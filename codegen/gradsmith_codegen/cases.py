@@ -3,11 +3,10 @@ shape rules compute the others, and every declared shape follows."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from . import shape_rules
+from . import scalars, shape_rules
 from .model import AttributeKind, AttributeValue, Case, Dim, DimKind, Op, Symbol, Tensor
 from .shape_rules import Dims, ImpossibleShape, SymbolValue
 
@@ -218,9 +217,9 @@ class _Evaluation:
     def _check_sizes(self, shapes: tuple[tuple[str, Dims], ...] | list[tuple[str, Dims]]) -> None:
         for name, shape in shapes:
             if shape and min(shape) < 0:
-                raise Problem(Impossible.SIZE, f"'{name}' has a negative dim: {list(shape)}", name)
-            if math.prod(shape) > MAX_ELEMENTS:
-                message = f"'{name}' of shape {list(shape)} has more than {MAX_ELEMENTS} elements"
+                raise Problem(Impossible.SIZE, f"'{name}' has a negative dim: {_text(shape)}", name)
+            if _has_more(shape, MAX_ELEMENTS):
+                message = f"'{name}' of shape {_text(shape)} has more than {MAX_ELEMENTS} elements"
                 raise Problem(Impossible.SIZE, message, name)
 
     # -- Values ---
@@ -234,5 +233,15 @@ class _Evaluation:
         return value if isinstance(value, tuple) else (value,)
 
 
+def _has_more(shape: Dims, limit: int) -> bool:
+    """Whether a tensor of this shape has more elements than the limit."""
+    elements = 1
+    for size in () if 0 in shape else shape:
+        elements *= size
+        if elements > limit:
+            return True
+    return False
+
+
 def _text(value: SymbolValue) -> str:
-    return str(list(value)) if isinstance(value, tuple) else str(value)
+    return scalars.list_text(value) if isinstance(value, tuple) else str(value)

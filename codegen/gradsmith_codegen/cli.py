@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,15 +18,19 @@ from .diagnostics import Diagnostic, Source, counted, format_json, format_json_e
 from .files import Changes
 from .kernel_headers import RUNTIME, KernelHeaders
 from .model import Backend, Schema
+from .text import printable
 
-OK, FAILED, USAGE = 0, 1, 2
+OK, FAILED, USAGE, INTERNAL = 0, 1, 2, 3
 MAX_SHARDS = 999
 
 PROGRAM = "gradsmith-codegen"
 _DESCRIPTION = (
     "Generates Gradsmith's headers, dispatch table, tests and reference pages from a schema of operators."
 )
-_EPILOG = "Exit status: 0 for success, 1 for faults in the schema or files that differ, 2 for wrong usage."
+_EPILOG = (
+    "Exit status: 0 for success, 1 for faults in the schema or files that differ, 2 for wrong usage, "
+    "3 for a fault of the generator."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,6 +51,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return FAILED
+    except Exception as error:
+        print(f"{PROGRAM}: {_internal_fault(error)}", file=sys.stderr)
+        return INTERNAL
+
+
+def _internal_fault(error: Exception) -> str:
+    """What is told of a fault of the generator itself, in a line: what it is and where it was raised."""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    place = f"{Path(frame.f_code.co_filename).name}:{line}"
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return printable(f"internal error, a fault of the generator and not of the schema ({place}): {what}")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from .model import Span
+from .text import printable
 
 _USED_BY = "used by operator "
 
@@ -126,19 +127,31 @@ _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;35m", "note": "\x1b[1;36m"
 _RESET = "\x1b[0m"
 _TAB_WIDTH = 8
 _MAX_WIDTH = 160  # of a shown source line; longer ones are cropped around the caret
+_MAX_MESSAGE = 1000  # characters
+MAX_SHOWN = 100  # diagnostics
 
 
 def format_text(diagnostics: Sequence[Diagnostic], source: Source, colour: bool = False) -> str:
-    """All diagnostics with their source lines and carets, and a line that counts them; empty for none."""
+    """The diagnostics with their source lines and carets, MAX_SHOWN of them at most and errors first, and a
+    line that counts all; empty for none."""
     if not diagnostics:
         return ""
     printer = _Printer(source, colour)
-    for diagnostic in diagnostics:
+    for diagnostic in _shown(diagnostics):
         label = diagnostic.severity.value
         printer.entry(diagnostic.span, label, f"{label}[{diagnostic.id}]", diagnostic.message)
         for note in diagnostic.notes:
             printer.entry(note.span, "note", "note", note.message)
-    return "\n".join([*printer.out, summary(diagnostics)]) + "\n"
+    hidden = len(diagnostics) - MAX_SHOWN
+    counts = summary(diagnostics) + (f"; {hidden} of them are not shown" if hidden > 0 else "")
+    return "\n".join([*printer.out, counts]) + "\n"
+
+
+def _shown(diagnostics: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
+    if len(diagnostics) <= MAX_SHOWN:
+        return diagnostics
+    by_severity = sorted(range(len(diagnostics)), key=lambda i: diagnostics[i].severity is not Severity.ERROR)
+    return [diagnostics[i] for i in sorted(by_severity[:MAX_SHOWN])]
 
 
 def counted(count: int, noun: str) -> str:
@@ -156,11 +169,11 @@ def summary(diagnostics: Sequence[Diagnostic]) -> str:
     return " and ".join(parts)
 
 
-def _printable(message: str) -> str:
-    """Messages quote the schema, which may hold control characters of a terminal."""
-    if message.isprintable():
+def _shortened(message: str) -> str:
+    """Messages quote the schema, which may be long."""
+    if len(message) <= _MAX_MESSAGE:
         return message
-    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in message)
+    return f"{message[: _MAX_MESSAGE // 2]} ... {message[-_MAX_MESSAGE // 2 :]}"
 
 
 class _Printer:
@@ -170,10 +183,10 @@ class _Printer:
         self._colour = colour
 
     def entry(self, span: Span | None, style: str, label: str, message: str) -> None:
-        place = f"{self._source.path}:{span.line}:{span.column}:" if span else f"{self._source.path}:"
-        self.out.append(
-            f"{self._paint('path', place)} {self._paint(style, label + ':')} {_printable(message)}"
-        )
+        path = printable(self._source.path)
+        place = f"{path}:{span.line}:{span.column}:" if span else f"{path}:"
+        said = printable(_shortened(message))
+        self.out.append(f"{self._paint('path', place)} {self._paint(style, label + ':')} {said}")
         if span and span.line <= len(self._source.lines):
             shown, before, width = _excerpt(self._source.lines[span.line - 1], span)
             self.out.append(f"{span.line:5} | {shown}".rstrip())
@@ -184,30 +197,29 @@ class _Printer:
 
 
 def _excerpt(line: str, span: Span) -> tuple[str, int, int]:
-    """The line as terminals show it, how many cells stand before the caret, and how many it underlines."""
-    cells: list[str] = []  # one string for each character: what is shown of it
-    width = 0
-    for character in line:
-        cell = _cell(character, width)
-        cells.append(cell)
-        width += _width(cell)
-    start = min(span.column - 1, len(cells))
-    end = max(start, min(start + span.length, len(cells)))
-    crop = _crop_start(cells, start)
+    """The line as terminals show it, how many cells stand before the caret, and how many it underlines. Of a
+    long line only what is shown is looked at: many faults may be on it."""
+    crop = _crop_start(line, span.column - 1)
     lead = "..." if crop else ""
-    before = len(lead) + sum(map(_width, cells[crop:start]))
-    shown, used = lead, len(lead)
-    for index in range(crop, len(cells)):
-        used += _width(cells[index])
+    piece = line[crop : crop + _MAX_WIDTH]
+    cells: list[str] = []  # one string for each character: what is shown of it
+    used = len(lead)
+    for character in piece:
+        cell = _cell(character, used)
+        used += _width(cell)
         if used > _MAX_WIDTH:
-            return shown + "...", before, max(1, sum(map(_width, cells[start : min(end, index)])))
-        shown += cells[index]
-    return shown, before, max(1, sum(map(_width, cells[start:end])))
+            break
+        cells.append(cell)
+    start = min(span.column - 1 - crop, len(cells))
+    end = max(start, min(start + span.length, len(cells)))
+    before = len(lead) + sum(map(_width, cells[:start]))
+    trail = "..." if crop + len(cells) < len(line) else ""
+    return lead + "".join(cells) + trail, before, max(1, sum(map(_width, cells[start:end])))
 
 
-def _crop_start(cells: Sequence[str], start: int) -> int:
+def _crop_start(line: str, start: int) -> int:
     """The first character to show, so that what the caret points at is on a line of bearable length."""
-    if len(cells) <= _MAX_WIDTH or start <= _MAX_WIDTH // 2:
+    if len(line) <= _MAX_WIDTH or start <= _MAX_WIDTH // 2:
         return 0
     return start - _MAX_WIDTH // 2
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import islice
 from typing import Concatenate, ParamSpec
 
 from .diagnostics import Diagnostic, Severity, register
@@ -34,31 +37,66 @@ def fault(
     return decorate
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that is most like this one; empty where none is like it."""
-    by_lower = {candidate.lower(): candidate for candidate in sorted(known)}
-    near = difflib.get_close_matches(word.lower()[:80], by_lower, n=1, cutoff=0.6)
+MAX_COMPARISONS = 5000  # of words in one run: many faults among many words are told without a guess
+_MAX_WORD = 80  # characters of a word that is worth a guess
+_MAX_LISTED = 20  # words of a list in a message
+
+_comparisons_left: ContextVar[list[int] | None] = ContextVar("comparisons_left", default=None)
+
+
+@contextmanager
+def bounded_guesses() -> Iterator[None]:
+    """What is guessed of mistyped words within takes no more than MAX_COMPARISONS in all."""
+    token = _comparisons_left.set([MAX_COMPARISONS])
+    try:
+        yield
+    finally:
+        _comparisons_left.reset(token)
+
+
+def _may_compare(count: int) -> bool:
+    left = _comparisons_left.get() or [MAX_COMPARISONS]
+    if count > left[0]:
+        return False
+    left[0] -= count
+    return True
+
+
+def nearest(word: str, known: Collection[str], but: str = "") -> str:
+    """The known word that is most like this one; empty where none is like it. `but` is never meant."""
+    if len(word) > _MAX_WORD or not _may_compare(len(known)):
+        return ""
+    candidates = [one for one in sorted(known) if one != but and len(one) <= _MAX_WORD]
+    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[near[0]] if near else ""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Collection[str], but: str = "") -> str:
     """`; did you mean 'half'?`, or nothing where no known word is near."""
-    near = nearest(word, known)
+    near = nearest(word, known, but)
     return f"; did you mean '{near}'?" if near else ""
 
 
-def instead(word: str, known: Iterable[str]) -> str:
+def instead(word: str, known: Collection[str]) -> str:
     """`; did you mean 'half'?`, or all that could be meant where no known word is near."""
-    known = list(known)
     several = "one of " if len(known) > 1 else ""
-    expected = f"; expected {several}{', '.join(known)}" if known else ""
+    expected = f"; expected {several}{', '.join(_some(known))}" if known else ""
     return did_you_mean(word, known) or expected
 
 
-def listing(words: Iterable[str]) -> str:
+def listing(words: Collection[str]) -> str:
     """`'a', 'b' and 'c'`."""
-    *head, last = [f"'{word}'" for word in words]
+    *head, last = [f"'{word}'" for word in islice(words, _MAX_LISTED)]
+    if len(words) > _MAX_LISTED:
+        return f"{', '.join([*head, last])} and {len(words) - _MAX_LISTED} others"
     return f"{', '.join(head)} and {last}" if head else last
+
+
+def _some(words: Collection[str]) -> list[str]:
+    """All of a short list, the first and how many more there are of a long one."""
+    others = len(words) - _MAX_LISTED
+    return [*islice(words, _MAX_LISTED), *([f"{others} others"] if others > 0 else [])]
 
 
 def either(words: Iterable[str]) -> str:
@@ -118,7 +156,7 @@ def duplicate_key(key: str) -> str:
 
 
 @fault("G008")
-def unknown_key(keys: Sequence[str], owner: str, known: Iterable[str]) -> str:
+def unknown_key(keys: Sequence[str], owner: str, known: Collection[str]) -> str:
     """A key means nothing where it stands."""
     return f"unknown key{'s' if len(keys) > 1 else ''} {listing(keys)} in {owner}{instead(keys[0], known)}"
 
@@ -165,27 +203,27 @@ _ELSEWHERE = {
 
 
 @fault("G014")
-def unknown_type(name: str, known: Iterable[str]) -> str:
+def unknown_type(name: str, known: Collection[str]) -> str:
     """An element type that does not exist."""
     meant = _ELSEWHERE.get(name.lower())
     return f"unknown type '{name}'{f'; did you mean {meant}?' if meant else instead(name, known)}"
 
 
 @fault("G015")
-def unknown_backend(name: str, known: Iterable[str]) -> str:
+def unknown_backend(name: str, known: Collection[str]) -> str:
     """A backend that does not exist."""
     meant = "; did you mean 'cuda'?" if name.lower() in ("gpu", "nvidia") else instead(name, known)
     return f"unknown backend '{name}'{meant}"
 
 
 @fault("G016")
-def unknown_layout(name: str, known: Iterable[str]) -> str:
+def unknown_layout(name: str, known: Collection[str]) -> str:
     """A memory layout that no test can give its tensors."""
     return f"unknown layout '{name}'{instead(name, known)}"
 
 
 @fault("G017")
-def undefined_alias(anchor: str, known: Iterable[str]) -> str:
+def undefined_alias(anchor: str, known: Collection[str]) -> str:
     """An alias has no anchor before it. A list symbol of a shape must be quoted: `"*D"`."""
     near = did_you_mean(anchor, known)
     meant = near or f'; to mean a list symbol, write "*{anchor}"'
@@ -240,7 +278,7 @@ def bad_doc(problem: str) -> str:
 
 
 @fault("G025")
-def unknown_attribute_type(name: str, known: Iterable[str]) -> str:
+def unknown_attribute_type(name: str, known: Collection[str]) -> str:
     """An attribute type that does not exist."""
     return f"unknown attribute type '{name}'{instead(name, known)}"
 

@@ -51,7 +51,7 @@ def _work(work: Callable[[list[Artefact]], Result], wanted: list[Artefact], proc
 def _shares(wanted: list[Artefact], count: int) -> list[list[Artefact]]:
     """Runs of consecutive artefacts of about the same weight. Neighbours are of one kind: they have texts in
     common, and few processes are at one folder, where they would wait for each other."""
-    total = sum(artefact.weight for artefact in wanted)
+    total = max(1, sum(artefact.weight for artefact in wanted))
     shares: list[list[Artefact]] = [[] for _ in range(count)]
     before = 0
     for artefact in wanted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import faults, grammar, scalars, vocabulary
+from . import chains, faults, grammar, scalars, vocabulary
 from .diagnostics import Diagnostic, counted
 from .loader import Node, Scalar, Sequence
 from .model import (
@@ -129,11 +129,8 @@ class PartReader(ValueReader):
     def _read_dims(self, node: Node, owner: str) -> dict[str, Symbol]:
         symbols = self.entries(node, f"'dims' of {owner}")
         entries = {name: self._symbol_entries(key, value) for name, (key, value) in symbols.items()}
-        lengths = {name: self._symbol_length(entries[name], name) for name in symbols}
-        return {
-            name: self._symbol(key, entries[name], _length_of_root(name, lengths))
-            for name, (key, _) in symbols.items()
-        }
+        lengths = _lengths_of_roots({name: self._symbol_length(entries[name], name) for name in symbols})
+        return {name: self._symbol(key, entries[name], lengths[name]) for name, (key, _) in symbols.items()}
 
     def _symbol_entries(self, key: Scalar, node: Node) -> Entries:
         owner = f"symbol '{key.value}'"
@@ -182,7 +179,7 @@ class PartReader(ValueReader):
         if bounds is None:
             return _ANY_LENGTH
         if len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1] <= grammar.MAX_RANK:
-            text = describe(node).strip("'") if isinstance(node, Scalar) else str(list(bounds))
+            text = describe(node).strip("'") if isinstance(node, Scalar) else scalars.list_text(bounds)
             self.report(faults.bad_length(node.span, text, expected))
             return _ANY_LENGTH
         return (bounds[0], bounds[1], "")
@@ -418,14 +415,13 @@ def _in_cases(found: list[Diagnostic]) -> Diagnostic:
     return first.noting(f"the same in {counted(len(others), 'other case')}", others[0].span)
 
 
-def _length_of_root(name: str, lengths: dict[str, SymbolLength]) -> SymbolLength:
+def _lengths_of_roots(lengths: dict[str, SymbolLength]) -> dict[str, SymbolLength]:
     """`M: {length: L}`, `L: {length: K}`: M has K's length, and K's bounds. A circle stays as it is."""
-    root, seen = name, {name}
-    while lengths[root][2] in lengths:
-        following = lengths[root][2]
-        if following in seen:
-            return lengths[name]
-        seen.add(following)
-        root = following
-    minimum, maximum, length_of = lengths[root]
-    return (minimum, maximum, length_of or root) if root != name else lengths[name]
+    ends = chains.ends({name: other for name, (_, _, other) in lengths.items() if other in lengths})
+
+    def of_root(name: str) -> SymbolLength:
+        root = ends.get(name, name)
+        minimum, maximum, length_of = lengths[root]
+        return (minimum, maximum, length_of or root) if root != name else lengths[name]
+
+    return {name: of_root(name) for name in lengths}

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from . import faults, grammar, vocabulary
+from . import chains, faults, grammar, vocabulary
 from .checks import check
 from .diagnostics import Diagnostic, Source, has_errors, in_order
 from .draft import Document, Draft
@@ -48,7 +48,7 @@ def load_source(
     source: Source, parser: Any = PARSER, headers: KernelHeaders | None = None
 ) -> tuple[Schema | None, list[Diagnostic]]:
     """Reads and checks a schema's text. Its kernels are in the headers: the runtime's, unless given."""
-    with paused_collector():
+    with paused_collector(), faults.bounded_guesses():
         root, diagnostics = compose(source, parser)
         if root is None and diagnostics:
             return None, in_order(diagnostics)
@@ -69,8 +69,9 @@ class _DocumentReader(PartReader):
         if root is None or (isinstance(root, Scalar) and not root.value):
             self.report(faults.empty_document(root.span if root else None))
             return None
+        before = self.fault_count
         entries = self.entries(root, "the schema")
-        if not entries:
+        if not entries and self.fault_count != before:
             return None
         version = self._version(entries)
         if version not in (None, vocabulary.SCHEMA_VERSION):
@@ -115,8 +116,10 @@ class _DocumentReader(PartReader):
         return [draft for draft in drafts if draft]
 
     def _op(self, node: Node) -> Draft | None:
+        before = self.fault_count
         entries = self.entries(node, "an operator")
-        return _OpReader(self, node, entries).draft() if entries else None
+        sound = entries or self.fault_count == before
+        return _OpReader(self, node, entries).draft() if sound else None
 
 
 class _OpReader:
@@ -232,11 +235,11 @@ def _with_like_shapes(
     if not any(tensor.like for tensor in tensors):
         return inputs, outputs
     by_name = {tensor.name: tensor for tensor in reversed(tensors)}
+    following = {name: tensor.like for name, tensor in by_name.items() if tensor.like in by_name}
+    ends = chains.ends(following)
 
     def shaped(tensor: Tensor) -> Tensor:
-        origin, steps = tensor, 0
-        while origin.like and origin.like in by_name and steps < len(tensors):
-            origin, steps = by_name[origin.like], steps + 1
+        origin = by_name.get(ends.get(tensor.like, tensor.like), tensor)
         return tensor.shaped_like(origin) if tensor.like else tensor
 
     return tuple(map(shaped, inputs)), tuple(map(shaped, outputs))

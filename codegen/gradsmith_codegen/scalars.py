@@ -10,11 +10,13 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 
 INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
 
+_LONGEST_LIST = 16  # numbers that a message shows
 _LONGEST_NUMBER = 40  # characters of a number that is worth converting for a message
 
 _BOOLEAN = re.compile(r"(?:yes|no|true|false|on|off)$", re.IGNORECASE)
@@ -165,6 +167,13 @@ def _what(text: str) -> str:
 
 def shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_NUMBER else text[: _LONGEST_NUMBER - 3] + "..."
+
+
+def list_text(values: Sequence[int]) -> str:
+    """`[2, 3]`; of a long list the first few and how many there are."""
+    if len(values) <= _LONGEST_LIST:
+        return str(list(values))
+    return f"[{', '.join(map(str, values[:_LONGEST_LIST]))}, ... {len(values)} in all]"
 
 
 def _sexagesimal(text: str) -> str:

@@ -161,6 +161,21 @@ def test_a_missing_schema_is_a_fault(run: Run, tmp_path: Path) -> None:
     assert "error[G001]: cannot read the schema: No such file or directory" in result.stderr
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError("division\nby zero"), RecursionError(), MemoryError()])
+def test_a_fault_of_the_generator_is_told_in_a_line(
+    run: Run, schema: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("gradsmith_codegen.reader.check", fail)
+    result = run("check", schema)
+    assert (result.returncode, result.stdout) == (3, "")
+    assert re.fullmatch(
+        rf"gradsmith-codegen: internal error, .* \(test_cli.py:\d+\): {type(error).__name__}.*\n", result.stderr
+    )
+
+
 def test_output_that_a_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
     path = tmp_path / "ops.yaml"
     path.write_text(edited(BAD, ("float: {", "'größe': {")), encoding="utf-8")

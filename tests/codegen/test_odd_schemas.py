@@ -52,6 +52,55 @@ def test_empty_text_is_no_name(text: str, old: str, new: str) -> None:
     assert "G010" in ids(edited(text, (old, new)))
 
 
+EMPTY_VALUES = ["", *"{} [] ~ '' x 0 [{}] [[]] [~]".split(), "{<<: {}}", "[{<<: {}}]", "{<<: []}", "{? ~ : 1}"]
+KEYS = "ops name doc kernel backends inputs X shape outputs Y type like dims D length attributes factor rows T cases"
+
+
+def _with_value(text: str, key: str, value: str) -> str:
+    """The schema with another value for the first entry of this key, on its own line or in braces."""
+    tree = yaml.safe_load(text)
+
+    def replaced(node: object) -> bool:
+        if isinstance(node, dict) and key in node:
+            node[key] = "VALUE"
+            return True
+        return any(map(replaced, node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()))
+
+    assert replaced(tree)
+    return yaml.safe_dump(tree, sort_keys=False).replace("VALUE", value, 1)
+
+
+@pytest.mark.parametrize("key", KEYS.split())
+def test_an_empty_value_never_vanishes(key: str) -> None:
+    for value in EMPTY_VALUES:
+        schema, found = load(_with_value(SCALE, key, value))
+        assert found or schema
+        if schema:
+            for op in schema.ops:
+                assert op.name
+                assert op.inputs
+                assert op.outputs
+                assert op.rows
+                assert op.backends
+                assert op.cases
+            assert dict(render(artefacts(make_plan(schema, shards=1))))
+
+
+@pytest.mark.parametrize("text", ["{}", "<<: {}", "<<: [{}, {}]", "{<<: {<<: {}}}"])
+def test_a_schema_of_nothing_lacks_every_key(text: str) -> None:
+    (fault,) = load(text)[1]
+    assert fault.message == "the schema lacks the keys 'schema_version', 'domain', 'since_version' and 'ops'"
+
+
+@pytest.mark.parametrize("entry", ["{}", "<<: {}", "{<<: [{}]}"])
+@pytest.mark.parametrize("others", [True, False])
+def test_an_operator_of_nothing_lacks_every_key(entry: str, others: bool) -> None:
+    head, op = SCALE[: SCALE.index("  - name")], SCALE[SCALE.index("  - name") :]
+    (fault,) = load(f"{head}  - {entry}\n" + op * others)[1]
+    assert fault.id == "G009"
+    assert fault.message.startswith("this operator lacks the keys 'name', 'doc', 'kernel', ")
+
+
 @pytest.mark.parametrize("last", ["    ? gradient_of", "  - ? name"])
 @pytest.mark.parametrize("parser", [loader.PARSER, yaml.BaseLoader], ids=["C", "Python"])
 def test_nothing_at_the_end_of_a_file_without_a_last_line_end(last: str, parser: object) -> None:

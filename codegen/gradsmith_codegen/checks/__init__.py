@@ -34,9 +34,8 @@ def check(document: Document, headers: KernelHeaders) -> tuple[Schema, list[Diag
 def _scopes(document: Document, headers: KernelHeaders) -> list[Scope]:
     evaluator = CaseEvaluator()
     enums = {a.enum: a for draft in reversed(document.drafts) for a in reversed(draft.op.attributes)}
-    drafts_by_name = {draft.op.name: draft for draft in reversed(document.drafts) if draft.op.name}
     return [
-        Scope(draft, document, drafts_by_name, last_line, enums, evaluator, headers)
+        Scope(draft, document, last_line, enums, evaluator, headers)
         for draft, last_line in zip(document.drafts, _last_lines(document), strict=True)
     ]
 

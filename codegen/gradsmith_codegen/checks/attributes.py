@@ -63,7 +63,7 @@ def default_no_choice(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G406", needs=("attributes", *SHAPES), blames=("attributes",))
 def unknown_attribute_length(op: Op, scope: Scope) -> Iterator[Finding]:
     """A list attribute has the length of something that is no list symbol of the operator's shapes."""
-    lists = [symbol.name for symbol in op.symbols if symbol.is_list]
+    lists = {symbol.name for symbol in op.symbols if symbol.is_list}
     for attribute in op.attributes:
         if attribute.length and attribute.length.symbol not in lists:
             symbol = attribute.length.symbol

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .. import chains
 from ..diagnostics import Note
 from ..faults import did_you_mean, listing
 from ..model import Dim, DimKind, Op, Tensor
@@ -13,27 +14,19 @@ from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 @op_rule("G501", needs=("gradient_of",))
 def unknown_forward(op: Op, scope: Scope) -> Iterator[Finding]:
     """The operator that another is the gradient of does not exist."""
-    names = scope.drafts_by_name
-    if op.gradient_of and op.gradient_of not in names and all(d.op.name for d in scope.document.drafts):
-        hint = did_you_mean(op.gradient_of, set(names) - {op.name})
+    names = scope.document.drafts_by_name
+    if op.gradient_of and op.gradient_of not in names and scope.document.all_have_names:
+        hint = did_you_mean(op.gradient_of, names, but=op.name)
         yield Finding(f"there is no operator '{op.gradient_of}'{hint}", op.at("gradient_of"))
 
 
 @op_rule("G502", needs=("gradient_of", "name"), blames=("gradient_of",))
 def circular_gradient(op: Op, scope: Scope) -> Iterator[Finding]:
     """An operator is its own gradient, directly or through others."""
-    path = [op.name]
-    while True:
-        draft = scope.drafts_by_name.get(path[-1])
-        forward = draft.op.gradient_of if draft else ""
-        if not forward or forward in path[1:]:
-            return
-        if forward == op.name:
-            break
-        path.append(forward)
-    if op.name == min(path):
-        circle = " -> ".join([*path, op.name])
-        yield Finding(f"operator '{op.name}' is the gradient of itself: {circle}", op.at("gradient_of"))
+    circle = scope.document.gradient_circles.get(op.name)
+    if circle:
+        message = f"operator '{op.name}' is the gradient of itself: {chains.text(circle)}"
+        yield Finding(message, op.at("gradient_of"))
 
 
 @op_rule("G503", needs=(*TENSORS, "gradient_of"))

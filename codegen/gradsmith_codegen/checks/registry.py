@@ -34,7 +34,6 @@ class Scope:
 
     draft: Draft
     document: Document
-    drafts_by_name: dict[str, Draft]
     last_line: float  # of the operator's entry
     enums: dict[str, Attribute]  # the first attribute of each C++ enum
     evaluator: CaseEvaluator
@@ -76,12 +75,12 @@ class Scope:
     @cached_property
     def forward(self) -> Op | None:
         """The operator whose gradient this one is."""
-        draft = self.drafts_by_name.get(self.draft.op.gradient_of)
+        draft = self.document.drafts_by_name.get(self.draft.op.gradient_of)
         return draft.op if draft and draft is not self.draft else None
 
     def forward_with(self, *parts: str) -> Op | None:
         """The forward operator if these parts of its entry are without faults."""
-        draft = self.drafts_by_name.get(self.draft.op.gradient_of)
+        draft = self.document.drafts_by_name.get(self.draft.op.gradient_of)
         return self.forward if draft and draft.broken.isdisjoint((*parts, "gradient_of")) else None
 
     @cached_property

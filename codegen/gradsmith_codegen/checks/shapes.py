@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .. import chains
 from ..diagnostics import Note
 from ..faults import did_you_mean, instead, listing
 from ..grammar import MAX_RANK, family
 from ..kernel_headers import HEADER
-from ..model import AttributeKind, Dim, Op, Spanned, Symbol
+from ..model import AttributeKind, Dim, Op, Spanned, Symbol, Tensor
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 MAX_SYMBOLS = 16  # ShapeSymbols::kCapacity of the runtime
@@ -17,11 +18,11 @@ MAX_SYMBOLS = 16  # ShapeSymbols::kCapacity of the runtime
 @op_rule("G301", needs=TENSORS, blames=("dims",))
 def unknown_like(op: Op, scope: Scope) -> Iterator[Finding]:
     """A tensor is `like` one that the operator does not have."""
-    names = [tensor.name for tensor in scope.tensors]
+    names = {tensor.name for tensor in scope.tensors}
+    always_there = [tensor.name for tensor in scope.tensors if not tensor.optional]
     for tensor in scope.tensors:
         if tensor.like and tensor.like not in names:
-            others = [other.name for other in scope.tensors if other is not tensor and not other.optional]
-            hint = did_you_mean(tensor.like, others)
+            hint = did_you_mean(tensor.like, always_there, but=tensor.name)
             yield Finding(
                 f"'{tensor.name}' is like '{tensor.like}', which does not exist{hint}", tensor.at("like")
             )
@@ -30,23 +31,12 @@ def unknown_like(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G302", needs=SHAPES, blames=("dims",))
 def circular_like(op: Op, scope: Scope) -> Iterator[Finding]:
     """Tensors are `like` each other in a circle, or one is like itself."""
-    tensors = {tensor.name: tensor for tensor in reversed(scope.tensors)}
-    reported: set[str] = set()
+    tensors: dict[str, Tensor] = {}
     for tensor in scope.tensors:
-        if not tensor.like:
-            continue
-        path = [tensor.name]
-        while tensors[path[-1]].like and tensors[path[-1]].like not in path:
-            path.append(tensors[path[-1]].like)
-        if (
-            tensors[path[-1]].like == tensor.name
-            and tensor is tensors[tensor.name]
-            and reported.isdisjoint(path)
-        ):
-            reported.update(path)
-            yield Finding(
-                f"'{tensor.name}' is like itself: {' -> '.join([*path, tensor.name])}", tensor.at("like")
-            )
+        tensors.setdefault(tensor.name, tensor)
+    for circle in chains.circles({name: tensor.like for name, tensor in tensors.items() if tensor.like}):
+        message = f"'{circle[0]}' is like itself: {chains.text(circle)}"
+        yield Finding(message, tensors[circle[0]].at("like"))
 
 
 @op_rule("G303", needs=SHAPES)
@@ -137,7 +127,7 @@ def _list_or_single(noun: Symbol | Dim) -> str:
 @op_rule("G308", needs=SHAPES, blames=("dims",))
 def unused_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
     """An entry of `dims` is for a symbol that no shape has."""
-    used = [symbol.name for symbol in op.symbols]
+    used = {symbol.name for symbol in op.symbols}
     for name, symbol in scope.draft.declared.items():
         if name not in used:
             yield Finding(f"symbol '{name}' is in no shape", symbol.span)
@@ -146,10 +136,10 @@ def unused_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G309", needs=("dims",), blames=("dims",))
 def unknown_length(op: Op, scope: Scope) -> Iterator[Finding]:
     """A symbol has the length of something that is no list symbol."""
-    lists = [symbol.name for symbol in scope.draft.declared.values() if symbol.is_list]
+    lists = {symbol.name for symbol in scope.draft.declared.values() if symbol.is_list}
     for symbol in scope.draft.declared.values():
         if symbol.length_of and symbol.length_of not in lists:
-            hint = did_you_mean(symbol.length_of, set(lists) - {symbol.name})
+            hint = did_you_mean(symbol.length_of, lists, but=symbol.name)
             message = f"'{symbol.name}' has the length of '{symbol.length_of}', which is no list symbol{hint}"
             yield Finding(message, symbol.at("length"))
 
@@ -158,15 +148,10 @@ def unknown_length(op: Op, scope: Scope) -> Iterator[Finding]:
 def circular_length(op: Op, scope: Scope) -> Iterator[Finding]:
     """Symbols have each other's lengths in a circle."""
     declared = scope.draft.declared
-    reported: set[str] = set()
-    for name in declared:
-        path = [name]
-        while declared[path[-1]].length_of and declared[path[-1]].length_of not in path:
-            path.append(declared[path[-1]].length_of)
-        if declared[path[-1]].length_of == name and reported.isdisjoint(path):
-            reported.update(path)
-            circle = " -> ".join([*path, name])
-            yield Finding(f"the length of '{name}' is its own: {circle}", declared[name].at("length"))
+    following = {name: symbol.length_of for name, symbol in declared.items() if symbol.length_of}
+    for circle in chains.circles(following):
+        message = f"the length of '{circle[0]}' is its own: {chains.text(circle)}"
+        yield Finding(message, declared[circle[0]].at("length"))
 
 
 @op_rule("G311", needs=("dims",), blames=("dims",))
@@ -185,7 +170,7 @@ def bad_rule_argument(op: Op, scope: Scope) -> Iterator[Finding]:
     for symbol in op.symbols:
         for argument in symbol.rule.arguments if symbol.rule else ():
             if argument not in bound:
-                hint = did_you_mean(argument, bound - {symbol.name})
+                hint = did_you_mean(argument, bound, but=symbol.name)
                 message = (
                     f"'{argument}' is in the shape of no required input, so that no rule can use it{hint}"
                 )
