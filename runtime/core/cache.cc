@@ -1,10 +1,8 @@
 #include "gradsmith/cache.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "core/decision_cache.h"
@@ -44,16 +42,11 @@ Status ExportCache(const std::string& path, const std::optional<std::string>& ca
 }
 
 Status ImportCache(const std::string& path, const std::optional<std::string>& cache) {
-  if (std::error_code error; !std::filesystem::exists(path, error)) {
-    error = error ? error : std::make_error_code(std::errc::no_such_file_or_directory);
-    return InvalidArgument("cannot read " + path + ": " + error.message());
+  const Result<std::vector<StoredDecision>> decisions = DecisionFile::ReadAnyones(path);
+  if (!decisions.ok()) {
+    return decisions.status();
   }
-  std::vector<std::string> warnings;
-  const std::vector<StoredDecision> decisions = DecisionFile(path).Read(&warnings);
-  if (!warnings.empty()) {
-    return InvalidArgument(warnings.front() + "; nothing is taken over");
-  }
-  DecisionCache::Named(cache).Add(decisions);
+  DecisionCache::Named(cache).Add(*decisions);
   return {};
 }
 

@@ -1,5 +1,8 @@
 #include "core/decision_cache.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/file_place.h"
+#include "core/text.h"
 #include "core/warning.h"
 
 namespace gradsmith::internal {
@@ -20,23 +25,43 @@ namespace {
 
 constexpr std::size_t kCapacity = 8192;
 
+/// A program that runs for another user than the one who started it hears nothing of that one.
 std::string Environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read once
+  const char* value = secure_getenv(name);  // NOLINT(concurrency-mt-unsafe): read once
   return value == nullptr ? "" : value;
 }
 
 constexpr const char* kOff = "off";
 
-/// The file that is meant where none is named.
-std::string FileOfUser() {
+/// The file that is meant where none is named; without one, there may be a warning that says why.
+struct FileOfUser {
+  std::string path;
+  std::string warning;
+};
+
+/// The file below a folder of the environment, unless that is another user's, as where `sudo` keeps
+/// HOME: what would be made there would be in that user's way, and what is there is not trusted.
+FileOfUser FileBelow(const char* variable, const std::string& folder, const std::string& name) {
+  struct stat found {};
+  if (stat(folder.c_str(), &found) != 0 || IsTrusted(found)) {
+    return {folder + name, ""};
+  }
+  return {
+      kOff, std::string("choices of kernels are not kept: ") + variable + ", " + Printable(folder) +
+                ", belongs to user " + std::to_string(found.st_uid) + ", not to user " +
+                std::to_string(geteuid()) + "; GRADSMITH_CACHE may name another file"};
+}
+
+FileOfUser FindFileOfUser() {
   if (std::string given = Environment("GRADSMITH_CACHE"); !given.empty()) {
-    return given;
+    return {std::move(given), ""};
   }
   if (const std::string folder = Environment("XDG_CACHE_HOME"); !folder.empty()) {
-    return folder + "/gradsmith/decisions.txt";
+    return FileBelow("XDG_CACHE_HOME", folder, "/gradsmith/decisions.txt");
   }
   const std::string home = Environment("HOME");
-  return home.empty() ? kOff : home + "/.cache/gradsmith/decisions.txt";
+  return home.empty() ? FileOfUser{kOff, ""}
+                      : FileBelow("HOME", home, "/.cache/gradsmith/decisions.txt");
 }
 
 /// The file, wherever the process goes.
@@ -52,8 +77,8 @@ bool Serves(const Decision& decision, SearchMode mode) {
 
 }  // namespace
 
-DecisionCache::DecisionCache(std::unique_ptr<DecisionFile> file)
-    : file_(std::move(file)), entries_(kCapacity) {}
+DecisionCache::DecisionCache(std::unique_ptr<DecisionFile> file, std::string warning)
+    : file_(std::move(file)), warning_(std::move(warning)), entries_(kCapacity) {}
 
 DecisionCache& DecisionCache::Named(const std::optional<std::string>& file) {
   // Never destroyed: threads may still call while the program ends.
@@ -62,15 +87,18 @@ DecisionCache& DecisionCache::Named(const std::optional<std::string>& file) {
     std::map<std::string, std::unique_ptr<DecisionCache>> by_file;
   };
   static auto& caches = *new Caches();
-  static const auto& of_user = *new std::string(FileOfUser());
-  const std::string& name = file && !file->empty() ? *file : of_user;
+  static const auto& of_user = *new FileOfUser(FindFileOfUser());
+  const bool is_named = file && !file->empty();
+  const std::string& name = is_named ? *file : of_user.path;
+  const std::string warning = is_named ? "" : of_user.warning;
   const bool is_off = name == kOff;
   const std::filesystem::path path = is_off ? std::filesystem::path(name) : Absolute(name);
   const std::scoped_lock lock(caches.mutex);
-  std::unique_ptr<DecisionCache>& cache = caches.by_file[path.lexically_normal().string()];
+  std::unique_ptr<DecisionCache>& cache =
+      caches.by_file[path.lexically_normal().string() + warning];
   if (cache == nullptr) {
     cache = std::make_unique<DecisionCache>(
-        is_off ? nullptr : std::make_unique<DecisionFile>(path.string()));
+        is_off ? nullptr : std::make_unique<DecisionFile>(path.string()), warning);
   }
   return *cache;
 }
@@ -83,6 +111,9 @@ std::uint64_t DecisionCache::NextGeneration() {
 void DecisionCache::Load() {
   std::vector<std::string> warnings;
   std::call_once(loaded_, [&] {
+    if (!warning_.empty()) {
+      warnings.push_back(warning_);
+    }
     if (file_ == nullptr) {
       return;
     }

@@ -25,12 +25,14 @@ namespace gradsmith::internal {
 /// once search it once.
 class DecisionCache {
  public:
-  /// `file` is null where nothing is kept across processes.
-  explicit DecisionCache(std::unique_ptr<DecisionFile> file);
+  /// `file` is null where nothing is kept across processes; `warning`, where it is not empty, is
+  /// given when the cache is used first.
+  explicit DecisionCache(std::unique_ptr<DecisionFile> file, std::string warning = "");
 
   /// Named is the one cache of the process for a file ("off": for none), or for what is meant where
   /// none is named: the file of the environment variable GRADSMITH_CACHE, otherwise
-  /// gradsmith/decisions.txt in the user's cache folder. Calls use that of their context.
+  /// gradsmith/decisions.txt in the user's cache folder, unless that is another user's. Calls use
+  /// that of their context.
   static DecisionCache& Named(const std::optional<std::string>& file);
 
   using Search = std::function<Result<Selected>()>;
@@ -83,6 +85,7 @@ class DecisionCache {
   void Write(const std::function<Status(const DecisionFile& file)>& write);
 
   std::unique_ptr<DecisionFile> file_;
+  std::string warning_;
   std::once_flag loaded_;
   std::mutex mutex_;
   std::condition_variable searched_;

@@ -1,27 +1,23 @@
 #include "core/decision_file.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <filesystem>
+#include <functional>
 #include <iterator>
 #include <list>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "core/file_descriptor.h"
+#include "core/text.h"
+#include "core/user_file.h"
 
 namespace gradsmith::internal {
 
@@ -33,131 +29,16 @@ constexpr std::string_view kMark = "gradsmith decisions";
 constexpr int kFields = 7;
 /// In place of a mode: what the line names does not count any more.
 constexpr std::string_view kForgotten = "forgotten";
-
-/// Calls until no signal interrupts.
-template <typename Call>
-auto Uninterrupted(Call call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) {
-    result = call();
-  }
-  return result;
-}
-
-/// An open file; closed at the end.
-class File {
- public:
-  File(const std::string& path, int flags)
-      : descriptor_(Uninterrupted([&] { return open(path.c_str(), flags | O_CLOEXEC, 0644); })) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  File(File&&) = delete;
-  File& operator=(File&&) = delete;
-  ~File() {
-    if (is_open()) {
-      close(descriptor_);
-    }
-  }
-
-  [[nodiscard]] bool is_open() const { return descriptor_ >= 0; }
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
-/// A lock on the file beside the decisions, held while they are written. Where there can be none,
-/// as on some network's file systems, writers take their chance.
-class FileLock {
- public:
-  explicit FileLock(const std::string& path)
-      : path_(path), file_(path + ".lock", O_RDWR | O_CREAT) {}
-
-  /// Whoever writes is done in milliseconds, unless it was stopped: then the lock is not to be had.
-  Status Take() {
-    constexpr std::chrono::milliseconds kPause(1);
-    const auto give_up = std::chrono::steady_clock::now() + kMostSeconds;
-    while (file_.is_open() && flock(file_.descriptor(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno == EINTR) {
-        continue;
-      }
-      if (errno != EWOULDBLOCK) {
-        return {};
-      }
-      if (std::chrono::steady_clock::now() >= give_up) {
-        return Internal(
-            "cannot write " + path_ + ": another process has held its lock, " + path_ +
-            ".lock, for " + std::to_string(kMostSeconds.count()) + " seconds");
-      }
-      std::this_thread::sleep_for(kPause);
-    }
-    return {};
-  }
-
- private:
-  static constexpr std::chrono::seconds kMostSeconds{2};
-
-  std::string path_;
-  File file_;
-};
-
-Status SystemError(const std::string& what) {
-  const std::error_code error(errno, std::generic_category());
-  return Internal(what + ": " + error.message());
-}
-
-/// The file's text; empty where there is none.
-Result<std::string> ReadText(const std::string& path) {
-  const File file(path, O_RDONLY);
-  if (!file.is_open()) {
-    return errno == ENOENT ? Result<std::string>("") : SystemError("cannot read " + path);
-  }
-  std::string text;
-  std::array<char, 65536> block{};
-  while (true) {
-    const ssize_t count =
-        Uninterrupted([&] { return read(file.descriptor(), block.data(), block.size()); });
-    if (count < 0) {
-      return SystemError("cannot read " + path);
-    }
-    if (count == 0) {
-      return text;
-    }
-    text.append(block.data(), static_cast<std::size_t>(count));
-  }
-}
-
-Status WriteAll(const std::string& path, int flags, std::string_view text) {
-  const File file(path, flags | O_WRONLY | O_CREAT);
-  if (!file.is_open()) {
-    return SystemError("cannot write " + path);
-  }
-  while (!text.empty()) {
-    const ssize_t written =
-        Uninterrupted([&] { return write(file.descriptor(), text.data(), text.size()); });
-    if (written < 0) {
-      return SystemError("cannot write " + path);
-    }
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
+/// Lines are some hundred bytes long, and files have some ten thousand: whoever made one that has
+/// more shall not have what it pleases of this process's memory.
+constexpr std::size_t kMostLine = 65536;
+constexpr std::size_t kMostDecisions = 65536;
 
 /// Whoever mistypes the path of the cache must not lose what is there.
 Status CheckIsOurs(const std::string& path, std::string_view text) {
   return text.starts_with(kMark) || kMark.starts_with(text)
              ? Status()
-             : Internal("cannot write " + path + ": it is there and no decision file");
-}
-
-Status MakeFolder(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) {
-    return {};  // the current one
-  }
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  return error ? Internal("cannot make the folder of " + path + ": " + error.message()) : Status();
+             : Internal("cannot write " + Printable(path) + ": it is there and no decision file");
 }
 
 /// FNV-1a.
@@ -192,9 +73,11 @@ std::string ToLine(const StoredDecision& stored) {
   return ToLine(stored, ToString(stored.decision.mode));
 }
 
+/// The fields of a line; one more than there should be where there are more.
 std::vector<std::string_view> Split(std::string_view line) {
   std::vector<std::string_view> fields;
-  for (std::size_t tab = line.find('\t'); tab != std::string_view::npos; tab = line.find('\t')) {
+  for (std::size_t tab = line.find('\t'); tab != std::string_view::npos && fields.size() < kFields;
+       tab = line.find('\t')) {
     fields.push_back(line.substr(0, tab));
     line.remove_prefix(tab + 1);
   }
@@ -220,7 +103,11 @@ bool ParseMode(std::string_view text, SearchMode* mode) {
   return true;
 }
 
+/// Texts are made printable: they end on terminals, whoever wrote the file.
 bool FromLine(std::string_view line, StoredDecision* stored, bool* forgotten) {
+  if (line.size() > kMostLine) {
+    return false;
+  }
   const std::vector<std::string_view> fields = Split(line);
   std::uint32_t checksum = 0;
   if (fields.size() != kFields || !Parse(fields[6], &checksum) ||
@@ -228,8 +115,8 @@ bool FromLine(std::string_view line, StoredDecision* stored, bool* forgotten) {
     return false;
   }
   stored->key = ProblemKey::FromText(fields[0]);
-  stored->decision.id = fields[1];
-  stored->problem = fields[5];
+  stored->decision.id = Printable(fields[1]);
+  stored->problem = Printable(fields[5]);
   *forgotten = fields[3] == kForgotten;
   return !stored->key.empty() && Parse(fields[2], &stored->decision.workspace) &&
          (*forgotten || ParseMode(fields[3], &stored->decision.mode)) &&
@@ -245,6 +132,10 @@ class Standing {
     if (place == places_.end()) {
       decisions_.push_back(std::move(stored));
       places_.emplace(decisions_.back().key, std::prev(decisions_.end()));
+      if (decisions_.size() > kMostDecisions) {
+        places_.erase(decisions_.front().key);
+        decisions_.pop_front();
+      }
       return;
     }
     decisions_.splice(decisions_.end(), decisions_, place->second);
@@ -314,18 +205,28 @@ std::string ToLines(const std::vector<StoredDecision>& decisions) {
   return lines;
 }
 
-/// Writes the whole file anew, at once; the caller holds the lock.
-Status ReplaceLocked(const std::string& path, const std::string& lines) {
-  const std::string text = std::string(kHeader) + lines;
-  const std::string temporary = path + "." + std::to_string(getpid());
-  Status status = WriteAll(temporary, O_TRUNC, text);
-  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
-    status = SystemError("cannot write " + path);
+std::string ToText(const std::vector<StoredDecision>& decisions) {
+  return std::string(kHeader) + ToLines(decisions);
+}
+
+/// The decisions of a file, and in `*warnings` what is odd of it.
+std::vector<StoredDecision>
+FromFile(const std::string& path, std::string_view text, std::vector<std::string>* warnings) {
+  if (text.empty()) {
+    return {};
   }
-  if (!status.ok()) {
-    std::remove(temporary.c_str());
+  if (!text.starts_with(kHeader)) {
+    warnings->push_back(Printable(path) + " is ignored: it is not a decision file of this version");
+    return {};
   }
-  return status;
+  int damaged = 0;
+  std::vector<StoredDecision> decisions = FromText(text, &damaged);
+  if (damaged > 0) {
+    warnings->push_back(
+        Printable(path) + ": " + std::to_string(damaged) + " damaged " +
+        (damaged == 1 ? "line is" : "lines are") + " ignored");
+  }
+  return decisions;
 }
 
 }  // namespace
@@ -335,25 +236,24 @@ bool Replaces(const Decision& later, const Decision& earlier) {
 }
 
 std::vector<StoredDecision> DecisionFile::Read(std::vector<std::string>* warnings) const {
-  std::vector<StoredDecision> decisions;
-  const Result<std::string> text = ReadText(path_);
+  const Result<UserFile> file = UserFile::Find(path_);
+  const Result<std::string> text = file.ok() ? file->Read() : file.status();
   if (!text.ok()) {
     warnings->push_back(text.status().message());
-    return decisions;
+    return {};
   }
-  if (text->empty()) {
-    return decisions;
+  return FromFile(path_, *text, warnings);
+}
+
+Result<std::vector<StoredDecision>> DecisionFile::ReadAnyones(const std::string& path) {
+  const Result<std::string> text = internal::ReadAnyones(path);
+  if (!text.ok()) {
+    return InvalidArgument(text.status().message());
   }
-  if (!text->starts_with(kHeader)) {
-    warnings->push_back(path_ + " is ignored: it is not a decision file of this version");
-    return decisions;
-  }
-  int damaged = 0;
-  decisions = FromText(*text, &damaged);
-  if (damaged > 0) {
-    warnings->push_back(
-        path_ + ": " + std::to_string(damaged) + " damaged " +
-        (damaged == 1 ? "line is" : "lines are") + " ignored");
+  std::vector<std::string> warnings;
+  std::vector<StoredDecision> decisions = FromFile(path, *text, &warnings);
+  if (!warnings.empty()) {
+    return InvalidArgument(warnings.front() + "; nothing is taken over");
   }
   return decisions;
 }
@@ -370,44 +270,45 @@ Status DecisionFile::Forget(const StoredDecision& stored) const {
   return AppendLines(ToLine(stored, kForgotten));
 }
 
+Status DecisionFile::Write(
+    const std::function<Status(const UserFile& file, const std::string& text)>& write) const {
+  const Result<UserFile> file = UserFile::FindToWrite(path_);
+  if (!file.ok()) {
+    return file.status();
+  }
+  const Result<FileDescriptor> lock = file->Lock();
+  if (!lock.ok()) {
+    return lock.status();
+  }
+  if (lock->is_open()) {
+    file->RemoveTemporaries();
+  }
+  const Result<std::string> text = file->Read();
+  return text.ok() ? write(*file, *text) : text.status();
+}
+
 Status DecisionFile::AppendLines(const std::string& lines) const {
-  if (Status status = MakeFolder(path_); !status.ok()) {
-    return status;
-  }
-  FileLock lock(path_);
-  if (Status status = lock.Take(); !status.ok()) {
-    return status;
-  }
-  const Result<std::string> text = ReadText(path_);
-  if (!text.ok()) {
-    return text.status();
-  }
-  if (text->starts_with(kHeader)) {
+  return Write([&](const UserFile& file, const std::string& text) {
+    if (!text.starts_with(kHeader)) {
+      // New, cut short within the header, or of another version.
+      Status status = CheckIsOurs(path_, text);
+      return status.ok() ? file.Replace(std::string(kHeader) + lines) : status;
+    }
     // A file that was cut short ends in the middle of a line: begin a new one.
-    const std::string added = (text->back() == '\n' ? "" : "\n") + lines;
-    if (text->size() <= most_bytes_) {
-      return WriteAll(path_, O_APPEND, added);
+    const std::string added = (text.back() == '\n' ? "" : "\n") + lines;
+    if (text.size() <= most_bytes_ && text.size() + added.size() <= UserFile::kMostBytes) {
+      return file.Append(added);
     }
     int damaged = 0;
-    return ReplaceLocked(
-        path_, ToLines(Newest(FromText(*text + added, &damaged), most_bytes_ / 2)));
-  }
-  // New, cut short within the header, or of another version.
-  Status status = CheckIsOurs(path_, *text);
-  return status.ok() ? ReplaceLocked(path_, lines) : status;
+    return file.Replace(ToText(Newest(FromText(text + added, &damaged), most_bytes_ / 2)));
+  });
 }
 
 Status DecisionFile::Replace(const std::vector<StoredDecision>& decisions) const {
-  if (Status status = MakeFolder(path_); !status.ok()) {
-    return status;
-  }
-  FileLock lock(path_);
-  if (Status status = lock.Take(); !status.ok()) {
-    return status;
-  }
-  const Result<std::string> text = ReadText(path_);
-  Status status = text.ok() ? CheckIsOurs(path_, *text) : text.status();
-  return status.ok() ? ReplaceLocked(path_, ToLines(decisions)) : status;
+  return Write([&](const UserFile& file, const std::string& text) {
+    Status status = CheckIsOurs(path_, text);
+    return status.ok() ? file.Replace(ToText(Newest(decisions, UserFile::kMostBytes / 2))) : status;
+  });
 }
 
 }  // namespace gradsmith::internal

@@ -2,12 +2,14 @@
 #define GRADSMITH_CORE_DECISION_FILE_H_
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/problem_key.h"
 #include "core/selection.h"
+#include "core/user_file.h"
 #include "gradsmith/status.h"
 
 namespace gradsmith::internal {
@@ -27,6 +29,7 @@ bool Replaces(const Decision& later, const Decision& earlier);
 /// DecisionFile keeps decisions across processes: one line each, with a checksum. Of a key's lines
 /// the last counts, where it replaces what is before it. Several processes may use a file at once.
 /// A line that is damaged, or a file of another format, is left out with a warning and never harms.
+/// What others may have had a hand in is neither read nor written: see UserFile.
 class DecisionFile {
  public:
   /// Some ten thousand decisions.
@@ -41,6 +44,11 @@ class DecisionFile {
   /// Read returns what the file holds, in the order of keys' last lines; nothing where there is
   /// none. What could not be read is described in `*warnings`.
   std::vector<StoredDecision> Read(std::vector<std::string>* warnings) const;
+
+  /// ReadAnyones returns what a file holds that the user names to be taken over: whoever wrote it
+  /// and may write to it, but a regular file (see internal::ReadAnyones), in which all must be
+  /// whole.
+  static Result<std::vector<StoredDecision>> ReadAnyones(const std::string& path);
 
   /// Append adds a line, making the file and its folder where they are not there. A file of another
   /// version is replaced; one that is no decision file is left alone, which is an error. So is that
@@ -58,6 +66,9 @@ class DecisionFile {
   [[nodiscard]] Status Replace(const std::vector<StoredDecision>& decisions) const;
 
  private:
+  /// Calls `write` with the file's text, while no other process writes.
+  [[nodiscard]] Status Write(
+      const std::function<Status(const UserFile& file, const std::string& text)>& write) const;
   [[nodiscard]] Status AppendLines(const std::string& lines) const;
 
   std::string path_;

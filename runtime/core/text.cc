@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +15,41 @@ namespace {
 
 bool SameLetter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+}
+
+/// Control characters, and those that are not seen and change what is: separators of lines, marks
+/// of direction, tags.
+bool IsPrintable(std::uint32_t character) {
+  struct Range {
+    std::uint32_t first;
+    std::uint32_t last;
+  };
+  constexpr Range kHidden[] = {{0x00, 0x1F},     {0x7F, 0x9F},      {0xAD, 0xAD},
+                               {0x61C, 0x61C},   {0x200B, 0x200F},  {0x2028, 0x202E},
+                               {0x2060, 0x206F}, {0xFEFF, 0xFEFF},  {0xFFF9, 0xFFFB},
+                               {0xD800, 0xDFFF}, {0xE0000, 0xE0FFF}};
+  return std::ranges::none_of(kHidden, [&](const Range& range) {
+    return range.first <= character && character <= range.last;
+  });
+}
+
+/// The bytes of the first character, where it is one of UTF-8 and printable; otherwise 0.
+std::size_t SizeOfPrintable(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  const std::size_t size = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  if ((first >= 0x80 && first < 0xC2) || first > 0xF4 || size > text.size()) {
+    return 0;
+  }
+  std::uint32_t character = size == 1 ? first : first & (0x7FU >> size);
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80) {
+      return 0;
+    }
+    character = character << 6U | (byte(i) & 0x3FU);
+  }
+  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  return kLeast[size] <= character && character <= 0x10FFFF && IsPrintable(character) ? size : 0;
 }
 
 }  // namespace
@@ -53,6 +90,21 @@ std::string_view Closest(std::string_view name, std::span<const std::string_view
 std::string DidYouMean(std::string_view name, std::span<const std::string_view> candidates) {
   const std::string_view closest = Closest(name, candidates);
   return closest.empty() ? std::string() : "; did you mean '" + std::string(closest) + "'?";
+}
+
+std::string Printable(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string printable;
+  while (!text.empty()) {
+    const std::size_t size = SizeOfPrintable(text);
+    printable += text.substr(0, size);
+    if (size == 0) {
+      const auto byte = static_cast<unsigned char>(text.front());
+      printable += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
+    }
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return printable;
 }
 
 std::string Counted(std::int64_t count, std::string_view noun) {

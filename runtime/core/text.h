@@ -23,6 +23,11 @@ std::string_view Closest(std::string_view name, std::span<const std::string_view
 /// DidYouMean returns "; did you mean 'X'?" or nothing.
 std::string DidYouMean(std::string_view name, std::span<const std::string_view> candidates);
 
+/// Printable returns a text in which nothing moves a terminal's cursor or turns its direction, and
+/// which is UTF-8: other bytes, and control and format characters, stand there as "\\x1b", byte by
+/// byte.
+std::string Printable(std::string_view text);
+
 /// Counted returns "1 type" or "2 types".
 std::string Counted(std::int64_t count, std::string_view noun);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -570,11 +571,53 @@ int UsePublicInterface() {
   EXPECT_EQ(damaged.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(damaged.message(), exported + ": 1 damaged line is ignored; nothing is taken over");
   EXPECT_TRUE(CachedChoices().empty());
+  // Whoever may write to it: the user has named it.
+  EXPECT_EQ(chmod(exported.c_str(), 0666), 0);
+  EXPECT_EQ(ImportCache(exported).message(), damaged.message());
+  EXPECT_EQ(
+      ExportCache(exported).message(),
+      "cannot write " + exported + ": others may write to it: its mode is 0666");
   const Status missing = ImportCache(exported + "x");
   EXPECT_EQ(missing.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(missing.message(), "cannot read " + exported + "x: No such file or directory");
   EXPECT_FALSE(ExportCache(folder.path()).ok());
   return testing::Test::HasFailure() ? 1 : 0;
+}
+
+/// What is meant where none is named and the folder of the cache is another user's, as where `sudo`
+/// keeps HOME; in a process of its own.
+int UseFolderOfAnother(const char* variable) {
+  const ScratchFolder folder;
+  for (const char* each : {"GRADSMITH_CACHE", "XDG_CACHE_HOME"}) {
+    unsetenv(each);  // NOLINT(concurrency-mt-unsafe)
+  }
+  setenv(variable, folder.path().c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_EQ(chown(folder.path().c_str(), 65534, 65534), 0);
+  const Warnings warnings;
+  EXPECT_EQ(CacheFile(), "");
+  DecisionCache::Named(std::nullopt).Add({Stored(1, "chosen")});
+  EXPECT_EQ(CachedChoices().size(), 1U);
+  EXPECT_EQ(
+      warnings.sentences,
+      std::vector<std::string>{
+          std::string("choices of kernels are not kept: ") + variable + ", " + folder.path() +
+          ", belongs to user 65534, not to user 0; GRADSMITH_CACHE may name another file"});
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  // A file that is named is another matter.
+  const std::string path = folder.path() + "/named.txt";
+  DecisionCache::Named(path).Add({Stored(1, "chosen")});
+  EXPECT_TRUE(std::filesystem::exists(path));
+  EXPECT_EQ(warnings.sentences.size(), 1U);
+  return testing::Test::HasFailure() ? 1 : 0;
+}
+
+TEST(Cache, InTheFolderOfAnotherUserNothingIsMade) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "only the administrator makes folders of others";
+  }
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(_exit(UseFolderOfAnother("HOME")), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(_exit(UseFolderOfAnother("XDG_CACHE_HOME")), testing::ExitedWithCode(0), "");
 }
 
 TEST(Cache, IsSeenExportedImportedAndCleared) {

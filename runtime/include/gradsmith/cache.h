@@ -12,12 +12,14 @@
 /// What the library remembers of the kernels that it chose. The environment variable
 /// GRADSMITH_CACHE names the file, or is "off"; otherwise it is gradsmith/decisions.txt in the
 /// user's cache folder (XDG_CACHE_HOME, else ~/.cache). A context may have a cache of its own:
-/// `cache` is ContextOptions::cache, and unset for that of all others.
+/// `cache` is ContextOptions::cache, and unset for that of all others. A file in which others may
+/// have had a hand is neither read nor written; docs/cuda.md says which that are.
 namespace gradsmith {
 
 /// CachedChoice is one problem and the kernel that it is computed with.
 struct CachedChoice {
-  /// Op, types, shapes, layout and policy.
+  /// Op, types, shapes, layout and policy. This and the next are printable UTF-8, whatever was in
+  /// the file.
   std::string problem;
   /// Source, engine and knobs.
   std::string kernel;
@@ -38,7 +40,9 @@ Status ClearCache(const std::optional<std::string>& cache = {});
 
 /// ExportCache writes all choices to a file that ImportCache reads: on another machine, those for
 /// the same GPU, driver, cuDNN and Gradsmith serve. What was timed in benchmark mode is not
-/// replaced by what was not.
+/// replaced by what was not. What is exported to is no device, no file of something else, and
+/// nothing in which others may have had a hand. What is imported may belong to anyone, but must be a
+/// regular file of 32 MiB at most in which every line is whole.
 Status ExportCache(const std::string& path, const std::optional<std::string>& cache = {});
 Status ImportCache(const std::string& path, const std::optional<std::string>& cache = {});
 
