@@ -17,6 +17,7 @@ from gradsmith import _bench, _table, _tuning
 from gradsmith._bars import CountBar
 from gradsmith._codegen import cli as generator
 from gradsmith._codegen import tables
+from gradsmith._codegen.text import printable
 
 _R = TypeVar("_R")
 
@@ -218,7 +219,7 @@ def _cache(options: argparse.Namespace) -> int:
         gradsmith.cache.clear()
         return _done("clear", gradsmith.cache.path(), len(choices), options)
     if not options.json:
-        print(f"file: {gradsmith.cache.path() or 'none'}")
+        print(f"file: {printable(gradsmith.cache.path()) or 'none'}")
     tables.show([vars(choice) for choice in choices], options.json)
     return OK
 
@@ -233,7 +234,7 @@ _DONE = {
 def _done(action: str, file: str, choices: int, options: argparse.Namespace) -> int:
     """Says what was done to the cache."""
     told = {"action": action, "file": file, "choices": choices}
-    print(json.dumps(told, indent=2) if options.json else _DONE[action].format_map(told))
+    print(json.dumps(told, indent=2) if options.json else _DONE[action].format_map({**told, "file": printable(file)}))
     return OK
 
 

@@ -37,7 +37,9 @@ bool IsPrintable(std::uint32_t character) {
 std::size_t SizeOfPrintable(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
-  const std::size_t size = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  const std::size_t size = 1U + static_cast<std::size_t>(first >= 0x80) +
+                           static_cast<std::size_t>(first >= 0xE0) +
+                           static_cast<std::size_t>(first >= 0xF0);
   if ((first >= 0x80 && first < 0xC2) || first > 0xF4 || size > text.size()) {
     return 0;
   }

@@ -45,14 +45,17 @@ std::string ReasonOfKind(const struct stat& file) {
   if (S_ISDIR(file.st_mode)) {
     return std::make_error_code(std::errc::is_a_directory).message();
   }
-  const bool is_device = S_ISCHR(file.st_mode) || S_ISBLK(file.st_mode);
-  return std::string("it is ") +
-         (is_device                ? "a device"
-          : S_ISFIFO(file.st_mode) ? "a FIFO"
-          : S_ISSOCK(file.st_mode) ? "a socket"
-          : S_ISLNK(file.st_mode)  ? "a symbolic link"
-                                   : "of an unknown kind") +
-         ", and only regular files are opened";
+  std::string kind = "of an unknown kind";
+  if (S_ISCHR(file.st_mode) || S_ISBLK(file.st_mode)) {
+    kind = "a device";
+  } else if (S_ISFIFO(file.st_mode)) {
+    kind = "a FIFO";
+  } else if (S_ISSOCK(file.st_mode)) {
+    kind = "a socket";
+  } else if (S_ISLNK(file.st_mode)) {
+    kind = "a symbolic link";
+  }
+  return "it is " + kind + ", and only regular files are opened";
 }
 
 std::string ReasonOfSize() {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,7 +57,7 @@ class UserFile {
   void RemoveTemporaries() const;
 
  private:
-  enum class Access { kRead, kWrite };
+  enum class Access : std::uint8_t { kRead, kWrite };
 
   UserFile(std::string shown, FilePlace place);
 

@@ -41,8 +41,8 @@ Status ClearCache(const std::optional<std::string>& cache = {});
 /// ExportCache writes all choices to a file that ImportCache reads: on another machine, those for
 /// the same GPU, driver, cuDNN and Gradsmith serve. What was timed in benchmark mode is not
 /// replaced by what was not. What is exported to is no device, no file of something else, and
-/// nothing in which others may have had a hand. What is imported may belong to anyone, but must be a
-/// regular file of 32 MiB at most in which every line is whole.
+/// nothing in which others may have had a hand. What is imported may belong to anyone, but must be
+/// a regular file of 32 MiB at most in which every line is whole.
 Status ExportCache(const std::string& path, const std::optional<std::string>& cache = {});
 Status ImportCache(const std::string& path, const std::optional<std::string>& cache = {});
 
