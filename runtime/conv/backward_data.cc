@@ -119,13 +119,13 @@ void RunPhase(
       context, {.patches = patches,
                 .patches_group_step = y_channels * lowered.y.channel,
                 .filter = w,
-                .filter_row_stride = lowered.w.channel,
-                .filter_columns = patches.RowGrid(
-                    lowered.w.outer, Scaled(lowered.w.spatial, tap_periods, tap_counts)),
+                .filter_steps =
+                    {.outer = lowered.w.channel,
+                     .channel = lowered.w.outer,
+                     .spatial = Scaled(lowered.w.spatial, tap_periods, tap_counts)},
                 .filter_group_step = y_channels * lowered.w.outer,
                 .result = x,
-                .result_row_stride = lowered.x.channel,
-                .result_columns = ImageGrid(problem.batch, positions, x_steps),
+                .result_steps = x_steps,
                 .result_group_step = x_channels * lowered.x.channel,
                 .groups = problem.group,
                 .rows = x_channels,

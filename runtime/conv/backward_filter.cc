@@ -24,12 +24,10 @@ struct FilterProduct {
   PatchMatrix<T> patches;
   std::int64_t patches_group_step = 0;
   const T* y = nullptr;
-  std::int64_t y_row_stride = 0;
-  Grid y_columns;
+  TensorSteps y_steps;
   std::int64_t y_group_step = 0;
   T* w = nullptr;
-  std::int64_t w_row_stride = 0;
-  Grid w_columns;
+  TensorSteps w_steps;
   std::int64_t w_group_step = 0;
   std::int64_t groups = 0;
   std::int64_t rows = 0;
@@ -38,10 +36,18 @@ struct FilterProduct {
     return patches.Advanced(group * patches_group_step);
   }
   [[nodiscard]] GridMatrix<const T> Y(std::int64_t group) const {
-    return {y + (group * y_group_step), y_row_stride, y_columns};
+    return {y + (group * y_group_step), y_steps.channel, patches.PositionGrid(y_steps)};
   }
   [[nodiscard]] GridMatrix<T> W(std::int64_t group) const {
-    return {w + (group * w_group_step), w_row_stride, w_columns};
+    return {w + (group * w_group_step), w_steps.outer, patches.RowGrid(w_steps)};
+  }
+  /// Part returns the product of some positions and taps.
+  [[nodiscard]] FilterProduct Part(const PerAxis<AxisPart>& parts) const {
+    FilterProduct part = *this;
+    part.patches = patches.Part(parts);
+    part.y += OffsetOf(parts, &AxisPart::positions, y_steps);
+    part.w += OffsetOf(parts, &AxisPart::taps, w_steps);
+    return part;
   }
 };
 
@@ -217,6 +223,50 @@ void RunInChunks(
 }
 
 template <typename T>
+void Run(const Context& context, const FilterProduct<T>& product) {
+  const Blocking blocking(
+      product.groups, product.rows, product.patches.rows(), product.patches.images(),
+      product.patches.positions_per_image());
+  if (blocking.chunks().count() == 1) {
+    RunWhole(context, product, blocking);
+  } else {
+    RunInChunks(context, product, blocking);
+  }
+}
+
+/// Whether zeros that a patch holds beyond x have met an element of y that is not finite. All of
+/// its channel's filter is then not finite: one element tells, and y is read only where it does.
+template <typename T>
+bool HasMultipliedBeyond(const FilterProduct<T>& product) {
+  if (!product.patches.ReachesBeyond() ||
+      AreFinite(product.w, product.w_steps.outer, product.groups * product.rows)) {
+    return false;
+  }
+  const Range cols{0, product.patches.images() * product.patches.positions_per_image()};
+  for (std::int64_t group = 0; group < product.groups; ++group) {
+    if (!product.Y(group).AllFinite({0, product.rows}, cols)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Computes the filter tap by tap, each from the positions that read x with it.
+template <typename T>
+void RunWithinSource(const Context& context, const FilterProduct<T>& product) {
+  ForEachPart(product.patches.axes(), PartsByTap, [&](const PerAxis<AxisPart>& parts) {
+    const FilterProduct<T> part = product.Part(parts);
+    if (part.patches.positions_per_image() > 0) {
+      Run(context, part);
+      return;
+    }
+    for (std::int64_t group = 0; group < part.groups; ++group) {
+      part.W(group).Fill(0, {0, part.rows}, {0, part.patches.rows()});
+    }
+  });
+}
+
+template <typename T>
 void BackwardFilterOf(
     const Context& context,
     const Problem& problem,
@@ -230,9 +280,9 @@ void BackwardFilterOf(
     return;
   }
   const PatchMatrix<T> patches(x, lowered.x, problem.batch, x_channels, ForwardTaps(lowered));
-  const Grid w_columns = patches.RowGrid(lowered.w.channel, lowered.w.spatial);
-  const Grid y_columns = ImageGrid(problem.batch, SizesOf(lowered, &Axis::y), lowered.y);
-  if (y_columns.size() == 0 || HasZero(SizesOf(lowered, &Axis::x))) {
+  if (patches.images() * patches.positions_per_image() == 0 ||
+      HasZero(SizesOf(lowered, &Axis::x))) {
+    const Grid w_columns = patches.RowGrid(lowered.w);
     const GridMatrix<T> filter(w, lowered.w.outer, w_columns);
     filter.Fill(0, {0, problem.y_channels}, {0, w_columns.size()});
     return;
@@ -241,21 +291,16 @@ void BackwardFilterOf(
       .patches = patches,
       .patches_group_step = x_channels * lowered.x.channel,
       .y = y,
-      .y_row_stride = lowered.y.channel,
-      .y_columns = y_columns,
+      .y_steps = lowered.y,
       .y_group_step = y_channels * lowered.y.channel,
       .w = w,
-      .w_row_stride = lowered.w.outer,
-      .w_columns = w_columns,
+      .w_steps = lowered.w,
       .w_group_step = y_channels * lowered.w.outer,
       .groups = problem.group,
       .rows = y_channels};
-  const Blocking blocking(
-      problem.group, y_channels, patches.rows(), problem.batch, patches.positions_per_image());
-  if (blocking.chunks().count() == 1) {
-    RunWhole(context, product, blocking);
-  } else {
-    RunInChunks(context, product, blocking);
+  Run(context, product);
+  if (HasMultipliedBeyond(product)) {
+    RunWithinSource(context, product);
   }
 }
 

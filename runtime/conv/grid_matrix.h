@@ -2,6 +2,7 @@
 #define GRADSMITH_CONV_GRID_MATRIX_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
@@ -36,6 +37,17 @@ void CopyRun(
   for (std::int64_t i = 0; i < count; ++i) {
     to[i * to_stride] = internal::Convert<To>(from[i * from_stride]);
   }
+}
+
+/// AreFinite says whether neither an infinity nor NaN is among `count` elements `stride` apart.
+template <typename T>
+bool AreFinite(const T* data, std::int64_t stride, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (!std::isfinite(internal::Convert<internal::Accumulator<T>>(data[i * stride]))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /// GridMatrix is a tensor of any type and strides seen as a matrix: one dim is the rows, a grid of
@@ -91,6 +103,15 @@ class GridMatrix {
         rows, cols, [from](T* to, std::int64_t stride, std::int64_t index, std::int64_t count) {
           CopyRun(from + index, 1, to, stride, count);
         });
+  }
+
+  /// Whether the block holds neither infinities nor NaN.
+  [[nodiscard]] bool AllFinite(Range rows, Range cols) const {
+    bool finite = true;
+    ForEachRun(rows, cols, [&](T* from, std::int64_t stride, std::int64_t, std::int64_t count) {
+      finite = finite && AreFinite<Element>(from, stride, count);
+    });
+    return finite;
   }
 
   /// Fill writes one value to the block.

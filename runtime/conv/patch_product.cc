@@ -94,10 +94,8 @@ void RunTile(
   }
 }
 
-}  // namespace
-
 template <typename T>
-void RunPatchProduct(const Context& context, const PatchProduct<T>& product) {
+void RunTiles(const Context& context, const PatchProduct<T>& product) {
   const Blocking blocking = ChooseBlocking(product);
   const std::int64_t row_tiles = blocking.rows.count();
   const std::int64_t col_tiles = blocking.cols.count();
@@ -115,6 +113,49 @@ void RunPatchProduct(const Context& context, const PatchProduct<T>& product) {
   internal::ParallelFor(
       context, product.groups * row_tiles * col_tiles,
       CeilDivide(kMinMultiplications, multiplications), body);
+}
+
+/// Whether zeros that a patch holds beyond the source have met an element of the filter that is not
+/// finite. Each column of the result is then not finite in that element's row: one column tells,
+/// and the filter is read only where it does.
+template <typename T>
+bool HasMultipliedBeyond(const PatchProduct<T>& product) {
+  if (!product.patches.ReachesBeyond() ||
+      AreFinite(product.result, product.result_steps.channel, product.groups * product.rows)) {
+    return false;
+  }
+  const Range depth{0, product.patches.rows()};
+  for (std::int64_t group = 0; group < product.groups; ++group) {
+    if (!product.Filter(group).AllFinite({0, product.rows}, depth)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Computes the result in parts whose patches lie within the source.
+template <typename T>
+void RunWithinSource(const Context& context, const PatchProduct<T>& product) {
+  ForEachPart(product.patches.axes(), PartsByPosition, [&](const PerAxis<AxisPart>& parts) {
+    const PatchProduct<T> part = product.Part(parts);
+    if (part.patches.rows() > 0) {
+      RunTiles(context, part);
+    } else {
+      FillWithBias(
+          context, part.result, part.groups * part.rows, part.result_steps.channel,
+          part.patches.PositionGrid(part.result_steps), *part.bias);
+    }
+  });
+}
+
+}  // namespace
+
+template <typename T>
+void RunPatchProduct(const Context& context, const PatchProduct<T>& product) {
+  RunTiles(context, product);
+  if (HasMultipliedBeyond(product)) {
+    RunWithinSource(context, product);
+  }
 }
 
 template <typename T>

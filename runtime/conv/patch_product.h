@@ -21,13 +21,13 @@ struct PatchProduct {
 
   PatchMatrix<T> patches;
   std::int64_t patches_group_step = 0;
+  /// (row, channel of the patches, taps...)
   const T* filter = nullptr;
-  std::int64_t filter_row_stride = 0;
-  Grid filter_columns;
+  TensorSteps filter_steps;
   std::int64_t filter_group_step = 0;
+  /// (image, row, positions...)
   T* result = nullptr;
-  std::int64_t result_row_stride = 0;
-  Grid result_columns;
+  TensorSteps result_steps;
   std::int64_t result_group_step = 0;
   std::int64_t groups = 0;
   std::int64_t rows = 0;
@@ -35,14 +35,26 @@ struct PatchProduct {
   const std::vector<Real>* bias = nullptr;
 
   [[nodiscard]] GridMatrix<const T> Filter(std::int64_t group) const {
-    return {filter + (group * filter_group_step), filter_row_stride, filter_columns};
+    return {
+        filter + (group * filter_group_step), filter_steps.outer, patches.RowGrid(filter_steps)};
   }
   [[nodiscard]] GridMatrix<T> Result(std::int64_t group) const {
-    return {result + (group * result_group_step), result_row_stride, result_columns};
+    return {
+        result + (group * result_group_step), result_steps.channel,
+        patches.PositionGrid(result_steps)};
+  }
+  /// Part returns the product of some positions and taps.
+  [[nodiscard]] PatchProduct Part(const PerAxis<AxisPart>& parts) const {
+    PatchProduct part = *this;
+    part.patches = patches.Part(parts);
+    part.filter += OffsetOf(parts, &AxisPart::taps, filter_steps);
+    part.result += OffsetOf(parts, &AxisPart::positions, result_steps);
+    return part;
   }
 };
 
-/// RunPatchProduct computes the whole result. No part of the product is empty.
+/// RunPatchProduct computes the whole result. No part of the product is empty. What a patch holds
+/// beyond the source meets no element of the filter that is not finite.
 template <typename T>
 void RunPatchProduct(const Context& context, const PatchProduct<T>& product);
 

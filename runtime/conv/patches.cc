@@ -10,32 +10,19 @@ namespace {
 
 constexpr int kLast = kMaxSpatialRank - 1;
 
-/// With a step of 1, which most have, there is nothing to divide.
-std::int64_t StepsTo(std::int64_t distance, std::int64_t step) {
-  return step == 1 ? distance : internal::CeilDivide(distance, step);
-}
-
-/// Which of `count` steps from `start` (start, start + step, ...) lie in [0, size).
-Range InsidePart(std::int64_t start, std::int64_t step, std::int64_t count, std::int64_t size) {
-  const std::int64_t begin = start < 0 ? std::min(count, StepsTo(-start, step)) : 0;
-  const std::int64_t end = start < size ? std::min(count, StepsTo(size - start, step)) : 0;
-  return {begin, std::max(begin, end)};
-}
-
 }  // namespace
 
 template <typename T>
-Grid PatchMatrix<T>::RowGrid(std::int64_t channel_stride, const PerAxis<std::int64_t>& tap_strides)
-    const {
+Grid PatchMatrix<T>::RowGrid(const TensorSteps& steps) const {
   const PerAxis<std::int64_t> taps{axes_[0].taps, axes_[1].taps, axes_[2].taps};
   if (channels_last()) {
     return {
         .counts = {taps[0], taps[1], taps[2], channels_},
-        .strides = {tap_strides[0], tap_strides[1], tap_strides[2], channel_stride}};
+        .strides = {steps.spatial[0], steps.spatial[1], steps.spatial[2], steps.channel}};
   }
   return {
       .counts = {channels_, taps[0], taps[1], taps[2]},
-      .strides = {channel_stride, tap_strides[0], tap_strides[1], tap_strides[2]}};
+      .strides = {steps.channel, steps.spatial[0], steps.spatial[1], steps.spatial[2]}};
 }
 
 template <typename T>
@@ -44,9 +31,7 @@ std::optional<MatrixView<const T>> PatchMatrix<T>::View(Range rows, Range cols) 
           axes_.begin(), axes_.end(), [](const AxisTaps& axis) { return axis.IsIdentity(); })) {
     return std::nullopt;
   }
-  Grid columns = positions_;
-  columns.strides = {steps_.outer, steps_.spatial[0], steps_.spatial[1], steps_.spatial[2]};
-  return GridMatrix<const T>(source_, steps_.channel, columns).View(rows, cols);
+  return GridMatrix<const T>(source_, steps_.channel, PositionGrid(steps_)).View(rows, cols);
 }
 
 template <typename T>

@@ -1,37 +1,17 @@
 #ifndef GRADSMITH_CONV_PATCHES_H_
 #define GRADSMITH_CONV_PATCHES_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "conv/axis_taps.h"
 #include "conv/grid_matrix.h"
 #include "conv/problem.h"
 
 namespace gradsmith::conv {
-
-template <typename Value>
-using PerAxis = std::array<Value, kMaxSpatialRank>;
-
-/// AxisTaps says which source positions a position of the result reads along one axis: position p
-/// reads, with tap t, source[p * step + first + t * tap_step], or zero where there is none.
-struct AxisTaps {
-  std::int64_t positions = 1;
-  std::int64_t source = 1;
-  std::int64_t taps = 1;
-  std::int64_t step = 1;
-  std::int64_t first = 0;
-  std::int64_t tap_step = 0;
-
-  [[nodiscard]] std::int64_t SourceOf(std::int64_t position, std::int64_t tap) const {
-    return (position * step) + first + (tap * tap_step);
-  }
-  /// Whether position p just reads source[p].
-  [[nodiscard]] bool IsIdentity() const {
-    return taps == 1 && first == 0 && (step == 1 || positions == 1) && positions <= source;
-  }
-};
 
 /// TensorSteps are the strides of a tensor whose spatial axes have been brought to kMaxSpatialRank.
 struct TensorSteps {
@@ -40,6 +20,18 @@ struct TensorSteps {
   std::int64_t channel = 0;
   PerAxis<std::int64_t> spatial{};
 };
+
+/// OffsetOf returns where parts begin in a tensor with the given steps.
+inline std::int64_t OffsetOf(
+    const PerAxis<AxisPart>& parts,
+    internal::Range AxisPart::*range,
+    const TensorSteps& steps) {
+  std::int64_t offset = 0;
+  for (int i = 0; i < kMaxSpatialRank; ++i) {
+    offset += (parts[i].*range).begin * steps.spatial[i];
+  }
+  return offset;
+}
 
 /// PatchMatrix is the matrix whose product with the filter is the convolution (im2col), made block
 /// by block: a row for each channel and tap, a column for each position of each image.
@@ -61,13 +53,31 @@ class PatchMatrix {
 
   /// Rows in the order in which Pack makes them, as a grid over a tensor with the given strides:
   /// (channel, taps...), or (taps..., channel) where the source's memory has channels last.
-  [[nodiscard]] Grid RowGrid(std::int64_t channel_stride, const PerAxis<std::int64_t>& tap_strides)
-      const;
+  [[nodiscard]] Grid RowGrid(const TensorSteps& steps) const;
 
   [[nodiscard]] std::int64_t rows() const { return channels_ * rows_per_channel(); }
   [[nodiscard]] std::int64_t images() const { return positions_.counts[0]; }
   [[nodiscard]] std::int64_t positions_per_image() const {
     return axes_[0].positions * axes_[1].positions * axes_[2].positions;
+  }
+  /// The columns, as a grid over a tensor of their positions.
+  [[nodiscard]] Grid PositionGrid(const TensorSteps& steps) const {
+    Grid grid = positions_;
+    grid.strides = {steps.outer, steps.spatial[0], steps.spatial[1], steps.spatial[2]};
+    return grid;
+  }
+
+  /// Whether some patch reaches beyond the source, where it holds zeros.
+  [[nodiscard]] bool ReachesBeyond() const {
+    return std::ranges::any_of(axes_, &AxisTaps::ReachesBeyond);
+  }
+  [[nodiscard]] const PerAxis<AxisTaps>& axes() const { return axes_; }
+
+  /// Part returns the patches of some positions, and of these patches some taps.
+  [[nodiscard]] PatchMatrix Part(const PerAxis<AxisPart>& parts) const {
+    PerAxis<AxisTaps> axes;
+    std::ranges::transform(axes_, parts, axes.begin(), &AxisTaps::Part);
+    return {source_, steps_, images(), channels_, axes};
   }
 
   /// View returns the block without a copy, where each row is just a channel of the source.

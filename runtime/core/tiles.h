@@ -19,6 +19,8 @@ struct Range {
   std::int64_t end = 0;
 
   [[nodiscard]] std::int64_t size() const { return end - begin; }
+
+  friend bool operator==(const Range&, const Range&) = default;
 };
 
 /// Tiles cuts [0, total) into pieces of nearly the same size, none larger than `largest`.

@@ -265,7 +265,11 @@ class RandomShapesTest : public testing::TestWithParam<Backend> {
  private:
   static void
   CheckRow(const support::Subject& subject, const Case& problem, const std::string& seed) {
-    for (const auto check : {&support::CheckExact, &support::CheckRandom}) {
+    std::vector checks = {&support::CheckExact, &support::CheckRandom};
+    if (subject.row->backend == Backend::kCpu) {
+      checks.push_back(&support::CheckNotFinite);
+    }
+    for (const auto check : checks) {
       for (const std::string& failure : check(subject, problem, seed).failures) {
         ADD_FAILURE() << ToString(*subject.row) << ", " << Describe(problem) << ": " << failure;
       }

@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "support/checks.h"
 #include "support/compare.h"
@@ -133,16 +136,21 @@ std::optional<Problem> FindExactProblem(
   return best;
 }
 
+/// Changes data before the oracle is asked.
+using Change = std::function<void(reference::Tensors& inputs)>;
+
 Problem MakeRandomProblem(
     const Subject& subject,
     const Case& problem,
     const Present& present,
-    const std::string& seed) {
+    const std::string& seed,
+    const Change& change = [](reference::Tensors&) {}) {
   const reference::Attributes attributes = OracleAttributes(*subject.tests, problem.attributes);
   reference::Random random(seed);
-  Arguments arguments(
-      subject, problem,
-      subject.oracle().MakeRandomData(InputShapes(problem, present), attributes, random));
+  reference::Tensors data =
+      subject.oracle().MakeRandomData(InputShapes(problem, present), attributes, random);
+  change(data);
+  Arguments arguments(subject, problem, data);
   reference::ExpectedOutputs expected = subject.oracle().Run(arguments.InputValues(), attributes);
   Inexact inexact;
   for (const auto& [name, output] : expected) {
@@ -288,6 +296,29 @@ Report CheckRandom(const Subject& subject, const Case& problem, const std::strin
   for (const Present& present : PresentSubsets(subject.op().inputs)) {
     Problem random = MakeRandomProblem(subject, problem, present, seed);
     RunAndCompare(subject, problem.attributes, random, Doing(subject, present), report);
+  }
+  return report;
+}
+
+Report CheckNotFinite(const Subject& subject, const Case& problem, const std::string& seed) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Report report;
+  const Present present = AllPresent(subject.op().inputs);
+  for (const auto& [name, dims] : InputShapes(problem, present)) {
+    if (dims.size() < 2 || reference::Count(dims) == 0) {
+      continue;
+    }
+    for (const double planted : {kInfinity, -kInfinity, std::nan("")}) {
+      reference::Random random(seed + name);
+      Problem changed = MakeRandomProblem(
+          subject, problem, present, seed, [&, name = name](reference::Tensors& inputs) {
+            std::vector<double>& values = inputs[name].values;
+            values[random.Next() % values.size()] = planted;
+          });
+      RunAndCompare(
+          subject, problem.attributes, changed, "with " + std::to_string(planted) + " in " + name,
+          report);
+    }
   }
   return report;
 }

@@ -20,6 +20,10 @@ Report CheckExact(const Subject& subject, const Case& problem, const std::string
 /// Real numbers, rounded to the row's types first: AllowedError against the oracle.
 Report CheckRandom(const Subject& subject, const Case& problem, const std::string& seed);
 
+/// CheckRandom's data with one element of a tensor of several dims infinite or NaN: what it reaches
+/// is as the oracle says, and what it does not reach is untouched by it.
+Report CheckNotFinite(const Subject& subject, const Case& problem, const std::string& seed);
+
 /// A gradient's outputs that are added to hold what was there plus what CheckExact expects.
 Report CheckAccumulate(const Subject& subject, const Case& problem, const std::string& seed);
 
@@ -60,7 +64,7 @@ Report CheckNeighbours(const Subject& subject);
 struct Kind {
   std::string name;
   Report (*check)(const Subject& subject, const Case& problem, const std::string& seed);
-  bool (*applies)(const OpSchema& op);
+  bool (*applies)(const Row& row);
 };
 
 /// CaseKinds returns the checks that are made of every row on every case.

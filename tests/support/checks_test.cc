@@ -96,7 +96,7 @@ TEST(ChecksTest, HonestKernelsPass) {
     EXPECT_EQ(CheckNeighbours(subject).failures, std::vector<std::string>());
     for (const Case* problem : subject.tests->cases) {
       for (const Kind& kind : CaseKinds()) {
-        if (kind.applies(subject.op())) {
+        if (kind.applies(*subject.row)) {
           const Report report = kind.check(subject, *problem, "seed");
           EXPECT_TRUE(report.ok()) << kind.name << " " << problem->name;
           EXPECT_EQ(report.failures, std::vector<std::string>());

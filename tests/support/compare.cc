@@ -37,7 +37,8 @@ void CompareElements(
   std::size_t first = 0;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     const double wanted = expected.values[i];
-    const bool equal = actual[i] == wanted || std::abs(actual[i] - wanted) <= allowed(i);
+    const bool equal = actual[i] == wanted || (std::isnan(actual[i]) && std::isnan(wanted)) ||
+                       std::abs(actual[i] - wanted) <= allowed(i);
     if (!equal && wrong++ == 0) {
       first = i;
     }
@@ -88,6 +89,9 @@ void CompareWithin(
       {expected.value.dims, limited(expected.value.values)},
       [&](std::size_t i) {
         const double value = expected.value.values[i];
+        if (!std::isfinite(value)) {
+          return 0.0;
+        }
         return AllowedError(subject.AccumulatorType(), actual.type(), value, expected.error[i]) +
                RoundingBeforeBias(subject, actual.type(), value);
       },

@@ -29,7 +29,7 @@ double AllowedError(DataType accumulator, DataType stored, double value, double 
 std::string IndexText(const reference::Shape& dims, std::size_t position);
 
 /// CompareElements fails with the first element that is further from `expected` than `allowed`
-/// says, and how many there are.
+/// says, and how many there are. NaN is expected where `expected` has it.
 void CompareElements(
     const std::string& doing,
     const std::string& tensor,
