@@ -220,6 +220,23 @@ TEST(ChecksTest, RandomFindsAnErrorThatRoundingDoesNotExplain) {
       CheckRandom(liar.subject(), CaseNamed(kScaleGradFloat, "channels_last"), "seed"), "dX[0, 0"));
 }
 
+TEST(ChecksTest, NotFiniteFindsNaNThatSpreads) {
+  const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
+    const Status status = Honest(c, a, in, out);
+    for (const TensorRef& output : out) {
+      auto* data = static_cast<float*>(output.data);
+      if (output.present && NumElements(output.dims) > 1 &&
+          std::isnan(data[0]) != std::isnan(data[1])) {
+        data[0] = data[1] = std::nanf("");
+      }
+    }
+    return status;
+  });
+  const Case& plain = CaseNamed(kScaleGradFloat, "plain");
+  EXPECT_TRUE(CheckRandom(liar.subject(), plain, "seed").ok());
+  EXPECT_FALSE(CheckNotFinite(liar.subject(), plain, "seed 0").ok());
+}
+
 TEST(ChecksTest, GradientFindsAGradientThatIsALittleOff) {
   const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
     const Status status = Honest(c, a, in, out);
