@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "conv/onednn/convolution.h"
+#include "conv/onednn/padding.h"
 #include "conv/onednn/search_space.h"
 #include "conv/primitives.h"
 #include "cpu/selected_run.h"
@@ -82,7 +83,13 @@ Status RunPrimitive(
   const void* bias_data = bias == nullptr ? nullptr : WithoutGaps(*bias, &bias_copy);
   const std::array<void*, kCpuOperands> all = {
       operands[kX], operands[kW], operands[kY], const_cast<void*>(bias_data)};
-  return cpu::RunSelected(context, problem.type, key, all, CpuSpaceMaker(context, task, threads));
+  const Status status =
+      cpu::RunSelected(context, problem.type, key, all, CpuSpaceMaker(context, task, threads));
+  if (status.ok() && !context.preparing() &&
+      MayHaveMultipliedPadding(primitive, problem, operands)) {
+    RunOwn(context, primitive, problem, operands, bias);
+  }
+  return status;
 }
 
 }  // namespace gradsmith::conv
