@@ -1,12 +1,14 @@
 include_guard(GLOBAL)
 
+include("${CMAKE_CURRENT_LIST_DIR}/GradsmithFolders.cmake")
+
 set(GRADSMITH_CODEGEN_DIR "${CMAKE_CURRENT_LIST_DIR}/../codegen")
 set(GRADSMITH_TEMPLATES_DIR "${CMAKE_CURRENT_LIST_DIR}/../templates")
 cmake_path(NORMAL_PATH GRADSMITH_CODEGEN_DIR)
 cmake_path(NORMAL_PATH GRADSMITH_TEMPLATES_DIR)
 # Where the generator reads what each kernel takes.
 cmake_path(SET GRADSMITH_RUNTIME_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../runtime")
-file(GLOB GRADSMITH_KERNEL_HEADERS CONFIGURE_DEPENDS "${GRADSMITH_RUNTIME_DIR}/*/kernels.h")
+gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 
 # gradsmith_generate(TARGET <name> SCHEMA <file> FOLDER <folder> SHARDS <number>
 #                    LIBRARY_SOURCES <variable> TEST_SOURCES <variable>)
@@ -42,25 +44,23 @@ function(gradsmith_generate)
     list(APPEND test_sources "${ARG_FOLDER}/tests/generated_tests_${shard}.cc")
   endforeach()
 
-  file(GLOB_RECURSE generator_files CONFIGURE_DEPENDS "${GRADSMITH_CODEGEN_DIR}/gradsmith_codegen/*.py"
-       "${GRADSMITH_TEMPLATES_DIR}/*.jinja")
-  list(APPEND generator_files ${GRADSMITH_KERNEL_HEADERS})
+  gradsmith_glob(generator_files "${GRADSMITH_CODEGEN_DIR}/gradsmith_codegen" **/*.py)
+  gradsmith_glob(templates "${GRADSMITH_TEMPLATES_DIR}" **/*.jinja)
+  list(APPEND generator_files ${templates} ${GRADSMITH_KERNEL_HEADERS})
 
   set(manifest "${ARG_FOLDER}/manifest.txt")
   set(stamp "${ARG_FOLDER}/stamp")
-  set(depfile "${ARG_FOLDER}/depfile")
   cmake_path(GET ARG_SCHEMA FILENAME schema_name)
   set(generate
       "${CMAKE_COMMAND}" -E env --modify "PYTHONPATH=path_list_prepend:${GRADSMITH_CODEGEN_DIR}"
       "PYTHONPYCACHEPREFIX=${CMAKE_CURRENT_BINARY_DIR}/pycache" -- "${Python3_EXECUTABLE}" -m gradsmith_codegen generate
-      --schema "${ARG_SCHEMA}" --out "${ARG_FOLDER}" --shards "${ARG_SHARDS}" --depfile "${depfile}" --stamp "${stamp}")
+      --schema "${ARG_SCHEMA}" --out "${ARG_FOLDER}" --shards "${ARG_SHARDS}" --stamp "${stamp}")
 
   # Ninja must know which headers the generator writes, or it looks at their age before they are written anew. Their
   # names depend on the schema and stand in the manifest, so the build files depend on that: Ninja brings it up to date
   # before all else, and runs CMake again where it changed. They depend on the generator's own files too, or Ninja would
   # not put up with the removal of one.
   set(headers "")
-  set(depfile_option "")
   if(CMAKE_GENERATOR MATCHES "Ninja")
     if(NOT EXISTS "${manifest}")
       execute_process(COMMAND ${generate} RESULT_VARIABLE failed OUTPUT_QUIET)
@@ -70,17 +70,15 @@ function(gradsmith_generate)
     endif()
     _gradsmith_read_manifest("${ARG_FOLDER}" "^include/.*[.]h$" headers)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${manifest}" ${generator_files})
-    # Not with Make: for that, CMake 3.25 adds each depfile to those before, and a file that is gone but once was a
-    # dependency would run the generator in every build. All that is read today is among DEPENDS.
-    set(depfile_option DEPFILE "${depfile}")
   endif()
 
+  # There is no depfile: all that the generator reads is among DEPENDS, and of the paths of a depfile Ninja and CMake
+  # 3.25 read some otherwise than they are (with ' or & or $ in them), and CMake keeps with Make those that are gone.
   add_custom_command(
     OUTPUT "${stamp}"
     BYPRODUCTS ${library_sources} ${test_sources} ${headers} "${manifest}"
     COMMAND ${generate}
     DEPENDS "${ARG_SCHEMA}" ${generator_files}
-    ${depfile_option}
     COMMENT "Generating the operators of ${schema_name}"
     VERBATIM)
   add_custom_target(${ARG_TARGET} DEPENDS "${stamp}")

@@ -30,10 +30,18 @@ endif()
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config-version.cmake" DESTINATION "${gradsmith_package_dir}")
 
-# pkg-config finds the prefix from where the file lies.
+# pkg-config finds the prefix from where the file lies; a folder that is given as an absolute path is not below it.
 set(gradsmith_pkgconfig_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
-           OUTPUT_VARIABLE gradsmith_prefix_from_pkgconfig)
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(gradsmith_pkgconfig_prefix "${CMAKE_INSTALL_PREFIX}")
+else()
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
+             OUTPUT_VARIABLE gradsmith_prefix_from_pkgconfig)
+  set(gradsmith_pkgconfig_prefix "\${pcfiledir}/${gradsmith_prefix_from_pkgconfig}")
+endif()
+foreach(kind LIBDIR INCLUDEDIR)
+  cmake_path(APPEND gradsmith_pkgconfig_${kind} "\${prefix}" "${CMAKE_INSTALL_${kind}}") # an absolute path alone
+endforeach()
 set(gradsmith_pkgconfig_libs "")
 if(GRADSMITH_HAS_ONEDNN)
   set(gradsmith_pkgconfig_libs " -ldnnl")

@@ -89,9 +89,8 @@ Status RunOnCpu(
   for (TensorRef& output : apart) {
     if (Accumulates(output)) {
       const auto count = static_cast<std::size_t>(NumElements(output.dims));
-      Addend& addend =
-          addends.emplace_back(output, std::vector<std::byte>(count * SizeOf(output.type)));
-      output = TensorRef(output.type, addend.bytes.data(), output.dims, output.device);
+      addends.push_back({output, std::vector<std::byte>(count * SizeOf(output.type))});
+      output = TensorRef(output.type, addends.back().bytes.data(), output.dims, output.device);
     }
   }
   if (Status status = row.run(context, attributes, inputs, apart); !status.ok()) {

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from build_tree import REPOSITORY, copy_sources
+from build_tree import REPOSITORY, build, copy_sources
 
 
 WITHOUT_TOOLKIT = "-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON"
@@ -51,6 +52,58 @@ def test_missing_schema_is_named(tmp_path: Path) -> None:
     code, output = configure_output(tmp_path / "build", "-DGRADSMITH_OPS_YAML=/nowhere/ops.yaml")
     assert code != 0
     assert "'/nowhere/ops.yaml'; there is no such file" in output
+
+
+@pytest.mark.parametrize(
+    ("lib", "include", "expected"),
+    [
+        ("lib64", "include/of", ["${pcfiledir}/../..", "${prefix}/lib64", "${prefix}/include/of"]),
+        ("/out/lib", "/dev/include", ["/usr/local", "/out/lib", "/dev/include"]),
+        ("/out/lib", "include", ["/usr/local", "/out/lib", "${prefix}/include"]),
+        ("lib", "/dev/include", ["${pcfiledir}/../..", "${prefix}/lib", "/dev/include"]),
+    ],
+)
+def test_pkg_config_knows_folders_of_the_prefix_and_absolute_ones(
+    tmp_path: Path, lib: str, include: str, expected: list[str]
+) -> None:
+    options = [f"-DCMAKE_INSTALL_LIBDIR={lib}", f"-DCMAKE_INSTALL_INCLUDEDIR={include}", "-DGRADSMITH_CUDA=OFF"]
+    code, output = configure_output(tmp_path, "-DGRADSMITH_USE_SNAPSHOT=ON", *options)
+    assert code == 0, output
+    lines = (tmp_path / "gradsmith.pc").read_text().splitlines()
+    assert [line.partition("=")[2] for line in lines[:3]] == expected
+
+
+@pytest.mark.parametrize("generator", ["Ninja", "Unix Makefiles"])
+@pytest.mark.parametrize("name", ["b[1] s*r?", "it's a&b d$x %,+=~!@(c){d}"])
+def test_paths_may_hold_what_means_something_elsewhere(tmp_path: Path, generator: str, name: str) -> None:
+    """All sources are found, and the operators generated once."""
+    source, folder = tmp_path / name / "source", tmp_path / name / "build"
+    copy_sources(REPOSITORY, source)
+    options = ["-G", generator, f"-DPython3_EXECUTABLE={sys.executable}", "-DGRADSMITH_CUDA=OFF"]
+    code, output = configure_output(folder, *options, "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", source=source)
+    assert code == 0, output
+    commands = json.loads((folder / "compile_commands.json").read_text())
+    compiled = {Path(command["file"]).relative_to(source) for command in commands if "/source/" in command["file"]}
+    sources = {path.relative_to(source) for path in source.glob("runtime/*/*.cc")}
+    left_out = {path for path in sources if path.parts[1] in ("cpu", "cuda", "onednn")}
+    assert len(sources) > 20
+    assert sources - left_out <= compiled
+    build(folder, "gradsmith_generate")
+    again = build(folder, "gradsmith_generate").stdout
+    assert "Generating" not in again
+    assert "Re-running CMake" not in again
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"), [("x[y", "a bracket without"), ("x]y", "a bracket without"), ("x:y", "a colon"), ("x$(y)", "'$('")]
+)
+@pytest.mark.parametrize("kind", ["source", "build"])
+def test_paths_that_build_tools_do_not_take_are_refused(tmp_path: Path, name: str, fault: str, kind: str) -> None:
+    source, folder = (tmp_path / (name if one == kind else "plain") / one for one in ("source", "build"))
+    copy_sources(REPOSITORY, source)
+    code, output = configure_output(folder, "-DGRADSMITH_CUDA=OFF", "-DGRADSMITH_USE_SNAPSHOT=ON", source=source)
+    assert code != 0
+    assert f"holds {fault}" in output
 
 
 def test_backends_are_told_in_one_line(tmp_path: Path) -> None:

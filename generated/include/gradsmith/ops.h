@@ -2,6 +2,7 @@
 #ifndef GRADSMITH_OPS_H_
 #define GRADSMITH_OPS_H_
 
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/ops/batch_normalization.h"
 #include "gradsmith/ops/batch_normalization_grad.h"
 #include "gradsmith/ops/batch_normalization_relu.h"
@@ -23,5 +24,7 @@ DispatchTable BuiltinTable();
 Status RegisterAll(Registry& registry);
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_OPS_H_

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/tensor.h"
 
 namespace gradsmith {
@@ -47,5 +48,7 @@ struct Attribute {
 };
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_ATTRIBUTES_H_

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gradsmith/context.h"
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/status.h"
 
 /// What the library remembers of the kernels that it chose. The environment variable
@@ -51,5 +52,7 @@ Status ImportCache(const std::string& path, const std::optional<std::string>& ca
 void SetWarningHandler(std::function<void(const std::string& sentence)> handler);
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_CACHE_H_

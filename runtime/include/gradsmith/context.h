@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/status.h"
 #include "gradsmith/types.h"
 
@@ -152,5 +153,7 @@ class Context {
 Status CheckDevice(Device device);
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_CONTEXT_H_

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gradsmith/context.h"
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
@@ -150,5 +151,7 @@ class ConvAlgorithms {
 };
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_CONV_ALGORITHMS_H_

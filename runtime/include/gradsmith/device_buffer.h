@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gradsmith/context.h"
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/status.h"
 #include "gradsmith/types.h"
 
@@ -53,5 +54,7 @@ class DeviceBuffer {
 Status Synchronize(const Context& context);
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_DEVICE_BUFFER_H_

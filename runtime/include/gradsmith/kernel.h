@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gradsmith/attributes.h"
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/registry.h"
 #include "gradsmith/schema.h"
 
@@ -93,5 +94,7 @@ class Kernel {
 };
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_KERNEL_H_

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/schema.h"
 
 namespace gradsmith {
@@ -61,5 +62,7 @@ class Registry {
 };
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_REGISTRY_H_

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "gradsmith/context.h"
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 #include "gradsmith/types.h"
@@ -147,5 +148,7 @@ Status Call(
     std::span<const TensorRef> outputs);
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_SCHEMA_H_

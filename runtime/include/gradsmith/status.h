@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/language.h"
 
 namespace gradsmith {
@@ -71,5 +72,7 @@ class [[nodiscard]] Result {
 };
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_STATUS_H_

@@ -2,12 +2,14 @@
 #define GRADSMITH_TENSOR_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
 #include <type_traits>
 
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/types.h"
 
 namespace gradsmith {
@@ -44,14 +46,14 @@ class IntList {
       too_long_ = true;
       return;
     }
-    values_[size_++] = value;
+    values_[Index(size_++)] = value;
   }
 
   [[nodiscard]] constexpr int size() const { return size_; }
   [[nodiscard]] constexpr bool empty() const { return size_ == 0; }
   [[nodiscard]] constexpr bool too_long() const { return too_long_; }
-  constexpr std::int64_t operator[](int i) const { return values_[i]; }
-  constexpr std::int64_t& operator[](int i) { return values_[i]; }
+  constexpr std::int64_t operator[](int i) const { return values_[Index(i)]; }
+  constexpr std::int64_t& operator[](int i) { return values_[Index(i)]; }
   [[nodiscard]] constexpr const std::int64_t* begin() const { return values_.data(); }
   [[nodiscard]] constexpr const std::int64_t* end() const { return values_.data() + size_; }
 
@@ -60,7 +62,7 @@ class IntList {
       return false;
     }
     for (int i = 0; i < a.size_; ++i) {
-      if (a.values_[i] != b.values_[i]) {
+      if (a[i] != b[i]) {
         return false;
       }
     }
@@ -68,6 +70,8 @@ class IntList {
   }
 
  private:
+  static constexpr std::size_t Index(int i) { return static_cast<std::size_t>(i); }
+
   std::array<std::int64_t, kCapacity> values_{};
   std::uint8_t size_ = 0;
   bool too_long_ = false;
@@ -188,5 +192,7 @@ class TensorView {
 };
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_TENSOR_H_

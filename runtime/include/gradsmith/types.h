@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/language.h"
 
 namespace gradsmith {
@@ -170,7 +171,7 @@ constexpr std::uint16_t MLFloat16::FromFloat(float value) {
 }
 
 constexpr float MLFloat16::ToFloat(std::uint16_t bits) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16U;
+  const std::uint32_t sign = (bits & 0x8000U) << 16U;
   const std::uint32_t exponent = (bits >> 10U) & 0x1FU;
   const std::uint32_t mantissa = bits & 0x3FFU;
   if (exponent == 0x1FU) {
@@ -192,5 +193,7 @@ constexpr std::uint16_t BFloat16::FromFloat(float value) {
 }
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_TYPES_H_

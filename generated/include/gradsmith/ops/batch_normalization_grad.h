@@ -6,6 +6,7 @@
 
 #include "gradsmith/attributes.h"
 #include "gradsmith/context.h"
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
@@ -188,5 +189,7 @@ Result<BatchNormalizationGradOutputDims> InferShapes(
     const BatchNormalizationGradInputDims& inputs);
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_OPS_BATCH_NORMALIZATION_GRAD_H_

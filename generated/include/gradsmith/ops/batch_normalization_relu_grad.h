@@ -6,6 +6,7 @@
 
 #include "gradsmith/attributes.h"
 #include "gradsmith/context.h"
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
@@ -193,5 +194,7 @@ Result<BatchNormalizationReluGradOutputDims> InferShapes(
     const BatchNormalizationReluGradInputDims& inputs);
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_OPS_BATCH_NORMALIZATION_RELU_GRAD_H_

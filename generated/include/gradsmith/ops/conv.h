@@ -6,6 +6,7 @@
 
 #include "gradsmith/attributes.h"
 #include "gradsmith/context.h"
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
@@ -138,5 +139,7 @@ struct ConvOutputDims {
 Result<ConvOutputDims> InferShapes(const ConvAttributes& attributes, const ConvInputDims& inputs);
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_OPS_CONV_H_

@@ -6,6 +6,7 @@
 
 #include "gradsmith/attributes.h"
 #include "gradsmith/context.h"
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
@@ -147,5 +148,7 @@ Result<ConvTransposeOutputDims> InferShapes(
     const ConvTransposeInputDims& inputs);
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_OPS_CONV_TRANSPOSE_H_

@@ -6,6 +6,7 @@
 
 #include "gradsmith/attributes.h"
 #include "gradsmith/context.h"
+#include "gradsmith/foreign_macros_off.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
@@ -156,5 +157,7 @@ Result<ConvTransposeGradOutputDims> InferShapes(
     const ConvTransposeGradInputDims& inputs);
 
 }  // namespace gradsmith
+
+#include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_OPS_CONV_TRANSPOSE_GRAD_H_
