@@ -2,21 +2,26 @@
 
 Read is the form that these headers have: a kernel is a struct with the members Attributes, Inputs and
 Outputs, each a struct of fields or another name of such a struct. A struct may derive from another of its
-header. What is written in another form is known to the compiler alone (None). The constant kShapes says what
-shapes the arguments must have, or which kernel's they are.
+header. The constants kShapes, kTypes, kLimits and kGradientOf say what the arguments must be, or which
+kernel's they are. What is in another form, or contradicts itself, is a fault of the kernel.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
-from . import grammar
+from . import cpp_structs, kernel_terms
+from .cpp_structs import BLOCK, Declaration, Struct
 from .grammar import family
-from .model import Shape, ShapeRule
+from .kernel_faults import contradictions
+from .kernel_terms import MEMBERS, NO_LIMITS, Fields, Kernel, Rule, Unread
+
+T = TypeVar("T")
 
 _PACKAGE = Path(__file__).resolve().parent
 # In the package where that is installed, else beside it: an archive of the sources holds the headers once.
@@ -27,49 +32,44 @@ HEADER = "kernels.h"
 # The types of attributes' fields, as the schema calls them; an enum is called by its name.
 _ATTRIBUTE_TYPES = {"std::int64_t": "int", "int64_t": "int", "double": "float", "IntList": "ints"}
 _REQUIRED = frozenset(("RequiredInput", "RequiredOutput"))  # core/kernel_arguments.h
-_OPTIONAL = frozenset(("const ConstTensorRef*", "const TensorRef*"))
-
-_MEMBERS = ("Attributes", "Inputs", "Outputs")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_STRUCT = re.compile(r"\bstruct (\w+)(?: final)? \{")
-_DERIVED = re.compile(r"\bstruct (\w+)(?: final)? : (?:public )?(?:(\w+)::)?(\w+) \{")
-_ALIAS = re.compile(r"\busing (\w+) = ([\w:]+);")
-_FIELD = re.compile(r"\s*([\w:]+(?:\s+[\w:]+)*[*&]?)\s+(\w+)\s*(?:=.*|\{.*\})?", re.DOTALL)
-_SHAPES = re.compile(r'\bkShapes\s*=\s*(?:(\w+)::kShapes|((?:"[^"]*"\s*)+));')
-_SHAPE = re.compile(r"(\w+) \[([^\[\]]*)\](?:, |$)")
-_COMPUTED = re.compile(r"(\w+) = ([\w:]+\([^()]*\))(?:, |$)")
-_RUN = re.compile(r"\b(Run\w+)\(")
-_RULE = re.compile(r"\bResult<Dims>\s+(\w+)\((?:const (?:\w+::)?(\w+)&)?")
-
-Fields = Mapping[str, str]  # C++ types by name
+_OPTIONAL = frozenset(
+    f"{form}*" for ref in ("ConstTensorRef", "TensorRef") for form in (f"const {ref}", f"{ref} const")
+)
+_SPECIFIERS = frozenset(("[", "]", "nodiscard", "inline", "constexpr"))
+_RUNS = frozenset(("RunCpu", "RunCuda"))
 
 
-@dataclass(frozen=True, slots=True)
-class Shapes:
-    """What kShapes says: "X [N, C, *D], Y [N, C, *O], O = conv::OutputSpatial(D, K)"."""
-
-    text: str
-    tensors: Mapping[str, Shape]  # of inputs and outputs, by their names
-    rules: Mapping[str, ShapeRule]  # by the names of symbols
-    unread: str = ""  # where the text is in another form: what begins with the first such place
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """What an operator may bind."""
-
-    attributes: Fields | None  # types as the schema calls them: int, float, ints, AutoPad
-    inputs: Mapping[str, bool] | None  # whether each must be there
-    outputs: Mapping[str, bool] | None
-    runs: frozenset[str]  # RunCpu, RunCuda
-    shapes: Shapes | None = None
-
-
-@dataclass(frozen=True)
 class Family:
-    header: Path
-    kernels: Mapping[str, Kernel]  # by the names that ops.yaml has: conv::ConvGrad
-    rules: Mapping[str, Fields | None]  # the attributes that each takes, by names such as conv::OutputSpatial
+    """A header's kernels and shape rules."""
+
+    def __init__(self, name: str, path: Path, text: str) -> None:
+        self.header = path
+        header = cpp_structs.read(text, ("gradsmith", name))
+        self.fault = header.fault
+        self._name = name
+        self._structs = {
+            f"{name}::{struct.name}": struct
+            for struct in header.structs.values()
+            if all(member in struct.members or member in struct.inherited for member in MEMBERS)
+        }
+        self._all_structs = header.structs
+        self._read: dict[str, Kernel] = {}
+        self.rules: dict[str, Rule] = {}
+        for declaration in header.declarations:
+            rule = _rule(declaration, header.structs)
+            if rule:
+                self.rules[f"{name}::{rule[0]}"] = rule[1]
+
+    @property
+    def kernel_names(self) -> list[str]:
+        """As ops.yaml has them: conv::ConvGrad."""
+        return list(self._structs)
+
+    def kernel(self, name: str) -> Kernel | None:
+        if name in self._structs and name not in self._read:
+            reader = _KernelReader(self._name, self._structs[name], self._all_structs)
+            self._read[name] = reader.kernel(self.rules)
+        return self._read.get(name)
 
 
 class KernelHeaders:
@@ -94,127 +94,165 @@ class KernelHeaders:
 
     def kernel(self, name: str) -> Kernel | None:
         found = self.family_of(name)
-        return found.kernels.get(name) if found else None
+        return found.kernel(name) if found else None
 
     def kernel_names(self) -> list[str]:
         """Those of every family."""
         families = [self.family_of(name) for name in sorted(self.headers)]
-        return [kernel for one in families if one for kernel in one.kernels]
+        return [kernel for one in families if one for kernel in one.kernel_names]
+
+    def rule_names(self) -> list[str]:
+        """Those of every family."""
+        families = [self.family_of(name) for name in sorted(self.headers)]
+        return [rule for one in families if one for rule in one.rules]
 
 
 def read_header(name: str, header: Path) -> Family:
-    text = _with_bases(name, _COMMENT.sub("", header.read_text(encoding="utf-8", errors="replace")))
-    structs = dict(_structs(text))
-    kernels = {
-        f"{name}::{struct}": _kernel(name, body, structs)
-        for struct, body in structs.items()
-        if all(re.search(rf"\b(?:struct|using) {member}\b", body) for member in _MEMBERS)
-    }
-    rules = {f"{name}::{rule}": _attributes(structs.get(taken)) for rule, taken in _RULE.findall(text)}
-    return Family(header, kernels, rules)
+    return Family(name, header, header.read_text(encoding="utf-8", errors="replace"))
 
 
-def _attributes(body: str | None) -> Fields | None:
+# ----------------------------------------------------------------------------------------------------
+# Fields
+
+
+def _rule(declaration: Declaration, structs: Mapping[str, Struct]) -> tuple[str, Rule] | None:
+    """Name and parameters of `Result<Dims> Rule(const Attributes& attributes, const Dims& D)`."""
+    lexemes = [lexeme for lexeme in declaration if lexeme not in _SPECIFIERS]
+    if lexemes[:4] != ["Result", "<", "Dims", ">"] or lexemes[5:6] != ["("]:
+        return None
+    parameters = " ".join(lexemes[6:]).partition(" )")[0].split(" , ")
+    taken = parameters[0].partition(" &")[0].split()[-1:]
+    return lexemes[4], Rule(_attributes(structs.get(taken[0]) if taken else None), len(parameters) - 1)
+
+
+def _fields(struct: Struct | None) -> Fields | None:
+    """None where a declaration is in no form that is read."""
+    if struct is None:
+        return None
+    fields: dict[str, str] = {}
+    for one in struct.lineage():
+        if one.derives and not one.base:
+            return None
+        for declaration in one.declarations:
+            if declaration[0] == "static":
+                continue
+            found = _field(declaration)
+            if found is None or found[1] in fields:
+                return None
+            fields[found[1]] = found[0]
+    return fields
+
+
+def _field(declaration: Declaration) -> tuple[str, str] | None:
+    """Type and name of `IntList pads = {}` or `double epsilon{0.5}`."""
+    ends = [declaration.index(mark) for mark in ("=", BLOCK) if mark in declaration]
+    end = min(ends, default=len(declaration))
+    *kind, name = declaration[:end] or ("",)
+    words = [lexeme for lexeme in kind if lexeme not in ("::", "*", "&")]
+    if not words or not all(map(str.isidentifier, [*words, name])) or _has_comma(declaration[end:]):
+        return None
+    text = " ".join(kind).replace(" :: ", "::").replace(" *", "*").replace(" &", "&")
+    return text.replace("gradsmith::", ""), name
+
+
+def _has_comma(value: Declaration) -> bool:
+    """Another field follows the value of the first."""
+    depth = 0
+    for lexeme in value:
+        depth += (lexeme == "(") - (lexeme == ")")
+        if lexeme == "," and depth == 0:
+            return True
+    return False
+
+
+def _attributes(struct: Struct | None) -> Fields | None:
     """Fields with types as the schema calls them."""
-    fields = _fields(body)
-    return fields and {field: _ATTRIBUTE_TYPES.get(kind, kind) for field, kind in fields.items()}
-
-
-def _with_bases(name: str, text: str) -> str:
-    """The text in which structs hold what the header's structs have that they derive from."""
-    start = 0
-    while match := _DERIVED.search(text, start):
-        base = dict(_structs(text)).get(match[3]) if match[2] in (None, name) else None
-        if base is not None:
-            text = f"{text[: match.start()]}struct {match[1]} {{{base}{text[match.end() :]}"
-        start = match.start() + 1
-    return text
-
-
-def _kernel(name: str, body: str, structs: Mapping[str, str]) -> Kernel:
-    return Kernel(
-        _attributes(_member(name, "Attributes", body, structs)),
-        _arguments(_fields(_member(name, "Inputs", body, structs))),
-        _arguments(_fields(_member(name, "Outputs", body, structs))),
-        frozenset(_RUN.findall(body)),
-        _shapes(body, structs),
-    )
-
-
-def _shapes(body: str, structs: Mapping[str, str]) -> Shapes | None:
-    # A kernel's own come after those of what it derives from.
-    match = next(reversed(list(_SHAPES.finditer(body))), None)
-    if match and match[1]:
-        others = {name: text for name, text in structs.items() if text is not body}
-        return _shapes(others[match[1]], others) if match[1] in others else None
-    return read_shapes("".join(re.findall(r'"([^"]*)"', match[2]))) if match else None
-
-
-def _shape(text: str) -> Shape | None:
-    return grammar.shape(tuple(entry.strip() for entry in text.split(","))) if text else Shape()
-
-
-def read_shapes(text: str) -> Shapes:
-    tensors: dict[str, Shape] = {}
-    rules: dict[str, ShapeRule] = {}
-    start = 0
-    while start < len(text):
-        given, computed = _SHAPE.match(text, start), _COMPUTED.match(text, start)
-        shape = _shape(given[2]) if given else None
-        rule = grammar.shape_rule(computed[2]) if computed else None
-        if given and shape is not None and len(shape.lists) <= 1:
-            tensors[given[1]], start = shape, given.end()
-        elif computed and rule:
-            rules[computed[1]], start = rule, computed.end()
-        else:
-            break
-    return Shapes(text, tensors, rules, text[start:])
-
-
-def _member(name: str, member: str, body: str, structs: Mapping[str, str]) -> str | None:
-    """The body of a kernel's struct of that name, its own or one that it gives the name to."""
-    own = dict(_structs(body))
-    target = dict(_ALIAS.findall(body)).get(member)
-    if target is None:
-        return own.get(member)
-    *kernel, struct = target.removeprefix(f"{name}::").split("::")
-    if not kernel:
-        return structs.get(struct)
-    others = {other: text for other, text in structs.items() if other != kernel[0]}
-    return _member(name, struct, structs[kernel[0]], others) if kernel[0] in structs else None
-
-
-def _structs(text: str) -> Iterator[tuple[str, str]]:
-    """The structs that are not in another, each with what its braces hold."""
-    end = 0
-    for match in _STRUCT.finditer(text):
-        if match.start() >= end:
-            end = _closing(text, match.end())
-            yield match[1], text[match.end() : end]
-
-
-def _closing(text: str, start: int) -> int:
-    """Where the braces end that are open at `start`."""
-    depth = 1
-    for brace in re.compile(r"[{}]").finditer(text, start):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            return brace.start()
-    return len(text)
-
-
-def _fields(body: str | None) -> Fields | None:
-    """None where one of the declarations is in no form that is read."""
-    if body is None:
-        return None
-    *declarations, rest = body.split(";")
-    found = [_FIELD.fullmatch(declaration) for declaration in declarations]
-    if rest.strip() or not all(found):
-        return None
-    return {match[2]: " ".join(match[1].split()).replace("gradsmith::", "") for match in found if match}
+    fields = _fields(struct)
+    return fields and {name: _ATTRIBUTE_TYPES.get(kind, kind) for name, kind in fields.items()}
 
 
 def _arguments(fields: Fields | None) -> Mapping[str, bool] | None:
     if fields is None or not _REQUIRED.union(_OPTIONAL).issuperset(fields.values()):
         return None
     return {name: kind in _REQUIRED for name, kind in fields.items()}
+
+
+# ----------------------------------------------------------------------------------------------------
+# Kernels
+
+
+class _KernelReader:
+    def __init__(self, family_name: str, struct: Struct, structs: Mapping[str, Struct]) -> None:
+        self._family = family_name
+        self._struct = struct
+        self._structs = structs
+        self._faults: list[str] = []
+        self._says: dict[str, str] = {}
+
+    def kernel(self, rules: Mapping[str, Rule]) -> Kernel:
+        struct = self._struct
+        kernel = Kernel(
+            _attributes(struct.member("Attributes")),
+            _arguments(_fields(struct.member("Inputs"))),
+            _arguments(_fields(struct.member("Outputs"))),
+            frozenset(run for one in struct.lineage() for found in one.declarations for run in _runs(found)),
+            self._read("kShapes", kernel_terms.read_shapes),
+            self._read("kTypes", kernel_terms.read_types),
+            self._read("kLimits", kernel_terms.read_limits) or NO_LIMITS,
+            self._read("kGradientOf", kernel_terms.read_gradients),
+            tuple(self._says.items()),
+        )
+        return replace(kernel, faults=tuple(self._faults or contradictions(kernel, rules)))
+
+    def _read(self, constant: str, read: Callable[[str], T]) -> T | None:
+        value = _constant(self._struct, constant, self._structs, (self._family, "gradsmith"))
+        can_be_any = constant in ("kShapes", "kTypes")
+        if value is None:
+            if can_be_any:
+                self._faults.append(f"it has no {constant}")
+            return None
+        text = cpp_structs.text_of(value)
+        if text is None:
+            self._faults.append(f"{constant} is neither text nor another kernel's {constant}")
+            return None
+        self._says[constant] = text
+        if can_be_any and text == kernel_terms.ANY:
+            return None
+        try:
+            return read(text)
+        except Unread as unread:
+            rest, form = unread.args
+            self._faults.append(f"its {constant} does not read from '{rest}' on; {form}")
+            return None
+
+
+def _runs(declaration: Declaration) -> list[str]:
+    return [name for name, following in pairwise(declaration) if name in _RUNS and following == "("]
+
+
+def _constant(
+    struct: Struct, name: str, structs: Mapping[str, Struct], namespaces: Sequence[str]
+) -> Sequence[str] | None:
+    """The lexemes of its value: a kernel's own come after those of what it derives from."""
+    seen: set[int] = set()
+    while id(struct) not in seen:
+        seen.add(id(struct))
+        value = _value(struct, name)
+        if value is None:
+            return None
+        path = [lexeme for lexeme in value if lexeme != "::"]
+        while len(path) > 2 and path[0] in namespaces:
+            del path[0]
+        if len(path) != 2 or path[1] != name or path[0] not in structs:
+            return value
+        struct = structs[path[0]]
+    return ()
+
+
+def _value(struct: Struct, name: str) -> Sequence[str] | None:
+    """What a struct gives a constant, or what it derives from."""
+    for one in reversed(struct.lineage()):
+        for declaration in one.declarations:
+            if declaration[0] == "static" and name in declaration:
+                return declaration[declaration.index("=") + 1 :] if "=" in declaration else ()
+    return None

@@ -257,6 +257,8 @@ class Op(Located):
     rows: tuple[Row, ...]
     cases: tuple[Case, ...]
     gradient_of: str = ""
+    # What the kernel's header says of it, by constant (kShapes, ...); filled in by the checks, which compare.
+    kernel_says: tuple[tuple[str, str], ...] = ()
 
     @property
     def type_parameters(self) -> tuple[str, ...]:
@@ -264,10 +266,11 @@ class Op(Located):
         types = dict.fromkeys([tensor.type for tensor in self.inputs + self.outputs])
         return tuple([name for name in types if name not in _ELEMENT_TYPES])
 
-    def with_cases(self, cases: tuple[Case, ...]) -> Op:
+    def checked(self, cases: tuple[Case, ...], kernel_says: tuple[tuple[str, str], ...]) -> Op:
+        """With what the checks have worked out."""
         return Op(
             self.name, self.doc, self.origin, self.line, self.kernel, self.backends, self.inputs,
-            self.outputs, self.symbols, self.attributes, self.rows, cases, self.gradient_of,
+            self.outputs, self.symbols, self.attributes, self.rows, cases, self.gradient_of, kernel_says,
         )  # fmt: skip
 
 

@@ -147,7 +147,7 @@ class OpPlan:
     @cached_property
     def rows_identity(self) -> object:
         """Equal for ops whose rows are one list of the schema, aliased, and mean the same in each."""
-        return (id(self.op.rows), self.op.backends, self.type_parameters)
+        return (id(self.op.rows), self.type_parameters)
 
     @cached_property
     def shapes(self) -> dict[str, tuple[model.Dim, ...]]:

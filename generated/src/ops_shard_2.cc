@@ -38,6 +38,16 @@ using Kernel = batch_norm::BatchNormalization;
 static_assert(
     internal::IsComplete<Kernel>,
     "ops.yaml: BatchNormalization, line 3 of the entry: there is no kernel batch_norm::BatchNormalization; expected struct BatchNormalization in batch_norm/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "X [N, C, *D], scale [C], B [C], running_mean [C], running_var [C], Y [N, C, *D], saved_mean [C], saved_inv_std [C], running_mean in_place_of running_mean, running_var in_place_of running_var",
+    "ops.yaml: BatchNormalization, line 3 of the entry: kShapes of kernel batch_norm::BatchNormalization is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "X T, Y T, scale T1, B T1, running_mean T2, running_var T2, saved_mean T2, saved_inv_std T2",
+    "ops.yaml: BatchNormalization, line 3 of the entry: kTypes of kernel batch_norm::BatchNormalization is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits == "D length [0, 3], epsilon min 0, momentum min 0 max 1",
+    "ops.yaml: BatchNormalization, line 3 of the entry: kLimits of kernel batch_norm::BatchNormalization is not what the entry was compared with; generate anew");
 
 constexpr std::array<std::string_view, 3> kTypeParameters = {
     // 0
@@ -292,12 +302,6 @@ constexpr std::array<DataType, 3> kTypes0 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes0),
-    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cuda");
 
 // ops.yaml: BatchNormalization, line 24 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
@@ -308,12 +312,6 @@ constexpr std::array<DataType, 3> kTypes1 = {
     // T2
     DataType::kDouble,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes1),
-    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cuda");
 
 // ops.yaml: BatchNormalization, line 25 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
@@ -324,12 +322,6 @@ constexpr std::array<DataType, 3> kTypes2 = {
     // T2
     DataType::kMLFloat16,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes2),
-    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cuda");
 
 // ops.yaml: BatchNormalization, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
@@ -340,12 +332,6 @@ constexpr std::array<DataType, 3> kTypes3 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes3),
-    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cuda");
 
 // ops.yaml: BatchNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
@@ -356,12 +342,6 @@ constexpr std::array<DataType, 3> kTypes4 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes4),
-    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes4),
-    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cuda");
 
 // ops.yaml: BatchNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
@@ -372,12 +352,6 @@ constexpr std::array<DataType, 3> kTypes5 = {
     // T2
     DataType::kBFloat16,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes5),
-    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes5),
-    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cuda");
 
 // ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
@@ -388,12 +362,6 @@ constexpr std::array<DataType, 3> kTypes6 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes6),
-    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes6),
-    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cuda");
 
 // ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
@@ -404,12 +372,6 @@ constexpr std::array<DataType, 3> kTypes7 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes7),
-    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes7),
-    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cuda");
 
 }  // namespace
 }  // namespace batch_normalization_stub
@@ -695,6 +657,19 @@ using Kernel = batch_norm::BatchNormalizationGrad;
 static_assert(
     internal::IsComplete<Kernel>,
     "ops.yaml: BatchNormalizationGrad, line 4 of the entry: there is no kernel batch_norm::BatchNormalizationGrad; expected struct BatchNormalizationGrad in batch_norm/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "dY [N, C, *D], X [N, C, *D], scale [C], saved_mean [C], saved_inv_std [C], dX [N, C, *D], dScale [C], dBias [C]",
+    "ops.yaml: BatchNormalizationGrad, line 4 of the entry: kShapes of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "dY T, X T, dX T, scale T1, dScale T1, dBias T1, saved_mean T2, saved_inv_std T2",
+    "ops.yaml: BatchNormalizationGrad, line 4 of the entry: kTypes of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits == "D length [0, 3], epsilon min 0, momentum min 0 max 1",
+    "ops.yaml: BatchNormalizationGrad, line 4 of the entry: kLimits of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kGradientOf == "BatchNormalization, dY of Y, dX of X, dScale of scale, dBias of B",
+    "ops.yaml: BatchNormalizationGrad, line 4 of the entry: kGradientOf of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
 
 constexpr std::array<std::string_view, 3> kTypeParameters = {
     // 0
@@ -921,12 +896,6 @@ constexpr std::array<DataType, 3> kTypes0 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes0),
-    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cuda");
 
 // ops.yaml: BatchNormalization, line 24 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
@@ -937,12 +906,6 @@ constexpr std::array<DataType, 3> kTypes1 = {
     // T2
     DataType::kDouble,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes1),
-    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cuda");
 
 // ops.yaml: BatchNormalization, line 25 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
@@ -953,12 +916,6 @@ constexpr std::array<DataType, 3> kTypes2 = {
     // T2
     DataType::kMLFloat16,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes2),
-    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cuda");
 
 // ops.yaml: BatchNormalization, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
@@ -969,12 +926,6 @@ constexpr std::array<DataType, 3> kTypes3 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes3),
-    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cuda");
 
 // ops.yaml: BatchNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
@@ -985,12 +936,6 @@ constexpr std::array<DataType, 3> kTypes4 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes4),
-    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes4),
-    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cuda");
 
 // ops.yaml: BatchNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
@@ -1001,12 +946,6 @@ constexpr std::array<DataType, 3> kTypes5 = {
     // T2
     DataType::kBFloat16,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes5),
-    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes5),
-    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cuda");
 
 // ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
@@ -1017,12 +956,6 @@ constexpr std::array<DataType, 3> kTypes6 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes6),
-    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes6),
-    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cuda");
 
 // ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
@@ -1033,12 +966,6 @@ constexpr std::array<DataType, 3> kTypes7 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes7),
-    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes7),
-    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cuda");
 
 }  // namespace
 }  // namespace batch_normalization_grad_stub
@@ -1322,6 +1249,19 @@ using Kernel = batch_norm::BatchNormalizationReluGrad;
 static_assert(
     internal::IsComplete<Kernel>,
     "ops.yaml: BatchNormalizationReluGrad, line 4 of the entry: there is no kernel batch_norm::BatchNormalizationReluGrad; expected struct BatchNormalizationReluGrad in batch_norm/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "dY [N, C, *D], X [N, C, *D], scale [C], B [C], saved_mean [C], saved_inv_std [C], dX [N, C, *D], dScale [C], dBias [C]",
+    "ops.yaml: BatchNormalizationReluGrad, line 4 of the entry: kShapes of kernel batch_norm::BatchNormalizationReluGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "dY T, X T, dX T, scale T1, B T1, dScale T1, dBias T1, saved_mean T2, saved_inv_std T2",
+    "ops.yaml: BatchNormalizationReluGrad, line 4 of the entry: kTypes of kernel batch_norm::BatchNormalizationReluGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits == "D length [0, 3], epsilon min 0, momentum min 0 max 1",
+    "ops.yaml: BatchNormalizationReluGrad, line 4 of the entry: kLimits of kernel batch_norm::BatchNormalizationReluGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kGradientOf == "BatchNormalizationRelu, dY of Y, dX of X, dScale of scale, dBias of B",
+    "ops.yaml: BatchNormalizationReluGrad, line 4 of the entry: kGradientOf of kernel batch_norm::BatchNormalizationReluGrad is not what the entry was compared with; generate anew");
 
 constexpr std::array<std::string_view, 3> kTypeParameters = {
     // 0
@@ -1558,12 +1498,6 @@ constexpr std::array<DataType, 3> kTypes0 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes0),
-    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cuda");
 
 // ops.yaml: BatchNormalization, line 24 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
@@ -1574,12 +1508,6 @@ constexpr std::array<DataType, 3> kTypes1 = {
     // T2
     DataType::kDouble,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes1),
-    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cuda");
 
 // ops.yaml: BatchNormalization, line 25 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
@@ -1590,12 +1518,6 @@ constexpr std::array<DataType, 3> kTypes2 = {
     // T2
     DataType::kMLFloat16,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes2),
-    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cuda");
 
 // ops.yaml: BatchNormalization, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
@@ -1606,12 +1528,6 @@ constexpr std::array<DataType, 3> kTypes3 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes3),
-    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cuda");
 
 // ops.yaml: BatchNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
@@ -1622,12 +1538,6 @@ constexpr std::array<DataType, 3> kTypes4 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes4),
-    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes4),
-    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cuda");
 
 // ops.yaml: BatchNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
@@ -1638,12 +1548,6 @@ constexpr std::array<DataType, 3> kTypes5 = {
     // T2
     DataType::kBFloat16,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes5),
-    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes5),
-    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cuda");
 
 // ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
@@ -1654,12 +1558,6 @@ constexpr std::array<DataType, 3> kTypes6 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes6),
-    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes6),
-    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cuda");
 
 // ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
@@ -1670,12 +1568,6 @@ constexpr std::array<DataType, 3> kTypes7 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes7),
-    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes7),
-    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cuda");
 
 }  // namespace
 }  // namespace batch_normalization_relu_grad_stub

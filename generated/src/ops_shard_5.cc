@@ -41,6 +41,19 @@ using Kernel = conv::ConvTransposeGrad;
 static_assert(
     internal::IsComplete<Kernel>,
     "ops.yaml: ConvTransposeGrad, line 4 of the entry: there is no kernel conv::ConvTransposeGrad; expected struct ConvTransposeGrad in conv/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "dY [N, M, *O], X [N, C, *D], W [C, M / group, *K], dX [N, C, *D], dW [C, M / group, *K], dB [M], O = conv::TransposedOutputSpatial(D, K)",
+    "ops.yaml: ConvTransposeGrad, line 4 of the entry: kShapes of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "dY T, X T, W T, dX T, dW T, dB T",
+    "ops.yaml: ConvTransposeGrad, line 4 of the entry: kTypes of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits == "D length [1, 3], K length D, O length D, M multiple_of group, C multiple_of group, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, group min 1, output_padding length D min 0, output_shape length D min 0",
+    "ops.yaml: ConvTransposeGrad, line 4 of the entry: kLimits of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kGradientOf == "ConvTranspose, dY of Y, dX of X, dW of W, dB of B",
+    "ops.yaml: ConvTransposeGrad, line 4 of the entry: kGradientOf of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
 
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0
@@ -391,48 +404,24 @@ constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: Conv, line 24 of the entry: the kernel does not cover row float on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes0),
-    "ops.yaml: Conv, line 24 of the entry: the kernel does not cover row float on cuda");
 
 // ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: Conv, line 25 of the entry: the kernel does not cover row double on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes1),
-    "ops.yaml: Conv, line 25 of the entry: the kernel does not cover row double on cuda");
 
 // ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: Conv, line 26 of the entry: the kernel does not cover row half on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes2),
-    "ops.yaml: Conv, line 26 of the entry: the kernel does not cover row half on cuda");
 
 // ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: Conv, line 27 of the entry: the kernel does not cover row bf16 on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes3),
-    "ops.yaml: Conv, line 27 of the entry: the kernel does not cover row bf16 on cuda");
 
 }  // namespace
 }  // namespace conv_transpose_grad_stub
@@ -594,6 +583,16 @@ using Kernel = batch_norm::BatchNormalizationRelu;
 static_assert(
     internal::IsComplete<Kernel>,
     "ops.yaml: BatchNormalizationRelu, line 3 of the entry: there is no kernel batch_norm::BatchNormalizationRelu; expected struct BatchNormalizationRelu in batch_norm/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "X [N, C, *D], scale [C], B [C], running_mean [C], running_var [C], Y [N, C, *D], saved_mean [C], saved_inv_std [C], running_mean in_place_of running_mean, running_var in_place_of running_var",
+    "ops.yaml: BatchNormalizationRelu, line 3 of the entry: kShapes of kernel batch_norm::BatchNormalizationRelu is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "X T, Y T, scale T1, B T1, running_mean T2, running_var T2, saved_mean T2, saved_inv_std T2",
+    "ops.yaml: BatchNormalizationRelu, line 3 of the entry: kTypes of kernel batch_norm::BatchNormalizationRelu is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits == "D length [0, 3], epsilon min 0, momentum min 0 max 1",
+    "ops.yaml: BatchNormalizationRelu, line 3 of the entry: kLimits of kernel batch_norm::BatchNormalizationRelu is not what the entry was compared with; generate anew");
 
 constexpr std::array<std::string_view, 3> kTypeParameters = {
     // 0
@@ -848,12 +847,6 @@ constexpr std::array<DataType, 3> kTypes0 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes0),
-    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes0),
-    "ops.yaml: BatchNormalization, line 23 of the entry: the kernel does not cover row float on cuda");
 
 // ops.yaml: BatchNormalization, line 24 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
@@ -864,12 +857,6 @@ constexpr std::array<DataType, 3> kTypes1 = {
     // T2
     DataType::kDouble,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes1),
-    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes1),
-    "ops.yaml: BatchNormalization, line 24 of the entry: the kernel does not cover row double on cuda");
 
 // ops.yaml: BatchNormalization, line 25 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
@@ -880,12 +867,6 @@ constexpr std::array<DataType, 3> kTypes2 = {
     // T2
     DataType::kMLFloat16,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes2),
-    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes2),
-    "ops.yaml: BatchNormalization, line 25 of the entry: the kernel does not cover row half on cuda");
 
 // ops.yaml: BatchNormalization, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
@@ -896,12 +877,6 @@ constexpr std::array<DataType, 3> kTypes3 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes3),
-    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes3),
-    "ops.yaml: BatchNormalization, line 26 of the entry: the kernel does not cover row half_float_stats on cuda");
 
 // ops.yaml: BatchNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
@@ -912,12 +887,6 @@ constexpr std::array<DataType, 3> kTypes4 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes4),
-    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes4),
-    "ops.yaml: BatchNormalization, line 27 of the entry: the kernel does not cover row half_float_params on cuda");
 
 // ops.yaml: BatchNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
@@ -928,12 +897,6 @@ constexpr std::array<DataType, 3> kTypes5 = {
     // T2
     DataType::kBFloat16,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes5),
-    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes5),
-    "ops.yaml: BatchNormalization, line 28 of the entry: the kernel does not cover row bf16 on cuda");
 
 // ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
@@ -944,12 +907,6 @@ constexpr std::array<DataType, 3> kTypes6 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes6),
-    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes6),
-    "ops.yaml: BatchNormalization, line 29 of the entry: the kernel does not cover row bf16_float_stats on cuda");
 
 // ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
@@ -960,12 +917,6 @@ constexpr std::array<DataType, 3> kTypes7 = {
     // T2
     DataType::kFloat,
 };
-static_assert(
-    Kernel::Covers(Backend::kCpu, kTypes7),
-    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cpu");
-static_assert(
-    Kernel::Covers(Backend::kCuda, kTypes7),
-    "ops.yaml: BatchNormalization, line 30 of the entry: the kernel does not cover row bf16_float_params on cuda");
 
 }  // namespace
 }  // namespace batch_normalization_relu_stub

@@ -1,7 +1,6 @@
 #ifndef GRADSMITH_BATCH_NORM_KERNELS_H_
 #define GRADSMITH_BATCH_NORM_KERNELS_H_
 
-#include <span>
 #include <string_view>
 
 #include "core/kernel_arguments.h"
@@ -21,17 +20,17 @@ struct Attributes {
   double momentum = 0.9;
 };
 
-/// CoversMix is true for (T), (T, T1) and (T, T1, T2): every mix of the four types.
-constexpr bool CoversMix(std::span<const DataType> types) {
-  return !types.empty() && types.size() <= 3;
-}
-
 /// Training forward. running_mean and running_var may be written in place. running_var takes in the
 /// unbiased variance, saved_inv_std is 1 / sqrt(biased variance + epsilon).
 struct BatchNormalization {
   static constexpr std::string_view kShapes =
       "X [N, C, *D], scale [C], B [C], running_mean [C], running_var [C], Y [N, C, *D], "
-      "saved_mean [C], saved_inv_std [C]";
+      "saved_mean [C], saved_inv_std [C], running_mean in_place_of running_mean, "
+      "running_var in_place_of running_var";
+  static constexpr std::string_view kTypes =
+      "X T, Y T, scale T1, B T1, running_mean T2, running_var T2, saved_mean T2, saved_inv_std T2";
+  static constexpr std::string_view kLimits =
+      "D length [0, 3], epsilon min 0, momentum min 0 max 1";
   using Attributes = batch_norm::Attributes;
   struct Inputs {
     RequiredInput X = nullptr;
@@ -47,9 +46,6 @@ struct BatchNormalization {
     const TensorRef* saved_mean = nullptr;
     const TensorRef* saved_inv_std = nullptr;
   };
-  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
-    return CoversMix(types);
-  }
   static Status RunCpu(
       const Context& context,
       const Attributes& attributes,
@@ -67,6 +63,11 @@ struct BatchNormalizationGrad {
   static constexpr std::string_view kShapes =
       "dY [N, C, *D], X [N, C, *D], scale [C], saved_mean [C], saved_inv_std [C], dX [N, C, *D], "
       "dScale [C], dBias [C]";
+  static constexpr std::string_view kTypes =
+      "dY T, X T, dX T, scale T1, dScale T1, dBias T1, saved_mean T2, saved_inv_std T2";
+  static constexpr std::string_view kLimits = BatchNormalization::kLimits;
+  static constexpr std::string_view kGradientOf =
+      "BatchNormalization, dY of Y, dX of X, dScale of scale, dBias of B";
   using Attributes = batch_norm::Attributes;
   struct Inputs {
     RequiredInput dY = nullptr;
@@ -80,9 +81,6 @@ struct BatchNormalizationGrad {
     const TensorRef* dScale = nullptr;
     const TensorRef* dBias = nullptr;
   };
-  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
-    return CoversMix(types);
-  }
   static Status RunCpu(
       const Context& context,
       const Attributes& attributes,
@@ -98,12 +96,11 @@ struct BatchNormalizationGrad {
 /// BatchNormalization, then ReLU: negative Y become 0.
 struct BatchNormalizationRelu {
   static constexpr std::string_view kShapes = BatchNormalization::kShapes;
+  static constexpr std::string_view kTypes = BatchNormalization::kTypes;
+  static constexpr std::string_view kLimits = BatchNormalization::kLimits;
   using Attributes = batch_norm::Attributes;
   using Inputs = BatchNormalization::Inputs;
   using Outputs = BatchNormalization::Outputs;
-  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
-    return CoversMix(types);
-  }
   static Status RunCpu(
       const Context& context,
       const Attributes& attributes,
@@ -122,6 +119,11 @@ struct BatchNormalizationReluGrad {
   static constexpr std::string_view kShapes =
       "dY [N, C, *D], X [N, C, *D], scale [C], B [C], saved_mean [C], saved_inv_std [C], "
       "dX [N, C, *D], dScale [C], dBias [C]";
+  static constexpr std::string_view kTypes =
+      "dY T, X T, dX T, scale T1, B T1, dScale T1, dBias T1, saved_mean T2, saved_inv_std T2";
+  static constexpr std::string_view kLimits = BatchNormalization::kLimits;
+  static constexpr std::string_view kGradientOf =
+      "BatchNormalizationRelu, dY of Y, dX of X, dScale of scale, dBias of B";
   using Attributes = batch_norm::Attributes;
   struct Inputs {
     RequiredInput dY = nullptr;
@@ -132,9 +134,6 @@ struct BatchNormalizationReluGrad {
     RequiredInput saved_inv_std = nullptr;
   };
   using Outputs = BatchNormalizationGrad::Outputs;
-  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
-    return CoversMix(types);
-  }
   static Status RunCpu(
       const Context& context,
       const Attributes& attributes,

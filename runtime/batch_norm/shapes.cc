@@ -4,39 +4,35 @@
 #include <string>
 #include <string_view>
 
-#include "core/argument_dims.h"
+#include "core/arguments.h"
 
 namespace gradsmith::batch_norm {
 namespace {
 
-using internal::DimsOrNull;
+using internal::Argument;
+using internal::MakeArgument;
 
 constexpr int kMaxSpatialRank = 3;
 
-enum class Kind : unsigned char { kLikeX, kPerChannel };
-
-struct Argument {
-  std::string_view name;
-  const Dims* dims;  ///< null where it is absent
-  Kind kind = Kind::kPerChannel;
-};
-
-Status CheckArguments(const Dims& X, std::span<const Argument> arguments) {
-  if (X.size() < 2 || X.size() > 2 + kMaxSpatialRank) {
-    return InvalidArgument(
-        "X has shape " + ToString(X) + ", rank " + std::to_string(X.size()) +
-        "; expected rank 2 to " + std::to_string(2 + kMaxSpatialRank) + ": [N, C, *D]");
+Status CheckRank(const Dims& X) {
+  if (X.size() >= 2 && X.size() <= 2 + kMaxSpatialRank) {
+    return {};
   }
-  const Dims channels = {X[1]};
+  return InvalidArgument(
+      "X has shape " + ToString(X) + ", rank " + std::to_string(X.size()) +
+      "; expected rank 2 to " + std::to_string(2 + kMaxSpatialRank) + ": [N, C, *D]");
+}
+
+Status CheckArguments(std::string_view types, std::span<const Argument> arguments) {
   for (const Argument& argument : arguments) {
-    const bool is_like_x = argument.kind == Kind::kLikeX;
-    const Dims& expected = is_like_x ? X : channels;
-    if (argument.dims != nullptr && !(*argument.dims == expected)) {
+    if (argument.dims != nullptr && !(*argument.dims == argument.expected_dims)) {
+      const bool is_like_x = argument.expected_dims.size() > 1;
       return internal::WrongDims(
-          argument.name, *argument.dims, expected, is_like_x ? ", as X" : ", X's channels");
+          argument.name, *argument.dims, argument.expected_dims,
+          is_like_x ? ", as X" : ", X's channels");
     }
   }
-  return {};
+  return internal::CheckTypes(arguments, types);
 }
 
 }  // namespace
@@ -44,32 +40,47 @@ Status CheckArguments(const Dims& X, std::span<const Argument> arguments) {
 Status CheckShapes(
     const BatchNormalization::Inputs& inputs,
     const BatchNormalization::Outputs& outputs) {
+  const Dims& X = inputs.X->dims;
+  if (Status status = CheckRank(X); !status.ok()) {
+    return status;
+  }
+  const Dims C = {X[1]};
+  const DataType T1 = inputs.scale->type;
+  const DataType T2 = inputs.running_mean->type;
   const Argument arguments[] = {
-      {"scale", DimsOrNull(inputs.scale)},
-      {"B", DimsOrNull(inputs.B)},
-      {"running_mean", DimsOrNull(inputs.running_mean)},
-      {"running_var", DimsOrNull(inputs.running_var)},
-      {"Y", DimsOrNull(outputs.Y), Kind::kLikeX},
-      {"running_mean", DimsOrNull(outputs.running_mean)},
-      {"running_var", DimsOrNull(outputs.running_var)},
-      {"saved_mean", DimsOrNull(outputs.saved_mean)},
-      {"saved_inv_std", DimsOrNull(outputs.saved_inv_std)}};
-  return CheckArguments(inputs.X->dims, arguments);
+      MakeArgument("scale", inputs.scale, C, T1),
+      MakeArgument("B", inputs.B, C, T1),
+      MakeArgument("running_mean", inputs.running_mean, C, T2),
+      MakeArgument("running_var", inputs.running_var, C, T2),
+      MakeArgument("Y", outputs.Y, X, inputs.X->type),
+      MakeArgument("running_mean", outputs.running_mean, C, T2),
+      MakeArgument("running_var", outputs.running_var, C, T2),
+      MakeArgument("saved_mean", outputs.saved_mean, C, T2),
+      MakeArgument("saved_inv_std", outputs.saved_inv_std, C, T2)};
+  return CheckArguments(BatchNormalization::kTypes, arguments);
 }
 
 Status CheckShapes(
     const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs) {
+  const Dims& X = inputs.X->dims;
+  if (Status status = CheckRank(X); !status.ok()) {
+    return status;
+  }
+  const Dims C = {X[1]};
+  const DataType T = inputs.X->type;
+  const DataType T1 = inputs.scale->type;
+  const DataType T2 = inputs.saved_mean->type;
   const Argument arguments[] = {
-      {"dY", DimsOrNull(inputs.dY), Kind::kLikeX},
-      {"scale", DimsOrNull(inputs.scale)},
-      {"B", DimsOrNull(inputs.B)},
-      {"saved_mean", DimsOrNull(inputs.saved_mean)},
-      {"saved_inv_std", DimsOrNull(inputs.saved_inv_std)},
-      {"dX", DimsOrNull(outputs.dX), Kind::kLikeX},
-      {"dScale", DimsOrNull(outputs.dScale)},
-      {"dBias", DimsOrNull(outputs.dBias)}};
-  return CheckArguments(inputs.X->dims, arguments);
+      MakeArgument("dY", inputs.dY, X, T),
+      MakeArgument("scale", inputs.scale, C, T1),
+      MakeArgument("B", inputs.B, C, T1),
+      MakeArgument("saved_mean", inputs.saved_mean, C, T2),
+      MakeArgument("saved_inv_std", inputs.saved_inv_std, C, T2),
+      MakeArgument("dX", outputs.dX, X, T),
+      MakeArgument("dScale", outputs.dScale, C, T1),
+      MakeArgument("dBias", outputs.dBias, C, T1)};
+  return CheckArguments(BatchNormalizationReluGrad::kTypes, arguments);
 }
 
 }  // namespace gradsmith::batch_norm

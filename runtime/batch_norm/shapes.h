@@ -6,8 +6,8 @@
 
 namespace gradsmith::batch_norm {
 
-/// CheckShapes returns an error where the arguments' dims do not fit together as the kernels'
-/// kShapes say: then an op's entry in ops.yaml has let them pass.
+/// CheckShapes returns an error where the arguments' dims and types do not fit together as the
+/// kernels' kShapes and kTypes say: then an op's entry in ops.yaml has let them pass.
 Status CheckShapes(
     const BatchNormalization::Inputs& inputs,
     const BatchNormalization::Outputs& outputs);

@@ -2,7 +2,6 @@
 #define GRADSMITH_CONV_KERNELS_H_
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 #include "core/kernel_arguments.h"
@@ -14,11 +13,12 @@
 /// The convolution family: four ops over three primitives (forward, backward-data,
 /// backward-filter). A kernel is a struct that the generated stubs bind by name: Attributes, Inputs
 /// and Outputs have the fields that an op may bind (a null pointer is an argument that the op does
-/// not have, or that is left out), kShapes says what shapes these must have, in the terms of
-/// ops.yaml, Covers says which type combinations there are, and RunCpu and RunCuda do the work on
-/// arguments that have been validated against the op's schema. The generator reads this header, and
-/// refuses an op that does not fit: fields are written as they are here, one to a declaration, and
-/// a struct that has another's fields too derives from it.
+/// not have, or that is left out), and RunCpu and RunCuda do the work on arguments that have been
+/// validated against the op's schema. Constants say what these must be, in words that
+/// docs/schema.md explains: kShapes their shapes, kTypes which of them have one element type,
+/// kLimits the lengths of lists and the ranges of attributes, kGradientOf which gradients they are.
+/// The generator reads this header, and refuses an op that does not fit: fields are written as they
+/// are here, one to a declaration, and a struct that has another's fields too derives from it.
 namespace gradsmith::conv {
 
 /// Attributes of every convolution op (ONNX Conv-22). Empty lists mean the defaults.
@@ -44,15 +44,15 @@ Result<Dims> OutputSpatial(const Attributes& attributes, const Dims& D, const Di
 Result<Dims>
 TransposedOutputSpatial(const TransposedAttributes& attributes, const Dims& D, const Dims& K);
 
-/// CoversOneType is true where all tensors of a convolution have one of the four types.
-constexpr bool CoversOneType(std::span<const DataType> types) {
-  return types.size() == 1;
-}
-
 /// Y = X * W + B, where there is a B.
 struct Conv {
   static constexpr std::string_view kShapes =
       "X [N, C, *D], W [M, C / group, *K], B [M], Y [N, M, *O], O = conv::OutputSpatial(D, K)";
+  static constexpr std::string_view kTypes = "X T, W T, B T, Y T";
+  static constexpr std::string_view kLimits =
+      "D length [1, 3], K length D, O length D, M multiple_of group, C multiple_of group, "
+      "kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, "
+      "dilations length D min 1, group min 1";
   using Attributes = conv::Attributes;
   struct Inputs {
     RequiredInput X = nullptr;
@@ -62,9 +62,6 @@ struct Conv {
   struct Outputs {
     RequiredOutput Y = nullptr;
   };
-  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
-    return CoversOneType(types);
-  }
   static Status RunCpu(
       const Context& context,
       const Attributes& attributes,
@@ -82,6 +79,9 @@ struct ConvGrad {
   static constexpr std::string_view kShapes =
       "dY [N, M, *O], X [N, C, *D], W [M, C / group, *K], dX [N, C, *D], dW [M, C / group, *K], "
       "dB [M], O = conv::OutputSpatial(D, K)";
+  static constexpr std::string_view kTypes = "dY T, X T, W T, dX T, dW T, dB T";
+  static constexpr std::string_view kLimits = Conv::kLimits;
+  static constexpr std::string_view kGradientOf = "Conv, dY of Y, dX of X, dW of W, dB of B";
   using Attributes = conv::Attributes;
   struct Inputs {
     RequiredInput dY = nullptr;
@@ -93,9 +93,6 @@ struct ConvGrad {
     const TensorRef* dW = nullptr;
     const TensorRef* dB = nullptr;
   };
-  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
-    return CoversOneType(types);
-  }
   static Status RunCpu(
       const Context& context,
       const Attributes& attributes,
@@ -113,12 +110,15 @@ struct ConvTranspose {
   static constexpr std::string_view kShapes =
       "X [N, C, *D], W [C, M / group, *K], B [M], Y [N, M, *O], "
       "O = conv::TransposedOutputSpatial(D, K)";
+  static constexpr std::string_view kTypes = Conv::kTypes;
+  static constexpr std::string_view kLimits =
+      "D length [1, 3], K length D, O length D, M multiple_of group, C multiple_of group, "
+      "kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, "
+      "dilations length D min 1, group min 1, output_padding length D min 0, "
+      "output_shape length D min 0";
   using Attributes = conv::TransposedAttributes;
   using Inputs = Conv::Inputs;
   using Outputs = Conv::Outputs;
-  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
-    return CoversOneType(types);
-  }
   static Status RunCpu(
       const Context& context,
       const Attributes& attributes,
@@ -136,12 +136,13 @@ struct ConvTransposeGrad {
   static constexpr std::string_view kShapes =
       "dY [N, M, *O], X [N, C, *D], W [C, M / group, *K], dX [N, C, *D], dW [C, M / group, *K], "
       "dB [M], O = conv::TransposedOutputSpatial(D, K)";
+  static constexpr std::string_view kTypes = ConvGrad::kTypes;
+  static constexpr std::string_view kLimits = ConvTranspose::kLimits;
+  static constexpr std::string_view kGradientOf =
+      "ConvTranspose, dY of Y, dX of X, dW of W, dB of B";
   using Attributes = conv::TransposedAttributes;
   using Inputs = ConvGrad::Inputs;
   using Outputs = ConvGrad::Outputs;
-  static constexpr bool Covers(Backend /*backend*/, std::span<const DataType> types) {
-    return CoversOneType(types);
-  }
   static Status RunCpu(
       const Context& context,
       const Attributes& attributes,

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "conv/task.h"
-#include "core/argument_dims.h"
+#include "core/arguments.h"
 
 namespace gradsmith::conv {
 namespace {
@@ -365,24 +365,24 @@ Status CheckGroup(std::string_view what, std::int64_t channels, std::int64_t gro
       std::to_string(group));
 }
 
-using internal::DimsOrNull;
+using internal::Argument;
+using internal::MakeArgument;
 
-/// An argument of an op, and the dims that it must have.
-struct Argument {
-  std::string_view name;
-  const Dims* dims;  ///< null where it is absent
-  Dims expected;
+/// What a kernel says of its arguments.
+struct Signature {
+  std::string_view shapes;
+  std::string_view types;
 };
 
-Status CheckDims(std::string_view shapes, std::span<const Argument> arguments) {
+Status CheckArguments(const Signature& signature, std::span<const Argument> arguments) {
   for (const Argument& argument : arguments) {
-    if (argument.dims != nullptr && !(*argument.dims == argument.expected)) {
+    if (argument.dims != nullptr && !(*argument.dims == argument.expected_dims)) {
       return internal::WrongDims(
-          argument.name, *argument.dims, argument.expected,
-          ": the kernel takes " + std::string(shapes));
+          argument.name, *argument.dims, argument.expected_dims,
+          ": the kernel takes " + std::string(signature.shapes));
     }
   }
-  return {};
+  return internal::CheckTypes(arguments, signature.types);
 }
 
 /// The dims of an op's X, W and Y, and of its bias.
@@ -414,7 +414,7 @@ ExpectedDims ExpectedOfTransposed(const Problem& problem) {
 Result<Problem> Checked(
     Result<Problem> problem,
     ExpectedDims (*expected_of)(const Problem&),
-    std::string_view shapes,
+    const Signature& signature,
     const Conv::Inputs& inputs,
     const Conv::Outputs& outputs) {
   if (!problem.ok()) {
@@ -422,11 +422,11 @@ Result<Problem> Checked(
   }
   const ExpectedDims expected = expected_of(*problem);
   const Argument arguments[] = {
-      {"X", DimsOrNull(inputs.X), expected.X},
-      {"W", DimsOrNull(inputs.W), expected.W},
-      {"B", DimsOrNull(inputs.B), expected.B},
-      {"Y", DimsOrNull(outputs.Y), expected.Y}};
-  if (Status status = CheckDims(shapes, arguments); !status.ok()) {
+      MakeArgument("X", inputs.X, expected.X, problem->type),
+      MakeArgument("W", inputs.W, expected.W, problem->type),
+      MakeArgument("B", inputs.B, expected.B, problem->type),
+      MakeArgument("Y", outputs.Y, expected.Y, problem->type)};
+  if (Status status = CheckArguments(signature, arguments); !status.ok()) {
     return status;
   }
   return problem;
@@ -435,7 +435,7 @@ Result<Problem> Checked(
 Result<Problem> Checked(
     Result<Problem> problem,
     ExpectedDims (*expected_of)(const Problem&),
-    std::string_view shapes,
+    const Signature& signature,
     const ConvGrad::Inputs& inputs,
     const ConvGrad::Outputs& outputs) {
   if (!problem.ok()) {
@@ -443,10 +443,13 @@ Result<Problem> Checked(
   }
   const ExpectedDims expected = expected_of(*problem);
   const Argument arguments[] = {
-      {"dY", DimsOrNull(inputs.dY), expected.Y},  {"X", DimsOrNull(inputs.X), expected.X},
-      {"W", DimsOrNull(inputs.W), expected.W},    {"dX", DimsOrNull(outputs.dX), expected.X},
-      {"dW", DimsOrNull(outputs.dW), expected.W}, {"dB", DimsOrNull(outputs.dB), expected.B}};
-  if (Status status = CheckDims(shapes, arguments); !status.ok()) {
+      MakeArgument("dY", inputs.dY, expected.Y, problem->type),
+      MakeArgument("X", inputs.X, expected.X, problem->type),
+      MakeArgument("W", inputs.W, expected.W, problem->type),
+      MakeArgument("dX", outputs.dX, expected.X, problem->type),
+      MakeArgument("dW", outputs.dW, expected.W, problem->type),
+      MakeArgument("dB", outputs.dB, expected.B, problem->type)};
+  if (Status status = CheckArguments(signature, arguments); !status.ok()) {
     return status;
   }
   return problem;
@@ -550,8 +553,8 @@ Result<Problem> ConvolutionProblem(
     const Conv::Inputs& inputs,
     const Conv::Outputs& outputs) {
   return Checked(
-      ConvolutionProblem(attributes, *inputs.X, *inputs.W), ExpectedOfConvolution, Conv::kShapes,
-      inputs, outputs);
+      ConvolutionProblem(attributes, *inputs.X, *inputs.W), ExpectedOfConvolution,
+      {Conv::kShapes, Conv::kTypes}, inputs, outputs);
 }
 
 Result<Problem> ConvolutionProblem(
@@ -560,7 +563,7 @@ Result<Problem> ConvolutionProblem(
     const ConvGrad::Outputs& outputs) {
   return Checked(
       ConvolutionProblem(attributes, *inputs.X, *inputs.W), ExpectedOfConvolution,
-      ConvGrad::kShapes, inputs, outputs);
+      {ConvGrad::kShapes, ConvGrad::kTypes}, inputs, outputs);
 }
 
 Result<Problem> TransposedProblem(
@@ -569,7 +572,7 @@ Result<Problem> TransposedProblem(
     const ConvTranspose::Outputs& outputs) {
   return Checked(
       TransposedProblem(attributes, *inputs.X, *inputs.W), ExpectedOfTransposed,
-      ConvTranspose::kShapes, inputs, outputs);
+      {ConvTranspose::kShapes, ConvTranspose::kTypes}, inputs, outputs);
 }
 
 Result<Problem> TransposedProblem(
@@ -578,7 +581,7 @@ Result<Problem> TransposedProblem(
     const ConvTransposeGrad::Outputs& outputs) {
   return Checked(
       TransposedProblem(attributes, *inputs.X, *inputs.W), ExpectedOfTransposed,
-      ConvTransposeGrad::kShapes, inputs, outputs);
+      {ConvTransposeGrad::kShapes, ConvTransposeGrad::kTypes}, inputs, outputs);
 }
 
 Problem WithStrides(Problem problem, const Strides& x, const Strides& w, const Strides& y) {

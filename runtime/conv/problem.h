@@ -57,8 +57,9 @@ Result<Problem> TransposedProblem(
     const ConstTensorRef& X,
     const ConstTensorRef& W);
 
-/// ConvolutionProblem reads the arguments of Conv or ConvGrad. An error where their dims do not fit
-/// together as the kernel's kShapes says: then an op's entry in ops.yaml has let them pass.
+/// ConvolutionProblem reads the arguments of Conv or ConvGrad. An error where their dims or types
+/// do not fit together as the kernel's kShapes and kTypes say: then an op's entry in ops.yaml has
+/// let them pass.
 Result<Problem> ConvolutionProblem(
     const Attributes& attributes,
     const Conv::Inputs& inputs,

@@ -34,7 +34,9 @@ def header_with(kernel: str, folder: Path) -> None:
     header, known = folder / family / "kernels.h", REPOSITORY / "runtime" / family / "kernels.h"
     header.parent.mkdir(parents=True)
     text = known.read_text() if known.exists() else ""
-    members = "using Attributes = A; using Inputs = I; using Outputs = O; Status RunCpu(); Status RunCuda();"
+    constants = 'static constexpr std::string_view kShapes = "any"; static constexpr std::string_view kTypes = "any";'
+    uses = "using Attributes = A; using Inputs = I; using Outputs = O; Status RunCpu(); Status RunCuda();"
+    members = f"{constants} {uses}"
     header.write_text(text if f"struct {name} {{" in text else f"{text}struct {name} {{ {members} }};\n")
 
 
@@ -47,10 +49,33 @@ def errors_with_kernel(folder: Path, kernel: str, other: str) -> list[str]:
     kernels = folder / "kernels"
     header_with(other, kernels)
     run_generator("generate", "--schema", str(schema), "--out", str(out), "--kernels", str(kernels))
-    shards = [path for path in out.glob("src/*.cc") if f"using Kernel = {other};" in path.read_text()]
+    return compile_errors(out, other)
+
+
+def compile_errors(out: Path, kernel: str) -> list[str]:
+    """The errors of the shard that binds the kernel."""
+    shards = [path for path in out.glob("src/*.cc") if f"using Kernel = {kernel};" in path.read_text()]
     assert len(shards) == 1
     include = [f"-I{path}" for path in (REPOSITORY / "runtime", REPOSITORY / "runtime/include", out / "include")]
     command = ["c++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", *include, str(shards[0])]
     result = subprocess.run(command, check=False, text=True, capture_output=True)
     assert (result.returncode == 0) == (result.stderr == ""), result.stderr
     return [line for line in result.stderr.splitlines() if "error: " in line]
+
+
+@pytest.mark.parametrize("constant", ["kShapes", "kTypes", "kLimits"])
+def test_what_was_compared_with_another_header_does_not_compile(tmp_path: Path, constant: str) -> None:
+    """The generator has seen a kernel that takes more than the one that the compiler sees."""
+    header = tmp_path / "kernels/conv/kernels.h"
+    header.parent.mkdir(parents=True)
+    text = (REPOSITORY / "runtime/conv/kernels.h").read_text()
+    start = text.index("struct ConvGrad {")
+    value = text.index(f"{constant} =", start)
+    end = text.index(";", value)
+    lenient = "group min 1" if constant == "kLimits" else "any"
+    header.write_text(f'{text[:value]}{constant} = "{lenient}"{text[end:]}')
+    schema, out = tmp_path / "ops.yaml", tmp_path / "generated"
+    schema.write_text((REPOSITORY / "ops.yaml").read_text())
+    run_generator("generate", "--schema", str(schema), "--out", str(out), "--kernels", str(tmp_path / "kernels"))
+    errors = compile_errors(out, "conv::ConvGrad")
+    assert f"{constant} of kernel conv::ConvGrad is not what the entry was compared with" in errors[0]

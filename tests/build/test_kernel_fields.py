@@ -67,12 +67,13 @@ def test_the_compiler_agrees(name: str, tmp_path: Path) -> None:
         lines.append(f"template <typename T> concept HasMore{member} = requires {{ T{{{one_more}}}; }};")
         lines.append(f"static_assert(Has{member}<{struct}> && !HasMore{member}<{struct}>);")
     for number, (rule, taken) in enumerate(found.rules.items()):
-        assert taken is not None
-        made = f"{rule}(attributes, Dims{{}}, Dims{{}})"
+        assert taken.attributes is not None
+        made = f"{rule}({', '.join(['attributes', *['Dims{}'] * taken.arguments])})"
         concept = f"template <typename T> concept Rules{number} = requires(T attributes)"
         lines.append(f"{concept} {{ {{ {made} }} -> std::same_as<Result<Dims>>; }};")
-        is_taken = str(taken.keys() <= kernel.attributes.keys()).lower()
+        is_taken = str(taken.attributes.keys() <= kernel.attributes.keys()).lower()
         lines.append(f"static_assert(Rules{number}<{name}::Attributes> == {is_taken});")
+    lines += [f'static_assert({name}::{constant} == "{text}");' for constant, text in kernel.says]
     source = tmp_path / "fields.cc"
     source.write_text("\n".join(lines) + "\n")
     include = [f"-I{path}" for path in (REPOSITORY / "runtime", REPOSITORY / "runtime/include")]

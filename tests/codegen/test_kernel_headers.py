@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gradsmith_codegen.kernel_headers import Kernel, KernelHeaders
+from gradsmith_codegen.kernel_headers import KernelHeaders
+from gradsmith_codegen.kernel_terms import Kernel, Rule
 
 HEADER = """\
 /* struct NoKernel { */
@@ -18,6 +20,9 @@ struct Attributes {
 };
 
 struct First {
+  static constexpr std::string_view kShapes = "X [N, *D], "  // in two parts
+                                              "B [N], Y [N, *D], Z [N]";
+  static constexpr std::string_view kTypes = "X T, B T, Y T, Z T1";
   using Attributes = family::Attributes;
   struct Inputs {
     RequiredInput X = nullptr;
@@ -41,6 +46,8 @@ Result<Dims>
 LongRule(const Attributes& attributes, const Dims& D);
 
 struct Second final {
+  static constexpr std::string_view kShapes = First::kShapes;
+  static constexpr std::string_view kTypes = family::First::kTypes;
   struct Attributes {};
   using Inputs = First::Inputs;
   using Outputs = First::Outputs;
@@ -67,11 +74,19 @@ def test_fields_and_their_types(headers: KernelHeaders) -> None:
     assert headers.kernel_names() == ["family::First", "family::Second"]
     inputs, outputs = {"X": True, "B": False}, {"Y": True, "Z": False}
     attributes = {"sizes": "ints", "count": "int", "weight": "float", "mode": "Mode"}
-    assert headers.kernel("family::First") == Kernel(attributes, inputs, outputs, frozenset({"RunCpu"}))
-    assert headers.kernel("family::Second") == Kernel({}, inputs, outputs, frozenset())
+    first, second = headers.kernel("family::First"), headers.kernel("family::Second")
+    assert first
+    assert first == Kernel(
+        attributes, inputs, outputs, frozenset({"RunCpu"}), first.shapes, first.types, says=first.says
+    )
+    assert first.says == (
+        ("kShapes", "X [N, *D], B [N], Y [N, *D], Z [N]"),
+        ("kTypes", "X T, B T, Y T, Z T1"),
+    )
+    assert second == replace(first, attributes={}, runs=frozenset())
     family = headers.family_of("family::Anything")
     assert family
-    assert family.rules == {"family::Rule": attributes, "family::LongRule": attributes}
+    assert family.rules == {"family::Rule": Rule(attributes, 1), "family::LongRule": Rule(attributes, 1)}
 
 
 def test_what_is_not_there(headers: KernelHeaders, tmp_path: Path) -> None:
@@ -101,12 +116,13 @@ def test_the_first_folder_of_a_family_counts(headers: KernelHeaders, tmp_path: P
         ("using Attributes = family::Attributes;", "using Attributes = First::Attributes;"),
     ],
 )
-def test_what_is_in_another_form_is_the_compilers(tmp_path: Path, old: str, new: str) -> None:
+def test_what_is_in_another_form_is_told(tmp_path: Path, old: str, new: str) -> None:
     assert old in HEADER
     kernel = with_header(tmp_path, HEADER.replace(old, new)).kernel("family::First")
     assert kernel
     assert kernel.attributes is None
     assert kernel.inputs == {"X": True, "B": False}
+    assert kernel.faults == ("its Attributes are in no form that the generator reads: fields, one to a declaration",)
 
 
 def test_a_struct_has_what_its_base_has(tmp_path: Path) -> None:
@@ -127,7 +143,7 @@ def test_rules_of_unknown_attributes(tmp_path: Path) -> None:
     text = f"{HEADER}\nResult<Dims> Other(const other::Thing& thing);\nResult<Dims> None();\n"
     family = with_header(tmp_path, text).family_of("family::Other")
     assert family
-    assert (family.rules["family::Other"], family.rules["family::None"]) == (None, None)
+    assert (family.rules["family::Other"], family.rules["family::None"]) == (Rule(None, 0), Rule(None, 0))
 
 
 def test_only_transposed_convolutions_have_an_output_padding() -> None:
@@ -141,9 +157,10 @@ def test_only_transposed_convolutions_have_an_output_padding() -> None:
         assert transposed.attributes == {**forward.attributes, "output_padding": "ints", "output_shape": "ints"}
 
 
-def test_an_argument_of_another_type_is_the_compilers(tmp_path: Path) -> None:
+def test_an_argument_of_another_type_is_told(tmp_path: Path) -> None:
     text = HEADER.replace("const gradsmith::ConstTensorRef* B", "std::optional<ConstTensorRef> B")
     kernel = with_header(tmp_path, text).kernel("family::First")
     assert kernel
     assert kernel.inputs is None
     assert kernel.outputs == {"Y": True, "Z": False}
+    assert kernel.faults[0].startswith("its Inputs are in no form")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from gradsmith_codegen.diagnostics import Diagnostic
-from gradsmith_codegen.kernel_headers import KernelHeaders, read_shapes
+from gradsmith_codegen.kernel_headers import KernelHeaders
+from gradsmith_codegen.kernel_terms import read_shapes
 from gradsmith_codegen.loader import source_of
 from gradsmith_codegen.reader import load_source
 from schemas import CONVOLVE, SCALE, edited, load
@@ -191,18 +192,18 @@ def test_what_is_written_in_kshapes_is_read() -> None:
         "Z": "[C / group, 3]",
     }
     assert {name: rule.text for name, rule in shapes.rules.items()} == {"D": "conv::Rule(N)"}
-    assert not shapes.unread
 
 
 @pytest.mark.parametrize("text", ["Y (N, M)", "Y [N, M...]", "Y [*D, *K]", "Y = Rule", "Y[N]", ", Y [N]"])
 def test_what_does_not_read_is_told(tmp_path: Path, text: str) -> None:
     shapes = f'static constexpr std::string_view kShapes =\n"X [N], "\n"{text}";'
-    members = "using Attributes = Any; using Inputs = Any; using Outputs = Any; Status RunCpu();"
+    types = 'static constexpr std::string_view kTypes = "any";'
+    members = f"{types} using Attributes = Any; using Inputs = Any; using Outputs = Any; Status RunCpu();"
     (tmp_path / "scale").mkdir()
     (tmp_path / "scale/kernels.h").write_text(f"struct Scale {{ {shapes} {members} }};")
     _, diagnostics = load_source(source_of("ops.yaml", SCALE), headers=KernelHeaders([tmp_path]))
-    form = "expected 'X [N, *D]' or 'O = family::Rule(D)'"
-    expected = f"G323: kShapes of kernel scale::Scale does not read from '{text}' on; {form}"
+    form = "expected 'X [N, *D]', 'O = family::Rule(D)' or 'Y in_place_of X'"
+    expected = f"G706: kernel scale::Scale in scale/kernels.h: its kShapes does not read from '{text}' on; {form}"
     assert messages(diagnostics) == [expected]
 
 
@@ -231,6 +232,7 @@ def test_every_argument_has_its_shape(name: str) -> None:
     assert kernel.shapes
     assert kernel.inputs
     assert kernel.outputs
-    assert not kernel.shapes.unread
-    assert kernel.shapes.tensors.keys() == kernel.inputs.keys() | kernel.outputs.keys()
+    assert kernel.types
+    assert kernel.shapes.tensors.keys() == kernel.types.tensors.keys() == kernel.inputs.keys() | kernel.outputs.keys()
+    assert not kernel.faults
     assert bool(kernel.shapes.rules) == name.startswith("conv::")

@@ -179,7 +179,7 @@ def test_shared_cases_are_read_for_the_tensors_of_each_operator() -> None:
 
 
 def test_what_is_shared_under_another_name_has_that_name() -> None:
-    shared = edited(SHARED, ("float: {T: float}", "float: &row {T: float}"), ("pads: {", "pads: &list {"))
+    shared = edited(SHARED, ("float: {T: float}", "float: &row {T: float}"), ("strides: {", "strides: &list {"))
     other = edited(OTHER, ("float: {T: float}", "single: *row"))
     pads = "pads: {type: ints, default: [], min: 0, length: 2 * D}"
     other = edited(other, (pads, f"{pads}\n      dilations: *list"))
@@ -246,9 +246,7 @@ def test_an_attribute_that_operators_share_is_told_once_with_their_names() -> No
     def notes(count: int) -> list[str]:
         text = shared + "".join(other.replace("Other", f"Other{i}") for i in range(count))
         found = [fault for fault in load(text)[1] if fault.id == "G408"]
-        assert [fault.message for fault in found] == [
-            "kernel conv::Conv has no attribute 'pad'; did you mean 'pads'?"
-        ]
+        assert [fault.message for fault in found] == ["kernel conv::Conv has no attribute 'pad'; did you mean 'pads'?"]
         return notes_of(found[0])[1:]
 
     assert notes(1) == ["used by operator 'Other0'"]

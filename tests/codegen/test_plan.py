@@ -7,7 +7,7 @@ import re
 from gradsmith_codegen.model import Schema
 from gradsmith_codegen.plan import PlaceFinder, make_plan
 from gradsmith_codegen.render import artefacts, render
-from schemas import SCALE, edited, load
+from schemas import CONVOLVE, SCALE, edited, load
 
 OP = SCALE[SCALE.index("  - name: Scale") :]
 
@@ -57,9 +57,10 @@ def test_ops_that_share_attributes_have_their_own_indices() -> None:
     assert "length_of = 2," in stub(schema, "second")
 
 
-def test_ops_that_share_rows_assert_their_own_backends() -> None:
-    first = edited(OP, ("rows:", "rows: &shared"))
-    rows = "    rows:\n      float: {T: float}\n"
-    schema = two_ops((rows, "    rows: *shared\n"), ("[cpu]", "[cpu, cuda]"), first=first)
-    assert "Covers(Backend::kCuda" not in stub(schema, "scale")
-    assert "Covers(Backend::kCuda" in stub(schema, "second")
+def test_what_the_kernel_says_is_asserted() -> None:
+    """So that headers which the generator has not seen, or has misread, do not compile."""
+    schema, _ = load(CONVOLVE)
+    assert schema
+    for constant, text in schema.ops[0].kernel_says:
+        assert f'static_assert(\n    Kernel::{constant} == "{text}",\n' in stub(schema, "convolve")
+    assert [constant for constant, _ in schema.ops[0].kernel_says] == ["kShapes", "kTypes", "kLimits"]

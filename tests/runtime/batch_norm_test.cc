@@ -617,5 +617,35 @@ TEST(BatchNormShapes, GradientsFitX) {
   EXPECT_EQ(refusal(X, {.dScale = &BadDScale}), "dScale has shape [2]; expected [3], X's channels");
 }
 
+/// Of two arguments for which the kernels have one type.
+TEST(BatchNormShapes, WhatHasOneTypeMayNotHaveTwo) {
+  const ConstTensorRef X = WithDims({2, 3, 4});
+  const ConstTensorRef good = WithDims({3});
+  const ConstTensorRef half(DataType::kMLFloat16, nullptr, {3});
+  const TensorRef Y(DataType::kFloat, nullptr, {2, 3, 4});
+  const TensorRef half_y(DataType::kMLFloat16, nullptr, {2, 3, 4});
+  const TensorRef half_mean(DataType::kMLFloat16, nullptr, {3});
+  const auto expect_refusal = [](const Status& status, const std::string& message) {
+    EXPECT_EQ(status.code(), StatusCode::kInternal);
+    EXPECT_EQ(status.message().substr(0, message.size()), message);
+  };
+  BatchNormalization::Inputs inputs{
+      .X = &X, .scale = &good, .B = &good, .running_mean = &good, .running_var = &good};
+  const auto run = [&](const BatchNormalization::Outputs& outputs) {
+    return BatchNormalization::RunCpu(ContextWith(1), {}, inputs, outputs);
+  };
+  expect_refusal(run({.Y = &half_y}), "Y has type MLFloat16; expected float: the kernel takes X T");
+  expect_refusal(
+      run({.Y = &Y, .saved_mean = &half_mean}), "saved_mean has type MLFloat16; expected float");
+  inputs.B = &half;
+  expect_refusal(run({.Y = &Y}), "B has type MLFloat16; expected float");
+  expect_refusal(
+      BatchNormalizationGrad::RunCpu(
+          ContextWith(1), {},
+          {.dY = &X, .X = &X, .scale = &good, .saved_mean = &good, .saved_inv_std = &half},
+          {.dX = &Y}),
+      "saved_inv_std has type MLFloat16; expected float: the kernel takes dY T");
+}
+
 }  // namespace
 }  // namespace gradsmith::batch_norm

@@ -1041,6 +1041,41 @@ TEST(ConvProblem, ABiasHasTheOutputsChannels) {
           std::string(ConvTransposeGrad::kShapes));
 }
 
+/// Of an argument of another type than the kernel would read.
+template <typename Kernel>
+std::string TypeRefusal(
+    const typename Kernel::Inputs& inputs,
+    const typename Kernel::Outputs& outputs) {
+  const Status status = Kernel::RunCpu(Context(), {}, inputs, outputs);
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  return status.message();
+}
+
+TEST(ConvProblem, AllArgumentsHaveTheTypeThatIsRead) {
+  const ConstTensorRef X = WithDims({2, 6, 5});
+  const ConstTensorRef W = WithDims({4, 6, 3});
+  const TensorRef Y(DataType::kFloat, nullptr, {2, 4, 3});
+  const ConstTensorRef DY = Y;
+  const ConstTensorRef half_w(DataType::kMLFloat16, nullptr, W.dims);
+  const std::string expected = "W has type MLFloat16; expected float: the kernel takes ";
+  EXPECT_EQ(
+      TypeRefusal<Conv>({.X = &X, .W = &half_w}, {.Y = &Y}), expected + std::string(Conv::kTypes));
+  const TensorRef DX(DataType::kFloat, nullptr, X.dims);
+  EXPECT_EQ(
+      TypeRefusal<ConvGrad>({.dY = &DY, .X = &X, .W = &half_w}, {.dX = &DX}),
+      expected + std::string(ConvGrad::kTypes));
+  const TensorRef double_dw(DataType::kDouble, nullptr, W.dims);
+  EXPECT_EQ(
+      TypeRefusal<ConvGrad>({.dY = &DY, .X = &X, .W = &W}, {.dW = &double_dw}),
+      "dW has type double; expected float: the kernel takes " + std::string(ConvGrad::kTypes));
+  const ConstTensorRef transposed = WithDims({2, 4, 3});
+  const TensorRef double_db(DataType::kDouble, nullptr, {6});
+  EXPECT_EQ(
+      TypeRefusal<ConvTransposeGrad>({.dY = &X, .X = &transposed, .W = &W}, {.dB = &double_db}),
+      "dB has type double; expected float: the kernel takes " +
+          std::string(ConvTransposeGrad::kTypes));
+}
+
 TEST(ConvProblem, TheOutputFollowsFromTheOthers) {
   const ConstTensorRef X = WithDims({2, 6, 5});
   const ConstTensorRef W = WithDims({4, 6, 3});

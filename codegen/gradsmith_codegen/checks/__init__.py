@@ -13,20 +13,42 @@ from ..diagnostics import Diagnostic
 from ..draft import Document
 from ..kernel_headers import KernelHeaders
 from ..model import Schema
-from . import attributes, cases, gradients, kernel_shapes, kernels, names, shapes, types
+from . import (
+    attributes,
+    cases,
+    gradients,
+    kernel_limits,
+    kernel_shapes,
+    kernel_types,
+    kernels,
+    names,
+    shapes,
+    types,
+)
 from .evaluation import CaseEvaluator
 from .registry import OP_RULES, SCHEMA_RULES, Scope
 
-MODULES = (names, types, shapes, kernel_shapes, attributes, gradients, cases, kernels)
+MODULES = (
+    names,
+    types,
+    shapes,
+    kernel_shapes,
+    kernel_limits,
+    kernel_types,
+    attributes,
+    gradients,
+    cases,
+    kernels,
+)
 
 
 def check(document: Document, headers: KernelHeaders) -> tuple[Schema, list[Diagnostic]]:
     """Runs all checks. The schema's cases have the shapes of all tensors, where these could be worked out."""
     diagnostics = [finding for rule in SCHEMA_RULES for finding in rule.run(document)]
     scopes = _scopes(document, headers)
-    for rule in sorted(OP_RULES, key=lambda rule: rule.rule.id):
+    for rule in sorted(OP_RULES, key=lambda rule: (not rule.comes_first, rule.rule.id)):
         diagnostics += rule.run(scopes)
-    ops = tuple([scope.draft.op.with_cases(scope.evaluated_cases.cases) for scope in scopes])
+    ops = tuple([scope.draft.op.checked(scope.evaluated_cases.cases, scope.kernel_says) for scope in scopes])
     schema = Schema(document.name, document.version, document.domain, document.since_version, ops)
     return schema, diagnostics
 

@@ -7,8 +7,48 @@ from collections.abc import Iterator
 from .. import chains
 from ..diagnostics import Note
 from ..faults import did_you_mean, listing
+from ..grammar import family
 from ..model import Dim, DimKind, Op, Tensor
+from .kernels import header_of
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
+
+
+@op_rule("G500", needs=("kernel", "gradient_of", *TENSORS), blames=("gradient_of",))
+def gradient_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
+    """The kernel computes the gradient of another operator's kernel, or of another tensor (`kGradientOf`)."""
+    said = scope.kernel.gradients if scope.kernel else None
+    forward = scope.forward_with("kernel", *TENSORS)
+    if not said or not forward:
+        return
+    note = Note(f"gradients of {op.kernel} ({header_of(op)}): {said.text}", op.at("kernel"))
+    kernel = f"{family(op.kernel)}::{said.forward}"
+    if forward.kernel != kernel:
+        meant = [draft.op.name for draft in scope.document.drafts if draft.op.kernel == kernel]
+        hint = f"; did you mean '{meant[0]}'?" if meant else ""
+        has = f"'{forward.name}' has kernel {forward.kernel}"
+        message = f"kernel {op.kernel} computes the gradient of kernel {kernel}, and {has}"
+        yield Finding(message + hint, op.at("gradient_of"), (note,))
+        return
+    mistaken: list[Tensor] = []
+    for tensors, originals in ((op.inputs, forward.outputs), (op.outputs, forward.inputs)):
+        names = [original.name for original in originals]
+        for tensor in tensors:
+            expected = said.tensors.get(tensor.name, "")
+            if tensor.gradient_of != expected and (not expected or expected in names):
+                mistaken.append(tensor)
+    if mistaken:
+        told = [_mistaken_gradient(tensor, said.tensors.get(tensor.name, "")) for tensor in mistaken]
+        others = zip(told[1:], mistaken[1:], strict=True)
+        notes = [Note(other, tensor.at("gradient_of")) for other, tensor in others]
+        message = f"in kernel {op.kernel} {told[0]}"
+        yield Finding(message, mistaken[0].at("gradient_of"), (*notes, note))
+
+
+def _mistaken_gradient(tensor: Tensor, expected: str) -> str:
+    if not expected:
+        return f"'{tensor.name}' is the gradient of nothing"
+    given = f", not of '{tensor.gradient_of}'" if tensor.gradient_of else ""
+    return f"'{tensor.name}' is the gradient of '{expected}'{given}; write 'gradient_of: {expected}'"
 
 
 @op_rule("G501", needs=("gradient_of",))
@@ -92,7 +132,7 @@ def row_without_forward(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(message, row.span, (note,))
 
 
-@op_rule("G507", needs=(*SHAPES, "types", "gradient_of"))
+@op_rule("G507", needs=(*SHAPES, "types", "gradient_of"), blames=("types",))
 def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
     """A gradient, or a tensor that is passed on, differs in type or shape from the forward operator's."""
     forward = scope.forward_with(*SHAPES, "types")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..diagnostics import Note
-from ..kernel_headers import Shapes
+from ..kernel_terms import Shapes
 from ..model import Dim, DimKind, Op, Shape, ShapeRule, Span, Tensor
 from .kernels import has_its_tensors, header_of
 from .registry import SHAPES, Finding, Scope, op_rule
@@ -16,17 +16,19 @@ from .registry import SHAPES, Finding, Scope, op_rule
 def shape_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape, or the rule that computes one, is not what the kernel says in `kShapes`: it would read other
     memory than the tensor's."""
+    comparison = compare(op, scope)
+    if comparison:
+        yield from comparison.findings()
+
+
+def compare(op: Op, scope: Scope) -> ShapeComparison | None:
+    """None where the kernel takes any shapes, or other tensors."""
     shapes = scope.kernel.shapes if scope.kernel and has_its_tensors(op, scope.kernel) else None
-    if shapes and shapes.unread:
-        form = "expected 'X [N, *D]' or 'O = family::Rule(D)'"
-        message = f"kShapes of kernel {op.kernel} does not read from '{shapes.unread}' on; {form}"
-        yield Finding(message, op.at("kernel"))
-    elif shapes:
-        yield from _ShapeComparison(op, shapes).findings()
+    return ShapeComparison(op, shapes) if shapes else None
 
 
 @dataclass(frozen=True, slots=True)
-class _ShapeComparison:
+class ShapeComparison:
     """The kernel's symbols take dims of the operator's shapes, the same ones throughout. The operator may
     call symbols otherwise, and say more than the kernel: [N, C, H, W] for [N, C, *D]."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..diagnostics import Note
 from ..faults import did_you_mean, instead
 from ..grammar import family
-from ..kernel_headers import HEADER, Kernel
+from ..kernel_headers import HEADER
+from ..kernel_terms import Kernel
 from ..model import Attribute, Op, Tensor
 from .registry import TENSORS, Finding, Scope, op_rule
 
@@ -31,10 +32,10 @@ def attribute_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G701", needs=("kernel",), blames=("kernel",))
 def unknown_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
     """A kernel is no struct of its family's `kernels.h`."""
-    if op.kernel and not scope.kernel:
-        known = scope.kernels.family_of(op.kernel)
+    known = scope.kernels.family_of(op.kernel)
+    if op.kernel and not scope.kernel and not (known and known.fault):
         message = (
-            f"there is no kernel {op.kernel} in {header_of(op)}{instead(op.kernel, known.kernels)}"
+            f"there is no kernel {op.kernel} in {header_of(op)}{instead(op.kernel, known.kernel_names)}"
             if known
             else f"there is no kernel {op.kernel}, for there is no {header_of(op)}"
             f"{did_you_mean(op.kernel, scope.kernels.kernel_names())}"
@@ -67,7 +68,7 @@ def tensor_that_the_kernel_needs(op: Op, scope: Scope) -> Iterator[Finding]:
                 yield Finding(message, given[name].at("optional"), (_offer(op, role, taken),))
 
 
-@op_rule("G704", needs=("kernel", "backends"))
+@op_rule("G704", needs=("kernel", "backends"), blames=("backends",))
 def backend_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
     """The kernel does not run on a backend of the operator."""
     for backend in op.backends:
@@ -77,6 +78,35 @@ def backend_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
                 f"kernel {op.kernel} does not run on {backend.value}: it has no {run} in {header_of(op)}"
             )
             yield Finding(message, op.at("backends"))
+
+
+@op_rule("G706", needs=("kernel",), blames=("kernel",), comes_first=True)
+def faulty_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A `kernels.h` does not read, or what it says of a kernel contradicts the kernel's fields: then nothing
+    says what the kernel takes."""
+    known = scope.kernels.family_of(op.kernel)
+    if known and known.fault:
+        if _is_first(op, scope, lambda other: family(other.kernel) == family(op.kernel)):
+            yield Finding(f"{header_of(op)} does not read: {known.fault}", op.at("kernel"))
+    elif scope.kernel and _is_first(op, scope, lambda other: other.kernel == op.kernel):
+        for fault in scope.kernel.faults:
+            yield Finding(f"kernel {op.kernel} in {header_of(op)}: {fault}", op.at("kernel"))
+
+
+def _is_first(op: Op, scope: Scope, is_alike: Callable[[Op], bool]) -> bool:
+    return next(draft.op for draft in scope.document.drafts if is_alike(draft.op)) is op
+
+
+@op_rule("G707", needs=("kernel", *TENSORS))
+def in_place_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An output is in place of an input that the kernel still reads while it writes."""
+    shapes = scope.kernel.shapes if scope.kernel else None
+    for tensor in op.outputs:
+        if shapes and tensor.in_place_of and shapes.in_place.get(tensor.name) != tensor.in_place_of:
+            message = f"kernel {op.kernel} does not write '{tensor.name}' in place of '{tensor.in_place_of}'"
+            said = ", ".join([f"{output} of {given}" for output, given in shapes.in_place.items()]) or "none"
+            note = Note(f"in place in {op.kernel} ({header_of(op)}): {said}", op.at("kernel"))
+            yield Finding(message, tensor.at("in_place_of"), (note,))
 
 
 def has_its_tensors(op: Op, kernel: Kernel) -> bool:

@@ -13,7 +13,8 @@ from functools import cached_property
 
 from ..diagnostics import Diagnostic, Note, Rule, Severity, register
 from ..draft import Document, Draft
-from ..kernel_headers import Kernel, KernelHeaders
+from ..kernel_headers import KernelHeaders
+from ..kernel_terms import Kernel
 from ..model import Attribute, Dim, Op, Span, Spanned, Tensor
 from .evaluation import CaseEvaluator, EvaluatedCases
 
@@ -43,6 +44,10 @@ class Scope:
     def kernel(self) -> Kernel | None:
         """What the operator's kernel takes; None where there is no such kernel."""
         return self.kernels.kernel(self.draft.op.kernel)
+
+    @property
+    def kernel_says(self) -> tuple[tuple[str, str], ...]:
+        return self.kernel.says if self.kernel else ()
 
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -106,6 +111,7 @@ class OpRule:
     needs: tuple[str, ...]
     blames: tuple[str, ...]
     looks_at: str
+    comes_first: bool
 
     def run(self, scopes: Sequence[Scope]) -> Iterator[Diagnostic]:
         function, needs, looks_at = self.function, self.needs, self.looks_at
@@ -150,14 +156,19 @@ SCHEMA_RULES: list[SchemaRule] = []
 
 
 def op_rule(
-    rule_id: str, needs: tuple[str, ...] = (), blames: tuple[str, ...] = (), looks_at: str = ""
+    rule_id: str,
+    needs: tuple[str, ...] = (),
+    blames: tuple[str, ...] = (),
+    looks_at: str = "",
+    comes_first: bool = False,
 ) -> Callable[[OpCheck], OpCheck]:
     """Registers a check that looks at one operator: at a single part of it where `looks_at` names one, so
-    that what several operators share by alias need not be looked at for each."""
+    that what several operators share by alias need not be looked at for each. Checks run in the order of
+    their ids, but for those that come first."""
 
     def decorate(function: OpCheck) -> OpCheck:
         rule = register(rule_id, Severity.ERROR, function.__doc__)
-        OP_RULES.append(OpRule(rule, function, needs, blames, looks_at))
+        OP_RULES.append(OpRule(rule, function, needs, blames, looks_at, comes_first))
         return function
 
     return decorate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .. import chains
-from ..diagnostics import Note
+from ..diagnostics import Note, counted
 from ..faults import did_you_mean, instead, listing
 from ..grammar import MAX_RANK, family
 from ..kernel_headers import HEADER
@@ -194,7 +194,7 @@ def unknown_rule(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape rule is no function of its family's `kernels.h`."""
     for symbol in scope.draft.declared.values():
         found = scope.kernels.family_of(symbol.rule.function) if symbol.rule else None
-        if symbol.rule and found and symbol.rule.function not in found.rules:
+        if symbol.rule and found and not found.fault and symbol.rule.function not in found.rules:
             function = symbol.rule.function
             header = f"{family(function)}/{HEADER}"
             message = f"there is no shape rule {function} in {header}{instead(function, sorted(found.rules))}"
@@ -203,13 +203,17 @@ def unknown_rule(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G322", needs=("dims", "kernel"), blames=("dims",))
 def rule_of_other_attributes(op: Op, scope: Scope) -> Iterator[Finding]:
-    """A shape rule takes an attribute that the kernel does not have."""
+    """A shape rule takes an attribute that the kernel does not have, or another number of symbols."""
     has = scope.kernel.attributes if scope.kernel else None
     known = scope.kernels.family_of(op.kernel)
     for symbol in scope.draft.declared.values():
-        taken = known.rules.get(symbol.rule.function) if known and symbol.rule else None
+        rule = known.rules.get(symbol.rule.function) if known and symbol.rule else None
+        taken = rule.attributes if rule else None
         lacking = [name for name in taken or () if has is not None and name not in has]
-        if symbol.rule and lacking:
+        if symbol.rule and rule and len(symbol.rule.arguments) != rule.arguments:
+            message = f"rule {symbol.rule.function} takes {counted(rule.arguments, 'list')} of dims"
+            yield Finding(f"{message}, not {len(symbol.rule.arguments)}", symbol.at("rule"))
+        elif symbol.rule and lacking:
             takes = f"takes {listing(lacking)}, which kernel {op.kernel} does not have"
             message = f"rule {symbol.rule.function} {takes}"
             yield Finding(message, symbol.at("rule"), (Note("the kernel", op.at("kernel")),))

@@ -1,6 +1,8 @@
-// Kernels of the tests' small schemas, of which there is nothing but this. Their members are in a
-// form that the generator does not read, so that the schemas may vary as they like.
+// Kernels of the tests' small schemas, of which there is nothing but this. They take any
+// arguments, so that the schemas may vary as they like.
 struct Scale {
+  static constexpr std::string_view kShapes = "any";
+  static constexpr std::string_view kTypes = "any";
   struct Attributes : Any {};
   struct Inputs : Any {};
   struct Outputs : Any {};
@@ -9,6 +11,8 @@ struct Scale {
 };
 
 struct ScaleGrad {
+  static constexpr std::string_view kShapes = "any";
+  static constexpr std::string_view kTypes = "any";
   using Attributes = Any;
   using Inputs = Any;
   using Outputs = Any;
@@ -17,6 +21,8 @@ struct ScaleGrad {
 };
 
 struct Other {
+  static constexpr std::string_view kShapes = "any";
+  static constexpr std::string_view kTypes = "any";
   using Attributes = Any;
   using Inputs = Any;
   using Outputs = Any;
@@ -27,6 +33,8 @@ struct Other {
 Result<Dims> Larger(const Attributes& attributes, const Dims& D);
 
 struct CpuOnly {
+  static constexpr std::string_view kShapes = "any";
+  static constexpr std::string_view kTypes = "any";
   using Attributes = Any;
   using Inputs = Any;
   using Outputs = Any;

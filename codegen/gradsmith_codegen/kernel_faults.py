@@ -1,0 +1,108 @@
+"""What a kernel's header says of it, against itself: the constants against the fields, and each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from .faults import nearest
+from .kernel_terms import MEMBERS, Kernel, Limit, Rule, Shapes
+from .model import ShapeRule
+
+_NO_FIELD = "which is no field of its Inputs or Outputs"
+
+
+def contradictions(kernel: Kernel, rules: Mapping[str, Rule]) -> list[str]:
+    """`rules` are those of the header, by names such as conv::OutputSpatial. What builds on what is at fault
+    is not looked at."""
+    return (
+        [*_unread_members(kernel)]
+        or [*_shape_faults(kernel, rules), *_type_faults(kernel)]
+        or [*_limit_faults(kernel), *_gradient_faults(kernel)]
+    )
+
+
+def _unread_members(kernel: Kernel) -> Iterator[str]:
+    members = zip(MEMBERS, (kernel.attributes, kernel.inputs, kernel.outputs), strict=True)
+    for name, found in members if kernel.shapes else ():
+        if found is None:
+            yield f"its {name} are in no form that the generator reads: fields, one to a declaration"
+
+
+def _shape_faults(kernel: Kernel, rules: Mapping[str, Rule]) -> Iterator[str]:
+    if kernel.shapes:
+        yield from _unlike_fields("kShapes", kernel.shapes.tensors, kernel.tensors)
+        yield from _bad_shapes(kernel, kernel.shapes)
+        for symbol, rule in kernel.shapes.rules.items():
+            yield from _bad_rule(kernel.shapes, symbol, rule, rules)
+
+
+def _type_faults(kernel: Kernel) -> Iterator[str]:
+    if kernel.types and kernel.inputs is not None and kernel.outputs is not None:
+        yield from _unlike_fields("kTypes", kernel.types.tensors, kernel.tensors)
+        unused = kernel.types.choices.keys() - kernel.types.tensors.values()
+        yield from (f"kTypes has no tensor of type {name}" for name in sorted(unused))
+
+
+def _limit_faults(kernel: Kernel) -> Iterator[str]:
+    for name, limit in kernel.limits.of.items() if kernel.shapes else ():
+        yield from _bad_limit(kernel, name, limit)
+
+
+def _gradient_faults(kernel: Kernel) -> Iterator[str]:
+    for name in kernel.gradients.tensors if kernel.gradients else ():
+        if name not in kernel.tensors:
+            yield f"kGradientOf has '{name}', {_NO_FIELD}"
+
+
+def _unlike_fields(constant: str, said: Mapping[str, object], fields: Mapping[str, object]) -> Iterator[str]:
+    lacking = [name for name in fields if name not in said]
+    for name in said:
+        if name not in fields:
+            meant = lacking[0] if len(lacking) == 1 else nearest(name, lacking)
+            lacking = [other for other in lacking if other != meant]
+            hint = f"; did you mean '{meant}'?" if meant else ""
+            yield f"{constant} has '{name}', {_NO_FIELD}{hint}"
+    yield from (f"{constant} lacks its field '{name}'" for name in lacking)
+
+
+def _bad_shapes(kernel: Kernel, shapes: Shapes) -> Iterator[str]:
+    symbols, attributes = shapes.symbols, kernel.attributes or {}
+    dims = [dim for shape in shapes.tensors.values() for dim in shape]
+    both = {dim.symbol for dim in dims if dim.symbol and symbols[dim.symbol] is not dim.is_list}
+    yield from (f"kShapes has '{name}' as a list and as a single dim" for name in sorted(both))
+    for divisor in sorted({dim.divisor for dim in dims if dim.divisor}):
+        if attributes.get(divisor) != "int":
+            yield f"kShapes divides by '{divisor}', which is no std::int64_t of its Attributes"
+    for output, given in shapes.in_place.items():
+        if output not in (kernel.outputs or {}) or given not in (kernel.inputs or {}):
+            yield f"kShapes has '{output} in_place_of {given}', which are no output and input of it"
+
+
+def _bad_rule(shapes: Shapes, symbol: str, rule: ShapeRule, rules: Mapping[str, Rule]) -> Iterator[str]:
+    symbols, known = shapes.symbols, rules.get(rule.function)
+    if not symbols.get(symbol):
+        yield f"kShapes has a rule for '{symbol}', which is no list symbol of its shapes"
+    elif not known:
+        yield f"kShapes has the rule {rule.function}, which is no function of the header"
+    elif known.arguments != len(rule.arguments):
+        yield f"kShapes has the rule {rule.text}, which takes {known.arguments} symbols"
+    else:
+        lacking = [name for name in rule.arguments if name not in symbols]
+        yield from (f"kShapes has the rule {rule.text}, and '{name}' in no shape" for name in lacking)
+
+
+def _bad_limit(kernel: Kernel, name: str, limit: Limit) -> Iterator[str]:
+    symbols = kernel.shapes.symbols if kernel.shapes else {}
+    attributes = kernel.attributes or {}
+    is_list, kind = symbols.get(name), attributes.get(name)
+    if is_list is None and kind is None:
+        yield f"kLimits has '{name}', which is no symbol of kShapes and no field of its Attributes"
+        return
+    if (limit.lengths and not is_list) or (limit.length and not (is_list or kind == "ints")):
+        yield f"kLimits gives '{name}' a length, and it is no list"
+    if (limit.minimum is not None or limit.maximum is not None) and kind not in ("int", "float", "ints"):
+        yield f"kLimits gives '{name}' a range, and it is no number"
+    if limit.length and not symbols.get(limit.length.symbol):
+        yield f"kLimits gives '{name}' the length of '{limit.length.symbol}', which is no list symbol"
+    if limit.multiple_of and (is_list is not False or attributes.get(limit.multiple_of) != "int"):
+        yield f"kLimits has '{name} multiple_of {limit.multiple_of}', no single dim and std::int64_t"

@@ -1,0 +1,15 @@
+// A kernel whose constants do not fit its fields.
+struct Scale {
+  static constexpr std::string_view kShapes = "X [N, *D], Z [N, *D]";
+  static constexpr std::string_view kTypes = "X T, Y T";
+  struct Attributes {
+    double factor = 1;
+  };
+  struct Inputs {
+    RequiredInput X = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput Y = nullptr;
+  };
+  static Status RunCpu(const Context& context, const Attributes& attributes);
+};
