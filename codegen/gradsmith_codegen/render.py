@@ -167,6 +167,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.globals.update(
         assignment=_assignment,
+        comparison=_comparison,
         call=_call,
         dynamic_value=_dynamic_value,
         enumerate=enumerate,
@@ -223,6 +224,13 @@ def _assignment(target: str, value: str) -> str:
     """A definition: on one line, or else its value on the next."""
     line = f"{target} = {value};"
     return line if len(line) <= COLUMN_LIMIT else f"{target} =\n    {value};"
+
+
+def _comparison(left: str, right: str, tail: str) -> str:
+    """`left == right`: on one line, or else its right side on the next."""
+    line = f"{left} == {right}{tail}"
+    indent = " " * (len(left) - len(left.lstrip()) + 4)
+    return line if len(line) <= COLUMN_LIMIT else f"{left} ==\n{indent}{right}{tail}"
 
 
 def _bound(value: float | None, otherwise: str) -> str:

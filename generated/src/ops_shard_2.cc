@@ -40,10 +40,12 @@ static_assert(
     "ops.yaml: BatchNormalization, line 3 of the entry: there is no kernel batch_norm::BatchNormalization; expected struct BatchNormalization in batch_norm/kernels.h");
 // What the entry has been compared with.
 static_assert(
-    Kernel::kShapes == "X [N, C, *D], scale [C], B [C], running_mean [C], running_var [C], Y [N, C, *D], saved_mean [C], saved_inv_std [C], running_mean in_place_of running_mean, running_var in_place_of running_var",
+    Kernel::kShapes ==
+        "X [N, C, *D], scale [C], B [C], running_mean [C], running_var [C], Y [N, C, *D], saved_mean [C], saved_inv_std [C], running_mean in_place_of running_mean, running_var in_place_of running_var",
     "ops.yaml: BatchNormalization, line 3 of the entry: kShapes of kernel batch_norm::BatchNormalization is not what the entry was compared with; generate anew");
 static_assert(
-    Kernel::kTypes == "X T, Y T, scale T1, B T1, running_mean T2, running_var T2, saved_mean T2, saved_inv_std T2",
+    Kernel::kTypes ==
+        "X T, Y T, scale T1, B T1, running_mean T2, running_var T2, saved_mean T2, saved_inv_std T2",
     "ops.yaml: BatchNormalization, line 3 of the entry: kTypes of kernel batch_norm::BatchNormalization is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kLimits == "D length [0, 3], epsilon min 0, momentum min 0 max 1",
@@ -659,10 +661,12 @@ static_assert(
     "ops.yaml: BatchNormalizationGrad, line 4 of the entry: there is no kernel batch_norm::BatchNormalizationGrad; expected struct BatchNormalizationGrad in batch_norm/kernels.h");
 // What the entry has been compared with.
 static_assert(
-    Kernel::kShapes == "dY [N, C, *D], X [N, C, *D], scale [C], saved_mean [C], saved_inv_std [C], dX [N, C, *D], dScale [C], dBias [C]",
+    Kernel::kShapes ==
+        "dY [N, C, *D], X [N, C, *D], scale [C], saved_mean [C], saved_inv_std [C], dX [N, C, *D], dScale [C], dBias [C]",
     "ops.yaml: BatchNormalizationGrad, line 4 of the entry: kShapes of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
 static_assert(
-    Kernel::kTypes == "dY T, X T, dX T, scale T1, dScale T1, dBias T1, saved_mean T2, saved_inv_std T2",
+    Kernel::kTypes ==
+        "dY T, X T, dX T, scale T1, dScale T1, dBias T1, saved_mean T2, saved_inv_std T2",
     "ops.yaml: BatchNormalizationGrad, line 4 of the entry: kTypes of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kLimits == "D length [0, 3], epsilon min 0, momentum min 0 max 1",
@@ -1251,10 +1255,12 @@ static_assert(
     "ops.yaml: BatchNormalizationReluGrad, line 4 of the entry: there is no kernel batch_norm::BatchNormalizationReluGrad; expected struct BatchNormalizationReluGrad in batch_norm/kernels.h");
 // What the entry has been compared with.
 static_assert(
-    Kernel::kShapes == "dY [N, C, *D], X [N, C, *D], scale [C], B [C], saved_mean [C], saved_inv_std [C], dX [N, C, *D], dScale [C], dBias [C]",
+    Kernel::kShapes ==
+        "dY [N, C, *D], X [N, C, *D], scale [C], B [C], saved_mean [C], saved_inv_std [C], dX [N, C, *D], dScale [C], dBias [C]",
     "ops.yaml: BatchNormalizationReluGrad, line 4 of the entry: kShapes of kernel batch_norm::BatchNormalizationReluGrad is not what the entry was compared with; generate anew");
 static_assert(
-    Kernel::kTypes == "dY T, X T, dX T, scale T1, B T1, dScale T1, dBias T1, saved_mean T2, saved_inv_std T2",
+    Kernel::kTypes ==
+        "dY T, X T, dX T, scale T1, B T1, dScale T1, dBias T1, saved_mean T2, saved_inv_std T2",
     "ops.yaml: BatchNormalizationReluGrad, line 4 of the entry: kTypes of kernel batch_norm::BatchNormalizationReluGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kLimits == "D length [0, 3], epsilon min 0, momentum min 0 max 1",

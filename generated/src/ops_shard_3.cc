@@ -38,13 +38,15 @@ static_assert(
     "ops.yaml: ConvTranspose, line 3 of the entry: there is no kernel conv::ConvTranspose; expected struct ConvTranspose in conv/kernels.h");
 // What the entry has been compared with.
 static_assert(
-    Kernel::kShapes == "X [N, C, *D], W [C, M / group, *K], B [M], Y [N, M, *O], O = conv::TransposedOutputSpatial(D, K)",
+    Kernel::kShapes ==
+        "X [N, C, *D], W [C, M / group, *K], B [M], Y [N, M, *O], O = conv::TransposedOutputSpatial(D, K)",
     "ops.yaml: ConvTranspose, line 3 of the entry: kShapes of kernel conv::ConvTranspose is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kTypes == "X T, W T, B T, Y T",
     "ops.yaml: ConvTranspose, line 3 of the entry: kTypes of kernel conv::ConvTranspose is not what the entry was compared with; generate anew");
 static_assert(
-    Kernel::kLimits == "D length [1, 3], K length D, O length D, M multiple_of group, C multiple_of group, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, group min 1, output_padding length D min 0, output_shape length D min 0",
+    Kernel::kLimits ==
+        "D length [1, 3], K length D, O length D, M multiple_of group, C multiple_of group, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, group min 1, output_padding length D min 0, output_shape length D min 0",
     "ops.yaml: ConvTranspose, line 3 of the entry: kLimits of kernel conv::ConvTranspose is not what the entry was compared with; generate anew");
 
 constexpr std::array<std::string_view, 1> kTypeParameters = {

@@ -38,13 +38,15 @@ static_assert(
     "ops.yaml: ConvGrad, line 4 of the entry: there is no kernel conv::ConvGrad; expected struct ConvGrad in conv/kernels.h");
 // What the entry has been compared with.
 static_assert(
-    Kernel::kShapes == "dY [N, M, *O], X [N, C, *D], W [M, C / group, *K], dX [N, C, *D], dW [M, C / group, *K], dB [M], O = conv::OutputSpatial(D, K)",
+    Kernel::kShapes ==
+        "dY [N, M, *O], X [N, C, *D], W [M, C / group, *K], dX [N, C, *D], dW [M, C / group, *K], dB [M], O = conv::OutputSpatial(D, K)",
     "ops.yaml: ConvGrad, line 4 of the entry: kShapes of kernel conv::ConvGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kTypes == "dY T, X T, W T, dX T, dW T, dB T",
     "ops.yaml: ConvGrad, line 4 of the entry: kTypes of kernel conv::ConvGrad is not what the entry was compared with; generate anew");
 static_assert(
-    Kernel::kLimits == "D length [1, 3], K length D, O length D, M multiple_of group, C multiple_of group, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, group min 1",
+    Kernel::kLimits ==
+        "D length [1, 3], K length D, O length D, M multiple_of group, C multiple_of group, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, group min 1",
     "ops.yaml: ConvGrad, line 4 of the entry: kLimits of kernel conv::ConvGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kGradientOf == "Conv, dY of Y, dX of X, dW of W, dB of B",

@@ -43,13 +43,15 @@ static_assert(
     "ops.yaml: ConvTransposeGrad, line 4 of the entry: there is no kernel conv::ConvTransposeGrad; expected struct ConvTransposeGrad in conv/kernels.h");
 // What the entry has been compared with.
 static_assert(
-    Kernel::kShapes == "dY [N, M, *O], X [N, C, *D], W [C, M / group, *K], dX [N, C, *D], dW [C, M / group, *K], dB [M], O = conv::TransposedOutputSpatial(D, K)",
+    Kernel::kShapes ==
+        "dY [N, M, *O], X [N, C, *D], W [C, M / group, *K], dX [N, C, *D], dW [C, M / group, *K], dB [M], O = conv::TransposedOutputSpatial(D, K)",
     "ops.yaml: ConvTransposeGrad, line 4 of the entry: kShapes of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kTypes == "dY T, X T, W T, dX T, dW T, dB T",
     "ops.yaml: ConvTransposeGrad, line 4 of the entry: kTypes of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
 static_assert(
-    Kernel::kLimits == "D length [1, 3], K length D, O length D, M multiple_of group, C multiple_of group, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, group min 1, output_padding length D min 0, output_shape length D min 0",
+    Kernel::kLimits ==
+        "D length [1, 3], K length D, O length D, M multiple_of group, C multiple_of group, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, group min 1, output_padding length D min 0, output_shape length D min 0",
     "ops.yaml: ConvTransposeGrad, line 4 of the entry: kLimits of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kGradientOf == "ConvTranspose, dY of Y, dX of X, dW of W, dB of B",
@@ -585,10 +587,12 @@ static_assert(
     "ops.yaml: BatchNormalizationRelu, line 3 of the entry: there is no kernel batch_norm::BatchNormalizationRelu; expected struct BatchNormalizationRelu in batch_norm/kernels.h");
 // What the entry has been compared with.
 static_assert(
-    Kernel::kShapes == "X [N, C, *D], scale [C], B [C], running_mean [C], running_var [C], Y [N, C, *D], saved_mean [C], saved_inv_std [C], running_mean in_place_of running_mean, running_var in_place_of running_var",
+    Kernel::kShapes ==
+        "X [N, C, *D], scale [C], B [C], running_mean [C], running_var [C], Y [N, C, *D], saved_mean [C], saved_inv_std [C], running_mean in_place_of running_mean, running_var in_place_of running_var",
     "ops.yaml: BatchNormalizationRelu, line 3 of the entry: kShapes of kernel batch_norm::BatchNormalizationRelu is not what the entry was compared with; generate anew");
 static_assert(
-    Kernel::kTypes == "X T, Y T, scale T1, B T1, running_mean T2, running_var T2, saved_mean T2, saved_inv_std T2",
+    Kernel::kTypes ==
+        "X T, Y T, scale T1, B T1, running_mean T2, running_var T2, saved_mean T2, saved_inv_std T2",
     "ops.yaml: BatchNormalizationRelu, line 3 of the entry: kTypes of kernel batch_norm::BatchNormalizationRelu is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kLimits == "D length [0, 3], epsilon min 0, momentum min 0 max 1",

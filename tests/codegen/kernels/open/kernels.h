@@ -2,5 +2,4 @@
 struct Attributes {
   double factor = 1;
 
-struct Scale : Attributes {
-};
+  struct Scale : Attributes {};
