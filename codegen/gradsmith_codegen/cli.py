@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"{PROGRAM}: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"{PROGRAM}: {printable(where)}{error.strerror or error}", file=sys.stderr)
         return FAILED
     except ModuleNotFoundError as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
@@ -113,12 +113,12 @@ def _generate(options: argparse.Namespace) -> int:
     if options.depfile:
         options.depfile.parent.mkdir(parents=True, exist_ok=True)
         dependencies = [options.schema, *modules(), *templates(), *_kernels(options).headers.values()]
-        options.depfile.write_text(depfile(options.stamp, dependencies), encoding="utf-8")
+        options.depfile.write_bytes(os.fsencode(depfile(options.stamp, dependencies)))
     if options.stamp:
         options.stamp.parent.mkdir(parents=True, exist_ok=True)
         options.stamp.touch()
     if options.format == "text":
-        print(f"{options.out}: {_told(changes)}")
+        print(f"{printable(str(options.out))}: {_told(changes)}")
     return OK
 
 
@@ -131,7 +131,8 @@ def _told(changes: Changes) -> str:
 def _check(options: argparse.Namespace) -> int:
     schema = _load(options)
     if schema and options.format == "text":
-        print(f"{options.schema}: {counted(len(schema.ops), 'operator')}, {_row_counts(schema)}, no errors")
+        counts = f"{counted(len(schema.ops), 'operator')}, {_row_counts(schema)}"
+        print(f"{printable(str(options.schema))}: {counts}, no errors")
     return OK if schema else FAILED
 
 

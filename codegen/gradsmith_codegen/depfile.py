@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,5 +21,7 @@ def depfile(stamp: Path, dependencies: Iterable[Path]) -> str:
 
 
 def _escaped(path: str) -> str:
-    """As Make reads names; Ninja reads them the same way."""
+    """As Make reads names; Ninja reads them the same way. Neither has a way to write a line's end."""
+    if "\n" in path or "\r" in path:
+        raise OSError(errno.EINVAL, "a depfile cannot name a file with a line's end in its name", path)
     return path.replace("\\", "\\\\").replace(" ", "\\ ").replace("#", "\\#").replace("$", "$$")

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from . import chains
 from .model import Op, Symbol
+from .text import Text
 
 
 @dataclass(slots=True)
@@ -22,7 +23,7 @@ class Draft:
 class Document:
     """A schema as far as it could be read."""
 
-    name: str
+    file: Text  # its name
     version: int
     domain: str
     since_version: int

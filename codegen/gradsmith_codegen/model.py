@@ -13,6 +13,8 @@ from enum import Enum
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from .text import NO_TEXT, Text
+
 
 class Span(NamedTuple):
     """A piece of one line: 1-based line and column, and how many characters a caret underlines."""
@@ -138,7 +140,7 @@ class Tensor(Located):
     shape: Shape
     dim_places: Sequence[Spanned] = field(compare=False, repr=False)  # one for each dim
     origin: Origin = field(compare=False, repr=False)
-    doc: str = ""
+    doc: Text = NO_TEXT
     optional: bool = False
     like: str = ""
     gradient_of: str = ""
@@ -184,7 +186,7 @@ class Symbol(Located):
     length_of: str = ""  # the list symbol whose length this one has
     multiple_of: str = ""  # the int attribute that a scalar must be a multiple of
     rule: ShapeRule | None = None
-    doc: str = ""
+    doc: Text = NO_TEXT
 
 
 class AttributeKind(Enum):
@@ -216,7 +218,7 @@ class Attribute(Located):
     choices: tuple[str, ...] = ()
     enum: str = ""  # the C++ enum, for kind ENUM
     length: LengthRule | None = None
-    doc: str = ""
+    doc: Text = NO_TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +247,7 @@ class Case(Located):
 @dataclass(frozen=True, slots=True)
 class Op(Located):
     name: str
-    doc: str
+    doc: Text
     origin: Origin = field(compare=False, repr=False)
     line: int  # of the op's entry: where its `- ` stands
     kernel: str  # "conv::ConvGrad"
@@ -276,7 +278,7 @@ class Op(Located):
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    path: str  # the file's name, without its folder: generated text must not depend on where it lies
+    file: Text  # its name, without its folder: generated text must not depend on where it lies
     version: int
     domain: str
     since_version: int

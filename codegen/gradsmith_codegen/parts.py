@@ -25,6 +25,7 @@ from .model import (
     Symbol,
     Tensor,
 )
+from .text import NO_TEXT, Text
 from .values import Alike, Entries, Entry, Nameless, ValueReader, describe, quick_integers, quick_text
 from .vocabulary import Keys
 
@@ -93,8 +94,8 @@ class PartReader(ValueReader):
         elif not (absent | entries.keys()) & {"shape", "like"} and any(key in keys for key in entries):
             self.report(faults.missing_key(place.span, ["shape"], owner))
 
-    def doc(self, entries: Entries) -> str:
-        return self.sentence(entries["doc"][1]) if "doc" in entries else ""
+    def doc(self, entries: Entries) -> Text:
+        return self.sentence(entries["doc"][1]) if "doc" in entries else NO_TEXT
 
     def _shape(self, node: Node, owner: str) -> PlacedShape:
         return self.once("shape", node, self._read_shape, owner)
@@ -382,7 +383,7 @@ class PartReader(ValueReader):
     def name(self, node: Node, _owner: str) -> str:
         return quick_text(node) or self.text(node, "'name' of an operator", "a name")
 
-    def op_doc(self, node: Node, _owner: str) -> str:
+    def op_doc(self, node: Node, _owner: str) -> Text:
         return self.sentence(node)
 
     def kernel(self, node: Node, owner: str) -> str:

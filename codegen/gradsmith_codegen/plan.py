@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from . import model
+from .text import Text, cpp_comment
 
 
 def snake_case(name: str) -> str:
@@ -25,6 +26,17 @@ def shard_of(name: str, shards: int) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % shards
 
 
+def stub_of(name: str) -> str:
+    """The namespace, within gradsmith::generated, of what binds the operator to its kernel."""
+    return f"{snake_case(name)}_stub"
+
+
+def type_parameter(name: str) -> str:
+    """How C++ spells a type parameter. Nothing else that a schema names can end in an underscore, and nothing
+    of the runtime that is not private to a class does."""
+    return f"{name}_"
+
+
 @dataclass(frozen=True)
 class Place:
     """A line of the schema, told from the entry that holds it.
@@ -32,13 +44,18 @@ class Place:
     Entry-relative, so that an edit of one entry leaves the text generated for the others as it is.
     """
 
-    file: str
     entry: str
     offset: int  # lines below the entry's first
-    text: str = ""
+    text: Text
 
-    def __str__(self) -> str:
-        return self.text
+    @cached_property
+    def comment(self) -> str:
+        return cpp_comment(self.text)
+
+    @cached_property
+    def stub(self) -> str:
+        """The namespace of the operator whose entry it is."""
+        return stub_of(self.entry)
 
 
 @dataclass(frozen=True)
@@ -87,6 +104,23 @@ class OpPlan:
         return snake_case(self.op.name)
 
     @cached_property
+    def stub(self) -> str:
+        return stub_of(self.name)
+
+    @cached_property
+    def page(self) -> str:
+        """The name of its page, which is not that of the page that lists all. Case does not tell files apart
+        everywhere."""
+        return f"{self.name}_" if self.name.lower() == "readme" else self.name
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What the generated C++ takes from the schema as it is, and what may be a macro elsewhere."""
+        tensors = [tensor.name for tensor in self.op.inputs + self.op.outputs]
+        attributes = [attribute.name for attribute in self.op.attributes]
+        return sorted({self.name, *tensors, *attributes, *map(type_parameter, self.type_parameters)})
+
+    @cached_property
     def guard(self) -> str:
         return f"GRADSMITH_OPS_{self.snake.upper()}_H_"
 
@@ -108,11 +142,11 @@ class OpPlan:
 
     @cached_property
     def template_parameters(self) -> str:
-        return ", ".join(f"typename {name}" for name in self.type_parameters)
+        return ", ".join(f"typename {type_parameter(name)}" for name in self.type_parameters)
 
     @cached_property
     def template_arguments(self) -> str:
-        return ", ".join(self.type_parameters)
+        return ", ".join(map(type_parameter, self.type_parameters))
 
     @cached_property
     def backends(self) -> str:
@@ -173,15 +207,15 @@ class PlaceFinder(dict[int, Place]):
 
     def __init__(self, schema: model.Schema) -> None:
         super().__init__()
-        self._file = schema.path
+        self._file = schema.file
         self._lines = [op.line for op in schema.ops]
         self._names = [op.name for op in schema.ops]
 
     def __missing__(self, line: int) -> Place:
         index = max(0, bisect_right(self._lines, line) - 1)
         entry, offset = self._names[index], line - self._lines[index]
-        text = f"{self._file}: {entry}, line {offset + 1} of the entry"
-        self[line] = place = Place(self._file, entry, offset, text)
+        text = Text(self._file, f": {entry}, line {offset + 1} of the entry")
+        self[line] = place = Place(entry, offset, text)
         return place
 
 
@@ -193,8 +227,19 @@ class Plan:
 
     @staticmethod
     def entries(ops: list[OpPlan]) -> list[str]:
-        """The ops in whose entries the schema has rows of these ops."""
-        return sorted({row.place.entry for op in ops for row in op.rows})
+        """The namespaces of the ops in whose entries the schema has rows of these ops."""
+        return sorted({row.place.stub for op in ops for row in op.rows})
+
+    @staticmethod
+    def names(ops: list[OpPlan]) -> list[str]:
+        return sorted({name for op in ops for name in op.names})
+
+    def page_of(self, name: str) -> str:
+        return self._pages[name]
+
+    @cached_property
+    def _pages(self) -> dict[str, str]:
+        return {op.name: op.page for op in self.ops}
 
     def gradients_of(self, op: OpPlan) -> list[OpPlan]:
         return self._gradients.get(op.name, [])

@@ -5,16 +5,20 @@ from __future__ import annotations
 import keyword
 import math
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 from . import model
 from .plan import OpPlan, Plan
-from .wrapping import wrapped
+from .text import Text, py_string
 
-# What package gradsmith itself holds.
-PACKAGE_NAMES = frozenset("Context cache explain is_available missing_for ops policy torch tune".split())
-# The keywords that every function has.
-FUNCTION_KEYWORDS = frozenset("outputs out context".split())
+# What package gradsmith itself holds, and the types that its annotations spell.
+PACKAGE_NAMES = frozenset(
+    "cache explain is_available missing_for ops policy torch tune dict float int str".split()
+)
+# The keywords that every function has, that for PyTorch included.
+FUNCTION_KEYWORDS = frozenset("outputs out context policies".split())
+# What an example spells besides its inputs.
+EXAMPLE_NAMES = frozenset("gradsmith np".split())
 
 _NUMPY_TYPES = {"float": "float32", "double": "float64", "MLFloat16": "float16"}
 _KINDS = {
@@ -50,7 +54,7 @@ class Parameter:
     kind: str  # as the docstring says it
     stub_type: str
     torch: str  # as a torch.library schema declares it
-    doc: str
+    doc: Text
 
     @cached_property
     def declared(self) -> str:
@@ -59,12 +63,12 @@ class Parameter:
 
     @cached_property
     def stub(self) -> str:
-        """`group: int = 1`, or `X: A`."""
+        """`group: int = 1`, or `X: _A`."""
         return f"{self.name}: {self.stub_type}" + (f" = {self.default}" if self.default else "")
 
     def stub_of(self, array: str) -> str:
         """Of an input, for one type of arrays: `X: Tensor`."""
-        return self.stub.replace(": A", f": {array}", 1)
+        return self.stub.replace(": _A", f": {array}", 1)
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ class PythonOp:
     @cached_property
     def output_names(self) -> str:
         """`("dX", "dW", "dB")`."""
-        names = ", ".join(f'"{tensor.name}"' for tensor in self.plan.op.outputs)
+        names = ", ".join(py_string(tensor.name) for tensor in self.plan.op.outputs)
         return f"({names},)" if len(self.plan.op.outputs) == 1 else f"({names})"
 
     @cached_property
@@ -128,13 +132,14 @@ class PythonOp:
         return f"({dims},)" if len(tensor.shape) == 1 else f"({dims})"
 
     def _input(self, tensor: model.Tensor, has_default: bool) -> Parameter:
+        name = identifier(tensor.name, FUNCTION_KEYWORDS)
         optional = ", optional" if tensor.optional else ""
         return Parameter(
-            name=identifier(tensor.name, FUNCTION_KEYWORDS),
+            name=name,
             default="None" if has_default else "",
             kind=f"array of {tensor.type} {self.shape(tensor)}{optional}",
-            stub_type="A | None" if tensor.optional else "A",
-            torch=f"Tensor{'?' if tensor.optional else ''} {tensor.name}{'=None' if has_default else ''}",
+            stub_type="_A | None" if tensor.optional else "_A",
+            torch=f"Tensor{'?' if tensor.optional else ''} {name}{'=None' if has_default else ''}",
             doc=tensor.doc,
         )
 
@@ -142,12 +147,13 @@ class PythonOp:
         is_list = attribute.kind is model.AttributeKind.INTS
         default = "None" if is_list else _literal(attribute.default)
         kind = _KINDS[attribute.kind]
+        name = identifier(attribute.name, FUNCTION_KEYWORDS)
         return Parameter(
-            name=identifier(attribute.name, FUNCTION_KEYWORDS),
+            name=name,
             default=default,
-            kind=", ".join(f'"{choice}"' for choice in attribute.choices) or kind,
+            kind=", ".join(map(py_string, attribute.choices)) or kind,
             stub_type=_stub_type(attribute),
-            torch=f"{_TORCH_KINDS[attribute.kind]}{'?' if is_list else ''} {attribute.name}={default}",
+            torch=f"{_TORCH_KINDS[attribute.kind]}{'?' if is_list else ''} {name}={default}",
             doc=attribute.doc,
         )
 
@@ -168,8 +174,9 @@ class PythonOp:
     @cached_property
     def example(self) -> Example | None:
         case = next((c for c in self.plan.op.cases if c.all_shapes and _is_plain(c)), None)
-        row = next((r for r in self.plan.rows if _numpy_types(r.row) is not None), None)
-        return Example(self, case, row.row) if case and row else None
+        given = {tensor.type for tensor in self.plan.op.inputs if not tensor.optional}
+        row = next((r.row for r in self.plan.rows if given <= _numpy_types(r.row).keys()), None)
+        return Example(self, case, row) if case and row else None
 
 
 @dataclass(frozen=True)
@@ -184,9 +191,12 @@ class Example:
     def arguments(self) -> list[tuple[str, str]]:
         """The inputs that are given, and how NumPy makes them."""
         shapes = dict(self.case.all_shapes[: len(self.op.plan.op.inputs)])
-        types = _numpy_types(self.row) or {}
+        types = _numpy_types(self.row)
         return [
-            (parameter.name, f"np.ones({shapes[tensor.name]}, np.{types.get(tensor.type, tensor.type)})")
+            (
+                identifier(parameter.name, EXAMPLE_NAMES),
+                f"np.ones({shapes[tensor.name]}, np.{types[tensor.type]})",
+            )
             for parameter, tensor in zip(self.op.inputs, self.op.plan.op.inputs, strict=True)
             if tensor.name in shapes and not tensor.optional
         ]
@@ -194,7 +204,9 @@ class Example:
     @cached_property
     def call(self) -> str:
         given = dict(self.case.attributes)
-        keywords = [f"{name}={_literal(value)}" for name, value in given.items()]
+        keywords = [
+            f"{identifier(name, FUNCTION_KEYWORDS)}={_literal(value)}" for name, value in given.items()
+        ]
         positional = [name for name, _ in self.arguments]
         return f"gradsmith.{self.op.function}({', '.join([*positional, *keywords])})"
 
@@ -222,7 +234,7 @@ def _tuple_if_several(types: str) -> str:
 
 
 def _literal(value: model.AttributeValue) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    return py_string(value) if isinstance(value, str) else repr(value)
 
 
 def _stub_type(attribute: model.Attribute) -> str:
@@ -238,22 +250,7 @@ def _is_plain(case: model.Case) -> bool:
     return case.layout is model.Layout.CONTIGUOUS and all(0 < size <= 1000 for size in sizes)
 
 
-def _numpy_types(row: model.Row) -> dict[str, str] | None:
-    """NumPy's name for each type parameter; None where it has none."""
-    types = {parameter: _NUMPY_TYPES.get(data_type.value) for parameter, data_type in row.types}
-    known = {parameter: name for parameter, name in types.items() if name}
-    return known if len(known) == len(types) else None
-
-
-@cache
-def docstring_text(text: str, indent: int) -> str:
-    """Text within a docstring, wrapped; its first line is indented already."""
-    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    return wrapped(escaped, " " * indent).lstrip()
-
-
-@cache
-def docstring(text: str, indent: int) -> str:
-    """The whole docstring of something small."""
-    body = docstring_text(text, indent + 3)
-    return '"""' + (body[:-1] + '\\"' if body.endswith('"') else body) + '"""'
+def _numpy_types(row: model.Row) -> dict[str, str]:
+    """NumPy's names for the type parameters and element types that have one."""
+    bound = {parameter: _NUMPY_TYPES.get(data_type.value, "") for parameter, data_type in row.types}
+    return {name: numpy for name, numpy in (_NUMPY_TYPES | bound).items() if numpy}

@@ -29,6 +29,7 @@ from .model import (
     Tensor,
 )
 from .parts import PartReader
+from .text import NO_TEXT, Text
 from .values import Entries, Entry, Nameless
 
 P = ParamSpec("P")
@@ -53,7 +54,7 @@ def load_source(
         if root is None and diagnostics:
             return None, in_order(diagnostics)
         reader = _DocumentReader()
-        document = reader.document(root, PurePath(source.path).name)
+        document = reader.document(root, Text(PurePath(source.path).name))
         diagnostics += reader.diagnostics
         schema = None
         if document:
@@ -64,7 +65,7 @@ def load_source(
 
 
 class _DocumentReader(PartReader):
-    def document(self, root: Node | None, name: str) -> Document | None:
+    def document(self, root: Node | None, file: Text) -> Document | None:
         """None where the top level is not that of a schema, or of another version's."""
         if root is None or (isinstance(root, Scalar) and not root.value):
             self.report(faults.empty_document(root.span if root else None))
@@ -78,7 +79,7 @@ class _DocumentReader(PartReader):
             return None
         self.known_keys(entries, "the schema", Nameless(root, entries), vocabulary.SCHEMA)
         drafts = self._ops(entries["ops"][1]) if "ops" in entries else []
-        return Document(name, version or 0, self._domain(entries), self._since_version(entries), drafts)
+        return Document(file, version or 0, self._domain(entries), self._since_version(entries), drafts)
 
     def _version(self, entries: Entries) -> int | None:
         if "schema_version" not in entries:
@@ -153,7 +154,7 @@ class _OpReader:
         self._check_types(inputs + outputs, rows)
         op = Op(
             name=name,
-            doc=part("doc", reader.op_doc, ""),
+            doc=part("doc", reader.op_doc, NO_TEXT),
             origin=self._origin,
             line=self._node.start.line + 1,
             kernel=part("kernel", reader.kernel, ""),

@@ -16,10 +16,10 @@ import jinja2
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 
-from . import model, python_names, vocabulary
-from .plan import Plan
+from . import model, text, vocabulary
+from .plan import Plan, type_parameter
 from .python_names import PythonPlan
-from .wrapping import COLUMN_LIMIT, wrapped
+from .wrapping import COLUMN_LIMIT
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
@@ -46,7 +46,7 @@ def artefacts(plan: Plan) -> list[Artefact]:
     for op in plan.ops:
         context = {"plan": plan, "op": op}
         headers.append(Artefact(f"include/gradsmith/ops/{op.snake}.h", "op_header.h.jinja", context, 6))
-        pages.append(Artefact(f"docs/{op.name}.md", "op_page.md.jinja", context, 4))
+        pages.append(Artefact(f"docs/{op.page}.md", "op_page.md.jinja", context, 4))
     context, weight = {"plan": plan}, len(plan.ops) // 3
     tables = [
         Artefact("include/gradsmith/ops.h", "ops.h.jinja", context, weight),
@@ -142,7 +142,7 @@ def _environment() -> jinja2.Environment:
     environment = _Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # the output is C++ and Markdown
+        autoescape=False,  # what needs it is no str, and is refused unless it is escaped
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -154,14 +154,11 @@ def _environment() -> jinja2.Environment:
         bound=_bound,
         braces=_braces,
         camel=_camel,
-        comment=_comment,
-        docstring=python_names.docstring,
-        docstring_text=python_names.docstring_text,
         dim_kind=lambda dim: f"k{dim.kind.value.capitalize()}",
         element_type=_element_type,
         enumerator=lambda name: _data_type(name).cpp_enumerator,
         field_type=_field_type,
-        md=_markdown_cell,
+        md=text.md,
         symbol_length=_symbol_length,
         symbol_rule=_symbol_rule,
     )
@@ -169,9 +166,19 @@ def _environment() -> jinja2.Environment:
         assignment=_assignment,
         comparison=_comparison,
         call=_call,
+        code=text.md_code,
+        cell_code=text.md_cell_code,
+        docstring=text.docstring,
+        docstring_text=text.docstring_text,
+        doxygen=text.doxygen,
         dynamic_value=_dynamic_value,
         enumerate=enumerate,
         field_value=_field_value,
+        html_comment=text.html_comment,
+        line_comment=text.cpp_comment,
+        py_comment=text.py_comment,
+        py_string=text.py_string,
+        string=text.cpp_string,
         signature=_signature,
     )
     return environment
@@ -194,12 +201,6 @@ class _Once:
 def _camel(name: str) -> str:
     """`auto_pad` -> `AutoPad`."""
     return "".join(word[:1].upper() + word[1:] for word in name.split("_"))
-
-
-@cache
-def _comment(text: str, indent: int) -> str:
-    """A Doxygen comment, wrapped as clang-format would."""
-    return wrapped(text, " " * indent + "/// ")
 
 
 def _signature(head: str, parameters: Sequence[str], tail: str) -> str:
@@ -263,10 +264,10 @@ def _symbol_rule(symbol: model.Symbol) -> str:
 
 def _field_type(attribute: model.Attribute) -> str:
     return {
-        model.AttributeKind.INT: "std::int64_t",
+        model.AttributeKind.INT: "::std::int64_t",
         model.AttributeKind.FLOAT: "double",
-        model.AttributeKind.INTS: "IntList",
-        model.AttributeKind.ENUM: attribute.enum,
+        model.AttributeKind.INTS: "::gradsmith::IntList",
+        model.AttributeKind.ENUM: f"::gradsmith::{attribute.enum}",
     }[attribute.kind]
 
 
@@ -278,14 +279,14 @@ def _braces(values: tuple[int, ...]) -> str:
 def _field_value(attribute: model.Attribute, value: model.AttributeValue) -> str:
     """The value as the attributes struct takes it."""
     if attribute.kind is model.AttributeKind.ENUM:
-        return f"{attribute.enum}::{value}"
+        return f"::gradsmith::{attribute.enum}::{value}"
     return _number(attribute, value)
 
 
 def _dynamic_value(attribute: model.Attribute, value: model.AttributeValue) -> str:
     """The value as gradsmith::Attribute takes it."""
     if attribute.kind is model.AttributeKind.ENUM:
-        return f'"{value}"'
+        return text.cpp_string(str(value))
     return ("IntList" if isinstance(value, tuple) else "") + _number(attribute, value)
 
 
@@ -302,15 +303,13 @@ def _integer(value: int) -> str:
 
 @cache
 def _element_type(name: str) -> str:
-    """The C++ type of a tensor's elements: a type parameter stays what it is."""
-    return _data_type(name).value if name in vocabulary.TYPES else name
+    """The C++ type of a tensor's elements, as it can be spelled beside fields of any name."""
+    if name not in vocabulary.TYPES:
+        return type_parameter(name)
+    data_type = _data_type(name)
+    is_own = data_type in (model.DataType.MLFLOAT16, model.DataType.BFLOAT16)
+    return f"::gradsmith::{data_type.value}" if is_own else data_type.value
 
 
 def _data_type(name: str) -> model.DataType:
     return vocabulary.TYPES[name]
-
-
-@cache
-def _markdown_cell(text: str) -> str:
-    """Text for a cell of a Markdown table."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*").replace("\n", " ")

@@ -22,7 +22,9 @@ class Text:
     __slots__ = ("_characters",)
 
     def __init__(self, *parts: str | Text) -> None:
-        self._characters = "".join([part if isinstance(part, str) else part._characters for part in parts])
+        self._characters: str = "".join(
+            [part if isinstance(part, str) else part._characters for part in parts]
+        )
 
     def __bool__(self) -> bool:
         return bool(self._characters)
@@ -40,7 +42,10 @@ class Text:
         raise TypeError("an author's text goes into an output by a function of gradsmith_codegen.text")
 
     def __format__(self, _: str) -> NoReturn:
-        str(self)
+        self.__str__()
+
+
+NO_TEXT = Text()
 
 
 def printable(text: str) -> str:
@@ -100,9 +105,9 @@ def _commented(lines: str) -> str:
 
 @cache
 def py_string(*parts: str | Text) -> str:
-    """A string literal in double quotes."""
-    text = _joined(parts).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
+    """A string literal, in the quotes that need the fewest escapes."""
+    text = _joined(parts).replace("\\", "\\\\")
+    return f"'{text}'" if '"' in text and "'" not in text else '"' + text.replace('"', '\\"') + '"'
 
 
 @cache
@@ -130,7 +135,7 @@ def docstring(indent: int, *parts: str | Text) -> str:
 
 # What opens or closes markup anywhere, and what does at a paragraph's start.
 _MARKDOWN = re.compile(
-    r"[\\`*\[\]<>|~$]|(?<![^\W_])_|_(?![^\W_])|&(?=#?[A-Za-z0-9]+;)|^[-+#=]|^[0-9]{1,9}[.)]"
+    r"[\\`*\[\]|~$]|<(?=[A-Za-z/!?])|(?<![^\W_])_|_(?![^\W_])|&(?=#?[A-Za-z0-9]+;)|^[-+#=>]|^[0-9]{1,9}[.)]"
 )
 
 

@@ -10,6 +10,7 @@ from . import faults, scalars
 from .diagnostics import Diagnostic
 from .loader import MAX_DEPTH, Invalid, Mapping, Node, Quoted, Scalar, Sequence
 from .model import Span, Spanned
+from .text import Text
 from .vocabulary import Keys
 
 P = ParamSpec("P")
@@ -150,7 +151,7 @@ class ValueReader:
         node = entries[key][1]
         return quick_text(node) or self.text(node, f"'{key}' of {owner}", expected)
 
-    def sentence(self, node: Node) -> str:
+    def sentence(self, node: Node) -> Text:
         """Documentation: a line of text."""
         before = self.fault_count
         text = node.value if type(node) is Quoted else quick_text(node) or self.text(node, "'doc'")
@@ -158,7 +159,7 @@ class ValueReader:
             problem = _sentence_problem(text)
             if problem:
                 self.report(faults.bad_doc(node.span, problem))
-        return text
+        return Text(text)
 
     def boolean(self, node: Node, owner: str) -> bool:
         if type(node) is Scalar:

@@ -10,64 +10,80 @@
 namespace gradsmith {
 
 // ops.yaml:8
-extern const std::int32_t kConvEntryLine;
-constinit const std::int32_t kConvEntryLine = 8;
-extern const std::array<Row, 8> kConvRows;
+namespace generated::conv_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 8;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::conv_stub
 
 // ops.yaml:55
-extern const std::int32_t kConvGradEntryLine;
-constinit const std::int32_t kConvGradEntryLine = 55;
-extern const std::array<Row, 8> kConvGradRows;
+namespace generated::conv_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 55;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::conv_grad_stub
 
 // ops.yaml:77
-extern const std::int32_t kConvTransposeEntryLine;
-constinit const std::int32_t kConvTransposeEntryLine = 77;
-extern const std::array<Row, 8> kConvTransposeRows;
+namespace generated::conv_transpose_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 77;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::conv_transpose_stub
 
 // ops.yaml:119
-extern const std::int32_t kConvTransposeGradEntryLine;
-constinit const std::int32_t kConvTransposeGradEntryLine = 119;
-extern const std::array<Row, 8> kConvTransposeGradRows;
+namespace generated::conv_transpose_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 119;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::conv_transpose_grad_stub
 
 // ops.yaml:141
-extern const std::int32_t kBatchNormalizationEntryLine;
-constinit const std::int32_t kBatchNormalizationEntryLine = 141;
-extern const std::array<Row, 16> kBatchNormalizationRows;
+namespace generated::batch_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 141;
+extern const std::array<Row, 16> kRows;
+}  // namespace generated::batch_normalization_stub
 
 // ops.yaml:186
-extern const std::int32_t kBatchNormalizationGradEntryLine;
-constinit const std::int32_t kBatchNormalizationGradEntryLine = 186;
-extern const std::array<Row, 16> kBatchNormalizationGradRows;
+namespace generated::batch_normalization_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 186;
+extern const std::array<Row, 16> kRows;
+}  // namespace generated::batch_normalization_grad_stub
 
 // ops.yaml:208
-extern const std::int32_t kBatchNormalizationReluEntryLine;
-constinit const std::int32_t kBatchNormalizationReluEntryLine = 208;
-extern const std::array<Row, 16> kBatchNormalizationReluRows;
+namespace generated::batch_normalization_relu_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 208;
+extern const std::array<Row, 16> kRows;
+}  // namespace generated::batch_normalization_relu_stub
 
 // ops.yaml:222
-extern const std::int32_t kBatchNormalizationReluGradEntryLine;
-constinit const std::int32_t kBatchNormalizationReluGradEntryLine = 222;
-extern const std::array<Row, 16> kBatchNormalizationReluGradRows;
+namespace generated::batch_normalization_relu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 222;
+extern const std::array<Row, 16> kRows;
+}  // namespace generated::batch_normalization_relu_grad_stub
 
 namespace {
 
 constinit const std::array<std::span<const Row>, 8> kDispatchTable = {
     // ops.yaml:8
-    std::span<const Row>(kConvRows),
+    std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:55
-    std::span<const Row>(kConvGradRows),
+    std::span<const Row>(generated::conv_grad_stub::kRows),
     // ops.yaml:77
-    std::span<const Row>(kConvTransposeRows),
+    std::span<const Row>(generated::conv_transpose_stub::kRows),
     // ops.yaml:119
-    std::span<const Row>(kConvTransposeGradRows),
+    std::span<const Row>(generated::conv_transpose_grad_stub::kRows),
     // ops.yaml:141
-    std::span<const Row>(kBatchNormalizationRows),
+    std::span<const Row>(generated::batch_normalization_stub::kRows),
     // ops.yaml:186
-    std::span<const Row>(kBatchNormalizationGradRows),
+    std::span<const Row>(generated::batch_normalization_grad_stub::kRows),
     // ops.yaml:208
-    std::span<const Row>(kBatchNormalizationReluRows),
+    std::span<const Row>(generated::batch_normalization_relu_stub::kRows),
     // ops.yaml:222
-    std::span<const Row>(kBatchNormalizationReluGradRows),
+    std::span<const Row>(generated::batch_normalization_relu_grad_stub::kRows),
 };
 
 }  // namespace

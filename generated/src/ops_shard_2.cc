@@ -19,22 +19,47 @@
 #include "gradsmith/ops/batch_normalization_relu_grad.h"
 #include "gradsmith/schema.h"
 
+// Macros of the same names as what the schema declares end here.
+#undef B
+#undef BatchNormalization
+#undef BatchNormalizationGrad
+#undef BatchNormalizationReluGrad
+#undef T1_
+#undef T2_
+#undef T_
+#undef X
+#undef Y
+#undef dBias
+#undef dScale
+#undef dX
+#undef dY
+#undef epsilon
+#undef momentum
+#undef running_mean
+#undef running_var
+#undef saved_inv_std
+#undef saved_mean
+#undef scale
+
 namespace gradsmith {
 
-extern const std::int32_t kBatchNormalizationEntryLine;
-
-// ops.yaml: BatchNormalization, line 1 of the entry
-extern const std::array<Row, 16> kBatchNormalizationRows;
+namespace generated::batch_normalization_stub {
+extern const std::int32_t kEntryLine;
+}
 
 namespace batch_norm {
 struct BatchNormalization;  // an unknown kernel is an incomplete type
 }  // namespace batch_norm
 
-namespace batch_normalization_stub {
+// ops.yaml: BatchNormalization, line 1 of the entry
+namespace generated::batch_normalization_stub {
+
+extern const std::array<Row, 16> kRows;
+
 namespace {
 
-using Given = BatchNormalizationAttributes;
-using Kernel = batch_norm::BatchNormalization;
+using Given = ::gradsmith::BatchNormalizationAttributes;
+using Kernel = ::gradsmith::batch_norm::BatchNormalization;
 static_assert(
     internal::IsComplete<Kernel>,
     "ops.yaml: BatchNormalization, line 3 of the entry: there is no kernel batch_norm::BatchNormalization; expected struct BatchNormalization in batch_norm/kernels.h");
@@ -270,13 +295,13 @@ Status RunCuda(
   return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
 }
 
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 Status CallTyped(
     std::size_t combination,
     const Context& context,
-    const BatchNormalizationAttributes& attributes,
-    const BatchNormalizationInputs<T, T1, T2>& inputs,
-    const BatchNormalizationOutputs<T, T1, T2>& outputs) {
+    const Given& attributes,
+    const ::gradsmith::BatchNormalizationInputs<T_, T1_, T2_>& inputs,
+    const ::gradsmith::BatchNormalizationOutputs<T_, T1_, T2_>& outputs) {
   std::array<ConstTensorRef, 5> in;
   in[0] = inputs.X.ref();
   in[1] = inputs.scale.ref();
@@ -290,7 +315,7 @@ Status CallTyped(
   out[3] = outputs.saved_mean.ref();
   out[4] = outputs.saved_inv_std.ref();
   constexpr std::size_t kBackends = 2;
-  const std::span<const Row> all(kBatchNormalizationRows);
+  const std::span<const Row> all(kRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
@@ -376,170 +401,171 @@ constexpr std::array<DataType, 3> kTypes7 = {
 };
 
 }  // namespace
-}  // namespace batch_normalization_stub
 
-constinit const std::array<Row, 16> kBatchNormalizationRows = {
+constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 23 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = batch_normalization_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 22,
     },
     // ops.yaml: BatchNormalization, line 23 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = batch_normalization_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 22,
     },
     // ops.yaml: BatchNormalization, line 24 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = batch_normalization_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: BatchNormalization, line 24 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = batch_normalization_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: BatchNormalization, line 25 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = batch_normalization_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: BatchNormalization, line 25 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = batch_normalization_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: BatchNormalization, line 26 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_stats",
-        .types = batch_normalization_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: BatchNormalization, line 26 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_stats",
-        .types = batch_normalization_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: BatchNormalization, line 27 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_params",
-        .types = batch_normalization_stub::kTypes4,
+        .types = kTypes4,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 26,
     },
     // ops.yaml: BatchNormalization, line 27 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_params",
-        .types = batch_normalization_stub::kTypes4,
+        .types = kTypes4,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 26,
     },
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = batch_normalization_stub::kTypes5,
+        .types = kTypes5,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 27,
     },
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = batch_normalization_stub::kTypes5,
+        .types = kTypes5,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 27,
     },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_stats",
-        .types = batch_normalization_stub::kTypes6,
+        .types = kTypes6,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 28,
     },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_stats",
-        .types = batch_normalization_stub::kTypes6,
+        .types = kTypes6,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 28,
     },
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_params",
-        .types = batch_normalization_stub::kTypes7,
+        .types = kTypes7,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 29,
     },
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
-        .op = &batch_normalization_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_params",
-        .types = batch_normalization_stub::kTypes7,
+        .types = kTypes7,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 29,
     },
 };
+
+}  // namespace generated::batch_normalization_stub
 
 // ops.yaml: BatchNormalization, line 23 of the entry
 template <>
@@ -548,7 +574,7 @@ Status BatchNormalization<float, float, float>(
     const BatchNormalizationAttributes& attributes,
     const BatchNormalizationInputs<float, float, float>& inputs,
     const BatchNormalizationOutputs<float, float, float>& outputs) {
-  return batch_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
+  return generated::batch_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 24 of the entry
@@ -558,7 +584,7 @@ Status BatchNormalization<double, double, double>(
     const BatchNormalizationAttributes& attributes,
     const BatchNormalizationInputs<double, double, double>& inputs,
     const BatchNormalizationOutputs<double, double, double>& outputs) {
-  return batch_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
+  return generated::batch_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 25 of the entry
@@ -568,7 +594,7 @@ Status BatchNormalization<MLFloat16, MLFloat16, MLFloat16>(
     const BatchNormalizationAttributes& attributes,
     const BatchNormalizationInputs<MLFloat16, MLFloat16, MLFloat16>& inputs,
     const BatchNormalizationOutputs<MLFloat16, MLFloat16, MLFloat16>& outputs) {
-  return batch_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
+  return generated::batch_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 26 of the entry
@@ -578,7 +604,7 @@ Status BatchNormalization<MLFloat16, MLFloat16, float>(
     const BatchNormalizationAttributes& attributes,
     const BatchNormalizationInputs<MLFloat16, MLFloat16, float>& inputs,
     const BatchNormalizationOutputs<MLFloat16, MLFloat16, float>& outputs) {
-  return batch_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
+  return generated::batch_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 27 of the entry
@@ -588,7 +614,7 @@ Status BatchNormalization<MLFloat16, float, float>(
     const BatchNormalizationAttributes& attributes,
     const BatchNormalizationInputs<MLFloat16, float, float>& inputs,
     const BatchNormalizationOutputs<MLFloat16, float, float>& outputs) {
-  return batch_normalization_stub::CallTyped(4, context, attributes, inputs, outputs);
+  return generated::batch_normalization_stub::CallTyped(4, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 28 of the entry
@@ -598,7 +624,7 @@ Status BatchNormalization<BFloat16, BFloat16, BFloat16>(
     const BatchNormalizationAttributes& attributes,
     const BatchNormalizationInputs<BFloat16, BFloat16, BFloat16>& inputs,
     const BatchNormalizationOutputs<BFloat16, BFloat16, BFloat16>& outputs) {
-  return batch_normalization_stub::CallTyped(5, context, attributes, inputs, outputs);
+  return generated::batch_normalization_stub::CallTyped(5, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 29 of the entry
@@ -608,7 +634,7 @@ Status BatchNormalization<BFloat16, BFloat16, float>(
     const BatchNormalizationAttributes& attributes,
     const BatchNormalizationInputs<BFloat16, BFloat16, float>& inputs,
     const BatchNormalizationOutputs<BFloat16, BFloat16, float>& outputs) {
-  return batch_normalization_stub::CallTyped(6, context, attributes, inputs, outputs);
+  return generated::batch_normalization_stub::CallTyped(6, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 30 of the entry
@@ -618,7 +644,7 @@ Status BatchNormalization<BFloat16, float, float>(
     const BatchNormalizationAttributes& attributes,
     const BatchNormalizationInputs<BFloat16, float, float>& inputs,
     const BatchNormalizationOutputs<BFloat16, float, float>& outputs) {
-  return batch_normalization_stub::CallTyped(7, context, attributes, inputs, outputs);
+  return generated::batch_normalization_stub::CallTyped(7, context, attributes, inputs, outputs);
 }
 
 Result<BatchNormalizationOutputDims> InferShapes(
@@ -630,7 +656,7 @@ Result<BatchNormalizationOutputDims> InferShapes(
   in[2] = {DataType::kFloat, nullptr, inputs.B};
   in[3] = {DataType::kFloat, nullptr, inputs.running_mean};
   in[4] = {DataType::kFloat, nullptr, inputs.running_var};
-  const OpSchema& schema = batch_normalization_stub::kSchema;
+  const OpSchema& schema = generated::batch_normalization_stub::kSchema;
   const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
   if (!dims.ok()) {
     return dims.status().WithPrefix("BatchNormalization: ");
@@ -644,18 +670,19 @@ Result<BatchNormalizationOutputDims> InferShapes(
   return out;
 }
 
-// ops.yaml: BatchNormalizationGrad, line 1 of the entry
-extern const std::array<Row, 16> kBatchNormalizationGradRows;
-
 namespace batch_norm {
 struct BatchNormalizationGrad;  // an unknown kernel is an incomplete type
 }  // namespace batch_norm
 
-namespace batch_normalization_grad_stub {
+// ops.yaml: BatchNormalizationGrad, line 1 of the entry
+namespace generated::batch_normalization_grad_stub {
+
+extern const std::array<Row, 16> kRows;
+
 namespace {
 
-using Given = BatchNormalizationGradAttributes;
-using Kernel = batch_norm::BatchNormalizationGrad;
+using Given = ::gradsmith::BatchNormalizationGradAttributes;
+using Kernel = ::gradsmith::batch_norm::BatchNormalizationGrad;
 static_assert(
     internal::IsComplete<Kernel>,
     "ops.yaml: BatchNormalizationGrad, line 4 of the entry: there is no kernel batch_norm::BatchNormalizationGrad; expected struct BatchNormalizationGrad in batch_norm/kernels.h");
@@ -868,13 +895,13 @@ Status RunCuda(
   return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
 }
 
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 Status CallTyped(
     std::size_t combination,
     const Context& context,
-    const BatchNormalizationGradAttributes& attributes,
-    const BatchNormalizationGradInputs<T, T1, T2>& inputs,
-    const BatchNormalizationGradOutputs<T, T1, T2>& outputs) {
+    const Given& attributes,
+    const ::gradsmith::BatchNormalizationGradInputs<T_, T1_, T2_>& inputs,
+    const ::gradsmith::BatchNormalizationGradOutputs<T_, T1_, T2_>& outputs) {
   std::array<ConstTensorRef, 5> in;
   in[0] = inputs.dY.ref();
   in[1] = inputs.X.ref();
@@ -886,7 +913,7 @@ Status CallTyped(
   out[1] = outputs.dScale.ref();
   out[2] = outputs.dBias.ref();
   constexpr std::size_t kBackends = 2;
-  const std::span<const Row> all(kBatchNormalizationGradRows);
+  const std::span<const Row> all(kRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
@@ -972,170 +999,171 @@ constexpr std::array<DataType, 3> kTypes7 = {
 };
 
 }  // namespace
-}  // namespace batch_normalization_grad_stub
 
-constinit const std::array<Row, 16> kBatchNormalizationGradRows = {
+constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 23 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = batch_normalization_grad_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 22,
     },
     // ops.yaml: BatchNormalization, line 23 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = batch_normalization_grad_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 22,
     },
     // ops.yaml: BatchNormalization, line 24 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = batch_normalization_grad_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: BatchNormalization, line 24 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = batch_normalization_grad_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: BatchNormalization, line 25 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = batch_normalization_grad_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: BatchNormalization, line 25 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = batch_normalization_grad_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: BatchNormalization, line 26 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_stats",
-        .types = batch_normalization_grad_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: BatchNormalization, line 26 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_stats",
-        .types = batch_normalization_grad_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: BatchNormalization, line 27 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_params",
-        .types = batch_normalization_grad_stub::kTypes4,
+        .types = kTypes4,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 26,
     },
     // ops.yaml: BatchNormalization, line 27 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_params",
-        .types = batch_normalization_grad_stub::kTypes4,
+        .types = kTypes4,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 26,
     },
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = batch_normalization_grad_stub::kTypes5,
+        .types = kTypes5,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 27,
     },
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = batch_normalization_grad_stub::kTypes5,
+        .types = kTypes5,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 27,
     },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_stats",
-        .types = batch_normalization_grad_stub::kTypes6,
+        .types = kTypes6,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 28,
     },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_stats",
-        .types = batch_normalization_grad_stub::kTypes6,
+        .types = kTypes6,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 28,
     },
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_params",
-        .types = batch_normalization_grad_stub::kTypes7,
+        .types = kTypes7,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 29,
     },
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
-        .op = &batch_normalization_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_params",
-        .types = batch_normalization_grad_stub::kTypes7,
+        .types = kTypes7,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 29,
     },
 };
+
+}  // namespace generated::batch_normalization_grad_stub
 
 // ops.yaml: BatchNormalization, line 23 of the entry
 template <>
@@ -1144,7 +1172,8 @@ Status BatchNormalizationGrad<float, float, float>(
     const BatchNormalizationGradAttributes& attributes,
     const BatchNormalizationGradInputs<float, float, float>& inputs,
     const BatchNormalizationGradOutputs<float, float, float>& outputs) {
-  return batch_normalization_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+  return generated::batch_normalization_grad_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 24 of the entry
@@ -1154,7 +1183,8 @@ Status BatchNormalizationGrad<double, double, double>(
     const BatchNormalizationGradAttributes& attributes,
     const BatchNormalizationGradInputs<double, double, double>& inputs,
     const BatchNormalizationGradOutputs<double, double, double>& outputs) {
-  return batch_normalization_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+  return generated::batch_normalization_grad_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 25 of the entry
@@ -1164,7 +1194,8 @@ Status BatchNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
     const BatchNormalizationGradAttributes& attributes,
     const BatchNormalizationGradInputs<MLFloat16, MLFloat16, MLFloat16>& inputs,
     const BatchNormalizationGradOutputs<MLFloat16, MLFloat16, MLFloat16>& outputs) {
-  return batch_normalization_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+  return generated::batch_normalization_grad_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 26 of the entry
@@ -1174,7 +1205,8 @@ Status BatchNormalizationGrad<MLFloat16, MLFloat16, float>(
     const BatchNormalizationGradAttributes& attributes,
     const BatchNormalizationGradInputs<MLFloat16, MLFloat16, float>& inputs,
     const BatchNormalizationGradOutputs<MLFloat16, MLFloat16, float>& outputs) {
-  return batch_normalization_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+  return generated::batch_normalization_grad_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 27 of the entry
@@ -1184,7 +1216,8 @@ Status BatchNormalizationGrad<MLFloat16, float, float>(
     const BatchNormalizationGradAttributes& attributes,
     const BatchNormalizationGradInputs<MLFloat16, float, float>& inputs,
     const BatchNormalizationGradOutputs<MLFloat16, float, float>& outputs) {
-  return batch_normalization_grad_stub::CallTyped(4, context, attributes, inputs, outputs);
+  return generated::batch_normalization_grad_stub::CallTyped(
+      4, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 28 of the entry
@@ -1194,7 +1227,8 @@ Status BatchNormalizationGrad<BFloat16, BFloat16, BFloat16>(
     const BatchNormalizationGradAttributes& attributes,
     const BatchNormalizationGradInputs<BFloat16, BFloat16, BFloat16>& inputs,
     const BatchNormalizationGradOutputs<BFloat16, BFloat16, BFloat16>& outputs) {
-  return batch_normalization_grad_stub::CallTyped(5, context, attributes, inputs, outputs);
+  return generated::batch_normalization_grad_stub::CallTyped(
+      5, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 29 of the entry
@@ -1204,7 +1238,8 @@ Status BatchNormalizationGrad<BFloat16, BFloat16, float>(
     const BatchNormalizationGradAttributes& attributes,
     const BatchNormalizationGradInputs<BFloat16, BFloat16, float>& inputs,
     const BatchNormalizationGradOutputs<BFloat16, BFloat16, float>& outputs) {
-  return batch_normalization_grad_stub::CallTyped(6, context, attributes, inputs, outputs);
+  return generated::batch_normalization_grad_stub::CallTyped(
+      6, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 30 of the entry
@@ -1214,7 +1249,8 @@ Status BatchNormalizationGrad<BFloat16, float, float>(
     const BatchNormalizationGradAttributes& attributes,
     const BatchNormalizationGradInputs<BFloat16, float, float>& inputs,
     const BatchNormalizationGradOutputs<BFloat16, float, float>& outputs) {
-  return batch_normalization_grad_stub::CallTyped(7, context, attributes, inputs, outputs);
+  return generated::batch_normalization_grad_stub::CallTyped(
+      7, context, attributes, inputs, outputs);
 }
 
 Result<BatchNormalizationGradOutputDims> InferShapes(
@@ -1226,7 +1262,7 @@ Result<BatchNormalizationGradOutputDims> InferShapes(
   in[2] = {DataType::kFloat, nullptr, inputs.scale};
   in[3] = {DataType::kFloat, nullptr, inputs.saved_mean};
   in[4] = {DataType::kFloat, nullptr, inputs.saved_inv_std};
-  const OpSchema& schema = batch_normalization_grad_stub::kSchema;
+  const OpSchema& schema = generated::batch_normalization_grad_stub::kSchema;
   const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
   if (!dims.ok()) {
     return dims.status().WithPrefix("BatchNormalizationGrad: ");
@@ -1238,18 +1274,19 @@ Result<BatchNormalizationGradOutputDims> InferShapes(
   return out;
 }
 
-// ops.yaml: BatchNormalizationReluGrad, line 1 of the entry
-extern const std::array<Row, 16> kBatchNormalizationReluGradRows;
-
 namespace batch_norm {
 struct BatchNormalizationReluGrad;  // an unknown kernel is an incomplete type
 }  // namespace batch_norm
 
-namespace batch_normalization_relu_grad_stub {
+// ops.yaml: BatchNormalizationReluGrad, line 1 of the entry
+namespace generated::batch_normalization_relu_grad_stub {
+
+extern const std::array<Row, 16> kRows;
+
 namespace {
 
-using Given = BatchNormalizationReluGradAttributes;
-using Kernel = batch_norm::BatchNormalizationReluGrad;
+using Given = ::gradsmith::BatchNormalizationReluGradAttributes;
+using Kernel = ::gradsmith::batch_norm::BatchNormalizationReluGrad;
 static_assert(
     internal::IsComplete<Kernel>,
     "ops.yaml: BatchNormalizationReluGrad, line 4 of the entry: there is no kernel batch_norm::BatchNormalizationReluGrad; expected struct BatchNormalizationReluGrad in batch_norm/kernels.h");
@@ -1471,13 +1508,13 @@ Status RunCuda(
   return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
 }
 
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 Status CallTyped(
     std::size_t combination,
     const Context& context,
-    const BatchNormalizationReluGradAttributes& attributes,
-    const BatchNormalizationReluGradInputs<T, T1, T2>& inputs,
-    const BatchNormalizationReluGradOutputs<T, T1, T2>& outputs) {
+    const Given& attributes,
+    const ::gradsmith::BatchNormalizationReluGradInputs<T_, T1_, T2_>& inputs,
+    const ::gradsmith::BatchNormalizationReluGradOutputs<T_, T1_, T2_>& outputs) {
   std::array<ConstTensorRef, 6> in;
   in[0] = inputs.dY.ref();
   in[1] = inputs.X.ref();
@@ -1490,7 +1527,7 @@ Status CallTyped(
   out[1] = outputs.dScale.ref();
   out[2] = outputs.dBias.ref();
   constexpr std::size_t kBackends = 2;
-  const std::span<const Row> all(kBatchNormalizationReluGradRows);
+  const std::span<const Row> all(kRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
@@ -1576,170 +1613,171 @@ constexpr std::array<DataType, 3> kTypes7 = {
 };
 
 }  // namespace
-}  // namespace batch_normalization_relu_grad_stub
 
-constinit const std::array<Row, 16> kBatchNormalizationReluGradRows = {
+constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 23 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = batch_normalization_relu_grad_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 22,
     },
     // ops.yaml: BatchNormalization, line 23 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = batch_normalization_relu_grad_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 22,
     },
     // ops.yaml: BatchNormalization, line 24 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = batch_normalization_relu_grad_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: BatchNormalization, line 24 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = batch_normalization_relu_grad_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: BatchNormalization, line 25 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = batch_normalization_relu_grad_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: BatchNormalization, line 25 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = batch_normalization_relu_grad_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: BatchNormalization, line 26 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_stats",
-        .types = batch_normalization_relu_grad_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: BatchNormalization, line 26 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_stats",
-        .types = batch_normalization_relu_grad_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: BatchNormalization, line 27 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_params",
-        .types = batch_normalization_relu_grad_stub::kTypes4,
+        .types = kTypes4,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 26,
     },
     // ops.yaml: BatchNormalization, line 27 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_params",
-        .types = batch_normalization_relu_grad_stub::kTypes4,
+        .types = kTypes4,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 26,
     },
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = batch_normalization_relu_grad_stub::kTypes5,
+        .types = kTypes5,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 27,
     },
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = batch_normalization_relu_grad_stub::kTypes5,
+        .types = kTypes5,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 27,
     },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_stats",
-        .types = batch_normalization_relu_grad_stub::kTypes6,
+        .types = kTypes6,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 28,
     },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_stats",
-        .types = batch_normalization_relu_grad_stub::kTypes6,
+        .types = kTypes6,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 28,
     },
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_params",
-        .types = batch_normalization_relu_grad_stub::kTypes7,
+        .types = kTypes7,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_grad_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 29,
     },
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
-        .op = &batch_normalization_relu_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_params",
-        .types = batch_normalization_relu_grad_stub::kTypes7,
+        .types = kTypes7,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_grad_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 29,
     },
 };
+
+}  // namespace generated::batch_normalization_relu_grad_stub
 
 // ops.yaml: BatchNormalization, line 23 of the entry
 template <>
@@ -1748,7 +1786,8 @@ Status BatchNormalizationReluGrad<float, float, float>(
     const BatchNormalizationReluGradAttributes& attributes,
     const BatchNormalizationReluGradInputs<float, float, float>& inputs,
     const BatchNormalizationReluGradOutputs<float, float, float>& outputs) {
-  return batch_normalization_relu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_grad_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 24 of the entry
@@ -1758,7 +1797,8 @@ Status BatchNormalizationReluGrad<double, double, double>(
     const BatchNormalizationReluGradAttributes& attributes,
     const BatchNormalizationReluGradInputs<double, double, double>& inputs,
     const BatchNormalizationReluGradOutputs<double, double, double>& outputs) {
-  return batch_normalization_relu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_grad_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 25 of the entry
@@ -1768,7 +1808,8 @@ Status BatchNormalizationReluGrad<MLFloat16, MLFloat16, MLFloat16>(
     const BatchNormalizationReluGradAttributes& attributes,
     const BatchNormalizationReluGradInputs<MLFloat16, MLFloat16, MLFloat16>& inputs,
     const BatchNormalizationReluGradOutputs<MLFloat16, MLFloat16, MLFloat16>& outputs) {
-  return batch_normalization_relu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_grad_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 26 of the entry
@@ -1778,7 +1819,8 @@ Status BatchNormalizationReluGrad<MLFloat16, MLFloat16, float>(
     const BatchNormalizationReluGradAttributes& attributes,
     const BatchNormalizationReluGradInputs<MLFloat16, MLFloat16, float>& inputs,
     const BatchNormalizationReluGradOutputs<MLFloat16, MLFloat16, float>& outputs) {
-  return batch_normalization_relu_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_grad_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 27 of the entry
@@ -1788,7 +1830,8 @@ Status BatchNormalizationReluGrad<MLFloat16, float, float>(
     const BatchNormalizationReluGradAttributes& attributes,
     const BatchNormalizationReluGradInputs<MLFloat16, float, float>& inputs,
     const BatchNormalizationReluGradOutputs<MLFloat16, float, float>& outputs) {
-  return batch_normalization_relu_grad_stub::CallTyped(4, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_grad_stub::CallTyped(
+      4, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 28 of the entry
@@ -1798,7 +1841,8 @@ Status BatchNormalizationReluGrad<BFloat16, BFloat16, BFloat16>(
     const BatchNormalizationReluGradAttributes& attributes,
     const BatchNormalizationReluGradInputs<BFloat16, BFloat16, BFloat16>& inputs,
     const BatchNormalizationReluGradOutputs<BFloat16, BFloat16, BFloat16>& outputs) {
-  return batch_normalization_relu_grad_stub::CallTyped(5, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_grad_stub::CallTyped(
+      5, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 29 of the entry
@@ -1808,7 +1852,8 @@ Status BatchNormalizationReluGrad<BFloat16, BFloat16, float>(
     const BatchNormalizationReluGradAttributes& attributes,
     const BatchNormalizationReluGradInputs<BFloat16, BFloat16, float>& inputs,
     const BatchNormalizationReluGradOutputs<BFloat16, BFloat16, float>& outputs) {
-  return batch_normalization_relu_grad_stub::CallTyped(6, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_grad_stub::CallTyped(
+      6, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 30 of the entry
@@ -1818,7 +1863,8 @@ Status BatchNormalizationReluGrad<BFloat16, float, float>(
     const BatchNormalizationReluGradAttributes& attributes,
     const BatchNormalizationReluGradInputs<BFloat16, float, float>& inputs,
     const BatchNormalizationReluGradOutputs<BFloat16, float, float>& outputs) {
-  return batch_normalization_relu_grad_stub::CallTyped(7, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_grad_stub::CallTyped(
+      7, context, attributes, inputs, outputs);
 }
 
 Result<BatchNormalizationReluGradOutputDims> InferShapes(
@@ -1831,7 +1877,7 @@ Result<BatchNormalizationReluGradOutputDims> InferShapes(
   in[3] = {DataType::kFloat, nullptr, inputs.B};
   in[4] = {DataType::kFloat, nullptr, inputs.saved_mean};
   in[5] = {DataType::kFloat, nullptr, inputs.saved_inv_std};
-  const OpSchema& schema = batch_normalization_relu_grad_stub::kSchema;
+  const OpSchema& schema = generated::batch_normalization_relu_grad_stub::kSchema;
   const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
   if (!dims.ok()) {
     return dims.status().WithPrefix("BatchNormalizationReluGrad: ");

@@ -17,22 +17,41 @@
 #include "gradsmith/ops/conv_transpose.h"
 #include "gradsmith/schema.h"
 
+// Macros of the same names as what the schema declares end here.
+#undef B
+#undef ConvTranspose
+#undef T_
+#undef W
+#undef X
+#undef Y
+#undef auto_pad
+#undef dilations
+#undef group
+#undef kernel_shape
+#undef output_padding
+#undef output_shape
+#undef pads
+#undef strides
+
 namespace gradsmith {
 
-extern const std::int32_t kConvEntryLine;
-
-// ops.yaml: ConvTranspose, line 1 of the entry
-extern const std::array<Row, 8> kConvTransposeRows;
+namespace generated::conv_stub {
+extern const std::int32_t kEntryLine;
+}
 
 namespace conv {
 struct ConvTranspose;  // an unknown kernel is an incomplete type
 }  // namespace conv
 
-namespace conv_transpose_stub {
+// ops.yaml: ConvTranspose, line 1 of the entry
+namespace generated::conv_transpose_stub {
+
+extern const std::array<Row, 8> kRows;
+
 namespace {
 
-using Given = ConvTransposeAttributes;
-using Kernel = conv::ConvTranspose;
+using Given = ::gradsmith::ConvTransposeAttributes;
+using Kernel = ::gradsmith::conv::ConvTranspose;
 static_assert(
     internal::IsComplete<Kernel>,
     "ops.yaml: ConvTranspose, line 3 of the entry: there is no kernel conv::ConvTranspose; expected struct ConvTranspose in conv/kernels.h");
@@ -70,7 +89,8 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 
 // ops.yaml: ConvTranspose, line 15 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
-  return conv::TransposedOutputSpatial(KernelAttributes(attributes), symbols[2], symbols[4]);
+  return ::gradsmith::conv::TransposedOutputSpatial(
+      KernelAttributes(attributes), symbols[2], symbols[4]);
 }
 
 constexpr std::array<SymbolSpec, 6> kSymbols = {
@@ -206,7 +226,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
     },
 };
 
-constexpr std::array<std::string_view, 4> kAutoPadChoices = {
+constexpr std::array<std::string_view, 4> kChoices5 = {
     // 0
     "NOTSET",
     // 1
@@ -216,10 +236,10 @@ constexpr std::array<std::string_view, 4> kAutoPadChoices = {
     // 3
     "VALID",
 };
-static_assert(static_cast<int>(AutoPad::NOTSET) == 0);
-static_assert(static_cast<int>(AutoPad::SAME_UPPER) == 1);
-static_assert(static_cast<int>(AutoPad::SAME_LOWER) == 2);
-static_assert(static_cast<int>(AutoPad::VALID) == 3);
+static_assert(static_cast<int>(::gradsmith::AutoPad::NOTSET) == 0);
+static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_UPPER) == 1);
+static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
+static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 8> kAttributes = {
     // ops.yaml: Conv, line 17 of the entry
@@ -277,7 +297,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .offset = offsetof(Given, auto_pad),
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
-        .choices = kAutoPadChoices,
+        .choices = kChoices5,
     },
     // ops.yaml: ConvTranspose, line 18 of the entry
     AttributeSpec{
@@ -348,13 +368,13 @@ Status RunCuda(
   return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
 }
 
-template <typename T>
+template <typename T_>
 Status CallTyped(
     std::size_t combination,
     const Context& context,
-    const ConvTransposeAttributes& attributes,
-    const ConvTransposeInputs<T>& inputs,
-    const ConvTransposeOutputs<T>& outputs) {
+    const Given& attributes,
+    const ::gradsmith::ConvTransposeInputs<T_>& inputs,
+    const ::gradsmith::ConvTransposeOutputs<T_>& outputs) {
   std::array<ConstTensorRef, 3> in;
   in[0] = inputs.X.ref();
   in[1] = inputs.W.ref();
@@ -362,7 +382,7 @@ Status CallTyped(
   std::array<TensorRef, 1> out;
   out[0] = outputs.Y.ref();
   constexpr std::size_t kBackends = 2;
-  const std::span<const Row> all(kConvTransposeRows);
+  const std::span<const Row> all(kRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
@@ -392,90 +412,91 @@ constexpr std::array<DataType, 1> kTypes3 = {
 };
 
 }  // namespace
-}  // namespace conv_transpose_stub
 
-constinit const std::array<Row, 8> kConvTransposeRows = {
+constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 24 of the entry
     Row{
-        .op = &conv_transpose_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = conv_transpose_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCpu,
-        .run = &conv_transpose_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: Conv, line 24 of the entry
     Row{
-        .op = &conv_transpose_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = conv_transpose_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCuda,
-        .run = &conv_transpose_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: Conv, line 25 of the entry
     Row{
-        .op = &conv_transpose_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = conv_transpose_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCpu,
-        .run = &conv_transpose_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: Conv, line 25 of the entry
     Row{
-        .op = &conv_transpose_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = conv_transpose_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCuda,
-        .run = &conv_transpose_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: Conv, line 26 of the entry
     Row{
-        .op = &conv_transpose_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = conv_transpose_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCpu,
-        .run = &conv_transpose_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: Conv, line 26 of the entry
     Row{
-        .op = &conv_transpose_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = conv_transpose_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCuda,
-        .run = &conv_transpose_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: Conv, line 27 of the entry
     Row{
-        .op = &conv_transpose_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = conv_transpose_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCpu,
-        .run = &conv_transpose_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
     },
     // ops.yaml: Conv, line 27 of the entry
     Row{
-        .op = &conv_transpose_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = conv_transpose_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCuda,
-        .run = &conv_transpose_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
     },
 };
+
+}  // namespace generated::conv_transpose_stub
 
 // ops.yaml: Conv, line 24 of the entry
 template <>
@@ -484,7 +505,7 @@ Status ConvTranspose<float>(
     const ConvTransposeAttributes& attributes,
     const ConvTransposeInputs<float>& inputs,
     const ConvTransposeOutputs<float>& outputs) {
-  return conv_transpose_stub::CallTyped(0, context, attributes, inputs, outputs);
+  return generated::conv_transpose_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: Conv, line 25 of the entry
@@ -494,7 +515,7 @@ Status ConvTranspose<double>(
     const ConvTransposeAttributes& attributes,
     const ConvTransposeInputs<double>& inputs,
     const ConvTransposeOutputs<double>& outputs) {
-  return conv_transpose_stub::CallTyped(1, context, attributes, inputs, outputs);
+  return generated::conv_transpose_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: Conv, line 26 of the entry
@@ -504,7 +525,7 @@ Status ConvTranspose<MLFloat16>(
     const ConvTransposeAttributes& attributes,
     const ConvTransposeInputs<MLFloat16>& inputs,
     const ConvTransposeOutputs<MLFloat16>& outputs) {
-  return conv_transpose_stub::CallTyped(2, context, attributes, inputs, outputs);
+  return generated::conv_transpose_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: Conv, line 27 of the entry
@@ -514,7 +535,7 @@ Status ConvTranspose<BFloat16>(
     const ConvTransposeAttributes& attributes,
     const ConvTransposeInputs<BFloat16>& inputs,
     const ConvTransposeOutputs<BFloat16>& outputs) {
-  return conv_transpose_stub::CallTyped(3, context, attributes, inputs, outputs);
+  return generated::conv_transpose_stub::CallTyped(3, context, attributes, inputs, outputs);
 }
 
 Result<ConvTransposeOutputDims> InferShapes(
@@ -523,7 +544,7 @@ Result<ConvTransposeOutputDims> InferShapes(
   std::array<ConstTensorRef, 3> in;
   in[0] = {DataType::kFloat, nullptr, inputs.X};
   in[1] = {DataType::kFloat, nullptr, inputs.W};
-  const OpSchema& schema = conv_transpose_stub::kSchema;
+  const OpSchema& schema = generated::conv_transpose_stub::kSchema;
   const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
   if (!dims.ok()) {
     return dims.status().WithPrefix("ConvTranspose: ");

@@ -17,22 +17,41 @@
 #include "gradsmith/ops/conv_grad.h"
 #include "gradsmith/schema.h"
 
+// Macros of the same names as what the schema declares end here.
+#undef ConvGrad
+#undef T_
+#undef W
+#undef X
+#undef auto_pad
+#undef dB
+#undef dW
+#undef dX
+#undef dY
+#undef dilations
+#undef group
+#undef kernel_shape
+#undef pads
+#undef strides
+
 namespace gradsmith {
 
-extern const std::int32_t kConvEntryLine;
-
-// ops.yaml: ConvGrad, line 1 of the entry
-extern const std::array<Row, 8> kConvGradRows;
+namespace generated::conv_stub {
+extern const std::int32_t kEntryLine;
+}
 
 namespace conv {
 struct ConvGrad;  // an unknown kernel is an incomplete type
 }  // namespace conv
 
-namespace conv_grad_stub {
+// ops.yaml: ConvGrad, line 1 of the entry
+namespace generated::conv_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
 namespace {
 
-using Given = ConvGradAttributes;
-using Kernel = conv::ConvGrad;
+using Given = ::gradsmith::ConvGradAttributes;
+using Kernel = ::gradsmith::conv::ConvGrad;
 static_assert(
     internal::IsComplete<Kernel>,
     "ops.yaml: ConvGrad, line 4 of the entry: there is no kernel conv::ConvGrad; expected struct ConvGrad in conv/kernels.h");
@@ -71,7 +90,7 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 
 // ops.yaml: ConvGrad, line 18 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
-  return conv::OutputSpatial(KernelAttributes(attributes), symbols[4], symbols[5]);
+  return ::gradsmith::conv::OutputSpatial(KernelAttributes(attributes), symbols[4], symbols[5]);
 }
 
 constexpr std::array<SymbolSpec, 6> kSymbols = {
@@ -227,7 +246,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
     },
 };
 
-constexpr std::array<std::string_view, 4> kAutoPadChoices = {
+constexpr std::array<std::string_view, 4> kChoices5 = {
     // 0
     "NOTSET",
     // 1
@@ -237,10 +256,10 @@ constexpr std::array<std::string_view, 4> kAutoPadChoices = {
     // 3
     "VALID",
 };
-static_assert(static_cast<int>(AutoPad::NOTSET) == 0);
-static_assert(static_cast<int>(AutoPad::SAME_UPPER) == 1);
-static_assert(static_cast<int>(AutoPad::SAME_LOWER) == 2);
-static_assert(static_cast<int>(AutoPad::VALID) == 3);
+static_assert(static_cast<int>(::gradsmith::AutoPad::NOTSET) == 0);
+static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_UPPER) == 1);
+static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
+static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 6> kAttributes = {
     // ops.yaml: Conv, line 17 of the entry
@@ -298,7 +317,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .offset = offsetof(Given, auto_pad),
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
-        .choices = kAutoPadChoices,
+        .choices = kChoices5,
     },
 };
 
@@ -353,13 +372,13 @@ Status RunCuda(
   return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
 }
 
-template <typename T>
+template <typename T_>
 Status CallTyped(
     std::size_t combination,
     const Context& context,
-    const ConvGradAttributes& attributes,
-    const ConvGradInputs<T>& inputs,
-    const ConvGradOutputs<T>& outputs) {
+    const Given& attributes,
+    const ::gradsmith::ConvGradInputs<T_>& inputs,
+    const ::gradsmith::ConvGradOutputs<T_>& outputs) {
   std::array<ConstTensorRef, 3> in;
   in[0] = inputs.dY.ref();
   in[1] = inputs.X.ref();
@@ -369,7 +388,7 @@ Status CallTyped(
   out[1] = outputs.dW.ref();
   out[2] = outputs.dB.ref();
   constexpr std::size_t kBackends = 2;
-  const std::span<const Row> all(kConvGradRows);
+  const std::span<const Row> all(kRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
@@ -399,90 +418,91 @@ constexpr std::array<DataType, 1> kTypes3 = {
 };
 
 }  // namespace
-}  // namespace conv_grad_stub
 
-constinit const std::array<Row, 8> kConvGradRows = {
+constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 24 of the entry
     Row{
-        .op = &conv_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = conv_grad_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCpu,
-        .run = &conv_grad_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: Conv, line 24 of the entry
     Row{
-        .op = &conv_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = conv_grad_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCuda,
-        .run = &conv_grad_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: Conv, line 25 of the entry
     Row{
-        .op = &conv_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = conv_grad_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCpu,
-        .run = &conv_grad_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: Conv, line 25 of the entry
     Row{
-        .op = &conv_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = conv_grad_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCuda,
-        .run = &conv_grad_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: Conv, line 26 of the entry
     Row{
-        .op = &conv_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = conv_grad_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCpu,
-        .run = &conv_grad_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: Conv, line 26 of the entry
     Row{
-        .op = &conv_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = conv_grad_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCuda,
-        .run = &conv_grad_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: Conv, line 27 of the entry
     Row{
-        .op = &conv_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = conv_grad_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCpu,
-        .run = &conv_grad_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
     },
     // ops.yaml: Conv, line 27 of the entry
     Row{
-        .op = &conv_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = conv_grad_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCuda,
-        .run = &conv_grad_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
     },
 };
+
+}  // namespace generated::conv_grad_stub
 
 // ops.yaml: Conv, line 24 of the entry
 template <>
@@ -491,7 +511,7 @@ Status ConvGrad<float>(
     const ConvGradAttributes& attributes,
     const ConvGradInputs<float>& inputs,
     const ConvGradOutputs<float>& outputs) {
-  return conv_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+  return generated::conv_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: Conv, line 25 of the entry
@@ -501,7 +521,7 @@ Status ConvGrad<double>(
     const ConvGradAttributes& attributes,
     const ConvGradInputs<double>& inputs,
     const ConvGradOutputs<double>& outputs) {
-  return conv_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+  return generated::conv_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: Conv, line 26 of the entry
@@ -511,7 +531,7 @@ Status ConvGrad<MLFloat16>(
     const ConvGradAttributes& attributes,
     const ConvGradInputs<MLFloat16>& inputs,
     const ConvGradOutputs<MLFloat16>& outputs) {
-  return conv_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+  return generated::conv_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: Conv, line 27 of the entry
@@ -521,7 +541,7 @@ Status ConvGrad<BFloat16>(
     const ConvGradAttributes& attributes,
     const ConvGradInputs<BFloat16>& inputs,
     const ConvGradOutputs<BFloat16>& outputs) {
-  return conv_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+  return generated::conv_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
 }
 
 Result<ConvGradOutputDims> InferShapes(
@@ -531,7 +551,7 @@ Result<ConvGradOutputDims> InferShapes(
   in[0] = {DataType::kFloat, nullptr, inputs.dY};
   in[1] = {DataType::kFloat, nullptr, inputs.X};
   in[2] = {DataType::kFloat, nullptr, inputs.W};
-  const OpSchema& schema = conv_grad_stub::kSchema;
+  const OpSchema& schema = generated::conv_grad_stub::kSchema;
   const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
   if (!dims.ok()) {
     return dims.status().WithPrefix("ConvGrad: ");

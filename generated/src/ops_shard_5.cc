@@ -21,23 +21,58 @@
 #include "gradsmith/ops/conv_transpose_grad.h"
 #include "gradsmith/schema.h"
 
+// Macros of the same names as what the schema declares end here.
+#undef B
+#undef BatchNormalizationRelu
+#undef ConvTransposeGrad
+#undef T1_
+#undef T2_
+#undef T_
+#undef W
+#undef X
+#undef Y
+#undef auto_pad
+#undef dB
+#undef dW
+#undef dX
+#undef dY
+#undef dilations
+#undef epsilon
+#undef group
+#undef kernel_shape
+#undef momentum
+#undef output_padding
+#undef output_shape
+#undef pads
+#undef running_mean
+#undef running_var
+#undef saved_inv_std
+#undef saved_mean
+#undef scale
+#undef strides
+
 namespace gradsmith {
 
-extern const std::int32_t kBatchNormalizationEntryLine;
-extern const std::int32_t kConvEntryLine;
-
-// ops.yaml: ConvTransposeGrad, line 1 of the entry
-extern const std::array<Row, 8> kConvTransposeGradRows;
+namespace generated::batch_normalization_stub {
+extern const std::int32_t kEntryLine;
+}
+namespace generated::conv_stub {
+extern const std::int32_t kEntryLine;
+}
 
 namespace conv {
 struct ConvTransposeGrad;  // an unknown kernel is an incomplete type
 }  // namespace conv
 
-namespace conv_transpose_grad_stub {
+// ops.yaml: ConvTransposeGrad, line 1 of the entry
+namespace generated::conv_transpose_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
 namespace {
 
-using Given = ConvTransposeGradAttributes;
-using Kernel = conv::ConvTransposeGrad;
+using Given = ::gradsmith::ConvTransposeGradAttributes;
+using Kernel = ::gradsmith::conv::ConvTransposeGrad;
 static_assert(
     internal::IsComplete<Kernel>,
     "ops.yaml: ConvTransposeGrad, line 4 of the entry: there is no kernel conv::ConvTransposeGrad; expected struct ConvTransposeGrad in conv/kernels.h");
@@ -78,7 +113,8 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 
 // ops.yaml: ConvTransposeGrad, line 18 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
-  return conv::TransposedOutputSpatial(KernelAttributes(attributes), symbols[4], symbols[5]);
+  return ::gradsmith::conv::TransposedOutputSpatial(
+      KernelAttributes(attributes), symbols[4], symbols[5]);
 }
 
 constexpr std::array<SymbolSpec, 6> kSymbols = {
@@ -234,7 +270,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
     },
 };
 
-constexpr std::array<std::string_view, 4> kAutoPadChoices = {
+constexpr std::array<std::string_view, 4> kChoices5 = {
     // 0
     "NOTSET",
     // 1
@@ -244,10 +280,10 @@ constexpr std::array<std::string_view, 4> kAutoPadChoices = {
     // 3
     "VALID",
 };
-static_assert(static_cast<int>(AutoPad::NOTSET) == 0);
-static_assert(static_cast<int>(AutoPad::SAME_UPPER) == 1);
-static_assert(static_cast<int>(AutoPad::SAME_LOWER) == 2);
-static_assert(static_cast<int>(AutoPad::VALID) == 3);
+static_assert(static_cast<int>(::gradsmith::AutoPad::NOTSET) == 0);
+static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_UPPER) == 1);
+static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
+static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 8> kAttributes = {
     // ops.yaml: Conv, line 17 of the entry
@@ -305,7 +341,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .offset = offsetof(Given, auto_pad),
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
-        .choices = kAutoPadChoices,
+        .choices = kChoices5,
     },
     // ops.yaml: ConvTranspose, line 18 of the entry
     AttributeSpec{
@@ -380,13 +416,13 @@ Status RunCuda(
   return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
 }
 
-template <typename T>
+template <typename T_>
 Status CallTyped(
     std::size_t combination,
     const Context& context,
-    const ConvTransposeGradAttributes& attributes,
-    const ConvTransposeGradInputs<T>& inputs,
-    const ConvTransposeGradOutputs<T>& outputs) {
+    const Given& attributes,
+    const ::gradsmith::ConvTransposeGradInputs<T_>& inputs,
+    const ::gradsmith::ConvTransposeGradOutputs<T_>& outputs) {
   std::array<ConstTensorRef, 3> in;
   in[0] = inputs.dY.ref();
   in[1] = inputs.X.ref();
@@ -396,7 +432,7 @@ Status CallTyped(
   out[1] = outputs.dW.ref();
   out[2] = outputs.dB.ref();
   constexpr std::size_t kBackends = 2;
-  const std::span<const Row> all(kConvTransposeGradRows);
+  const std::span<const Row> all(kRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
@@ -426,90 +462,91 @@ constexpr std::array<DataType, 1> kTypes3 = {
 };
 
 }  // namespace
-}  // namespace conv_transpose_grad_stub
 
-constinit const std::array<Row, 8> kConvTransposeGradRows = {
+constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 24 of the entry
     Row{
-        .op = &conv_transpose_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = conv_transpose_grad_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCpu,
-        .run = &conv_transpose_grad_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: Conv, line 24 of the entry
     Row{
-        .op = &conv_transpose_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = conv_transpose_grad_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCuda,
-        .run = &conv_transpose_grad_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: Conv, line 25 of the entry
     Row{
-        .op = &conv_transpose_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = conv_transpose_grad_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCpu,
-        .run = &conv_transpose_grad_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: Conv, line 25 of the entry
     Row{
-        .op = &conv_transpose_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = conv_transpose_grad_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCuda,
-        .run = &conv_transpose_grad_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: Conv, line 26 of the entry
     Row{
-        .op = &conv_transpose_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = conv_transpose_grad_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCpu,
-        .run = &conv_transpose_grad_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: Conv, line 26 of the entry
     Row{
-        .op = &conv_transpose_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = conv_transpose_grad_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCuda,
-        .run = &conv_transpose_grad_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: Conv, line 27 of the entry
     Row{
-        .op = &conv_transpose_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = conv_transpose_grad_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCpu,
-        .run = &conv_transpose_grad_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
     },
     // ops.yaml: Conv, line 27 of the entry
     Row{
-        .op = &conv_transpose_grad_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = conv_transpose_grad_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCuda,
-        .run = &conv_transpose_grad_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
     },
 };
+
+}  // namespace generated::conv_transpose_grad_stub
 
 // ops.yaml: Conv, line 24 of the entry
 template <>
@@ -518,7 +555,7 @@ Status ConvTransposeGrad<float>(
     const ConvTransposeGradAttributes& attributes,
     const ConvTransposeGradInputs<float>& inputs,
     const ConvTransposeGradOutputs<float>& outputs) {
-  return conv_transpose_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+  return generated::conv_transpose_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: Conv, line 25 of the entry
@@ -528,7 +565,7 @@ Status ConvTransposeGrad<double>(
     const ConvTransposeGradAttributes& attributes,
     const ConvTransposeGradInputs<double>& inputs,
     const ConvTransposeGradOutputs<double>& outputs) {
-  return conv_transpose_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+  return generated::conv_transpose_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: Conv, line 26 of the entry
@@ -538,7 +575,7 @@ Status ConvTransposeGrad<MLFloat16>(
     const ConvTransposeGradAttributes& attributes,
     const ConvTransposeGradInputs<MLFloat16>& inputs,
     const ConvTransposeGradOutputs<MLFloat16>& outputs) {
-  return conv_transpose_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+  return generated::conv_transpose_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: Conv, line 27 of the entry
@@ -548,7 +585,7 @@ Status ConvTransposeGrad<BFloat16>(
     const ConvTransposeGradAttributes& attributes,
     const ConvTransposeGradInputs<BFloat16>& inputs,
     const ConvTransposeGradOutputs<BFloat16>& outputs) {
-  return conv_transpose_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+  return generated::conv_transpose_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
 }
 
 Result<ConvTransposeGradOutputDims> InferShapes(
@@ -558,7 +595,7 @@ Result<ConvTransposeGradOutputDims> InferShapes(
   in[0] = {DataType::kFloat, nullptr, inputs.dY};
   in[1] = {DataType::kFloat, nullptr, inputs.X};
   in[2] = {DataType::kFloat, nullptr, inputs.W};
-  const OpSchema& schema = conv_transpose_grad_stub::kSchema;
+  const OpSchema& schema = generated::conv_transpose_grad_stub::kSchema;
   const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
   if (!dims.ok()) {
     return dims.status().WithPrefix("ConvTransposeGrad: ");
@@ -570,18 +607,19 @@ Result<ConvTransposeGradOutputDims> InferShapes(
   return out;
 }
 
-// ops.yaml: BatchNormalizationRelu, line 1 of the entry
-extern const std::array<Row, 16> kBatchNormalizationReluRows;
-
 namespace batch_norm {
 struct BatchNormalizationRelu;  // an unknown kernel is an incomplete type
 }  // namespace batch_norm
 
-namespace batch_normalization_relu_stub {
+// ops.yaml: BatchNormalizationRelu, line 1 of the entry
+namespace generated::batch_normalization_relu_stub {
+
+extern const std::array<Row, 16> kRows;
+
 namespace {
 
-using Given = BatchNormalizationReluAttributes;
-using Kernel = batch_norm::BatchNormalizationRelu;
+using Given = ::gradsmith::BatchNormalizationReluAttributes;
+using Kernel = ::gradsmith::batch_norm::BatchNormalizationRelu;
 static_assert(
     internal::IsComplete<Kernel>,
     "ops.yaml: BatchNormalizationRelu, line 3 of the entry: there is no kernel batch_norm::BatchNormalizationRelu; expected struct BatchNormalizationRelu in batch_norm/kernels.h");
@@ -817,13 +855,13 @@ Status RunCuda(
   return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
 }
 
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 Status CallTyped(
     std::size_t combination,
     const Context& context,
-    const BatchNormalizationReluAttributes& attributes,
-    const BatchNormalizationReluInputs<T, T1, T2>& inputs,
-    const BatchNormalizationReluOutputs<T, T1, T2>& outputs) {
+    const Given& attributes,
+    const ::gradsmith::BatchNormalizationReluInputs<T_, T1_, T2_>& inputs,
+    const ::gradsmith::BatchNormalizationReluOutputs<T_, T1_, T2_>& outputs) {
   std::array<ConstTensorRef, 5> in;
   in[0] = inputs.X.ref();
   in[1] = inputs.scale.ref();
@@ -837,7 +875,7 @@ Status CallTyped(
   out[3] = outputs.saved_mean.ref();
   out[4] = outputs.saved_inv_std.ref();
   constexpr std::size_t kBackends = 2;
-  const std::span<const Row> all(kBatchNormalizationReluRows);
+  const std::span<const Row> all(kRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
@@ -923,170 +961,171 @@ constexpr std::array<DataType, 3> kTypes7 = {
 };
 
 }  // namespace
-}  // namespace batch_normalization_relu_stub
 
-constinit const std::array<Row, 16> kBatchNormalizationReluRows = {
+constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 23 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = batch_normalization_relu_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 22,
     },
     // ops.yaml: BatchNormalization, line 23 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = batch_normalization_relu_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 22,
     },
     // ops.yaml: BatchNormalization, line 24 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = batch_normalization_relu_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: BatchNormalization, line 24 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = batch_normalization_relu_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: BatchNormalization, line 25 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = batch_normalization_relu_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: BatchNormalization, line 25 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = batch_normalization_relu_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: BatchNormalization, line 26 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_stats",
-        .types = batch_normalization_relu_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: BatchNormalization, line 26 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_stats",
-        .types = batch_normalization_relu_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: BatchNormalization, line 27 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_params",
-        .types = batch_normalization_relu_stub::kTypes4,
+        .types = kTypes4,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 26,
     },
     // ops.yaml: BatchNormalization, line 27 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "half_float_params",
-        .types = batch_normalization_relu_stub::kTypes4,
+        .types = kTypes4,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 26,
     },
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = batch_normalization_relu_stub::kTypes5,
+        .types = kTypes5,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 27,
     },
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = batch_normalization_relu_stub::kTypes5,
+        .types = kTypes5,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 27,
     },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_stats",
-        .types = batch_normalization_relu_stub::kTypes6,
+        .types = kTypes6,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 28,
     },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_stats",
-        .types = batch_normalization_relu_stub::kTypes6,
+        .types = kTypes6,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 28,
     },
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_params",
-        .types = batch_normalization_relu_stub::kTypes7,
+        .types = kTypes7,
         .backend = Backend::kCpu,
-        .run = &batch_normalization_relu_stub::RunCpu,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 29,
     },
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
-        .op = &batch_normalization_relu_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16_float_params",
-        .types = batch_normalization_relu_stub::kTypes7,
+        .types = kTypes7,
         .backend = Backend::kCuda,
-        .run = &batch_normalization_relu_stub::RunCuda,
-        .entry_line = &kBatchNormalizationEntryLine,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 29,
     },
 };
+
+}  // namespace generated::batch_normalization_relu_stub
 
 // ops.yaml: BatchNormalization, line 23 of the entry
 template <>
@@ -1095,7 +1134,8 @@ Status BatchNormalizationRelu<float, float, float>(
     const BatchNormalizationReluAttributes& attributes,
     const BatchNormalizationReluInputs<float, float, float>& inputs,
     const BatchNormalizationReluOutputs<float, float, float>& outputs) {
-  return batch_normalization_relu_stub::CallTyped(0, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 24 of the entry
@@ -1105,7 +1145,8 @@ Status BatchNormalizationRelu<double, double, double>(
     const BatchNormalizationReluAttributes& attributes,
     const BatchNormalizationReluInputs<double, double, double>& inputs,
     const BatchNormalizationReluOutputs<double, double, double>& outputs) {
-  return batch_normalization_relu_stub::CallTyped(1, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 25 of the entry
@@ -1115,7 +1156,8 @@ Status BatchNormalizationRelu<MLFloat16, MLFloat16, MLFloat16>(
     const BatchNormalizationReluAttributes& attributes,
     const BatchNormalizationReluInputs<MLFloat16, MLFloat16, MLFloat16>& inputs,
     const BatchNormalizationReluOutputs<MLFloat16, MLFloat16, MLFloat16>& outputs) {
-  return batch_normalization_relu_stub::CallTyped(2, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 26 of the entry
@@ -1125,7 +1167,8 @@ Status BatchNormalizationRelu<MLFloat16, MLFloat16, float>(
     const BatchNormalizationReluAttributes& attributes,
     const BatchNormalizationReluInputs<MLFloat16, MLFloat16, float>& inputs,
     const BatchNormalizationReluOutputs<MLFloat16, MLFloat16, float>& outputs) {
-  return batch_normalization_relu_stub::CallTyped(3, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 27 of the entry
@@ -1135,7 +1178,8 @@ Status BatchNormalizationRelu<MLFloat16, float, float>(
     const BatchNormalizationReluAttributes& attributes,
     const BatchNormalizationReluInputs<MLFloat16, float, float>& inputs,
     const BatchNormalizationReluOutputs<MLFloat16, float, float>& outputs) {
-  return batch_normalization_relu_stub::CallTyped(4, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_stub::CallTyped(
+      4, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 28 of the entry
@@ -1145,7 +1189,8 @@ Status BatchNormalizationRelu<BFloat16, BFloat16, BFloat16>(
     const BatchNormalizationReluAttributes& attributes,
     const BatchNormalizationReluInputs<BFloat16, BFloat16, BFloat16>& inputs,
     const BatchNormalizationReluOutputs<BFloat16, BFloat16, BFloat16>& outputs) {
-  return batch_normalization_relu_stub::CallTyped(5, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_stub::CallTyped(
+      5, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 29 of the entry
@@ -1155,7 +1200,8 @@ Status BatchNormalizationRelu<BFloat16, BFloat16, float>(
     const BatchNormalizationReluAttributes& attributes,
     const BatchNormalizationReluInputs<BFloat16, BFloat16, float>& inputs,
     const BatchNormalizationReluOutputs<BFloat16, BFloat16, float>& outputs) {
-  return batch_normalization_relu_stub::CallTyped(6, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_stub::CallTyped(
+      6, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: BatchNormalization, line 30 of the entry
@@ -1165,7 +1211,8 @@ Status BatchNormalizationRelu<BFloat16, float, float>(
     const BatchNormalizationReluAttributes& attributes,
     const BatchNormalizationReluInputs<BFloat16, float, float>& inputs,
     const BatchNormalizationReluOutputs<BFloat16, float, float>& outputs) {
-  return batch_normalization_relu_stub::CallTyped(7, context, attributes, inputs, outputs);
+  return generated::batch_normalization_relu_stub::CallTyped(
+      7, context, attributes, inputs, outputs);
 }
 
 Result<BatchNormalizationReluOutputDims> InferShapes(
@@ -1177,7 +1224,7 @@ Result<BatchNormalizationReluOutputDims> InferShapes(
   in[2] = {DataType::kFloat, nullptr, inputs.B};
   in[3] = {DataType::kFloat, nullptr, inputs.running_mean};
   in[4] = {DataType::kFloat, nullptr, inputs.running_var};
-  const OpSchema& schema = batch_normalization_relu_stub::kSchema;
+  const OpSchema& schema = generated::batch_normalization_relu_stub::kSchema;
   const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
   if (!dims.ok()) {
     return dims.status().WithPrefix("BatchNormalizationRelu: ");

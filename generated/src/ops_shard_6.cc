@@ -17,22 +17,39 @@
 #include "gradsmith/ops/conv.h"
 #include "gradsmith/schema.h"
 
+// Macros of the same names as what the schema declares end here.
+#undef B
+#undef Conv
+#undef T_
+#undef W
+#undef X
+#undef Y
+#undef auto_pad
+#undef dilations
+#undef group
+#undef kernel_shape
+#undef pads
+#undef strides
+
 namespace gradsmith {
 
-extern const std::int32_t kConvEntryLine;
-
-// ops.yaml: Conv, line 1 of the entry
-extern const std::array<Row, 8> kConvRows;
+namespace generated::conv_stub {
+extern const std::int32_t kEntryLine;
+}
 
 namespace conv {
 struct Conv;  // an unknown kernel is an incomplete type
 }  // namespace conv
 
-namespace conv_stub {
+// ops.yaml: Conv, line 1 of the entry
+namespace generated::conv_stub {
+
+extern const std::array<Row, 8> kRows;
+
 namespace {
 
-using Given = ConvAttributes;
-using Kernel = conv::Conv;
+using Given = ::gradsmith::ConvAttributes;
+using Kernel = ::gradsmith::conv::Conv;
 static_assert(
     internal::IsComplete<Kernel>,
     "ops.yaml: Conv, line 3 of the entry: there is no kernel conv::Conv; expected struct Conv in conv/kernels.h");
@@ -68,7 +85,7 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 
 // ops.yaml: Conv, line 15 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
-  return conv::OutputSpatial(KernelAttributes(attributes), symbols[2], symbols[4]);
+  return ::gradsmith::conv::OutputSpatial(KernelAttributes(attributes), symbols[2], symbols[4]);
 }
 
 constexpr std::array<SymbolSpec, 6> kSymbols = {
@@ -204,7 +221,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
     },
 };
 
-constexpr std::array<std::string_view, 4> kAutoPadChoices = {
+constexpr std::array<std::string_view, 4> kChoices5 = {
     // 0
     "NOTSET",
     // 1
@@ -214,10 +231,10 @@ constexpr std::array<std::string_view, 4> kAutoPadChoices = {
     // 3
     "VALID",
 };
-static_assert(static_cast<int>(AutoPad::NOTSET) == 0);
-static_assert(static_cast<int>(AutoPad::SAME_UPPER) == 1);
-static_assert(static_cast<int>(AutoPad::SAME_LOWER) == 2);
-static_assert(static_cast<int>(AutoPad::VALID) == 3);
+static_assert(static_cast<int>(::gradsmith::AutoPad::NOTSET) == 0);
+static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_UPPER) == 1);
+static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
+static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 6> kAttributes = {
     // ops.yaml: Conv, line 17 of the entry
@@ -275,7 +292,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .offset = offsetof(Given, auto_pad),
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
-        .choices = kAutoPadChoices,
+        .choices = kChoices5,
     },
 };
 
@@ -326,13 +343,13 @@ Status RunCuda(
   return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
 }
 
-template <typename T>
+template <typename T_>
 Status CallTyped(
     std::size_t combination,
     const Context& context,
-    const ConvAttributes& attributes,
-    const ConvInputs<T>& inputs,
-    const ConvOutputs<T>& outputs) {
+    const Given& attributes,
+    const ::gradsmith::ConvInputs<T_>& inputs,
+    const ::gradsmith::ConvOutputs<T_>& outputs) {
   std::array<ConstTensorRef, 3> in;
   in[0] = inputs.X.ref();
   in[1] = inputs.W.ref();
@@ -340,7 +357,7 @@ Status CallTyped(
   std::array<TensorRef, 1> out;
   out[0] = outputs.Y.ref();
   constexpr std::size_t kBackends = 2;
-  const std::span<const Row> all(kConvRows);
+  const std::span<const Row> all(kRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
@@ -370,90 +387,91 @@ constexpr std::array<DataType, 1> kTypes3 = {
 };
 
 }  // namespace
-}  // namespace conv_stub
 
-constinit const std::array<Row, 8> kConvRows = {
+constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 24 of the entry
     Row{
-        .op = &conv_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = conv_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCpu,
-        .run = &conv_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: Conv, line 24 of the entry
     Row{
-        .op = &conv_stub::kSchema,
+        .op = &kSchema,
         .name = "float",
-        .types = conv_stub::kTypes0,
+        .types = kTypes0,
         .backend = Backend::kCuda,
-        .run = &conv_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 23,
     },
     // ops.yaml: Conv, line 25 of the entry
     Row{
-        .op = &conv_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = conv_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCpu,
-        .run = &conv_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: Conv, line 25 of the entry
     Row{
-        .op = &conv_stub::kSchema,
+        .op = &kSchema,
         .name = "double",
-        .types = conv_stub::kTypes1,
+        .types = kTypes1,
         .backend = Backend::kCuda,
-        .run = &conv_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 24,
     },
     // ops.yaml: Conv, line 26 of the entry
     Row{
-        .op = &conv_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = conv_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCpu,
-        .run = &conv_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: Conv, line 26 of the entry
     Row{
-        .op = &conv_stub::kSchema,
+        .op = &kSchema,
         .name = "half",
-        .types = conv_stub::kTypes2,
+        .types = kTypes2,
         .backend = Backend::kCuda,
-        .run = &conv_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 25,
     },
     // ops.yaml: Conv, line 27 of the entry
     Row{
-        .op = &conv_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = conv_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCpu,
-        .run = &conv_stub::RunCpu,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
     },
     // ops.yaml: Conv, line 27 of the entry
     Row{
-        .op = &conv_stub::kSchema,
+        .op = &kSchema,
         .name = "bf16",
-        .types = conv_stub::kTypes3,
+        .types = kTypes3,
         .backend = Backend::kCuda,
-        .run = &conv_stub::RunCuda,
-        .entry_line = &kConvEntryLine,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
     },
 };
+
+}  // namespace generated::conv_stub
 
 // ops.yaml: Conv, line 24 of the entry
 template <>
@@ -462,7 +480,7 @@ Status Conv<float>(
     const ConvAttributes& attributes,
     const ConvInputs<float>& inputs,
     const ConvOutputs<float>& outputs) {
-  return conv_stub::CallTyped(0, context, attributes, inputs, outputs);
+  return generated::conv_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: Conv, line 25 of the entry
@@ -472,7 +490,7 @@ Status Conv<double>(
     const ConvAttributes& attributes,
     const ConvInputs<double>& inputs,
     const ConvOutputs<double>& outputs) {
-  return conv_stub::CallTyped(1, context, attributes, inputs, outputs);
+  return generated::conv_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: Conv, line 26 of the entry
@@ -482,7 +500,7 @@ Status Conv<MLFloat16>(
     const ConvAttributes& attributes,
     const ConvInputs<MLFloat16>& inputs,
     const ConvOutputs<MLFloat16>& outputs) {
-  return conv_stub::CallTyped(2, context, attributes, inputs, outputs);
+  return generated::conv_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: Conv, line 27 of the entry
@@ -492,14 +510,14 @@ Status Conv<BFloat16>(
     const ConvAttributes& attributes,
     const ConvInputs<BFloat16>& inputs,
     const ConvOutputs<BFloat16>& outputs) {
-  return conv_stub::CallTyped(3, context, attributes, inputs, outputs);
+  return generated::conv_stub::CallTyped(3, context, attributes, inputs, outputs);
 }
 
 Result<ConvOutputDims> InferShapes(const ConvAttributes& attributes, const ConvInputDims& inputs) {
   std::array<ConstTensorRef, 3> in;
   in[0] = {DataType::kFloat, nullptr, inputs.X};
   in[1] = {DataType::kFloat, nullptr, inputs.W};
-  const OpSchema& schema = conv_stub::kSchema;
+  const OpSchema& schema = generated::conv_stub::kSchema;
   const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
   if (!dims.ok()) {
     return dims.status().WithPrefix("Conv: ");

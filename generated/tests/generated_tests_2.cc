@@ -9,39 +9,61 @@
 #include "reference/batch_norm.h"
 #include "support/op_tests.h"
 
+// Macros of the same names as what the schema declares end here.
+#undef B
+#undef BatchNormalization
+#undef BatchNormalizationGrad
+#undef BatchNormalizationReluGrad
+#undef T1_
+#undef T2_
+#undef T_
+#undef X
+#undef Y
+#undef dBias
+#undef dScale
+#undef dX
+#undef dY
+#undef epsilon
+#undef momentum
+#undef running_mean
+#undef running_var
+#undef saved_inv_std
+#undef saved_mean
+#undef scale
+
 namespace gradsmith::support {
 
 // ops.yaml: BatchNormalization, line 1 of the entry
 namespace batch_normalization_tests {
 namespace {
 
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 Status Run(const TypedCall& call) {
-  BatchNormalizationInputs<T, T1, T2> inputs;
-  inputs.X = call.Input<T>(0);
-  inputs.scale = call.Input<T1>(1);
-  inputs.B = call.Input<T1>(2);
-  inputs.running_mean = call.Input<T2>(3);
-  inputs.running_var = call.Input<T2>(4);
-  BatchNormalizationOutputs<T, T1, T2> outputs;
-  outputs.Y = call.Output<T>(0);
-  outputs.running_mean = call.Output<T2>(1);
-  outputs.running_var = call.Output<T2>(2);
-  outputs.saved_mean = call.Output<T2>(3);
-  outputs.saved_inv_std = call.Output<T2>(4);
-  const auto& attributes = call.Attributes<BatchNormalizationAttributes>();
-  return BatchNormalization(call.context, attributes, inputs, outputs);
+  ::gradsmith::BatchNormalizationInputs<T_, T1_, T2_> inputs;
+  inputs.X = call.Input<T_>(0);
+  inputs.scale = call.Input<T1_>(1);
+  inputs.B = call.Input<T1_>(2);
+  inputs.running_mean = call.Input<T2_>(3);
+  inputs.running_var = call.Input<T2_>(4);
+  ::gradsmith::BatchNormalizationOutputs<T_, T1_, T2_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  outputs.running_mean = call.Output<T2_>(1);
+  outputs.running_var = call.Output<T2_>(2);
+  outputs.saved_mean = call.Output<T2_>(3);
+  outputs.saved_inv_std = call.Output<T2_>(4);
+  const auto& attributes = call.Attributes<::gradsmith::BatchNormalizationAttributes>();
+  return ::gradsmith::BatchNormalization(call.context, attributes, inputs, outputs);
 }
 
 Result<std::vector<Dims>> Infer(const TypedShapes& call) {
-  BatchNormalizationInputDims inputs;
+  ::gradsmith::BatchNormalizationInputDims inputs;
   inputs.X = call.required[0];
   inputs.scale = call.required[1];
   inputs.B = call.required[2];
   inputs.running_mean = call.required[3];
   inputs.running_var = call.required[4];
-  const auto& attributes = call.Attributes<BatchNormalizationAttributes>();
-  const auto outputs = InferShapes(attributes, inputs);
+  const auto& attributes = call.Attributes<::gradsmith::BatchNormalizationAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
   if (!outputs.ok()) {
     return outputs.status();
   }
@@ -55,7 +77,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
 }
 
 // ops.yaml: BatchNormalization, line 32 of the entry
-const BatchNormalizationAttributes kAttributes0 = {
+const ::gradsmith::BatchNormalizationAttributes kAttributes0 = {
     .epsilon = 0.25,
 };
 const Case kCase0 = {
@@ -85,7 +107,7 @@ const Case kCase0 = {
 };
 
 // ops.yaml: BatchNormalization, line 33 of the entry
-const BatchNormalizationAttributes kAttributes1 = {};
+const ::gradsmith::BatchNormalizationAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "no_axis",
     .layout = Layout::kContiguous,
@@ -109,7 +131,7 @@ const Case kCase1 = {
 };
 
 // ops.yaml: BatchNormalization, line 34 of the entry
-const BatchNormalizationAttributes kAttributes2 = {};
+const ::gradsmith::BatchNormalizationAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "one_axis",
     .layout = Layout::kContiguous,
@@ -133,7 +155,7 @@ const Case kCase2 = {
 };
 
 // ops.yaml: BatchNormalization, line 35 of the entry
-const BatchNormalizationAttributes kAttributes3 = {};
+const ::gradsmith::BatchNormalizationAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "three_axes",
     .layout = Layout::kContiguous,
@@ -157,7 +179,7 @@ const Case kCase3 = {
 };
 
 // ops.yaml: BatchNormalization, line 36 of the entry
-const BatchNormalizationAttributes kAttributes4 = {};
+const ::gradsmith::BatchNormalizationAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "uneven_count",
     .layout = Layout::kContiguous,
@@ -181,7 +203,7 @@ const Case kCase4 = {
 };
 
 // ops.yaml: BatchNormalization, line 37 of the entry
-const BatchNormalizationAttributes kAttributes5 = {
+const ::gradsmith::BatchNormalizationAttributes kAttributes5 = {
     .epsilon = 0.001,
 };
 const Case kCase5 = {
@@ -211,7 +233,7 @@ const Case kCase5 = {
 };
 
 // ops.yaml: BatchNormalization, line 38 of the entry
-const BatchNormalizationAttributes kAttributes6 = {};
+const ::gradsmith::BatchNormalizationAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "channels_last",
     .layout = Layout::kChannelsLast,
@@ -235,7 +257,7 @@ const Case kCase6 = {
 };
 
 // ops.yaml: BatchNormalization, line 39 of the entry
-const BatchNormalizationAttributes kAttributes7 = {};
+const ::gradsmith::BatchNormalizationAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "strided_memory",
     .layout = Layout::kStrided,
@@ -259,7 +281,7 @@ const Case kCase7 = {
 };
 
 // ops.yaml: BatchNormalization, line 40 of the entry
-const BatchNormalizationAttributes kAttributes8 = {};
+const ::gradsmith::BatchNormalizationAttributes kAttributes8 = {};
 const Case kCase8 = {
     .name = "broadcast_gradient",
     .layout = Layout::kBroadcast,
@@ -283,7 +305,7 @@ const Case kCase8 = {
 };
 
 // ops.yaml: BatchNormalization, line 41 of the entry
-const BatchNormalizationAttributes kAttributes9 = {};
+const ::gradsmith::BatchNormalizationAttributes kAttributes9 = {};
 const Case kCase9 = {
     .name = "long_sum",
     .layout = Layout::kContiguous,
@@ -307,7 +329,7 @@ const Case kCase9 = {
 };
 
 // ops.yaml: BatchNormalization, line 42 of the entry
-const BatchNormalizationAttributes kAttributes10 = {};
+const ::gradsmith::BatchNormalizationAttributes kAttributes10 = {};
 const Case kCase10 = {
     .name = "single_value",
     .layout = Layout::kContiguous,
@@ -331,7 +353,7 @@ const Case kCase10 = {
 };
 
 // ops.yaml: BatchNormalization, line 43 of the entry
-const BatchNormalizationAttributes kAttributes11 = {};
+const ::gradsmith::BatchNormalizationAttributes kAttributes11 = {};
 const Case kCase11 = {
     .name = "empty_batch",
     .layout = Layout::kContiguous,
@@ -355,7 +377,7 @@ const Case kCase11 = {
 };
 
 // ops.yaml: BatchNormalization, line 44 of the entry
-const BatchNormalizationAttributes kAttributes12 = {};
+const ::gradsmith::BatchNormalizationAttributes kAttributes12 = {};
 const Case kCase12 = {
     .name = "empty_channels",
     .layout = Layout::kContiguous,
@@ -459,31 +481,31 @@ const OpTests kTests = {
 namespace batch_normalization_grad_tests {
 namespace {
 
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 Status Run(const TypedCall& call) {
-  BatchNormalizationGradInputs<T, T1, T2> inputs;
-  inputs.dY = call.Input<T>(0);
-  inputs.X = call.Input<T>(1);
-  inputs.scale = call.Input<T1>(2);
-  inputs.saved_mean = call.Input<T2>(3);
-  inputs.saved_inv_std = call.Input<T2>(4);
-  BatchNormalizationGradOutputs<T, T1, T2> outputs;
-  outputs.dX = call.Output<T>(0);
-  outputs.dScale = call.Output<T1>(1);
-  outputs.dBias = call.Output<T1>(2);
-  const auto& attributes = call.Attributes<BatchNormalizationGradAttributes>();
-  return BatchNormalizationGrad(call.context, attributes, inputs, outputs);
+  ::gradsmith::BatchNormalizationGradInputs<T_, T1_, T2_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  inputs.scale = call.Input<T1_>(2);
+  inputs.saved_mean = call.Input<T2_>(3);
+  inputs.saved_inv_std = call.Input<T2_>(4);
+  ::gradsmith::BatchNormalizationGradOutputs<T_, T1_, T2_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  outputs.dScale = call.Output<T1_>(1);
+  outputs.dBias = call.Output<T1_>(2);
+  const auto& attributes = call.Attributes<::gradsmith::BatchNormalizationGradAttributes>();
+  return ::gradsmith::BatchNormalizationGrad(call.context, attributes, inputs, outputs);
 }
 
 Result<std::vector<Dims>> Infer(const TypedShapes& call) {
-  BatchNormalizationGradInputDims inputs;
+  ::gradsmith::BatchNormalizationGradInputDims inputs;
   inputs.dY = call.required[0];
   inputs.X = call.required[1];
   inputs.scale = call.required[2];
   inputs.saved_mean = call.required[3];
   inputs.saved_inv_std = call.required[4];
-  const auto& attributes = call.Attributes<BatchNormalizationGradAttributes>();
-  const auto outputs = InferShapes(attributes, inputs);
+  const auto& attributes = call.Attributes<::gradsmith::BatchNormalizationGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
   if (!outputs.ok()) {
     return outputs.status();
   }
@@ -495,7 +517,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
 }
 
 // ops.yaml: BatchNormalization, line 32 of the entry
-const BatchNormalizationGradAttributes kAttributes0 = {
+const ::gradsmith::BatchNormalizationGradAttributes kAttributes0 = {
     .epsilon = 0.25,
 };
 const Case kCase0 = {
@@ -523,7 +545,7 @@ const Case kCase0 = {
 };
 
 // ops.yaml: BatchNormalization, line 33 of the entry
-const BatchNormalizationGradAttributes kAttributes1 = {};
+const ::gradsmith::BatchNormalizationGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "no_axis",
     .layout = Layout::kContiguous,
@@ -545,7 +567,7 @@ const Case kCase1 = {
 };
 
 // ops.yaml: BatchNormalization, line 34 of the entry
-const BatchNormalizationGradAttributes kAttributes2 = {};
+const ::gradsmith::BatchNormalizationGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "one_axis",
     .layout = Layout::kContiguous,
@@ -567,7 +589,7 @@ const Case kCase2 = {
 };
 
 // ops.yaml: BatchNormalization, line 35 of the entry
-const BatchNormalizationGradAttributes kAttributes3 = {};
+const ::gradsmith::BatchNormalizationGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "three_axes",
     .layout = Layout::kContiguous,
@@ -589,7 +611,7 @@ const Case kCase3 = {
 };
 
 // ops.yaml: BatchNormalization, line 36 of the entry
-const BatchNormalizationGradAttributes kAttributes4 = {};
+const ::gradsmith::BatchNormalizationGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "uneven_count",
     .layout = Layout::kContiguous,
@@ -611,7 +633,7 @@ const Case kCase4 = {
 };
 
 // ops.yaml: BatchNormalization, line 37 of the entry
-const BatchNormalizationGradAttributes kAttributes5 = {
+const ::gradsmith::BatchNormalizationGradAttributes kAttributes5 = {
     .epsilon = 0.001,
 };
 const Case kCase5 = {
@@ -639,7 +661,7 @@ const Case kCase5 = {
 };
 
 // ops.yaml: BatchNormalization, line 38 of the entry
-const BatchNormalizationGradAttributes kAttributes6 = {};
+const ::gradsmith::BatchNormalizationGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "channels_last",
     .layout = Layout::kChannelsLast,
@@ -661,7 +683,7 @@ const Case kCase6 = {
 };
 
 // ops.yaml: BatchNormalization, line 39 of the entry
-const BatchNormalizationGradAttributes kAttributes7 = {};
+const ::gradsmith::BatchNormalizationGradAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "strided_memory",
     .layout = Layout::kStrided,
@@ -683,7 +705,7 @@ const Case kCase7 = {
 };
 
 // ops.yaml: BatchNormalization, line 40 of the entry
-const BatchNormalizationGradAttributes kAttributes8 = {};
+const ::gradsmith::BatchNormalizationGradAttributes kAttributes8 = {};
 const Case kCase8 = {
     .name = "broadcast_gradient",
     .layout = Layout::kBroadcast,
@@ -705,7 +727,7 @@ const Case kCase8 = {
 };
 
 // ops.yaml: BatchNormalization, line 41 of the entry
-const BatchNormalizationGradAttributes kAttributes9 = {};
+const ::gradsmith::BatchNormalizationGradAttributes kAttributes9 = {};
 const Case kCase9 = {
     .name = "long_sum",
     .layout = Layout::kContiguous,
@@ -727,7 +749,7 @@ const Case kCase9 = {
 };
 
 // ops.yaml: BatchNormalization, line 42 of the entry
-const BatchNormalizationGradAttributes kAttributes10 = {};
+const ::gradsmith::BatchNormalizationGradAttributes kAttributes10 = {};
 const Case kCase10 = {
     .name = "single_value",
     .layout = Layout::kContiguous,
@@ -749,7 +771,7 @@ const Case kCase10 = {
 };
 
 // ops.yaml: BatchNormalization, line 43 of the entry
-const BatchNormalizationGradAttributes kAttributes11 = {};
+const ::gradsmith::BatchNormalizationGradAttributes kAttributes11 = {};
 const Case kCase11 = {
     .name = "empty_batch",
     .layout = Layout::kContiguous,
@@ -771,7 +793,7 @@ const Case kCase11 = {
 };
 
 // ops.yaml: BatchNormalization, line 44 of the entry
-const BatchNormalizationGradAttributes kAttributes12 = {};
+const ::gradsmith::BatchNormalizationGradAttributes kAttributes12 = {};
 const Case kCase12 = {
     .name = "empty_channels",
     .layout = Layout::kContiguous,
@@ -871,33 +893,33 @@ const OpTests kTests = {
 namespace batch_normalization_relu_grad_tests {
 namespace {
 
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 Status Run(const TypedCall& call) {
-  BatchNormalizationReluGradInputs<T, T1, T2> inputs;
-  inputs.dY = call.Input<T>(0);
-  inputs.X = call.Input<T>(1);
-  inputs.scale = call.Input<T1>(2);
-  inputs.B = call.Input<T1>(3);
-  inputs.saved_mean = call.Input<T2>(4);
-  inputs.saved_inv_std = call.Input<T2>(5);
-  BatchNormalizationReluGradOutputs<T, T1, T2> outputs;
-  outputs.dX = call.Output<T>(0);
-  outputs.dScale = call.Output<T1>(1);
-  outputs.dBias = call.Output<T1>(2);
-  const auto& attributes = call.Attributes<BatchNormalizationReluGradAttributes>();
-  return BatchNormalizationReluGrad(call.context, attributes, inputs, outputs);
+  ::gradsmith::BatchNormalizationReluGradInputs<T_, T1_, T2_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  inputs.scale = call.Input<T1_>(2);
+  inputs.B = call.Input<T1_>(3);
+  inputs.saved_mean = call.Input<T2_>(4);
+  inputs.saved_inv_std = call.Input<T2_>(5);
+  ::gradsmith::BatchNormalizationReluGradOutputs<T_, T1_, T2_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  outputs.dScale = call.Output<T1_>(1);
+  outputs.dBias = call.Output<T1_>(2);
+  const auto& attributes = call.Attributes<::gradsmith::BatchNormalizationReluGradAttributes>();
+  return ::gradsmith::BatchNormalizationReluGrad(call.context, attributes, inputs, outputs);
 }
 
 Result<std::vector<Dims>> Infer(const TypedShapes& call) {
-  BatchNormalizationReluGradInputDims inputs;
+  ::gradsmith::BatchNormalizationReluGradInputDims inputs;
   inputs.dY = call.required[0];
   inputs.X = call.required[1];
   inputs.scale = call.required[2];
   inputs.B = call.required[3];
   inputs.saved_mean = call.required[4];
   inputs.saved_inv_std = call.required[5];
-  const auto& attributes = call.Attributes<BatchNormalizationReluGradAttributes>();
-  const auto outputs = InferShapes(attributes, inputs);
+  const auto& attributes = call.Attributes<::gradsmith::BatchNormalizationReluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
   if (!outputs.ok()) {
     return outputs.status();
   }
@@ -909,7 +931,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
 }
 
 // ops.yaml: BatchNormalization, line 32 of the entry
-const BatchNormalizationReluGradAttributes kAttributes0 = {
+const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes0 = {
     .epsilon = 0.25,
 };
 const Case kCase0 = {
@@ -938,7 +960,7 @@ const Case kCase0 = {
 };
 
 // ops.yaml: BatchNormalization, line 33 of the entry
-const BatchNormalizationReluGradAttributes kAttributes1 = {};
+const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "no_axis",
     .layout = Layout::kContiguous,
@@ -961,7 +983,7 @@ const Case kCase1 = {
 };
 
 // ops.yaml: BatchNormalization, line 34 of the entry
-const BatchNormalizationReluGradAttributes kAttributes2 = {};
+const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "one_axis",
     .layout = Layout::kContiguous,
@@ -984,7 +1006,7 @@ const Case kCase2 = {
 };
 
 // ops.yaml: BatchNormalization, line 35 of the entry
-const BatchNormalizationReluGradAttributes kAttributes3 = {};
+const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "three_axes",
     .layout = Layout::kContiguous,
@@ -1007,7 +1029,7 @@ const Case kCase3 = {
 };
 
 // ops.yaml: BatchNormalization, line 36 of the entry
-const BatchNormalizationReluGradAttributes kAttributes4 = {};
+const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "uneven_count",
     .layout = Layout::kContiguous,
@@ -1030,7 +1052,7 @@ const Case kCase4 = {
 };
 
 // ops.yaml: BatchNormalization, line 37 of the entry
-const BatchNormalizationReluGradAttributes kAttributes5 = {
+const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes5 = {
     .epsilon = 0.001,
 };
 const Case kCase5 = {
@@ -1059,7 +1081,7 @@ const Case kCase5 = {
 };
 
 // ops.yaml: BatchNormalization, line 38 of the entry
-const BatchNormalizationReluGradAttributes kAttributes6 = {};
+const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "channels_last",
     .layout = Layout::kChannelsLast,
@@ -1082,7 +1104,7 @@ const Case kCase6 = {
 };
 
 // ops.yaml: BatchNormalization, line 39 of the entry
-const BatchNormalizationReluGradAttributes kAttributes7 = {};
+const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "strided_memory",
     .layout = Layout::kStrided,
@@ -1105,7 +1127,7 @@ const Case kCase7 = {
 };
 
 // ops.yaml: BatchNormalization, line 40 of the entry
-const BatchNormalizationReluGradAttributes kAttributes8 = {};
+const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes8 = {};
 const Case kCase8 = {
     .name = "broadcast_gradient",
     .layout = Layout::kBroadcast,
@@ -1128,7 +1150,7 @@ const Case kCase8 = {
 };
 
 // ops.yaml: BatchNormalization, line 41 of the entry
-const BatchNormalizationReluGradAttributes kAttributes9 = {};
+const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes9 = {};
 const Case kCase9 = {
     .name = "long_sum",
     .layout = Layout::kContiguous,
@@ -1151,7 +1173,7 @@ const Case kCase9 = {
 };
 
 // ops.yaml: BatchNormalization, line 42 of the entry
-const BatchNormalizationReluGradAttributes kAttributes10 = {};
+const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes10 = {};
 const Case kCase10 = {
     .name = "single_value",
     .layout = Layout::kContiguous,
@@ -1174,7 +1196,7 @@ const Case kCase10 = {
 };
 
 // ops.yaml: BatchNormalization, line 43 of the entry
-const BatchNormalizationReluGradAttributes kAttributes11 = {};
+const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes11 = {};
 const Case kCase11 = {
     .name = "empty_batch",
     .layout = Layout::kContiguous,
@@ -1197,7 +1219,7 @@ const Case kCase11 = {
 };
 
 // ops.yaml: BatchNormalization, line 44 of the entry
-const BatchNormalizationReluGradAttributes kAttributes12 = {};
+const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes12 = {};
 const Case kCase12 = {
     .name = "empty_channels",
     .layout = Layout::kContiguous,

@@ -7,30 +7,46 @@
 #include "reference/conv.h"
 #include "support/op_tests.h"
 
+// Macros of the same names as what the schema declares end here.
+#undef B
+#undef ConvTranspose
+#undef T_
+#undef W
+#undef X
+#undef Y
+#undef auto_pad
+#undef dilations
+#undef group
+#undef kernel_shape
+#undef output_padding
+#undef output_shape
+#undef pads
+#undef strides
+
 namespace gradsmith::support {
 
 // ops.yaml: ConvTranspose, line 1 of the entry
 namespace conv_transpose_tests {
 namespace {
 
-template <typename T>
+template <typename T_>
 Status Run(const TypedCall& call) {
-  ConvTransposeInputs<T> inputs;
-  inputs.X = call.Input<T>(0);
-  inputs.W = call.Input<T>(1);
-  inputs.B = call.Input<T>(2);
-  ConvTransposeOutputs<T> outputs;
-  outputs.Y = call.Output<T>(0);
-  const auto& attributes = call.Attributes<ConvTransposeAttributes>();
-  return ConvTranspose(call.context, attributes, inputs, outputs);
+  ::gradsmith::ConvTransposeInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  inputs.W = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::ConvTransposeOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ConvTransposeAttributes>();
+  return ::gradsmith::ConvTranspose(call.context, attributes, inputs, outputs);
 }
 
 Result<std::vector<Dims>> Infer(const TypedShapes& call) {
-  ConvTransposeInputDims inputs;
+  ::gradsmith::ConvTransposeInputDims inputs;
   inputs.X = call.required[0];
   inputs.W = call.required[1];
-  const auto& attributes = call.Attributes<ConvTransposeAttributes>();
-  const auto outputs = InferShapes(attributes, inputs);
+  const auto& attributes = call.Attributes<::gradsmith::ConvTransposeAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
   if (!outputs.ok()) {
     return outputs.status();
   }
@@ -40,7 +56,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
 }
 
 // ops.yaml: ConvTranspose, line 22 of the entry
-const ConvTransposeAttributes kAttributes0 = {};
+const ::gradsmith::ConvTransposeAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "plain_2d",
     .layout = Layout::kContiguous,
@@ -58,7 +74,7 @@ const Case kCase0 = {
 };
 
 // ops.yaml: ConvTranspose, line 23 of the entry
-const ConvTransposeAttributes kAttributes1 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes1 = {
     .strides = {2},
     .pads = {2, 1},
     .dilations = {2},
@@ -86,7 +102,7 @@ const Case kCase1 = {
 };
 
 // ops.yaml: ConvTranspose, line 24 of the entry
-const ConvTransposeAttributes kAttributes2 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes2 = {
     .strides = {1, 2, 1},
     .pads = {1, 0, 0, 0, 2, 1},
     .dilations = {2, 1, 1},
@@ -114,7 +130,7 @@ const Case kCase2 = {
 };
 
 // ops.yaml: ConvTranspose, line 25 of the entry
-const ConvTransposeAttributes kAttributes3 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes3 = {
     .strides = {2, 3},
     .pads = {0, 2, 1, 1},
     .dilations = {1, 2},
@@ -142,7 +158,7 @@ const Case kCase3 = {
 };
 
 // ops.yaml: ConvTranspose, line 26 of the entry
-const ConvTransposeAttributes kAttributes4 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes4 = {
     .strides = {1, 2},
     .pads = {1, 0, 0, 2},
     .group = 2,
@@ -170,7 +186,7 @@ const Case kCase4 = {
 };
 
 // ops.yaml: ConvTranspose, line 27 of the entry
-const ConvTransposeAttributes kAttributes5 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes5 = {
     .strides = {2, 1},
     .pads = {1, 1, 1, 1},
     .group = 4,
@@ -198,7 +214,7 @@ const Case kCase5 = {
 };
 
 // ops.yaml: ConvTranspose, line 28 of the entry
-const ConvTransposeAttributes kAttributes6 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes6 = {
     .kernel_shape = {1, 1},
 };
 const Case kCase6 = {
@@ -222,7 +238,7 @@ const Case kCase6 = {
 };
 
 // ops.yaml: ConvTranspose, line 29 of the entry
-const ConvTransposeAttributes kAttributes7 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes7 = {
     .strides = {2, 3},
     .pads = {1, 0, 1, 1},
     .output_padding = {1, 2},
@@ -250,7 +266,7 @@ const Case kCase7 = {
 };
 
 // ops.yaml: ConvTranspose, line 30 of the entry
-const ConvTransposeAttributes kAttributes8 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes8 = {
     .strides = {2, 2},
     .output_shape = {8, 10},
 };
@@ -276,9 +292,9 @@ const Case kCase8 = {
 };
 
 // ops.yaml: ConvTranspose, line 31 of the entry
-const ConvTransposeAttributes kAttributes9 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes9 = {
     .strides = {2, 2},
-    .auto_pad = AutoPad::SAME_UPPER,
+    .auto_pad = ::gradsmith::AutoPad::SAME_UPPER,
 };
 const Case kCase9 = {
     .name = "same_upper",
@@ -302,9 +318,9 @@ const Case kCase9 = {
 };
 
 // ops.yaml: ConvTranspose, line 32 of the entry
-const ConvTransposeAttributes kAttributes10 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes10 = {
     .strides = {2, 2},
-    .auto_pad = AutoPad::SAME_LOWER,
+    .auto_pad = ::gradsmith::AutoPad::SAME_LOWER,
 };
 const Case kCase10 = {
     .name = "same_lower",
@@ -328,9 +344,9 @@ const Case kCase10 = {
 };
 
 // ops.yaml: ConvTranspose, line 33 of the entry
-const ConvTransposeAttributes kAttributes11 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes11 = {
     .strides = {2, 1},
-    .auto_pad = AutoPad::VALID,
+    .auto_pad = ::gradsmith::AutoPad::VALID,
 };
 const Case kCase11 = {
     .name = "valid",
@@ -354,7 +370,7 @@ const Case kCase11 = {
 };
 
 // ops.yaml: ConvTranspose, line 34 of the entry
-const ConvTransposeAttributes kAttributes12 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes12 = {
     .strides = {4, 3},
 };
 const Case kCase12 = {
@@ -378,7 +394,7 @@ const Case kCase12 = {
 };
 
 // ops.yaml: ConvTranspose, line 35 of the entry
-const ConvTransposeAttributes kAttributes13 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes13 = {
     .pads = {1, 1, 0, 0},
     .group = 2,
 };
@@ -404,7 +420,7 @@ const Case kCase13 = {
 };
 
 // ops.yaml: ConvTranspose, line 36 of the entry
-const ConvTransposeAttributes kAttributes14 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes14 = {
     .strides = {2, 1},
 };
 const Case kCase14 = {
@@ -428,7 +444,7 @@ const Case kCase14 = {
 };
 
 // ops.yaml: ConvTranspose, line 37 of the entry
-const ConvTransposeAttributes kAttributes15 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes15 = {
     .pads = {1, 1, 1, 1},
 };
 const Case kCase15 = {
@@ -452,7 +468,7 @@ const Case kCase15 = {
 };
 
 // ops.yaml: ConvTranspose, line 38 of the entry
-const ConvTransposeAttributes kAttributes16 = {
+const ::gradsmith::ConvTransposeAttributes kAttributes16 = {
     .pads = {1, 1, 1, 1},
 };
 const Case kCase16 = {
@@ -476,7 +492,7 @@ const Case kCase16 = {
 };
 
 // ops.yaml: ConvTranspose, line 39 of the entry
-const ConvTransposeAttributes kAttributes17 = {};
+const ::gradsmith::ConvTransposeAttributes kAttributes17 = {};
 const Case kCase17 = {
     .name = "empty_batch",
     .layout = Layout::kContiguous,
@@ -494,7 +510,7 @@ const Case kCase17 = {
 };
 
 // ops.yaml: ConvTranspose, line 40 of the entry
-const ConvTransposeAttributes kAttributes18 = {};
+const ::gradsmith::ConvTransposeAttributes kAttributes18 = {};
 const Case kCase18 = {
     .name = "empty_output_channels",
     .layout = Layout::kContiguous,
@@ -512,7 +528,7 @@ const Case kCase18 = {
 };
 
 // ops.yaml: ConvTranspose, line 41 of the entry
-const ConvTransposeAttributes kAttributes19 = {};
+const ::gradsmith::ConvTransposeAttributes kAttributes19 = {};
 const Case kCase19 = {
     .name = "empty_input_channels",
     .layout = Layout::kContiguous,

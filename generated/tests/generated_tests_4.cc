@@ -7,33 +7,49 @@
 #include "reference/conv.h"
 #include "support/op_tests.h"
 
+// Macros of the same names as what the schema declares end here.
+#undef ConvGrad
+#undef T_
+#undef W
+#undef X
+#undef auto_pad
+#undef dB
+#undef dW
+#undef dX
+#undef dY
+#undef dilations
+#undef group
+#undef kernel_shape
+#undef pads
+#undef strides
+
 namespace gradsmith::support {
 
 // ops.yaml: ConvGrad, line 1 of the entry
 namespace conv_grad_tests {
 namespace {
 
-template <typename T>
+template <typename T_>
 Status Run(const TypedCall& call) {
-  ConvGradInputs<T> inputs;
-  inputs.dY = call.Input<T>(0);
-  inputs.X = call.Input<T>(1);
-  inputs.W = call.Input<T>(2);
-  ConvGradOutputs<T> outputs;
-  outputs.dX = call.Output<T>(0);
-  outputs.dW = call.Output<T>(1);
-  outputs.dB = call.Output<T>(2);
-  const auto& attributes = call.Attributes<ConvGradAttributes>();
-  return ConvGrad(call.context, attributes, inputs, outputs);
+  ::gradsmith::ConvGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  inputs.W = call.Input<T_>(2);
+  ::gradsmith::ConvGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  outputs.dW = call.Output<T_>(1);
+  outputs.dB = call.Output<T_>(2);
+  const auto& attributes = call.Attributes<::gradsmith::ConvGradAttributes>();
+  return ::gradsmith::ConvGrad(call.context, attributes, inputs, outputs);
 }
 
 Result<std::vector<Dims>> Infer(const TypedShapes& call) {
-  ConvGradInputDims inputs;
+  ::gradsmith::ConvGradInputDims inputs;
   inputs.dY = call.required[0];
   inputs.X = call.required[1];
   inputs.W = call.required[2];
-  const auto& attributes = call.Attributes<ConvGradAttributes>();
-  const auto outputs = InferShapes(attributes, inputs);
+  const auto& attributes = call.Attributes<::gradsmith::ConvGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
   if (!outputs.ok()) {
     return outputs.status();
   }
@@ -45,7 +61,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
 }
 
 // ops.yaml: Conv, line 29 of the entry
-const ConvGradAttributes kAttributes0 = {};
+const ::gradsmith::ConvGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "plain_2d",
     .layout = Layout::kContiguous,
@@ -65,7 +81,7 @@ const Case kCase0 = {
 };
 
 // ops.yaml: Conv, line 30 of the entry
-const ConvGradAttributes kAttributes1 = {
+const ::gradsmith::ConvGradAttributes kAttributes1 = {
     .strides = {2},
     .pads = {2, 1},
     .dilations = {2},
@@ -95,7 +111,7 @@ const Case kCase1 = {
 };
 
 // ops.yaml: Conv, line 31 of the entry
-const ConvGradAttributes kAttributes2 = {
+const ::gradsmith::ConvGradAttributes kAttributes2 = {
     .strides = {1, 2, 1},
     .pads = {1, 0, 0, 0, 2, 1},
     .dilations = {2, 1, 1},
@@ -125,7 +141,7 @@ const Case kCase2 = {
 };
 
 // ops.yaml: Conv, line 32 of the entry
-const ConvGradAttributes kAttributes3 = {
+const ::gradsmith::ConvGradAttributes kAttributes3 = {
     .strides = {2, 3},
     .pads = {0, 2, 1, 1},
     .dilations = {1, 2},
@@ -155,7 +171,7 @@ const Case kCase3 = {
 };
 
 // ops.yaml: Conv, line 33 of the entry
-const ConvGradAttributes kAttributes4 = {
+const ::gradsmith::ConvGradAttributes kAttributes4 = {
     .strides = {1, 2},
     .pads = {1, 0, 0, 2},
     .group = 2,
@@ -185,7 +201,7 @@ const Case kCase4 = {
 };
 
 // ops.yaml: Conv, line 34 of the entry
-const ConvGradAttributes kAttributes5 = {
+const ::gradsmith::ConvGradAttributes kAttributes5 = {
     .pads = {1, 1, 1, 1},
     .group = 4,
 };
@@ -213,7 +229,7 @@ const Case kCase5 = {
 };
 
 // ops.yaml: Conv, line 35 of the entry
-const ConvGradAttributes kAttributes6 = {
+const ::gradsmith::ConvGradAttributes kAttributes6 = {
     .kernel_shape = {1, 1},
 };
 const Case kCase6 = {
@@ -239,9 +255,9 @@ const Case kCase6 = {
 };
 
 // ops.yaml: Conv, line 36 of the entry
-const ConvGradAttributes kAttributes7 = {
+const ::gradsmith::ConvGradAttributes kAttributes7 = {
     .strides = {2, 3},
-    .auto_pad = AutoPad::SAME_UPPER,
+    .auto_pad = ::gradsmith::AutoPad::SAME_UPPER,
 };
 const Case kCase7 = {
     .name = "same_upper",
@@ -267,9 +283,9 @@ const Case kCase7 = {
 };
 
 // ops.yaml: Conv, line 37 of the entry
-const ConvGradAttributes kAttributes8 = {
+const ::gradsmith::ConvGradAttributes kAttributes8 = {
     .strides = {2, 3},
-    .auto_pad = AutoPad::SAME_LOWER,
+    .auto_pad = ::gradsmith::AutoPad::SAME_LOWER,
 };
 const Case kCase8 = {
     .name = "same_lower",
@@ -295,9 +311,9 @@ const Case kCase8 = {
 };
 
 // ops.yaml: Conv, line 38 of the entry
-const ConvGradAttributes kAttributes9 = {
+const ::gradsmith::ConvGradAttributes kAttributes9 = {
     .dilations = {2, 1},
-    .auto_pad = AutoPad::VALID,
+    .auto_pad = ::gradsmith::AutoPad::VALID,
 };
 const Case kCase9 = {
     .name = "valid",
@@ -323,7 +339,7 @@ const Case kCase9 = {
 };
 
 // ops.yaml: Conv, line 39 of the entry
-const ConvGradAttributes kAttributes10 = {
+const ::gradsmith::ConvGradAttributes kAttributes10 = {
     .strides = {4, 3},
 };
 const Case kCase10 = {
@@ -349,7 +365,7 @@ const Case kCase10 = {
 };
 
 // ops.yaml: Conv, line 40 of the entry
-const ConvGradAttributes kAttributes11 = {
+const ::gradsmith::ConvGradAttributes kAttributes11 = {
     .pads = {1, 1, 0, 1},
     .group = 2,
 };
@@ -377,7 +393,7 @@ const Case kCase11 = {
 };
 
 // ops.yaml: Conv, line 41 of the entry
-const ConvGradAttributes kAttributes12 = {
+const ::gradsmith::ConvGradAttributes kAttributes12 = {
     .pads = {1, 0, 1, 1},
 };
 const Case kCase12 = {
@@ -403,7 +419,7 @@ const Case kCase12 = {
 };
 
 // ops.yaml: Conv, line 42 of the entry
-const ConvGradAttributes kAttributes13 = {
+const ::gradsmith::ConvGradAttributes kAttributes13 = {
     .pads = {1, 1, 1, 1},
 };
 const Case kCase13 = {
@@ -429,7 +445,7 @@ const Case kCase13 = {
 };
 
 // ops.yaml: Conv, line 43 of the entry
-const ConvGradAttributes kAttributes14 = {
+const ::gradsmith::ConvGradAttributes kAttributes14 = {
     .pads = {1, 1, 1, 1},
 };
 const Case kCase14 = {
@@ -455,7 +471,7 @@ const Case kCase14 = {
 };
 
 // ops.yaml: Conv, line 44 of the entry
-const ConvGradAttributes kAttributes15 = {};
+const ::gradsmith::ConvGradAttributes kAttributes15 = {};
 const Case kCase15 = {
     .name = "empty_batch",
     .layout = Layout::kContiguous,
@@ -475,7 +491,7 @@ const Case kCase15 = {
 };
 
 // ops.yaml: Conv, line 45 of the entry
-const ConvGradAttributes kAttributes16 = {};
+const ::gradsmith::ConvGradAttributes kAttributes16 = {};
 const Case kCase16 = {
     .name = "empty_output_channels",
     .layout = Layout::kContiguous,
@@ -495,7 +511,7 @@ const Case kCase16 = {
 };
 
 // ops.yaml: Conv, line 46 of the entry
-const ConvGradAttributes kAttributes17 = {};
+const ::gradsmith::ConvGradAttributes kAttributes17 = {};
 const Case kCase17 = {
     .name = "empty_input_channels",
     .layout = Layout::kContiguous,

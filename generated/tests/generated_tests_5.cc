@@ -9,33 +9,63 @@
 #include "reference/conv.h"
 #include "support/op_tests.h"
 
+// Macros of the same names as what the schema declares end here.
+#undef B
+#undef BatchNormalizationRelu
+#undef ConvTransposeGrad
+#undef T1_
+#undef T2_
+#undef T_
+#undef W
+#undef X
+#undef Y
+#undef auto_pad
+#undef dB
+#undef dW
+#undef dX
+#undef dY
+#undef dilations
+#undef epsilon
+#undef group
+#undef kernel_shape
+#undef momentum
+#undef output_padding
+#undef output_shape
+#undef pads
+#undef running_mean
+#undef running_var
+#undef saved_inv_std
+#undef saved_mean
+#undef scale
+#undef strides
+
 namespace gradsmith::support {
 
 // ops.yaml: ConvTransposeGrad, line 1 of the entry
 namespace conv_transpose_grad_tests {
 namespace {
 
-template <typename T>
+template <typename T_>
 Status Run(const TypedCall& call) {
-  ConvTransposeGradInputs<T> inputs;
-  inputs.dY = call.Input<T>(0);
-  inputs.X = call.Input<T>(1);
-  inputs.W = call.Input<T>(2);
-  ConvTransposeGradOutputs<T> outputs;
-  outputs.dX = call.Output<T>(0);
-  outputs.dW = call.Output<T>(1);
-  outputs.dB = call.Output<T>(2);
-  const auto& attributes = call.Attributes<ConvTransposeGradAttributes>();
-  return ConvTransposeGrad(call.context, attributes, inputs, outputs);
+  ::gradsmith::ConvTransposeGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  inputs.W = call.Input<T_>(2);
+  ::gradsmith::ConvTransposeGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  outputs.dW = call.Output<T_>(1);
+  outputs.dB = call.Output<T_>(2);
+  const auto& attributes = call.Attributes<::gradsmith::ConvTransposeGradAttributes>();
+  return ::gradsmith::ConvTransposeGrad(call.context, attributes, inputs, outputs);
 }
 
 Result<std::vector<Dims>> Infer(const TypedShapes& call) {
-  ConvTransposeGradInputDims inputs;
+  ::gradsmith::ConvTransposeGradInputDims inputs;
   inputs.dY = call.required[0];
   inputs.X = call.required[1];
   inputs.W = call.required[2];
-  const auto& attributes = call.Attributes<ConvTransposeGradAttributes>();
-  const auto outputs = InferShapes(attributes, inputs);
+  const auto& attributes = call.Attributes<::gradsmith::ConvTransposeGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
   if (!outputs.ok()) {
     return outputs.status();
   }
@@ -47,7 +77,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
 }
 
 // ops.yaml: ConvTranspose, line 22 of the entry
-const ConvTransposeGradAttributes kAttributes0 = {};
+const ::gradsmith::ConvTransposeGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "plain_2d",
     .layout = Layout::kContiguous,
@@ -67,7 +97,7 @@ const Case kCase0 = {
 };
 
 // ops.yaml: ConvTranspose, line 23 of the entry
-const ConvTransposeGradAttributes kAttributes1 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes1 = {
     .strides = {2},
     .pads = {2, 1},
     .dilations = {2},
@@ -97,7 +127,7 @@ const Case kCase1 = {
 };
 
 // ops.yaml: ConvTranspose, line 24 of the entry
-const ConvTransposeGradAttributes kAttributes2 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes2 = {
     .strides = {1, 2, 1},
     .pads = {1, 0, 0, 0, 2, 1},
     .dilations = {2, 1, 1},
@@ -127,7 +157,7 @@ const Case kCase2 = {
 };
 
 // ops.yaml: ConvTranspose, line 25 of the entry
-const ConvTransposeGradAttributes kAttributes3 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes3 = {
     .strides = {2, 3},
     .pads = {0, 2, 1, 1},
     .dilations = {1, 2},
@@ -157,7 +187,7 @@ const Case kCase3 = {
 };
 
 // ops.yaml: ConvTranspose, line 26 of the entry
-const ConvTransposeGradAttributes kAttributes4 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes4 = {
     .strides = {1, 2},
     .pads = {1, 0, 0, 2},
     .group = 2,
@@ -187,7 +217,7 @@ const Case kCase4 = {
 };
 
 // ops.yaml: ConvTranspose, line 27 of the entry
-const ConvTransposeGradAttributes kAttributes5 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes5 = {
     .strides = {2, 1},
     .pads = {1, 1, 1, 1},
     .group = 4,
@@ -217,7 +247,7 @@ const Case kCase5 = {
 };
 
 // ops.yaml: ConvTranspose, line 28 of the entry
-const ConvTransposeGradAttributes kAttributes6 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes6 = {
     .kernel_shape = {1, 1},
 };
 const Case kCase6 = {
@@ -243,7 +273,7 @@ const Case kCase6 = {
 };
 
 // ops.yaml: ConvTranspose, line 29 of the entry
-const ConvTransposeGradAttributes kAttributes7 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes7 = {
     .strides = {2, 3},
     .pads = {1, 0, 1, 1},
     .output_padding = {1, 2},
@@ -273,7 +303,7 @@ const Case kCase7 = {
 };
 
 // ops.yaml: ConvTranspose, line 30 of the entry
-const ConvTransposeGradAttributes kAttributes8 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes8 = {
     .strides = {2, 2},
     .output_shape = {8, 10},
 };
@@ -301,9 +331,9 @@ const Case kCase8 = {
 };
 
 // ops.yaml: ConvTranspose, line 31 of the entry
-const ConvTransposeGradAttributes kAttributes9 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes9 = {
     .strides = {2, 2},
-    .auto_pad = AutoPad::SAME_UPPER,
+    .auto_pad = ::gradsmith::AutoPad::SAME_UPPER,
 };
 const Case kCase9 = {
     .name = "same_upper",
@@ -329,9 +359,9 @@ const Case kCase9 = {
 };
 
 // ops.yaml: ConvTranspose, line 32 of the entry
-const ConvTransposeGradAttributes kAttributes10 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes10 = {
     .strides = {2, 2},
-    .auto_pad = AutoPad::SAME_LOWER,
+    .auto_pad = ::gradsmith::AutoPad::SAME_LOWER,
 };
 const Case kCase10 = {
     .name = "same_lower",
@@ -357,9 +387,9 @@ const Case kCase10 = {
 };
 
 // ops.yaml: ConvTranspose, line 33 of the entry
-const ConvTransposeGradAttributes kAttributes11 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes11 = {
     .strides = {2, 1},
-    .auto_pad = AutoPad::VALID,
+    .auto_pad = ::gradsmith::AutoPad::VALID,
 };
 const Case kCase11 = {
     .name = "valid",
@@ -385,7 +415,7 @@ const Case kCase11 = {
 };
 
 // ops.yaml: ConvTranspose, line 34 of the entry
-const ConvTransposeGradAttributes kAttributes12 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes12 = {
     .strides = {4, 3},
 };
 const Case kCase12 = {
@@ -411,7 +441,7 @@ const Case kCase12 = {
 };
 
 // ops.yaml: ConvTranspose, line 35 of the entry
-const ConvTransposeGradAttributes kAttributes13 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes13 = {
     .pads = {1, 1, 0, 0},
     .group = 2,
 };
@@ -439,7 +469,7 @@ const Case kCase13 = {
 };
 
 // ops.yaml: ConvTranspose, line 36 of the entry
-const ConvTransposeGradAttributes kAttributes14 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes14 = {
     .strides = {2, 1},
 };
 const Case kCase14 = {
@@ -465,7 +495,7 @@ const Case kCase14 = {
 };
 
 // ops.yaml: ConvTranspose, line 37 of the entry
-const ConvTransposeGradAttributes kAttributes15 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes15 = {
     .pads = {1, 1, 1, 1},
 };
 const Case kCase15 = {
@@ -491,7 +521,7 @@ const Case kCase15 = {
 };
 
 // ops.yaml: ConvTranspose, line 38 of the entry
-const ConvTransposeGradAttributes kAttributes16 = {
+const ::gradsmith::ConvTransposeGradAttributes kAttributes16 = {
     .pads = {1, 1, 1, 1},
 };
 const Case kCase16 = {
@@ -517,7 +547,7 @@ const Case kCase16 = {
 };
 
 // ops.yaml: ConvTranspose, line 39 of the entry
-const ConvTransposeGradAttributes kAttributes17 = {};
+const ::gradsmith::ConvTransposeGradAttributes kAttributes17 = {};
 const Case kCase17 = {
     .name = "empty_batch",
     .layout = Layout::kContiguous,
@@ -537,7 +567,7 @@ const Case kCase17 = {
 };
 
 // ops.yaml: ConvTranspose, line 40 of the entry
-const ConvTransposeGradAttributes kAttributes18 = {};
+const ::gradsmith::ConvTransposeGradAttributes kAttributes18 = {};
 const Case kCase18 = {
     .name = "empty_output_channels",
     .layout = Layout::kContiguous,
@@ -557,7 +587,7 @@ const Case kCase18 = {
 };
 
 // ops.yaml: ConvTranspose, line 41 of the entry
-const ConvTransposeGradAttributes kAttributes19 = {};
+const ::gradsmith::ConvTransposeGradAttributes kAttributes19 = {};
 const Case kCase19 = {
     .name = "empty_input_channels",
     .layout = Layout::kContiguous,
@@ -675,33 +705,33 @@ const OpTests kTests = {
 namespace batch_normalization_relu_tests {
 namespace {
 
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 Status Run(const TypedCall& call) {
-  BatchNormalizationReluInputs<T, T1, T2> inputs;
-  inputs.X = call.Input<T>(0);
-  inputs.scale = call.Input<T1>(1);
-  inputs.B = call.Input<T1>(2);
-  inputs.running_mean = call.Input<T2>(3);
-  inputs.running_var = call.Input<T2>(4);
-  BatchNormalizationReluOutputs<T, T1, T2> outputs;
-  outputs.Y = call.Output<T>(0);
-  outputs.running_mean = call.Output<T2>(1);
-  outputs.running_var = call.Output<T2>(2);
-  outputs.saved_mean = call.Output<T2>(3);
-  outputs.saved_inv_std = call.Output<T2>(4);
-  const auto& attributes = call.Attributes<BatchNormalizationReluAttributes>();
-  return BatchNormalizationRelu(call.context, attributes, inputs, outputs);
+  ::gradsmith::BatchNormalizationReluInputs<T_, T1_, T2_> inputs;
+  inputs.X = call.Input<T_>(0);
+  inputs.scale = call.Input<T1_>(1);
+  inputs.B = call.Input<T1_>(2);
+  inputs.running_mean = call.Input<T2_>(3);
+  inputs.running_var = call.Input<T2_>(4);
+  ::gradsmith::BatchNormalizationReluOutputs<T_, T1_, T2_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  outputs.running_mean = call.Output<T2_>(1);
+  outputs.running_var = call.Output<T2_>(2);
+  outputs.saved_mean = call.Output<T2_>(3);
+  outputs.saved_inv_std = call.Output<T2_>(4);
+  const auto& attributes = call.Attributes<::gradsmith::BatchNormalizationReluAttributes>();
+  return ::gradsmith::BatchNormalizationRelu(call.context, attributes, inputs, outputs);
 }
 
 Result<std::vector<Dims>> Infer(const TypedShapes& call) {
-  BatchNormalizationReluInputDims inputs;
+  ::gradsmith::BatchNormalizationReluInputDims inputs;
   inputs.X = call.required[0];
   inputs.scale = call.required[1];
   inputs.B = call.required[2];
   inputs.running_mean = call.required[3];
   inputs.running_var = call.required[4];
-  const auto& attributes = call.Attributes<BatchNormalizationReluAttributes>();
-  const auto outputs = InferShapes(attributes, inputs);
+  const auto& attributes = call.Attributes<::gradsmith::BatchNormalizationReluAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
   if (!outputs.ok()) {
     return outputs.status();
   }
@@ -715,7 +745,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
 }
 
 // ops.yaml: BatchNormalization, line 32 of the entry
-const BatchNormalizationReluAttributes kAttributes0 = {
+const ::gradsmith::BatchNormalizationReluAttributes kAttributes0 = {
     .epsilon = 0.25,
 };
 const Case kCase0 = {
@@ -745,7 +775,7 @@ const Case kCase0 = {
 };
 
 // ops.yaml: BatchNormalization, line 33 of the entry
-const BatchNormalizationReluAttributes kAttributes1 = {};
+const ::gradsmith::BatchNormalizationReluAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "no_axis",
     .layout = Layout::kContiguous,
@@ -769,7 +799,7 @@ const Case kCase1 = {
 };
 
 // ops.yaml: BatchNormalization, line 34 of the entry
-const BatchNormalizationReluAttributes kAttributes2 = {};
+const ::gradsmith::BatchNormalizationReluAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "one_axis",
     .layout = Layout::kContiguous,
@@ -793,7 +823,7 @@ const Case kCase2 = {
 };
 
 // ops.yaml: BatchNormalization, line 35 of the entry
-const BatchNormalizationReluAttributes kAttributes3 = {};
+const ::gradsmith::BatchNormalizationReluAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "three_axes",
     .layout = Layout::kContiguous,
@@ -817,7 +847,7 @@ const Case kCase3 = {
 };
 
 // ops.yaml: BatchNormalization, line 36 of the entry
-const BatchNormalizationReluAttributes kAttributes4 = {};
+const ::gradsmith::BatchNormalizationReluAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "uneven_count",
     .layout = Layout::kContiguous,
@@ -841,7 +871,7 @@ const Case kCase4 = {
 };
 
 // ops.yaml: BatchNormalization, line 37 of the entry
-const BatchNormalizationReluAttributes kAttributes5 = {
+const ::gradsmith::BatchNormalizationReluAttributes kAttributes5 = {
     .epsilon = 0.001,
 };
 const Case kCase5 = {
@@ -871,7 +901,7 @@ const Case kCase5 = {
 };
 
 // ops.yaml: BatchNormalization, line 38 of the entry
-const BatchNormalizationReluAttributes kAttributes6 = {};
+const ::gradsmith::BatchNormalizationReluAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "channels_last",
     .layout = Layout::kChannelsLast,
@@ -895,7 +925,7 @@ const Case kCase6 = {
 };
 
 // ops.yaml: BatchNormalization, line 39 of the entry
-const BatchNormalizationReluAttributes kAttributes7 = {};
+const ::gradsmith::BatchNormalizationReluAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "strided_memory",
     .layout = Layout::kStrided,
@@ -919,7 +949,7 @@ const Case kCase7 = {
 };
 
 // ops.yaml: BatchNormalization, line 40 of the entry
-const BatchNormalizationReluAttributes kAttributes8 = {};
+const ::gradsmith::BatchNormalizationReluAttributes kAttributes8 = {};
 const Case kCase8 = {
     .name = "broadcast_gradient",
     .layout = Layout::kBroadcast,
@@ -943,7 +973,7 @@ const Case kCase8 = {
 };
 
 // ops.yaml: BatchNormalization, line 41 of the entry
-const BatchNormalizationReluAttributes kAttributes9 = {};
+const ::gradsmith::BatchNormalizationReluAttributes kAttributes9 = {};
 const Case kCase9 = {
     .name = "long_sum",
     .layout = Layout::kContiguous,
@@ -967,7 +997,7 @@ const Case kCase9 = {
 };
 
 // ops.yaml: BatchNormalization, line 42 of the entry
-const BatchNormalizationReluAttributes kAttributes10 = {};
+const ::gradsmith::BatchNormalizationReluAttributes kAttributes10 = {};
 const Case kCase10 = {
     .name = "single_value",
     .layout = Layout::kContiguous,
@@ -991,7 +1021,7 @@ const Case kCase10 = {
 };
 
 // ops.yaml: BatchNormalization, line 43 of the entry
-const BatchNormalizationReluAttributes kAttributes11 = {};
+const ::gradsmith::BatchNormalizationReluAttributes kAttributes11 = {};
 const Case kCase11 = {
     .name = "empty_batch",
     .layout = Layout::kContiguous,
@@ -1015,7 +1045,7 @@ const Case kCase11 = {
 };
 
 // ops.yaml: BatchNormalization, line 44 of the entry
-const BatchNormalizationReluAttributes kAttributes12 = {};
+const ::gradsmith::BatchNormalizationReluAttributes kAttributes12 = {};
 const Case kCase12 = {
     .name = "empty_channels",
     .layout = Layout::kContiguous,

@@ -7,30 +7,44 @@
 #include "reference/conv.h"
 #include "support/op_tests.h"
 
+// Macros of the same names as what the schema declares end here.
+#undef B
+#undef Conv
+#undef T_
+#undef W
+#undef X
+#undef Y
+#undef auto_pad
+#undef dilations
+#undef group
+#undef kernel_shape
+#undef pads
+#undef strides
+
 namespace gradsmith::support {
 
 // ops.yaml: Conv, line 1 of the entry
 namespace conv_tests {
 namespace {
 
-template <typename T>
+template <typename T_>
 Status Run(const TypedCall& call) {
-  ConvInputs<T> inputs;
-  inputs.X = call.Input<T>(0);
-  inputs.W = call.Input<T>(1);
-  inputs.B = call.Input<T>(2);
-  ConvOutputs<T> outputs;
-  outputs.Y = call.Output<T>(0);
-  const auto& attributes = call.Attributes<ConvAttributes>();
-  return Conv(call.context, attributes, inputs, outputs);
+  ::gradsmith::ConvInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  inputs.W = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::ConvOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ConvAttributes>();
+  return ::gradsmith::Conv(call.context, attributes, inputs, outputs);
 }
 
 Result<std::vector<Dims>> Infer(const TypedShapes& call) {
-  ConvInputDims inputs;
+  ::gradsmith::ConvInputDims inputs;
   inputs.X = call.required[0];
   inputs.W = call.required[1];
-  const auto& attributes = call.Attributes<ConvAttributes>();
-  const auto outputs = InferShapes(attributes, inputs);
+  const auto& attributes = call.Attributes<::gradsmith::ConvAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
   if (!outputs.ok()) {
     return outputs.status();
   }
@@ -40,7 +54,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
 }
 
 // ops.yaml: Conv, line 29 of the entry
-const ConvAttributes kAttributes0 = {};
+const ::gradsmith::ConvAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "plain_2d",
     .layout = Layout::kContiguous,
@@ -58,7 +72,7 @@ const Case kCase0 = {
 };
 
 // ops.yaml: Conv, line 30 of the entry
-const ConvAttributes kAttributes1 = {
+const ::gradsmith::ConvAttributes kAttributes1 = {
     .strides = {2},
     .pads = {2, 1},
     .dilations = {2},
@@ -86,7 +100,7 @@ const Case kCase1 = {
 };
 
 // ops.yaml: Conv, line 31 of the entry
-const ConvAttributes kAttributes2 = {
+const ::gradsmith::ConvAttributes kAttributes2 = {
     .strides = {1, 2, 1},
     .pads = {1, 0, 0, 0, 2, 1},
     .dilations = {2, 1, 1},
@@ -114,7 +128,7 @@ const Case kCase2 = {
 };
 
 // ops.yaml: Conv, line 32 of the entry
-const ConvAttributes kAttributes3 = {
+const ::gradsmith::ConvAttributes kAttributes3 = {
     .strides = {2, 3},
     .pads = {0, 2, 1, 1},
     .dilations = {1, 2},
@@ -142,7 +156,7 @@ const Case kCase3 = {
 };
 
 // ops.yaml: Conv, line 33 of the entry
-const ConvAttributes kAttributes4 = {
+const ::gradsmith::ConvAttributes kAttributes4 = {
     .strides = {1, 2},
     .pads = {1, 0, 0, 2},
     .group = 2,
@@ -170,7 +184,7 @@ const Case kCase4 = {
 };
 
 // ops.yaml: Conv, line 34 of the entry
-const ConvAttributes kAttributes5 = {
+const ::gradsmith::ConvAttributes kAttributes5 = {
     .pads = {1, 1, 1, 1},
     .group = 4,
 };
@@ -196,7 +210,7 @@ const Case kCase5 = {
 };
 
 // ops.yaml: Conv, line 35 of the entry
-const ConvAttributes kAttributes6 = {
+const ::gradsmith::ConvAttributes kAttributes6 = {
     .kernel_shape = {1, 1},
 };
 const Case kCase6 = {
@@ -220,9 +234,9 @@ const Case kCase6 = {
 };
 
 // ops.yaml: Conv, line 36 of the entry
-const ConvAttributes kAttributes7 = {
+const ::gradsmith::ConvAttributes kAttributes7 = {
     .strides = {2, 3},
-    .auto_pad = AutoPad::SAME_UPPER,
+    .auto_pad = ::gradsmith::AutoPad::SAME_UPPER,
 };
 const Case kCase7 = {
     .name = "same_upper",
@@ -246,9 +260,9 @@ const Case kCase7 = {
 };
 
 // ops.yaml: Conv, line 37 of the entry
-const ConvAttributes kAttributes8 = {
+const ::gradsmith::ConvAttributes kAttributes8 = {
     .strides = {2, 3},
-    .auto_pad = AutoPad::SAME_LOWER,
+    .auto_pad = ::gradsmith::AutoPad::SAME_LOWER,
 };
 const Case kCase8 = {
     .name = "same_lower",
@@ -272,9 +286,9 @@ const Case kCase8 = {
 };
 
 // ops.yaml: Conv, line 38 of the entry
-const ConvAttributes kAttributes9 = {
+const ::gradsmith::ConvAttributes kAttributes9 = {
     .dilations = {2, 1},
-    .auto_pad = AutoPad::VALID,
+    .auto_pad = ::gradsmith::AutoPad::VALID,
 };
 const Case kCase9 = {
     .name = "valid",
@@ -298,7 +312,7 @@ const Case kCase9 = {
 };
 
 // ops.yaml: Conv, line 39 of the entry
-const ConvAttributes kAttributes10 = {
+const ::gradsmith::ConvAttributes kAttributes10 = {
     .strides = {4, 3},
 };
 const Case kCase10 = {
@@ -322,7 +336,7 @@ const Case kCase10 = {
 };
 
 // ops.yaml: Conv, line 40 of the entry
-const ConvAttributes kAttributes11 = {
+const ::gradsmith::ConvAttributes kAttributes11 = {
     .pads = {1, 1, 0, 1},
     .group = 2,
 };
@@ -348,7 +362,7 @@ const Case kCase11 = {
 };
 
 // ops.yaml: Conv, line 41 of the entry
-const ConvAttributes kAttributes12 = {
+const ::gradsmith::ConvAttributes kAttributes12 = {
     .pads = {1, 0, 1, 1},
 };
 const Case kCase12 = {
@@ -372,7 +386,7 @@ const Case kCase12 = {
 };
 
 // ops.yaml: Conv, line 42 of the entry
-const ConvAttributes kAttributes13 = {
+const ::gradsmith::ConvAttributes kAttributes13 = {
     .pads = {1, 1, 1, 1},
 };
 const Case kCase13 = {
@@ -396,7 +410,7 @@ const Case kCase13 = {
 };
 
 // ops.yaml: Conv, line 43 of the entry
-const ConvAttributes kAttributes14 = {
+const ::gradsmith::ConvAttributes kAttributes14 = {
     .pads = {1, 1, 1, 1},
 };
 const Case kCase14 = {
@@ -420,7 +434,7 @@ const Case kCase14 = {
 };
 
 // ops.yaml: Conv, line 44 of the entry
-const ConvAttributes kAttributes15 = {};
+const ::gradsmith::ConvAttributes kAttributes15 = {};
 const Case kCase15 = {
     .name = "empty_batch",
     .layout = Layout::kContiguous,
@@ -438,7 +452,7 @@ const Case kCase15 = {
 };
 
 // ops.yaml: Conv, line 45 of the entry
-const ConvAttributes kAttributes16 = {};
+const ::gradsmith::ConvAttributes kAttributes16 = {};
 const Case kCase16 = {
     .name = "empty_output_channels",
     .layout = Layout::kContiguous,
@@ -456,7 +470,7 @@ const Case kCase16 = {
 };
 
 // ops.yaml: Conv, line 46 of the entry
-const ConvAttributes kAttributes17 = {};
+const ::gradsmith::ConvAttributes kAttributes17 = {};
 const Case kCase17 = {
     .name = "empty_input_channels",
     .layout = Layout::kContiguous,

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import yaml
 from gradsmith_codegen import chains, faults
-from gradsmith_codegen.diagnostics import MAX_SHOWN, Diagnostic, Severity, Span, format_text
+from gradsmith_codegen.diagnostics import MAX_SHOWN, Diagnostic, Severity, format_text
 from gradsmith_codegen.loader import source_of
+from gradsmith_codegen.model import Span
 from schemas import CONVOLVE, SCALE, edited, load
 
 FEW = 150
@@ -112,7 +113,7 @@ def test_guesses_are_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
         compared.append(len(known))
         return []
 
-    monkeypatch.setattr(faults.difflib, "get_close_matches", compare)
+    monkeypatch.setattr("difflib.get_close_matches", compare)
     load(SCHEMAS["unknown_likes"](1000))
     load(SCHEMAS["unknown_aliases"](1000))
     assert 0 < sum(compared) <= 2 * faults.MAX_COMPARISONS

@@ -52,7 +52,7 @@ def test_empty_text_is_no_name(text: str, old: str, new: str) -> None:
     assert "G010" in ids(edited(text, (old, new)))
 
 
-EMPTY_VALUES = ["", *"{} [] ~ '' x 0 [{}] [[]] [~]".split(), "{<<: {}}", "[{<<: {}}]", "{<<: []}", "{? ~ : 1}"]
+EMPTY_VALUES = ["", "{}", "[]", "~", "''", "x", "0", "[{}]", "[[]]", "[~]", "{<<: {}}", "[{<<: {}}]", "{? ~ : 1}"]
 KEYS = "ops name doc kernel backends inputs X shape outputs Y type like dims D length attributes factor rows T cases"
 
 

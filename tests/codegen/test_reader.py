@@ -18,6 +18,7 @@ from gradsmith_codegen.model import (
     Span,
 )
 from gradsmith_codegen.reader import load_schema
+from gradsmith_codegen.text import Text
 from schemas import SCALE, edited, load
 
 
@@ -41,7 +42,7 @@ def test_ops_yaml_is_clean(ops_yaml: Path) -> None:
     schema, diagnostics = load_schema(ops_yaml)
     assert diagnostics == []
     assert schema
-    assert schema.path == "ops.yaml"
+    assert schema.file == Text("ops.yaml")
     assert {"Conv", "ConvGrad", "ConvTranspose", "ConvTransposeGrad"} <= {op.name for op in schema.ops}
     assert {"BatchNormalization", "BatchNormalizationGrad"} <= {op.name for op in schema.ops}
     assert all(case.all_shapes for op in schema.ops for case in op.cases)
@@ -58,7 +59,7 @@ def test_an_operator_has_all_that_its_entry_says() -> None:
     schema = _clean(SCALE)
     (op,) = schema.ops
     assert (schema.version, schema.domain, schema.since_version) == (1, "com.example", 1)
-    assert (op.name, op.doc, op.kernel) == ("Scale", "Y is X times factor.", "scale::Scale")
+    assert (op.name, op.doc, op.kernel) == ("Scale", Text("Y is X times factor."), "scale::Scale")
     assert (op.backends, op.gradient_of, op.type_parameters) == ((Backend.CPU,), "", ("T",))
     assert (op.line, op.span) == (5, Span(5, 11, 5))
     assert [(row.name, row.types) for row in op.rows] == [("float", (("T", DataType.FLOAT),))]

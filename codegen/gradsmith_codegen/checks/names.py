@@ -19,20 +19,15 @@ MAX_NAME = 36  # so that generated signatures, with three 16-bit types, fit a li
 _OP_NAME = re.compile(r"[A-Z][A-Za-z0-9]*\Z")
 _LOWER_NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*\Z")
 
+# Those of the preprocessor included, which knows one.
 CPP_KEYWORDS = frozenset(
     """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t
     class compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield
-    decltype default delete do double dynamic_cast else enum explicit export extern false float for friend
-    goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private
+    decltype default defined delete do double dynamic_cast else enum explicit export extern false float for
+    friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private
     protected public register reinterpret_cast requires return short signed sizeof static static_assert
     static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned
     using virtual void volatile wchar_t while xor xor_eq""".split()
-)
-
-# Names that macros of the C and C++ libraries take, and that the generated structs spell in their fields.
-TAKEN_FIELD_NAMES = frozenset(
-    """assert errno stdin stdout stderr linux unix NULL EOF NAN INFINITY
-    BFloat16 Dims IntList MLFloat16 TensorView std""".split()
 )
 
 # What namespace gradsmith holds already.
@@ -43,12 +38,18 @@ RUNTIME_NAMES = frozenset(
     ConvAlgorithm ConvAlgorithms ConvAttempt ConvGeometry ConvPrimitive DataType DecisionCache Device
     DeviceBuffer DimSpec Dims DispatchTable ExportCache ImportCache InferShapes IntList Internal
     InvalidArgument Kernel LargestWorkspace MLFloat16 NumElements OpSchema OutOfMemory RegisterAll
-    Registry RequiredInput RequiredOutput Result Row RunFunction SearchMode SearchProgress
+    Registry RequiredInput RequiredOutput Result RoundToOdd Row RunFunction SearchMode SearchProgress
     SetWarningHandler ShapeRule SizeOf Status StatusCode Strides SymbolSpec Synchronize TensorRef
     TensorSpec TensorView ThreadPool ToString Unsupported WorkspaceArena WorkspaceLimit""".split()
 )
 
-_DERIVED_SUFFIXES = ("Attributes", "Inputs", "Outputs", "InputDims", "OutputDims")
+# Of the structs that an operator has, by the key of what their fields are.
+_STRUCTS = {
+    "attributes": ("Attributes",),
+    "inputs": ("Inputs", "InputDims"),
+    "outputs": ("Outputs", "OutputDims"),
+}
+_DERIVED_SUFFIXES = tuple(suffix for suffixes in _STRUCTS.values() for suffix in suffixes)
 
 
 @functools.lru_cache(maxsize=4096)  # most operators use the same names
@@ -59,8 +60,6 @@ def _identifier_problem(name: str) -> str:
         return "C++ keeps names with '__' to itself, and a '_' at the end means a member"
     if name in CPP_KEYWORDS:
         return "it is a keyword of C++"
-    if name in TAKEN_FIELD_NAMES:
-        return "the generated C++ uses it already"
     return f"it has more than {MAX_NAME} characters" if len(name) > MAX_NAME else ""
 
 
@@ -134,17 +133,21 @@ def duplicate_op(document: Document) -> Iterator[Finding]:
 @schema_rule("G105")
 def colliding_ops(document: Document) -> Iterator[Finding]:
     """Two operators differ in name, and the names generated from theirs do not: a header's file name, a
-    struct."""
+    page's where case does not count, a struct."""
     ops = {draft.op.name: draft.op for draft in reversed(document.drafts) if _OP_NAME.match(draft.op.name)}
     headers: dict[str, Op] = {}
+    pages: dict[str, Op] = {}
     for op in reversed(ops.values()):
-        known = headers.setdefault(snake_case(op.name), op)
-        if known is not op:
-            note = Note("the other operator", known.span)
-            message = (
-                f"operators '{known.name}' and '{op.name}' would share the header {snake_case(op.name)}.h"
-            )
-            yield Finding(message, op.span, (note,))
+        header, page = snake_case(op.name), op.name.lower()
+        for files, name, shared in (
+            (headers, header, f"share the header {header}.h"),
+            (pages, page, "share a page where case does not tell files apart"),
+        ):
+            known = files.setdefault(name, op)
+            if known is not op:
+                note = Note("the other operator", known.span)
+                yield Finding(f"operators '{known.name}' and '{op.name}' would {shared}", op.span, (note,))
+                break
         for suffix in _DERIVED_SUFFIXES:
             owner = ops.get(op.name.removesuffix(suffix)) if op.name.endswith(suffix) else None
             if owner:
@@ -165,6 +168,12 @@ def clashes(op: Op, scope: Scope) -> Iterator[Finding]:
     of_tensors: Rivals = (("type parameter", parameters, "type"),)
     yield from _clashes("attribute", scope.attributes, of_attributes)
     yield from _clashes("tensor", tensors, of_tensors)
+    for key, suffixes in _STRUCTS.items() if op.name else ():
+        structs = {op.name + suffix for suffix in suffixes}
+        for noun in getattr(op, key):
+            if noun.name in structs:
+                message = f"no field can be called '{noun.name}', which is the struct that has it"
+                yield Finding(message, noun.span)
 
 
 # Kinds of things whose names another thing may not have, and the key of their entry where the name stands.

@@ -10,6 +10,34 @@
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
+// Macros of the same names are put aside, so that the declarations are what they say.
+#pragma push_macro("BatchNormalizationGrad")
+#undef BatchNormalizationGrad
+#pragma push_macro("T1_")
+#undef T1_
+#pragma push_macro("T2_")
+#undef T2_
+#pragma push_macro("T_")
+#undef T_
+#pragma push_macro("X")
+#undef X
+#pragma push_macro("dBias")
+#undef dBias
+#pragma push_macro("dScale")
+#undef dScale
+#pragma push_macro("dX")
+#undef dX
+#pragma push_macro("dY")
+#undef dY
+#pragma push_macro("epsilon")
+#undef epsilon
+#pragma push_macro("saved_inv_std")
+#undef saved_inv_std
+#pragma push_macro("saved_mean")
+#undef saved_mean
+#pragma push_macro("scale")
+#undef scale
+
 namespace gradsmith {
 
 /// Attributes of BatchNormalizationGrad. An empty list stands for its default.
@@ -21,43 +49,43 @@ struct BatchNormalizationGradAttributes {
 };
 
 /// What BatchNormalizationGrad reads.
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 struct BatchNormalizationGradInputs {
   /// [N, C, *D]: gradient of the loss with respect to Y
   // ops.yaml: BatchNormalizationGrad, line 7 of the entry
-  TensorView<const T> dY = {};
+  ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what BatchNormalization was given
   // ops.yaml: BatchNormalizationGrad, line 8 of the entry
-  TensorView<const T> X = {};
+  ::gradsmith::TensorView<const T_> X = {};
   /// [C]: what BatchNormalization was given
   // ops.yaml: BatchNormalizationGrad, line 9 of the entry
-  TensorView<const T1> scale = {};
+  ::gradsmith::TensorView<const T1_> scale = {};
   /// [C]: what BatchNormalization saved
   // ops.yaml: BatchNormalizationGrad, line 10 of the entry
-  TensorView<const T2> saved_mean = {};
+  ::gradsmith::TensorView<const T2_> saved_mean = {};
   /// [C]: what BatchNormalization saved: 1 / sqrt(biased variance + epsilon)
   // ops.yaml: BatchNormalizationGrad, line 11 of the entry
-  TensorView<const T2> saved_inv_std = {};
+  ::gradsmith::TensorView<const T2_> saved_inv_std = {};
 };
 
 /// What BatchNormalizationGrad computes. A default-constructed view is absent: it is not computed.
 /// One at least must be there.
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 struct BatchNormalizationGradOutputs {
   /// [N, C, *D], optional: scale * saved_inv_std / m * (m * dY - dBias - xhat * dScale), m = N *
   /// prod(D)
   // ops.yaml: BatchNormalizationGrad, line 13 of the entry
-  TensorView<T> dX = {};
+  ::gradsmith::TensorView<T_> dX = {};
   /// [C], optional: sum of dY * xhat, xhat = (X - saved_mean) * saved_inv_std
   // ops.yaml: BatchNormalizationGrad, line 14 of the entry
-  TensorView<T1> dScale = {};
+  ::gradsmith::TensorView<T1_> dScale = {};
   /// [C], optional: sum of dY
   // ops.yaml: BatchNormalizationGrad, line 15 of the entry
-  TensorView<T1> dBias = {};
+  ::gradsmith::TensorView<T1_> dBias = {};
 };
 
 /// True for the type combinations that ops.yaml declares for BatchNormalizationGrad.
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 inline constexpr bool kHasBatchNormalizationGrad = false;
 // ops.yaml: BatchNormalization, line 23 of the entry
 template <>
@@ -91,14 +119,14 @@ inline constexpr bool kHasBatchNormalizationGrad<BFloat16, float, float> = true;
 /// not as it must be, before anything is written; unsupported where the combination is not declared
 /// for the context's backend; out of memory.
 // ops.yaml: BatchNormalizationGrad, line 1 of the entry
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 Status BatchNormalizationGrad(
     const Context& /*context*/,
     const BatchNormalizationGradAttributes& /*attributes*/,
-    const BatchNormalizationGradInputs<T, T1, T2>& /*inputs*/,
-    const BatchNormalizationGradOutputs<T, T1, T2>& /*outputs*/) {
+    const BatchNormalizationGradInputs<T_, T1_, T2_>& /*inputs*/,
+    const BatchNormalizationGradOutputs<T_, T1_, T2_>& /*outputs*/) {
   static_assert(
-      kHasBatchNormalizationGrad<T, T1, T2>,
+      kHasBatchNormalizationGrad<T_, T1_, T2_>,
       "gradsmith: BatchNormalizationGrad is not declared for this combination of types. ops.yaml declares: "
       "float (T = float, T1 = float, T2 = float); "
       "double (T = double, T1 = double, T2 = double); "
@@ -169,18 +197,18 @@ Status BatchNormalizationGrad<BFloat16, float, float>(
 
 /// The dims of the inputs that BatchNormalizationGrad must have.
 struct BatchNormalizationGradInputDims {
-  Dims dY = {};
-  Dims X = {};
-  Dims scale = {};
-  Dims saved_mean = {};
-  Dims saved_inv_std = {};
+  ::gradsmith::Dims dY = {};
+  ::gradsmith::Dims X = {};
+  ::gradsmith::Dims scale = {};
+  ::gradsmith::Dims saved_mean = {};
+  ::gradsmith::Dims saved_inv_std = {};
 };
 
 /// The dims of all outputs of BatchNormalizationGrad.
 struct BatchNormalizationGradOutputDims {
-  Dims dX = {};
-  Dims dScale = {};
-  Dims dBias = {};
+  ::gradsmith::Dims dX = {};
+  ::gradsmith::Dims dScale = {};
+  ::gradsmith::Dims dBias = {};
 };
 
 /// InferShapes returns the dims of every output, or says why the inputs do not fit together.
@@ -190,6 +218,19 @@ Result<BatchNormalizationGradOutputDims> InferShapes(
 
 }  // namespace gradsmith
 
+#pragma pop_macro("scale")
+#pragma pop_macro("saved_mean")
+#pragma pop_macro("saved_inv_std")
+#pragma pop_macro("epsilon")
+#pragma pop_macro("dY")
+#pragma pop_macro("dX")
+#pragma pop_macro("dScale")
+#pragma pop_macro("dBias")
+#pragma pop_macro("X")
+#pragma pop_macro("T_")
+#pragma pop_macro("T2_")
+#pragma pop_macro("T1_")
+#pragma pop_macro("BatchNormalizationGrad")
 #include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_OPS_BATCH_NORMALIZATION_GRAD_H_

@@ -10,6 +10,36 @@
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
+// Macros of the same names are put aside, so that the declarations are what they say.
+#pragma push_macro("B")
+#undef B
+#pragma push_macro("BatchNormalizationRelu")
+#undef BatchNormalizationRelu
+#pragma push_macro("T1_")
+#undef T1_
+#pragma push_macro("T2_")
+#undef T2_
+#pragma push_macro("T_")
+#undef T_
+#pragma push_macro("X")
+#undef X
+#pragma push_macro("Y")
+#undef Y
+#pragma push_macro("epsilon")
+#undef epsilon
+#pragma push_macro("momentum")
+#undef momentum
+#pragma push_macro("running_mean")
+#undef running_mean
+#pragma push_macro("running_var")
+#undef running_var
+#pragma push_macro("saved_inv_std")
+#undef saved_inv_std
+#pragma push_macro("saved_mean")
+#undef saved_mean
+#pragma push_macro("scale")
+#undef scale
+
 namespace gradsmith {
 
 /// Attributes of BatchNormalizationRelu. An empty list stands for its default.
@@ -24,50 +54,50 @@ struct BatchNormalizationReluAttributes {
 };
 
 /// What BatchNormalizationRelu reads.
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 struct BatchNormalizationReluInputs {
   /// [N, C, *D]: what is normalized
   // ops.yaml: BatchNormalization, line 6 of the entry
-  TensorView<const T> X = {};
+  ::gradsmith::TensorView<const T_> X = {};
   /// [C]: factor of the normalized X
   // ops.yaml: BatchNormalization, line 7 of the entry
-  TensorView<const T1> scale = {};
+  ::gradsmith::TensorView<const T1_> scale = {};
   /// [C]: added after scaling
   // ops.yaml: BatchNormalization, line 8 of the entry
-  TensorView<const T1> B = {};
+  ::gradsmith::TensorView<const T1_> B = {};
   /// [C]: running mean before this batch
   // ops.yaml: BatchNormalization, line 9 of the entry
-  TensorView<const T2> running_mean = {};
+  ::gradsmith::TensorView<const T2_> running_mean = {};
   /// [C]: running unbiased variance before this batch
   // ops.yaml: BatchNormalization, line 10 of the entry
-  TensorView<const T2> running_var = {};
+  ::gradsmith::TensorView<const T2_> running_var = {};
 };
 
 /// What BatchNormalizationRelu computes. A default-constructed view is absent: it is not computed,
 /// which only optional outputs may be.
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 struct BatchNormalizationReluOutputs {
   /// [N, C, *D]: max(0, scale * (X - mean) / sqrt(variance + epsilon) + B)
   // ops.yaml: BatchNormalizationRelu, line 8 of the entry
-  TensorView<T> Y = {};
+  ::gradsmith::TensorView<T_> Y = {};
   /// [C], optional, may be written in place of input running_mean: momentum * running_mean + (1 -
   /// momentum) * mean
   // ops.yaml: BatchNormalization, line 13 of the entry
-  TensorView<T2> running_mean = {};
+  ::gradsmith::TensorView<T2_> running_mean = {};
   /// [C], optional, may be written in place of input running_var: momentum * running_var + (1 -
   /// momentum) * unbiased variance
   // ops.yaml: BatchNormalization, line 14 of the entry
-  TensorView<T2> running_var = {};
+  ::gradsmith::TensorView<T2_> running_var = {};
   /// [C], optional: mean of the batch
   // ops.yaml: BatchNormalization, line 15 of the entry
-  TensorView<T2> saved_mean = {};
+  ::gradsmith::TensorView<T2_> saved_mean = {};
   /// [C], optional: 1 / sqrt(biased variance + epsilon)
   // ops.yaml: BatchNormalization, line 16 of the entry
-  TensorView<T2> saved_inv_std = {};
+  ::gradsmith::TensorView<T2_> saved_inv_std = {};
 };
 
 /// True for the type combinations that ops.yaml declares for BatchNormalizationRelu.
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 inline constexpr bool kHasBatchNormalizationRelu = false;
 // ops.yaml: BatchNormalization, line 23 of the entry
 template <>
@@ -101,14 +131,14 @@ inline constexpr bool kHasBatchNormalizationRelu<BFloat16, float, float> = true;
 /// written; unsupported where the combination is not declared for the context's backend; out of
 /// memory.
 // ops.yaml: BatchNormalizationRelu, line 1 of the entry
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 Status BatchNormalizationRelu(
     const Context& /*context*/,
     const BatchNormalizationReluAttributes& /*attributes*/,
-    const BatchNormalizationReluInputs<T, T1, T2>& /*inputs*/,
-    const BatchNormalizationReluOutputs<T, T1, T2>& /*outputs*/) {
+    const BatchNormalizationReluInputs<T_, T1_, T2_>& /*inputs*/,
+    const BatchNormalizationReluOutputs<T_, T1_, T2_>& /*outputs*/) {
   static_assert(
-      kHasBatchNormalizationRelu<T, T1, T2>,
+      kHasBatchNormalizationRelu<T_, T1_, T2_>,
       "gradsmith: BatchNormalizationRelu is not declared for this combination of types. ops.yaml declares: "
       "float (T = float, T1 = float, T2 = float); "
       "double (T = double, T1 = double, T2 = double); "
@@ -179,20 +209,20 @@ Status BatchNormalizationRelu<BFloat16, float, float>(
 
 /// The dims of the inputs that BatchNormalizationRelu must have.
 struct BatchNormalizationReluInputDims {
-  Dims X = {};
-  Dims scale = {};
-  Dims B = {};
-  Dims running_mean = {};
-  Dims running_var = {};
+  ::gradsmith::Dims X = {};
+  ::gradsmith::Dims scale = {};
+  ::gradsmith::Dims B = {};
+  ::gradsmith::Dims running_mean = {};
+  ::gradsmith::Dims running_var = {};
 };
 
 /// The dims of all outputs of BatchNormalizationRelu.
 struct BatchNormalizationReluOutputDims {
-  Dims Y = {};
-  Dims running_mean = {};
-  Dims running_var = {};
-  Dims saved_mean = {};
-  Dims saved_inv_std = {};
+  ::gradsmith::Dims Y = {};
+  ::gradsmith::Dims running_mean = {};
+  ::gradsmith::Dims running_var = {};
+  ::gradsmith::Dims saved_mean = {};
+  ::gradsmith::Dims saved_inv_std = {};
 };
 
 /// InferShapes returns the dims of every output, or says why the inputs do not fit together.
@@ -202,6 +232,20 @@ Result<BatchNormalizationReluOutputDims> InferShapes(
 
 }  // namespace gradsmith
 
+#pragma pop_macro("scale")
+#pragma pop_macro("saved_mean")
+#pragma pop_macro("saved_inv_std")
+#pragma pop_macro("running_var")
+#pragma pop_macro("running_mean")
+#pragma pop_macro("momentum")
+#pragma pop_macro("epsilon")
+#pragma pop_macro("Y")
+#pragma pop_macro("X")
+#pragma pop_macro("T_")
+#pragma pop_macro("T2_")
+#pragma pop_macro("T1_")
+#pragma pop_macro("BatchNormalizationRelu")
+#pragma pop_macro("B")
 #include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_OPS_BATCH_NORMALIZATION_RELU_H_

@@ -10,6 +10,36 @@
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
+// Macros of the same names are put aside, so that the declarations are what they say.
+#pragma push_macro("B")
+#undef B
+#pragma push_macro("BatchNormalizationReluGrad")
+#undef BatchNormalizationReluGrad
+#pragma push_macro("T1_")
+#undef T1_
+#pragma push_macro("T2_")
+#undef T2_
+#pragma push_macro("T_")
+#undef T_
+#pragma push_macro("X")
+#undef X
+#pragma push_macro("dBias")
+#undef dBias
+#pragma push_macro("dScale")
+#undef dScale
+#pragma push_macro("dX")
+#undef dX
+#pragma push_macro("dY")
+#undef dY
+#pragma push_macro("epsilon")
+#undef epsilon
+#pragma push_macro("saved_inv_std")
+#undef saved_inv_std
+#pragma push_macro("saved_mean")
+#undef saved_mean
+#pragma push_macro("scale")
+#undef scale
+
 namespace gradsmith {
 
 /// Attributes of BatchNormalizationReluGrad. An empty list stands for its default.
@@ -21,47 +51,47 @@ struct BatchNormalizationReluGradAttributes {
 };
 
 /// What BatchNormalizationReluGrad reads.
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 struct BatchNormalizationReluGradInputs {
   /// [N, C, *D]: gradient of the loss with respect to Y
   // ops.yaml: BatchNormalizationReluGrad, line 7 of the entry
-  TensorView<const T> dY = {};
+  ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what BatchNormalizationRelu was given
   // ops.yaml: BatchNormalizationReluGrad, line 8 of the entry
-  TensorView<const T> X = {};
+  ::gradsmith::TensorView<const T_> X = {};
   /// [C]: what BatchNormalizationRelu was given
   // ops.yaml: BatchNormalizationReluGrad, line 9 of the entry
-  TensorView<const T1> scale = {};
+  ::gradsmith::TensorView<const T1_> scale = {};
   /// [C]: what BatchNormalizationRelu was given
   // ops.yaml: BatchNormalizationReluGrad, line 10 of the entry
-  TensorView<const T1> B = {};
+  ::gradsmith::TensorView<const T1_> B = {};
   /// [C]: what BatchNormalizationRelu saved; rounded to half or bf16 it moves where ReLU bends, by
   /// more the further the mean is from 0
   // ops.yaml: BatchNormalizationReluGrad, line 11 of the entry
-  TensorView<const T2> saved_mean = {};
+  ::gradsmith::TensorView<const T2_> saved_mean = {};
   /// [C]: what BatchNormalizationRelu saved: 1 / sqrt(biased variance + epsilon)
   // ops.yaml: BatchNormalizationReluGrad, line 12 of the entry
-  TensorView<const T2> saved_inv_std = {};
+  ::gradsmith::TensorView<const T2_> saved_inv_std = {};
 };
 
 /// What BatchNormalizationReluGrad computes. A default-constructed view is absent: it is not
 /// computed. One at least must be there.
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 struct BatchNormalizationReluGradOutputs {
   /// [N, C, *D], optional: scale * saved_inv_std / m * (m * dZ - dBias - xhat * dScale), m = N *
   /// prod(D), dZ = 0 where scale * xhat + B <= 0 and else dY
   // ops.yaml: BatchNormalizationReluGrad, line 14 of the entry
-  TensorView<T> dX = {};
+  ::gradsmith::TensorView<T_> dX = {};
   /// [C], optional: sum of dZ * xhat, xhat = (X - saved_mean) * saved_inv_std
   // ops.yaml: BatchNormalizationReluGrad, line 15 of the entry
-  TensorView<T1> dScale = {};
+  ::gradsmith::TensorView<T1_> dScale = {};
   /// [C], optional: sum of dZ
   // ops.yaml: BatchNormalizationReluGrad, line 16 of the entry
-  TensorView<T1> dBias = {};
+  ::gradsmith::TensorView<T1_> dBias = {};
 };
 
 /// True for the type combinations that ops.yaml declares for BatchNormalizationReluGrad.
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 inline constexpr bool kHasBatchNormalizationReluGrad = false;
 // ops.yaml: BatchNormalization, line 23 of the entry
 template <>
@@ -95,14 +125,14 @@ inline constexpr bool kHasBatchNormalizationReluGrad<BFloat16, float, float> = t
 /// argument where an attribute or a tensor is not as it must be, before anything is written;
 /// unsupported where the combination is not declared for the context's backend; out of memory.
 // ops.yaml: BatchNormalizationReluGrad, line 1 of the entry
-template <typename T, typename T1, typename T2>
+template <typename T_, typename T1_, typename T2_>
 Status BatchNormalizationReluGrad(
     const Context& /*context*/,
     const BatchNormalizationReluGradAttributes& /*attributes*/,
-    const BatchNormalizationReluGradInputs<T, T1, T2>& /*inputs*/,
-    const BatchNormalizationReluGradOutputs<T, T1, T2>& /*outputs*/) {
+    const BatchNormalizationReluGradInputs<T_, T1_, T2_>& /*inputs*/,
+    const BatchNormalizationReluGradOutputs<T_, T1_, T2_>& /*outputs*/) {
   static_assert(
-      kHasBatchNormalizationReluGrad<T, T1, T2>,
+      kHasBatchNormalizationReluGrad<T_, T1_, T2_>,
       "gradsmith: BatchNormalizationReluGrad is not declared for this combination of types. ops.yaml declares: "
       "float (T = float, T1 = float, T2 = float); "
       "double (T = double, T1 = double, T2 = double); "
@@ -173,19 +203,19 @@ Status BatchNormalizationReluGrad<BFloat16, float, float>(
 
 /// The dims of the inputs that BatchNormalizationReluGrad must have.
 struct BatchNormalizationReluGradInputDims {
-  Dims dY = {};
-  Dims X = {};
-  Dims scale = {};
-  Dims B = {};
-  Dims saved_mean = {};
-  Dims saved_inv_std = {};
+  ::gradsmith::Dims dY = {};
+  ::gradsmith::Dims X = {};
+  ::gradsmith::Dims scale = {};
+  ::gradsmith::Dims B = {};
+  ::gradsmith::Dims saved_mean = {};
+  ::gradsmith::Dims saved_inv_std = {};
 };
 
 /// The dims of all outputs of BatchNormalizationReluGrad.
 struct BatchNormalizationReluGradOutputDims {
-  Dims dX = {};
-  Dims dScale = {};
-  Dims dBias = {};
+  ::gradsmith::Dims dX = {};
+  ::gradsmith::Dims dScale = {};
+  ::gradsmith::Dims dBias = {};
 };
 
 /// InferShapes returns the dims of every output, or says why the inputs do not fit together.
@@ -195,6 +225,20 @@ Result<BatchNormalizationReluGradOutputDims> InferShapes(
 
 }  // namespace gradsmith
 
+#pragma pop_macro("scale")
+#pragma pop_macro("saved_mean")
+#pragma pop_macro("saved_inv_std")
+#pragma pop_macro("epsilon")
+#pragma pop_macro("dY")
+#pragma pop_macro("dX")
+#pragma pop_macro("dScale")
+#pragma pop_macro("dBias")
+#pragma pop_macro("X")
+#pragma pop_macro("T_")
+#pragma pop_macro("T2_")
+#pragma pop_macro("T1_")
+#pragma pop_macro("BatchNormalizationReluGrad")
+#pragma pop_macro("B")
 #include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_OPS_BATCH_NORMALIZATION_RELU_GRAD_H_

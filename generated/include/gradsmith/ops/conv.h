@@ -10,6 +10,32 @@
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
+// Macros of the same names are put aside, so that the declarations are what they say.
+#pragma push_macro("B")
+#undef B
+#pragma push_macro("Conv")
+#undef Conv
+#pragma push_macro("T_")
+#undef T_
+#pragma push_macro("W")
+#undef W
+#pragma push_macro("X")
+#undef X
+#pragma push_macro("Y")
+#undef Y
+#pragma push_macro("auto_pad")
+#undef auto_pad
+#pragma push_macro("dilations")
+#undef dilations
+#pragma push_macro("group")
+#undef group
+#pragma push_macro("kernel_shape")
+#undef kernel_shape
+#pragma push_macro("pads")
+#undef pads
+#pragma push_macro("strides")
+#undef strides
+
 namespace gradsmith {
 
 /// Attributes of Conv. An empty list stands for its default.
@@ -17,49 +43,49 @@ namespace gradsmith {
 struct ConvAttributes {
   /// spatial dims of W; default: W's own
   // ops.yaml: Conv, line 17 of the entry
-  IntList kernel_shape = {};
+  ::gradsmith::IntList kernel_shape = {};
   /// step between outputs, per spatial axis; default: 1s
   // ops.yaml: Conv, line 18 of the entry
-  IntList strides = {};
+  ::gradsmith::IntList strides = {};
   /// zeros added, begins then ends; default: 0s
   // ops.yaml: Conv, line 19 of the entry
-  IntList pads = {};
+  ::gradsmith::IntList pads = {};
   /// step between filter taps, per spatial axis; default: 1s
   // ops.yaml: Conv, line 20 of the entry
-  IntList dilations = {};
+  ::gradsmith::IntList dilations = {};
   /// channels are split into so many groups, convolved apart
   // ops.yaml: Conv, line 21 of the entry
-  std::int64_t group = 1;
+  ::std::int64_t group = 1;
   /// how the pads come about
   // ops.yaml: Conv, line 22 of the entry
-  AutoPad auto_pad = AutoPad::NOTSET;
+  ::gradsmith::AutoPad auto_pad = ::gradsmith::AutoPad::NOTSET;
 };
 
 /// What Conv reads.
-template <typename T>
+template <typename T_>
 struct ConvInputs {
   /// [N, C, *D]: what is convolved
   // ops.yaml: Conv, line 6 of the entry
-  TensorView<const T> X = {};
+  ::gradsmith::TensorView<const T_> X = {};
   /// [M, C / group, *K]: the filter
   // ops.yaml: Conv, line 7 of the entry
-  TensorView<const T> W = {};
+  ::gradsmith::TensorView<const T_> W = {};
   /// [M], optional: the bias
   // ops.yaml: Conv, line 8 of the entry
-  TensorView<const T> B = {};
+  ::gradsmith::TensorView<const T_> B = {};
 };
 
 /// What Conv computes. A default-constructed view is absent: it is not computed, which only
 /// optional outputs may be.
-template <typename T>
+template <typename T_>
 struct ConvOutputs {
   /// [N, M, *O]: the convolution
   // ops.yaml: Conv, line 10 of the entry
-  TensorView<T> Y = {};
+  ::gradsmith::TensorView<T_> Y = {};
 };
 
 /// True for the type combinations that ops.yaml declares for Conv.
-template <typename T>
+template <typename T_>
 inline constexpr bool kHasConv = false;
 // ops.yaml: Conv, line 24 of the entry
 template <>
@@ -80,14 +106,14 @@ inline constexpr bool kHasConv<BFloat16> = true;
 /// argument where an attribute or a tensor is not as it must be, before anything is written;
 /// unsupported where the combination is not declared for the context's backend; out of memory.
 // ops.yaml: Conv, line 1 of the entry
-template <typename T>
+template <typename T_>
 Status Conv(
     const Context& /*context*/,
     const ConvAttributes& /*attributes*/,
-    const ConvInputs<T>& /*inputs*/,
-    const ConvOutputs<T>& /*outputs*/) {
+    const ConvInputs<T_>& /*inputs*/,
+    const ConvOutputs<T_>& /*outputs*/) {
   static_assert(
-      kHasConv<T>,
+      kHasConv<T_>,
       "gradsmith: Conv is not declared for this combination of types. ops.yaml declares: "
       "float (T = float); "
       "double (T = double); "
@@ -126,13 +152,13 @@ Status Conv<BFloat16>(
 
 /// The dims of the inputs that Conv must have.
 struct ConvInputDims {
-  Dims X = {};
-  Dims W = {};
+  ::gradsmith::Dims X = {};
+  ::gradsmith::Dims W = {};
 };
 
 /// The dims of all outputs of Conv.
 struct ConvOutputDims {
-  Dims Y = {};
+  ::gradsmith::Dims Y = {};
 };
 
 /// InferShapes returns the dims of every output, or says why the inputs do not fit together.
@@ -140,6 +166,18 @@ Result<ConvOutputDims> InferShapes(const ConvAttributes& attributes, const ConvI
 
 }  // namespace gradsmith
 
+#pragma pop_macro("strides")
+#pragma pop_macro("pads")
+#pragma pop_macro("kernel_shape")
+#pragma pop_macro("group")
+#pragma pop_macro("dilations")
+#pragma pop_macro("auto_pad")
+#pragma pop_macro("Y")
+#pragma pop_macro("X")
+#pragma pop_macro("W")
+#pragma pop_macro("T_")
+#pragma pop_macro("Conv")
+#pragma pop_macro("B")
 #include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_OPS_CONV_H_

@@ -10,6 +10,36 @@
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
+// Macros of the same names are put aside, so that the declarations are what they say.
+#pragma push_macro("ConvGrad")
+#undef ConvGrad
+#pragma push_macro("T_")
+#undef T_
+#pragma push_macro("W")
+#undef W
+#pragma push_macro("X")
+#undef X
+#pragma push_macro("auto_pad")
+#undef auto_pad
+#pragma push_macro("dB")
+#undef dB
+#pragma push_macro("dW")
+#undef dW
+#pragma push_macro("dX")
+#undef dX
+#pragma push_macro("dY")
+#undef dY
+#pragma push_macro("dilations")
+#undef dilations
+#pragma push_macro("group")
+#undef group
+#pragma push_macro("kernel_shape")
+#undef kernel_shape
+#pragma push_macro("pads")
+#undef pads
+#pragma push_macro("strides")
+#undef strides
+
 namespace gradsmith {
 
 /// Attributes of ConvGrad. An empty list stands for its default.
@@ -17,55 +47,55 @@ namespace gradsmith {
 struct ConvGradAttributes {
   /// spatial dims of W; default: W's own
   // ops.yaml: Conv, line 17 of the entry
-  IntList kernel_shape = {};
+  ::gradsmith::IntList kernel_shape = {};
   /// step between outputs, per spatial axis; default: 1s
   // ops.yaml: Conv, line 18 of the entry
-  IntList strides = {};
+  ::gradsmith::IntList strides = {};
   /// zeros added, begins then ends; default: 0s
   // ops.yaml: Conv, line 19 of the entry
-  IntList pads = {};
+  ::gradsmith::IntList pads = {};
   /// step between filter taps, per spatial axis; default: 1s
   // ops.yaml: Conv, line 20 of the entry
-  IntList dilations = {};
+  ::gradsmith::IntList dilations = {};
   /// channels are split into so many groups, convolved apart
   // ops.yaml: Conv, line 21 of the entry
-  std::int64_t group = 1;
+  ::std::int64_t group = 1;
   /// how the pads come about
   // ops.yaml: Conv, line 22 of the entry
-  AutoPad auto_pad = AutoPad::NOTSET;
+  ::gradsmith::AutoPad auto_pad = ::gradsmith::AutoPad::NOTSET;
 };
 
 /// What ConvGrad reads.
-template <typename T>
+template <typename T_>
 struct ConvGradInputs {
   /// [N, M, *O]: gradient of the loss with respect to Y
   // ops.yaml: ConvGrad, line 7 of the entry
-  TensorView<const T> dY = {};
+  ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what Conv was given
   // ops.yaml: ConvGrad, line 8 of the entry
-  TensorView<const T> X = {};
+  ::gradsmith::TensorView<const T_> X = {};
   /// [M, C / group, *K]: what Conv was given
   // ops.yaml: ConvGrad, line 9 of the entry
-  TensorView<const T> W = {};
+  ::gradsmith::TensorView<const T_> W = {};
 };
 
 /// What ConvGrad computes. A default-constructed view is absent: it is not computed. One at least
 /// must be there.
-template <typename T>
+template <typename T_>
 struct ConvGradOutputs {
   /// [N, C, *D], optional: backward-data(W, dY), zero where no output reads X
   // ops.yaml: ConvGrad, line 11 of the entry
-  TensorView<T> dX = {};
+  ::gradsmith::TensorView<T_> dX = {};
   /// [M, C / group, *K], optional: backward-filter(X, dY)
   // ops.yaml: ConvGrad, line 12 of the entry
-  TensorView<T> dW = {};
+  ::gradsmith::TensorView<T_> dW = {};
   /// [M], optional: sum of dY over all but M
   // ops.yaml: ConvGrad, line 13 of the entry
-  TensorView<T> dB = {};
+  ::gradsmith::TensorView<T_> dB = {};
 };
 
 /// True for the type combinations that ops.yaml declares for ConvGrad.
-template <typename T>
+template <typename T_>
 inline constexpr bool kHasConvGrad = false;
 // ops.yaml: Conv, line 24 of the entry
 template <>
@@ -87,14 +117,14 @@ inline constexpr bool kHasConvGrad<BFloat16> = true;
 /// anything is written; unsupported where the combination is not declared for the context's
 /// backend; out of memory.
 // ops.yaml: ConvGrad, line 1 of the entry
-template <typename T>
+template <typename T_>
 Status ConvGrad(
     const Context& /*context*/,
     const ConvGradAttributes& /*attributes*/,
-    const ConvGradInputs<T>& /*inputs*/,
-    const ConvGradOutputs<T>& /*outputs*/) {
+    const ConvGradInputs<T_>& /*inputs*/,
+    const ConvGradOutputs<T_>& /*outputs*/) {
   static_assert(
-      kHasConvGrad<T>,
+      kHasConvGrad<T_>,
       "gradsmith: ConvGrad is not declared for this combination of types. ops.yaml declares: "
       "float (T = float); "
       "double (T = double); "
@@ -133,16 +163,16 @@ Status ConvGrad<BFloat16>(
 
 /// The dims of the inputs that ConvGrad must have.
 struct ConvGradInputDims {
-  Dims dY = {};
-  Dims X = {};
-  Dims W = {};
+  ::gradsmith::Dims dY = {};
+  ::gradsmith::Dims X = {};
+  ::gradsmith::Dims W = {};
 };
 
 /// The dims of all outputs of ConvGrad.
 struct ConvGradOutputDims {
-  Dims dX = {};
-  Dims dW = {};
-  Dims dB = {};
+  ::gradsmith::Dims dX = {};
+  ::gradsmith::Dims dW = {};
+  ::gradsmith::Dims dB = {};
 };
 
 /// InferShapes returns the dims of every output, or says why the inputs do not fit together.
@@ -152,6 +182,20 @@ Result<ConvGradOutputDims> InferShapes(
 
 }  // namespace gradsmith
 
+#pragma pop_macro("strides")
+#pragma pop_macro("pads")
+#pragma pop_macro("kernel_shape")
+#pragma pop_macro("group")
+#pragma pop_macro("dilations")
+#pragma pop_macro("dY")
+#pragma pop_macro("dX")
+#pragma pop_macro("dW")
+#pragma pop_macro("dB")
+#pragma pop_macro("auto_pad")
+#pragma pop_macro("X")
+#pragma pop_macro("W")
+#pragma pop_macro("T_")
+#pragma pop_macro("ConvGrad")
 #include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_OPS_CONV_GRAD_H_

@@ -10,6 +10,36 @@
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
+// Macros of the same names are put aside, so that the declarations are what they say.
+#pragma push_macro("B")
+#undef B
+#pragma push_macro("ConvTranspose")
+#undef ConvTranspose
+#pragma push_macro("T_")
+#undef T_
+#pragma push_macro("W")
+#undef W
+#pragma push_macro("X")
+#undef X
+#pragma push_macro("Y")
+#undef Y
+#pragma push_macro("auto_pad")
+#undef auto_pad
+#pragma push_macro("dilations")
+#undef dilations
+#pragma push_macro("group")
+#undef group
+#pragma push_macro("kernel_shape")
+#undef kernel_shape
+#pragma push_macro("output_padding")
+#undef output_padding
+#pragma push_macro("output_shape")
+#undef output_shape
+#pragma push_macro("pads")
+#undef pads
+#pragma push_macro("strides")
+#undef strides
+
 namespace gradsmith {
 
 /// Attributes of ConvTranspose. An empty list stands for its default.
@@ -17,55 +47,55 @@ namespace gradsmith {
 struct ConvTransposeAttributes {
   /// spatial dims of W; default: W's own
   // ops.yaml: Conv, line 17 of the entry
-  IntList kernel_shape = {};
+  ::gradsmith::IntList kernel_shape = {};
   /// step between outputs, per spatial axis; default: 1s
   // ops.yaml: Conv, line 18 of the entry
-  IntList strides = {};
+  ::gradsmith::IntList strides = {};
   /// zeros added, begins then ends; default: 0s
   // ops.yaml: Conv, line 19 of the entry
-  IntList pads = {};
+  ::gradsmith::IntList pads = {};
   /// step between filter taps, per spatial axis; default: 1s
   // ops.yaml: Conv, line 20 of the entry
-  IntList dilations = {};
+  ::gradsmith::IntList dilations = {};
   /// channels are split into so many groups, convolved apart
   // ops.yaml: Conv, line 21 of the entry
-  std::int64_t group = 1;
+  ::std::int64_t group = 1;
   /// how the pads come about
   // ops.yaml: Conv, line 22 of the entry
-  AutoPad auto_pad = AutoPad::NOTSET;
+  ::gradsmith::AutoPad auto_pad = ::gradsmith::AutoPad::NOTSET;
   /// rows added at the end of Y, less than stride or dilation; default: 0s
   // ops.yaml: ConvTranspose, line 18 of the entry
-  IntList output_padding = {};
+  ::gradsmith::IntList output_padding = {};
   /// spatial dims of Y, which then set the pads; default: none
   // ops.yaml: ConvTranspose, line 19 of the entry
-  IntList output_shape = {};
+  ::gradsmith::IntList output_shape = {};
 };
 
 /// What ConvTranspose reads.
-template <typename T>
+template <typename T_>
 struct ConvTransposeInputs {
   /// [N, C, *D]: what is convolved
   // ops.yaml: ConvTranspose, line 6 of the entry
-  TensorView<const T> X = {};
+  ::gradsmith::TensorView<const T_> X = {};
   /// [C, M / group, *K]: the filter
   // ops.yaml: ConvTranspose, line 7 of the entry
-  TensorView<const T> W = {};
+  ::gradsmith::TensorView<const T_> W = {};
   /// [M], optional: the bias
   // ops.yaml: ConvTranspose, line 8 of the entry
-  TensorView<const T> B = {};
+  ::gradsmith::TensorView<const T_> B = {};
 };
 
 /// What ConvTranspose computes. A default-constructed view is absent: it is not computed, which
 /// only optional outputs may be.
-template <typename T>
+template <typename T_>
 struct ConvTransposeOutputs {
   /// [N, M, *O]: the transposed convolution
   // ops.yaml: ConvTranspose, line 10 of the entry
-  TensorView<T> Y = {};
+  ::gradsmith::TensorView<T_> Y = {};
 };
 
 /// True for the type combinations that ops.yaml declares for ConvTranspose.
-template <typename T>
+template <typename T_>
 inline constexpr bool kHasConvTranspose = false;
 // ops.yaml: Conv, line 24 of the entry
 template <>
@@ -87,14 +117,14 @@ inline constexpr bool kHasConvTranspose<BFloat16> = true;
 /// written; unsupported where the combination is not declared for the context's backend; out of
 /// memory.
 // ops.yaml: ConvTranspose, line 1 of the entry
-template <typename T>
+template <typename T_>
 Status ConvTranspose(
     const Context& /*context*/,
     const ConvTransposeAttributes& /*attributes*/,
-    const ConvTransposeInputs<T>& /*inputs*/,
-    const ConvTransposeOutputs<T>& /*outputs*/) {
+    const ConvTransposeInputs<T_>& /*inputs*/,
+    const ConvTransposeOutputs<T_>& /*outputs*/) {
   static_assert(
-      kHasConvTranspose<T>,
+      kHasConvTranspose<T_>,
       "gradsmith: ConvTranspose is not declared for this combination of types. ops.yaml declares: "
       "float (T = float); "
       "double (T = double); "
@@ -133,13 +163,13 @@ Status ConvTranspose<BFloat16>(
 
 /// The dims of the inputs that ConvTranspose must have.
 struct ConvTransposeInputDims {
-  Dims X = {};
-  Dims W = {};
+  ::gradsmith::Dims X = {};
+  ::gradsmith::Dims W = {};
 };
 
 /// The dims of all outputs of ConvTranspose.
 struct ConvTransposeOutputDims {
-  Dims Y = {};
+  ::gradsmith::Dims Y = {};
 };
 
 /// InferShapes returns the dims of every output, or says why the inputs do not fit together.
@@ -149,6 +179,20 @@ Result<ConvTransposeOutputDims> InferShapes(
 
 }  // namespace gradsmith
 
+#pragma pop_macro("strides")
+#pragma pop_macro("pads")
+#pragma pop_macro("output_shape")
+#pragma pop_macro("output_padding")
+#pragma pop_macro("kernel_shape")
+#pragma pop_macro("group")
+#pragma pop_macro("dilations")
+#pragma pop_macro("auto_pad")
+#pragma pop_macro("Y")
+#pragma pop_macro("X")
+#pragma pop_macro("W")
+#pragma pop_macro("T_")
+#pragma pop_macro("ConvTranspose")
+#pragma pop_macro("B")
 #include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_OPS_CONV_TRANSPOSE_H_

@@ -10,6 +10,40 @@
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
+// Macros of the same names are put aside, so that the declarations are what they say.
+#pragma push_macro("ConvTransposeGrad")
+#undef ConvTransposeGrad
+#pragma push_macro("T_")
+#undef T_
+#pragma push_macro("W")
+#undef W
+#pragma push_macro("X")
+#undef X
+#pragma push_macro("auto_pad")
+#undef auto_pad
+#pragma push_macro("dB")
+#undef dB
+#pragma push_macro("dW")
+#undef dW
+#pragma push_macro("dX")
+#undef dX
+#pragma push_macro("dY")
+#undef dY
+#pragma push_macro("dilations")
+#undef dilations
+#pragma push_macro("group")
+#undef group
+#pragma push_macro("kernel_shape")
+#undef kernel_shape
+#pragma push_macro("output_padding")
+#undef output_padding
+#pragma push_macro("output_shape")
+#undef output_shape
+#pragma push_macro("pads")
+#undef pads
+#pragma push_macro("strides")
+#undef strides
+
 namespace gradsmith {
 
 /// Attributes of ConvTransposeGrad. An empty list stands for its default.
@@ -17,61 +51,61 @@ namespace gradsmith {
 struct ConvTransposeGradAttributes {
   /// spatial dims of W; default: W's own
   // ops.yaml: Conv, line 17 of the entry
-  IntList kernel_shape = {};
+  ::gradsmith::IntList kernel_shape = {};
   /// step between outputs, per spatial axis; default: 1s
   // ops.yaml: Conv, line 18 of the entry
-  IntList strides = {};
+  ::gradsmith::IntList strides = {};
   /// zeros added, begins then ends; default: 0s
   // ops.yaml: Conv, line 19 of the entry
-  IntList pads = {};
+  ::gradsmith::IntList pads = {};
   /// step between filter taps, per spatial axis; default: 1s
   // ops.yaml: Conv, line 20 of the entry
-  IntList dilations = {};
+  ::gradsmith::IntList dilations = {};
   /// channels are split into so many groups, convolved apart
   // ops.yaml: Conv, line 21 of the entry
-  std::int64_t group = 1;
+  ::std::int64_t group = 1;
   /// how the pads come about
   // ops.yaml: Conv, line 22 of the entry
-  AutoPad auto_pad = AutoPad::NOTSET;
+  ::gradsmith::AutoPad auto_pad = ::gradsmith::AutoPad::NOTSET;
   /// rows added at the end of Y, less than stride or dilation; default: 0s
   // ops.yaml: ConvTranspose, line 18 of the entry
-  IntList output_padding = {};
+  ::gradsmith::IntList output_padding = {};
   /// spatial dims of Y, which then set the pads; default: none
   // ops.yaml: ConvTranspose, line 19 of the entry
-  IntList output_shape = {};
+  ::gradsmith::IntList output_shape = {};
 };
 
 /// What ConvTransposeGrad reads.
-template <typename T>
+template <typename T_>
 struct ConvTransposeGradInputs {
   /// [N, M, *O]: gradient of the loss with respect to Y
   // ops.yaml: ConvTransposeGrad, line 7 of the entry
-  TensorView<const T> dY = {};
+  ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what ConvTranspose was given
   // ops.yaml: ConvTransposeGrad, line 8 of the entry
-  TensorView<const T> X = {};
+  ::gradsmith::TensorView<const T_> X = {};
   /// [C, M / group, *K]: what ConvTranspose was given
   // ops.yaml: ConvTransposeGrad, line 9 of the entry
-  TensorView<const T> W = {};
+  ::gradsmith::TensorView<const T_> W = {};
 };
 
 /// What ConvTransposeGrad computes. A default-constructed view is absent: it is not computed. One
 /// at least must be there.
-template <typename T>
+template <typename T_>
 struct ConvTransposeGradOutputs {
   /// [N, C, *D], optional: forward convolution of dY with W
   // ops.yaml: ConvTransposeGrad, line 11 of the entry
-  TensorView<T> dX = {};
+  ::gradsmith::TensorView<T_> dX = {};
   /// [C, M / group, *K], optional: backward-filter with dY as its input and X as its gradient
   // ops.yaml: ConvTransposeGrad, line 12 of the entry
-  TensorView<T> dW = {};
+  ::gradsmith::TensorView<T_> dW = {};
   /// [M], optional: sum of dY over all but M
   // ops.yaml: ConvTransposeGrad, line 13 of the entry
-  TensorView<T> dB = {};
+  ::gradsmith::TensorView<T_> dB = {};
 };
 
 /// True for the type combinations that ops.yaml declares for ConvTransposeGrad.
-template <typename T>
+template <typename T_>
 inline constexpr bool kHasConvTransposeGrad = false;
 // ops.yaml: Conv, line 24 of the entry
 template <>
@@ -93,14 +127,14 @@ inline constexpr bool kHasConvTransposeGrad<BFloat16> = true;
 /// must be, before anything is written; unsupported where the combination is not declared for the
 /// context's backend; out of memory.
 // ops.yaml: ConvTransposeGrad, line 1 of the entry
-template <typename T>
+template <typename T_>
 Status ConvTransposeGrad(
     const Context& /*context*/,
     const ConvTransposeGradAttributes& /*attributes*/,
-    const ConvTransposeGradInputs<T>& /*inputs*/,
-    const ConvTransposeGradOutputs<T>& /*outputs*/) {
+    const ConvTransposeGradInputs<T_>& /*inputs*/,
+    const ConvTransposeGradOutputs<T_>& /*outputs*/) {
   static_assert(
-      kHasConvTransposeGrad<T>,
+      kHasConvTransposeGrad<T_>,
       "gradsmith: ConvTransposeGrad is not declared for this combination of types. ops.yaml declares: "
       "float (T = float); "
       "double (T = double); "
@@ -139,16 +173,16 @@ Status ConvTransposeGrad<BFloat16>(
 
 /// The dims of the inputs that ConvTransposeGrad must have.
 struct ConvTransposeGradInputDims {
-  Dims dY = {};
-  Dims X = {};
-  Dims W = {};
+  ::gradsmith::Dims dY = {};
+  ::gradsmith::Dims X = {};
+  ::gradsmith::Dims W = {};
 };
 
 /// The dims of all outputs of ConvTransposeGrad.
 struct ConvTransposeGradOutputDims {
-  Dims dX = {};
-  Dims dW = {};
-  Dims dB = {};
+  ::gradsmith::Dims dX = {};
+  ::gradsmith::Dims dW = {};
+  ::gradsmith::Dims dB = {};
 };
 
 /// InferShapes returns the dims of every output, or says why the inputs do not fit together.
@@ -158,6 +192,22 @@ Result<ConvTransposeGradOutputDims> InferShapes(
 
 }  // namespace gradsmith
 
+#pragma pop_macro("strides")
+#pragma pop_macro("pads")
+#pragma pop_macro("output_shape")
+#pragma pop_macro("output_padding")
+#pragma pop_macro("kernel_shape")
+#pragma pop_macro("group")
+#pragma pop_macro("dilations")
+#pragma pop_macro("dY")
+#pragma pop_macro("dX")
+#pragma pop_macro("dW")
+#pragma pop_macro("dB")
+#pragma pop_macro("auto_pad")
+#pragma pop_macro("X")
+#pragma pop_macro("W")
+#pragma pop_macro("T_")
+#pragma pop_macro("ConvTransposeGrad")
 #include "gradsmith/foreign_macros_on.h"
 
 #endif  // GRADSMITH_OPS_CONV_TRANSPOSE_GRAD_H_

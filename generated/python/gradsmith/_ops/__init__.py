@@ -49,8 +49,8 @@ TORCH_SCHEMAS = {
     "ConvGrad": '(Tensor dY, Tensor X, Tensor W, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, SymInt group=1, str auto_pad="NOTSET", str[]? outputs=None, str? policies=None) -> Tensor[]',
     "ConvTranspose": '(Tensor X, Tensor W, Tensor? B=None, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, SymInt group=1, str auto_pad="NOTSET", SymInt[]? output_padding=None, SymInt[]? output_shape=None, str? policies=None) -> Tensor',
     "ConvTransposeGrad": '(Tensor dY, Tensor X, Tensor W, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, SymInt group=1, str auto_pad="NOTSET", SymInt[]? output_padding=None, SymInt[]? output_shape=None, str[]? outputs=None, str? policies=None) -> Tensor[]',
-    "BatchNormalization": '(Tensor X, Tensor scale, Tensor B, Tensor running_mean, Tensor running_var, *, float epsilon=1e-05, float momentum=0.9, str? policies=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)',
-    "BatchNormalizationGrad": '(Tensor dY, Tensor X, Tensor scale, Tensor saved_mean, Tensor saved_inv_std, *, float epsilon=1e-05, str[]? outputs=None, str? policies=None) -> Tensor[]',
-    "BatchNormalizationRelu": '(Tensor X, Tensor scale, Tensor B, Tensor running_mean, Tensor running_var, *, float epsilon=1e-05, float momentum=0.9, str? policies=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)',
-    "BatchNormalizationReluGrad": '(Tensor dY, Tensor X, Tensor scale, Tensor B, Tensor saved_mean, Tensor saved_inv_std, *, float epsilon=1e-05, str[]? outputs=None, str? policies=None) -> Tensor[]',
+    "BatchNormalization": "(Tensor X, Tensor scale, Tensor B, Tensor running_mean, Tensor running_var, *, float epsilon=1e-05, float momentum=0.9, str? policies=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "BatchNormalizationGrad": "(Tensor dY, Tensor X, Tensor scale, Tensor saved_mean, Tensor saved_inv_std, *, float epsilon=1e-05, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "BatchNormalizationRelu": "(Tensor X, Tensor scale, Tensor B, Tensor running_mean, Tensor running_var, *, float epsilon=1e-05, float momentum=0.9, str? policies=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "BatchNormalizationReluGrad": "(Tensor dY, Tensor X, Tensor scale, Tensor B, Tensor saved_mean, Tensor saved_inv_std, *, float epsilon=1e-05, str[]? outputs=None, str? policies=None) -> Tensor[]",
 }

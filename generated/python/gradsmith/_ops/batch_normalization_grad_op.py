@@ -110,7 +110,7 @@ def batch_normalization_grad(
     (3,)
     """
     if _unknown:
-        raise _arguments.unknown("BatchNormalizationGrad", batch_normalization_grad.__signature__, _unknown)
+        raise _arguments.unknown("BatchNormalizationGrad", _signature, _unknown)
     return _call(
         (dY, X, scale, saved_mean, saved_inv_std),
         (epsilon,),
@@ -121,4 +121,4 @@ def batch_normalization_grad(
 
 
 batch_normalization_grad.__module__ = BatchNormalizationGradResult.__module__ = "gradsmith"
-batch_normalization_grad.__signature__ = _arguments.without_unknown(batch_normalization_grad)
+batch_normalization_grad.__signature__ = _signature = _arguments.without_unknown(batch_normalization_grad)

@@ -129,7 +129,7 @@ def batch_normalization(
     (3,)
     """
     if _unknown:
-        raise _arguments.unknown("BatchNormalization", batch_normalization.__signature__, _unknown)
+        raise _arguments.unknown("BatchNormalization", _signature, _unknown)
     return _call(
         (X, scale, B, running_mean, running_var),
         (epsilon, momentum),
@@ -140,4 +140,4 @@ def batch_normalization(
 
 
 batch_normalization.__module__ = BatchNormalizationResult.__module__ = "gradsmith"
-batch_normalization.__signature__ = _arguments.without_unknown(batch_normalization)
+batch_normalization.__signature__ = _signature = _arguments.without_unknown(batch_normalization)

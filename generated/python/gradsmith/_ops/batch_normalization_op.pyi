@@ -3,27 +3,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic, Literal, NamedTuple, TypeAlias
 
 from gradsmith._policy import Context
-from gradsmith._typing import A
+from gradsmith._typing import A as _A
 
 _Output: TypeAlias = Literal["Y", "running_mean", "running_var", "saved_mean", "saved_inv_std"]
 
-class BatchNormalizationResult(NamedTuple, Generic[A]):
-    Y: A
-    running_mean: A | None
-    running_var: A | None
-    saved_mean: A | None
-    saved_inv_std: A | None
+class BatchNormalizationResult(NamedTuple, Generic[_A]):
+    Y: _A
+    running_mean: _A | None
+    running_var: _A | None
+    saved_mean: _A | None
+    saved_inv_std: _A | None
 
 def batch_normalization(
-    X: A,
-    scale: A,
-    B: A,
-    running_mean: A,
-    running_var: A,
+    X: _A,
+    scale: _A,
+    B: _A,
+    running_mean: _A,
+    running_var: _A,
     *,
     epsilon: float = 1e-05,
     momentum: float = 0.9,
     outputs: _Output | Iterable[_Output] | None = ("Y", "running_mean", "running_var", "saved_mean", "saved_inv_std"),
-    out: Mapping[str, A] | Sequence[A | None] | None = None,
+    out: Mapping[str, _A] | Sequence[_A | None] | None = None,
     context: Context | None = None,
-) -> BatchNormalizationResult[A]: ...
+) -> BatchNormalizationResult[_A]: ...

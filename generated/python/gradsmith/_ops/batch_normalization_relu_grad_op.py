@@ -117,7 +117,7 @@ def batch_normalization_relu_grad(
     (3,)
     """
     if _unknown:
-        raise _arguments.unknown("BatchNormalizationReluGrad", batch_normalization_relu_grad.__signature__, _unknown)
+        raise _arguments.unknown("BatchNormalizationReluGrad", _signature, _unknown)
     return _call(
         (dY, X, scale, B, saved_mean, saved_inv_std),
         (epsilon,),
@@ -128,4 +128,4 @@ def batch_normalization_relu_grad(
 
 
 batch_normalization_relu_grad.__module__ = BatchNormalizationReluGradResult.__module__ = "gradsmith"
-batch_normalization_relu_grad.__signature__ = _arguments.without_unknown(batch_normalization_relu_grad)
+batch_normalization_relu_grad.__signature__ = _signature = _arguments.without_unknown(batch_normalization_relu_grad)

@@ -3,25 +3,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic, Literal, NamedTuple, TypeAlias
 
 from gradsmith._policy import Context
-from gradsmith._typing import A
+from gradsmith._typing import A as _A
 
 _Output: TypeAlias = Literal["dX", "dScale", "dBias"]
 
-class BatchNormalizationReluGradResult(NamedTuple, Generic[A]):
-    dX: A | None
-    dScale: A | None
-    dBias: A | None
+class BatchNormalizationReluGradResult(NamedTuple, Generic[_A]):
+    dX: _A | None
+    dScale: _A | None
+    dBias: _A | None
 
 def batch_normalization_relu_grad(
-    dY: A,
-    X: A,
-    scale: A,
-    B: A,
-    saved_mean: A,
-    saved_inv_std: A,
+    dY: _A,
+    X: _A,
+    scale: _A,
+    B: _A,
+    saved_mean: _A,
+    saved_inv_std: _A,
     *,
     epsilon: float = 1e-05,
     outputs: _Output | Iterable[_Output] | None = ("dX", "dScale", "dBias"),
-    out: Mapping[str, A] | Sequence[A | None] | None = None,
+    out: Mapping[str, _A] | Sequence[_A | None] | None = None,
     context: Context | None = None,
-) -> BatchNormalizationReluGradResult[A]: ...
+) -> BatchNormalizationReluGradResult[_A]: ...

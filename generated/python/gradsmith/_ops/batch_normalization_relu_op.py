@@ -129,7 +129,7 @@ def batch_normalization_relu(
     (3,)
     """
     if _unknown:
-        raise _arguments.unknown("BatchNormalizationRelu", batch_normalization_relu.__signature__, _unknown)
+        raise _arguments.unknown("BatchNormalizationRelu", _signature, _unknown)
     return _call(
         (X, scale, B, running_mean, running_var),
         (epsilon, momentum),
@@ -140,4 +140,4 @@ def batch_normalization_relu(
 
 
 batch_normalization_relu.__module__ = BatchNormalizationReluResult.__module__ = "gradsmith"
-batch_normalization_relu.__signature__ = _arguments.without_unknown(batch_normalization_relu)
+batch_normalization_relu.__signature__ = _signature = _arguments.without_unknown(batch_normalization_relu)

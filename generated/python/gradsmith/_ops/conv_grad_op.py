@@ -113,7 +113,7 @@ def conv_grad(
     (4,)
     """
     if _unknown:
-        raise _arguments.unknown("ConvGrad", conv_grad.__signature__, _unknown)
+        raise _arguments.unknown("ConvGrad", _signature, _unknown)
     return _call(
         (dY, X, W),
         (kernel_shape, strides, pads, dilations, group, auto_pad),
@@ -124,4 +124,4 @@ def conv_grad(
 
 
 conv_grad.__module__ = ConvGradResult.__module__ = "gradsmith"
-conv_grad.__signature__ = _arguments.without_unknown(conv_grad)
+conv_grad.__signature__ = _signature = _arguments.without_unknown(conv_grad)

@@ -3,19 +3,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic, Literal, NamedTuple, TypeAlias
 
 from gradsmith._policy import Context
-from gradsmith._typing import A
+from gradsmith._typing import A as _A
 
 _Output: TypeAlias = Literal["dX", "dW", "dB"]
 
-class ConvGradResult(NamedTuple, Generic[A]):
-    dX: A | None
-    dW: A | None
-    dB: A | None
+class ConvGradResult(NamedTuple, Generic[_A]):
+    dX: _A | None
+    dW: _A | None
+    dB: _A | None
 
 def conv_grad(
-    dY: A,
-    X: A,
-    W: A,
+    dY: _A,
+    X: _A,
+    W: _A,
     *,
     kernel_shape: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
@@ -24,6 +24,6 @@ def conv_grad(
     group: int = 1,
     auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] = "NOTSET",
     outputs: _Output | Iterable[_Output] | None = ("dX", "dW", "dB"),
-    out: Mapping[str, A] | Sequence[A | None] | None = None,
+    out: Mapping[str, _A] | Sequence[_A | None] | None = None,
     context: Context | None = None,
-) -> ConvGradResult[A]: ...
+) -> ConvGradResult[_A]: ...

@@ -96,7 +96,7 @@ def conv(
     (2, 4, 4, 4)
     """
     if _unknown:
-        raise _arguments.unknown("Conv", conv.__signature__, _unknown)
+        raise _arguments.unknown("Conv", _signature, _unknown)
     return _call(
         (X, W, B),
         (kernel_shape, strides, pads, dilations, group, auto_pad),
@@ -107,4 +107,4 @@ def conv(
 
 
 conv.__module__ = ConvResult.__module__ = "gradsmith"
-conv.__signature__ = _arguments.without_unknown(conv)
+conv.__signature__ = _signature = _arguments.without_unknown(conv)

@@ -3,17 +3,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic, Literal, NamedTuple, TypeAlias
 
 from gradsmith._policy import Context
-from gradsmith._typing import A
+from gradsmith._typing import A as _A
 
 _Output: TypeAlias = Literal["Y"]
 
-class ConvResult(NamedTuple, Generic[A]):
-    Y: A
+class ConvResult(NamedTuple, Generic[_A]):
+    Y: _A
 
 def conv(
-    X: A,
-    W: A,
-    B: A | None = None,
+    X: _A,
+    W: _A,
+    B: _A | None = None,
     *,
     kernel_shape: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
@@ -22,6 +22,6 @@ def conv(
     group: int = 1,
     auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] = "NOTSET",
     outputs: _Output | Iterable[_Output] | None = ("Y",),
-    out: Mapping[str, A] | Sequence[A | None] | None = None,
+    out: Mapping[str, _A] | Sequence[_A | None] | None = None,
     context: Context | None = None,
-) -> ConvResult[A]: ...
+) -> ConvResult[_A]: ...

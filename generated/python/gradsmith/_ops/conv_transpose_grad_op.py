@@ -119,7 +119,7 @@ def conv_transpose_grad(
     (4,)
     """
     if _unknown:
-        raise _arguments.unknown("ConvTransposeGrad", conv_transpose_grad.__signature__, _unknown)
+        raise _arguments.unknown("ConvTransposeGrad", _signature, _unknown)
     return _call(
         (dY, X, W),
         (kernel_shape, strides, pads, dilations, group, auto_pad, output_padding, output_shape),
@@ -130,4 +130,4 @@ def conv_transpose_grad(
 
 
 conv_transpose_grad.__module__ = ConvTransposeGradResult.__module__ = "gradsmith"
-conv_transpose_grad.__signature__ = _arguments.without_unknown(conv_transpose_grad)
+conv_transpose_grad.__signature__ = _signature = _arguments.without_unknown(conv_transpose_grad)

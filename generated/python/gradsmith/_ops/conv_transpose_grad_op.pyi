@@ -3,19 +3,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic, Literal, NamedTuple, TypeAlias
 
 from gradsmith._policy import Context
-from gradsmith._typing import A
+from gradsmith._typing import A as _A
 
 _Output: TypeAlias = Literal["dX", "dW", "dB"]
 
-class ConvTransposeGradResult(NamedTuple, Generic[A]):
-    dX: A | None
-    dW: A | None
-    dB: A | None
+class ConvTransposeGradResult(NamedTuple, Generic[_A]):
+    dX: _A | None
+    dW: _A | None
+    dB: _A | None
 
 def conv_transpose_grad(
-    dY: A,
-    X: A,
-    W: A,
+    dY: _A,
+    X: _A,
+    W: _A,
     *,
     kernel_shape: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
@@ -26,6 +26,6 @@ def conv_transpose_grad(
     output_padding: Sequence[int] | None = None,
     output_shape: Sequence[int] | None = None,
     outputs: _Output | Iterable[_Output] | None = ("dX", "dW", "dB"),
-    out: Mapping[str, A] | Sequence[A | None] | None = None,
+    out: Mapping[str, _A] | Sequence[_A | None] | None = None,
     context: Context | None = None,
-) -> ConvTransposeGradResult[A]: ...
+) -> ConvTransposeGradResult[_A]: ...

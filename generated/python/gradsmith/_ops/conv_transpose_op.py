@@ -102,7 +102,7 @@ def conv_transpose(
     (2, 4, 6, 6)
     """
     if _unknown:
-        raise _arguments.unknown("ConvTranspose", conv_transpose.__signature__, _unknown)
+        raise _arguments.unknown("ConvTranspose", _signature, _unknown)
     return _call(
         (X, W, B),
         (kernel_shape, strides, pads, dilations, group, auto_pad, output_padding, output_shape),
@@ -113,4 +113,4 @@ def conv_transpose(
 
 
 conv_transpose.__module__ = ConvTransposeResult.__module__ = "gradsmith"
-conv_transpose.__signature__ = _arguments.without_unknown(conv_transpose)
+conv_transpose.__signature__ = _signature = _arguments.without_unknown(conv_transpose)
