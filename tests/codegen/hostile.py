@@ -102,6 +102,10 @@ def _fields(kind: str, fields: str) -> str:
     return "".join(f"    {kind} {name};\n" for name in fields.split())
 
 
+def _each(what: str) -> str:
+    return ", ".join(f"{name} {what}" for name in f"{INPUTS} {OUTPUTS}".split())
+
+
 # As a kernel's author would have to write it, who wants such names.
 KERNELS_H = f"""\
 #pragma once
@@ -113,6 +117,8 @@ KERNELS_H = f"""\
 {"".join(f'#pragma push_macro("{name}")' + chr(10) + f"#undef {name}" + chr(10) for name in names())}
 namespace gradsmith::hostile {{
 struct Hostile {{
+  static constexpr std::string_view kShapes = "{_each("[N, C]")}";
+  static constexpr std::string_view kTypes = "{_each("T")}";
   struct Attributes {{
 {_fields("std::int64_t", INTS)}{_fields("AutoPad", " ".join(ENUMS))}  }};
   struct Inputs {{
