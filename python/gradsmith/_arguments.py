@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from inspect import Parameter, Signature, signature
 from typing import Any
 
+from gradsmith._text import shortened
+
 
 def without_unknown(function: Any) -> Signature:
     """The signature to show of a function that takes unknown keywords to refuse them."""
@@ -16,7 +18,7 @@ def without_unknown(function: Any) -> Signature:
 
 def unknown(op: str, shown: Signature, names: Iterable[str]) -> TypeError:
     """The error of the first of the names, with what was likely meant."""
-    name = next(iter(names))
+    name = shortened(next(iter(names)))
     known = list(shown.parameters)
     near = get_close_matches(name, known, 1) or [one for one in known if one.lower() == name.lower()]
     hint = f"did you mean '{near[0]}'?" if near else f"expected one of {', '.join(known)}"

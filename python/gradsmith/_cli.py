@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TextIO, TypeAlias, TypeVar
 
 import gradsmith
 from gradsmith import _bench, _table, _tuning
@@ -173,17 +173,19 @@ def _lines(given: str) -> str:
     if given == "-" and sys.stdin is None:
         raise ValueError("standard input is closed; expected problems on it")
     if given == "-":
-        return _read("standard input", sys.stdin.read)
+        return _read("standard input", sys.stdin)
     if os.path.exists(given):
-        return _read(given, lambda: Path(given).read_text(encoding="utf-8-sig"))
+        with open(given, encoding="utf-8-sig") as file:
+            return _read(given, file)
     if len(given.split()) < 2:
         raise ValueError(f"'{given}' is no file; expected one, or a problem in quotes, such as {_EXAMPLE}")
     return _text(given)
 
 
-def _read(name: str, read: Callable[[], str]) -> str:
+def _read(name: str, file: TextIO) -> str:
+    """The text of a file. Of one that is longer than any of problems it is as much as tells that."""
     try:
-        return read()
+        return file.read(_tuning.MOST_CHARACTERS + 1)
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is not UTF-8: {error.reason} at byte {error.start}") from error
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from gradsmith._text import quoted
+
 
 class Device(NamedTuple):
     """Where calls run, as _core takes it."""
@@ -19,9 +21,10 @@ class Device(NamedTuple):
 
 def parse(device: object) -> Device:
     """The device that a text, or an object of a library that is written so, names."""
-    found = re.fullmatch(r"cpu(?::0)?|cuda(?::([0-9]{1,4}))?", str(device))
+    text = str(device)
+    found = re.fullmatch(r"cpu(?::0)?|cuda(?::([0-9]{1,4}))?", text)
     if found is None:
-        raise ValueError(f"device is {str(device)!r}; expected 'cpu', 'cuda' or, for example, 'cuda:1'")
+        raise ValueError(f"device is {quoted(text)}; expected 'cpu', 'cuda' or, for example, 'cuda:1'")
     return Device(int(found[1] or 0), found[0].startswith("cuda"))
 
 

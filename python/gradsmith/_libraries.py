@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
+from weakref import WeakValueDictionary
+
+from gradsmith import _text
 
 
 class Library:
     """How the arrays of a library are read and made."""
 
     name: str
+    array: type | None = None
+    """The library's type of arrays; None where they are told by what they can do."""
     has_buffers = False
     """Arrays are read through the buffer protocol, else through DLPack."""
     exchanges = True
-    """The functions of `__dlpack_c_exchange_api__` are used where the type has them."""
+    """The functions of `__dlpack_c_exchange_api__` are used where the type has them for sure."""
     is_writable = True
     """Arrays may be given as `out`."""
     is_recording: Callable[[], bool] | None = None
@@ -34,6 +40,8 @@ class Library:
     """Tells whether an array's values are the negatives of those in its memory."""
     lacks_memory: Callable[[Any], bool] | None = None
     """Tells whether an array has elements, but no memory where its address is."""
+    place_of: Callable[[Any], Any] | None = None
+    """Tells an array's device where DLPack has one name for several; `adopt` is given it. None: DLPack tells."""
     dtypes: tuple[Any, ...] = ()
     """The library's objects for float, double, MLFloat16 and BFloat16. None, for the last, is the dtype of the input
     that outputs are made like."""
@@ -59,9 +67,28 @@ class Library:
         """What those functions make arrays by that are like another; 0 where they cannot."""
         return 0
 
-    def bits(self, array: Any) -> Any:
+    def dtype_of(self, kind: type) -> Any:
+        """What describes the attribute that tells the dtype of a type's arrays, and cannot be overridden; None where
+        there is none."""
+        return None
+
+    def exchange_of(self, kind: type) -> Any:
+        """The capsule with the functions that exchange a type's arrays; None where there is none, or where a class
+        in Python has it, whose arrays those functions need not be for."""
+        name = "__dlpack_c_exchange_api__"
+        # A metaclass may say anything of its classes.
+        mro, own, flags = (type.__dict__[one].__get__ for one in ("__mro__", "__dict__", "__flags__"))
+        owner = next((base for base in mro(kind) if name in own(base)), None)
+        is_trusted = owner is not None and (owner is self.array or not flags(owner) & _MUTABLE)
+        return own(owner)[name] if is_trusted and self.exchanges else None
+
+    def bits(self, array: Any, dtype: Any) -> Any:
         """A bfloat16 array as one of integers of 16 bits; None for others."""
         return None
+
+    def device(self, array: Any) -> Any:
+        """DLPack's type of the array's device, and its number."""
+        return array.__dlpack_device__()
 
     def capsule(self, array: Any, stream: int | None) -> Any:
         """The array in a capsule of DLPack, ready on the stream."""
@@ -78,8 +105,8 @@ class Library:
         """A view with the last axis as the second."""
         raise NotImplementedError
 
-    def adopt(self, memory: Any) -> Any:
-        """An array in memory that speaks DLPack."""
+    def adopt(self, memory: Any, place: Any) -> Any:
+        """An array in memory that speaks DLPack, or a copy of it at the inputs' place."""
         raise NotImplementedError
 
     def stream(self, device: int) -> int:
@@ -99,16 +126,21 @@ class NumPy(Library):
 
     def __init__(self) -> None:
         numpy = import_module("numpy")
+        self.array = self._array = numpy.ndarray
         self._integers = numpy.uint16
         self._moveaxis = numpy.moveaxis
         # bfloat16 is a dtype of another package, from which an input has come.
         self.dtypes = (*(numpy.dtype(name) for name in ("float32", "float64", "float16")), None)
         self.plain_empty = numpy.empty
-        self.empty = lambda dims, dtype, like: numpy.empty(dims, like.dtype)
+        self.empty = lambda dims, dtype, like: numpy.empty(dims, self._dtype.__get__(like))
+        self._dtype: Any = numpy.ndarray.dtype
 
-    def bits(self, array: Any) -> Any:
-        is_bfloat16 = str(getattr(array, "dtype", "")) == "bfloat16"
-        return array.view(self._integers) if is_bfloat16 else None
+    def dtype_of(self, kind: type) -> Any:
+        return self._dtype if issubclass(kind, self._array) else None
+
+    def bits(self, array: Any, dtype: Any) -> Any:
+        # A subclass may have a mind of its own.
+        return self._array.view(array, self._integers, self._array) if str(dtype) == "bfloat16" else None
 
     def channels_second(self, array: Any) -> Any:
         return self._moveaxis(array, -1, 1)
@@ -167,6 +199,7 @@ class PyTorch(Library):
 
     def __init__(self) -> None:
         torch = import_module("torch")
+        self.array = torch.Tensor
         self.dtypes = tuple(torch_dtypes().values())
         self.is_recording = torch.is_grad_enabled
         self.requires_grad = torch.Tensor.requires_grad
@@ -245,6 +278,7 @@ class CuPy(Library):
 
     def __init__(self) -> None:
         self._cupy = import_module("cupy")
+        self.array = getattr(self._cupy, "ndarray", None)
         self.dtypes = (*(self._cupy.dtype(name) for name in ("float32", "float64", "float16")), None)
 
     def empty(self, dims: tuple[int, ...], dtype: Any, like: Any) -> Any:
@@ -268,6 +302,7 @@ class Jax(Library):
 
     def __init__(self) -> None:
         jax = import_module("jax")
+        self.array = jax.Array
         self._from_dlpack = import_module("jax.dlpack").from_dlpack
         self._x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else import_module("jax.experimental").enable_x64
 
@@ -276,21 +311,33 @@ class Jax(Library):
             return "was deleted, or donated to a compiled function; expected an array that still has its memory"
         return super().unreadable(array, error)
 
-    def adopt(self, memory: Any) -> Any:
+    @staticmethod
+    def place_of(array: Any) -> Any:
+        # A mesh of one device is that device.
+        (device,) = array.devices()
+        return device
+
+    def adopt(self, memory: Any, place: Any) -> Any:
         # Outside of x64, JAX would make float32 of double, which the inputs are.
         with self._x64(True):
-            return self._from_dlpack(memory)
+            return self._from_dlpack(memory, device=place)
 
 
 class ArrayApi(Library):
     """A library that the array API standard describes, by its namespace."""
 
     def __init__(self, namespace: Any) -> None:
-        self.name = namespace.__name__
+        self.name = _text.shortened(getattr(namespace, "__name__", None) or _text.type_name(namespace))
+        self.namespace = namespace
         self._from_dlpack = namespace.from_dlpack
 
-    def adopt(self, memory: Any) -> Any:
-        return self._from_dlpack(memory)
+    @staticmethod
+    def place_of(array: Any) -> Any:
+        return getattr(array, "device", None)  # there are arrays with the namespace of others, and no more
+
+    def adopt(self, memory: Any, place: Any) -> Any:
+        array = self._from_dlpack(memory)
+        return array if place is None or array.device == place else array.to_device(place)
 
 
 class Bare(Library):
@@ -302,26 +349,32 @@ class Bare(Library):
 
     name = "objects with __dlpack__ alone"
 
-    def adopt(self, memory: Any) -> Any:
+    def adopt(self, memory: Any, place: Any) -> Any:
         try:
             return import_module("numpy").from_dlpack(memory)
         except (BufferError, RuntimeError, ModuleNotFoundError):
             return memory
 
 
-_KNOWN = {"numpy": NumPy, "torch": PyTorch, "cupy": CuPy, "jax": Jax, "jaxlib": Jax}
+_KNOWN = {"numpy": ("ndarray", NumPy), "torch": ("Tensor", PyTorch), "cupy": ("ndarray", CuPy), "jax": ("Array", Jax)}
+"""The name of the type of arrays, by package."""
+
+_MUTABLE = 1 << 9
+"""CPython's flag of classes that are made at run time, as those in Python are."""
+
+# The namespaces of arrays that are in use, by address: they need not have a hash.
+_namespaces: WeakValueDictionary[int, ArrayApi] = WeakValueDictionary()
 
 
 def find(array: Any, has_buffer: bool) -> Library | None:
     """The library of an array, which is that of all arrays of its type; None for what is none."""
     kind = type(array)
     _refuse_what_only_looks_like_an_array(kind)
-    speaks_dlpack = hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__")
-    for base in kind.__mro__:
-        package = base.__module__.partition(".")[0]
-        if package in _KNOWN and speaks_dlpack:
-            return _only(_KNOWN[package])
-    if speaks_dlpack:
+    for package, (name, library) in _KNOWN.items():
+        array_type = getattr(sys.modules.get(package), name, None)  # whose arrays come is imported
+        if isinstance(array_type, type) and issubclass(kind, array_type):
+            return _only(library)
+    if hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__"):
         return _array_api(array.__array_namespace__()) if hasattr(kind, "__array_namespace__") else _only(Bare)
     return _of_buffers(kind) if has_buffer else None
 
@@ -351,6 +404,8 @@ def _only(library: Callable[[], Library]) -> Library:
     return library()
 
 
-@cache
 def _array_api(namespace: Any) -> Library:
-    return ArrayApi(namespace)
+    known = _namespaces.get(id(namespace))
+    if known is None:
+        known = _namespaces[id(namespace)] = ArrayApi(namespace)
+    return known

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypedDict, Unpack
 from weakref import WeakValueDictionary
 
 from gradsmith import _core
+from gradsmith._text import class_name, quoted, shortened
 
 SearchMode = Literal["default", "heuristic", "benchmark"]
 
@@ -79,11 +80,13 @@ class Context:
         if self.on_search_progress is not None and not callable(self.on_search_progress):
             raise _wrong_type("on_search_progress", self.on_search_progress, "a function or None")
         if self.workspace_limit is not None and not 0 <= self.workspace_limit < 1 << 64:
-            raise ValueError(f"workspace_limit is {self.workspace_limit}; expected a number of bytes, 0 or more")
+            raise ValueError(
+                f"workspace_limit is {quoted(self.workspace_limit)}; expected a number of bytes, 0 or more"
+            )
         if not 0 <= self.threads < 1 << 31:
-            raise ValueError(f"threads is {self.threads}; expected 0, for one on each processor, or more")
+            raise ValueError(f"threads is {quoted(self.threads)}; expected 0, for one on each processor, or more")
         if not self.search_budget_seconds >= 0:
-            raise ValueError(f"search_budget_seconds is {self.search_budget_seconds}; expected 0 or more")
+            raise ValueError(f"search_budget_seconds is {quoted(self.search_budget_seconds)}; expected 0 or more")
 
     def _options(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self) if one.init}
@@ -148,7 +151,7 @@ def _as_int(value: Any) -> Any:
 
 
 def _wrong_type(name: str, value: object, expected: str) -> TypeError:
-    return TypeError(f"{name} is {value!r} ({type(value).__qualname__}); expected {expected}")
+    return TypeError(f"{name} is {quoted(value)} ({class_name(value)}); expected {expected}")
 
 
 def _made(options: dict[str, Any], is_preparing: bool) -> Context:
@@ -223,7 +226,7 @@ def policy(**changes: Unpack[Changes]) -> Context:
     known = [one.name for one in fields(Context) if one.init]
     unknown = sorted(set(changes) - set(known))
     if unknown:
-        raise TypeError(f"there is no policy '{unknown[0]}'; expected {', '.join(known)}")
+        raise TypeError(f"there is no policy '{shortened(unknown[0])}'; expected {', '.join(known)}")
     changed = replace(current(), **changes)
     try:
         return _shared(changed)

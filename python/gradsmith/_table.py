@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from gradsmith import _core, _device
+from gradsmith._text import shortened
 
 _SPELLINGS = {
     "float": "float", "float32": "float", "single": "float",
@@ -14,6 +15,10 @@ _SPELLINGS = {
     "MLFloat16": "MLFloat16", "half": "MLFloat16", "float16": "MLFloat16",
     "BFloat16": "BFloat16", "bf16": "BFloat16", "bfloat16": "BFloat16",
 }  # fmt: skip
+
+
+_MOST_TYPES = 64
+"""No operator has as many type parameters."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,8 @@ def explain(op: Any, *types: Any, device: str = "cpu") -> str:
     name (float or float32, double, half, bf16) or as a dtype. `device` is "cpu", "cuda" or, for example, "cuda:1".
     """
     is_cuda = _device.parse(device).is_cuda
+    if len(types) > _MOST_TYPES:
+        raise ValueError(f"{len(types)} types were given; expected one for each type parameter of {op_name(op)}")
     told: str = _core.explain(op_name(op), [_spelling(one) for one in types], is_cuda)
     return told
 
@@ -113,15 +120,15 @@ def op_name(op: Any) -> str:
     from gradsmith._ops import FUNCTIONS
 
     for name, function in FUNCTIONS.items():
-        if op is function or op == function.__name__:
+        if op is function or (isinstance(op, str) and op == function.__name__):
             return name
-    return str(op)
+    return shortened(str(op))
 
 
 def _spelling(element_type: Any) -> str:
     """The type as ops.yaml spells it."""
     name = getattr(element_type, "__name__", None) or str(element_type)
-    name = name.rpartition(".")[2]  # torch.float32
+    name = shortened(str(name).rpartition(".")[2])  # torch.float32
     return _SPELLINGS.get(name, name)
 
 

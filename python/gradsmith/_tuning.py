@@ -10,6 +10,7 @@ from typing import Any, TextIO
 from gradsmith import _core, _device, cache
 from gradsmith._bars import Line
 from gradsmith._policy import Context, SearchMode, current
+from gradsmith._text import class_name, quoted, shortened
 from gradsmith.cache import Choice
 
 
@@ -106,7 +107,7 @@ def tune(
 def _prepare(function: Callable[..., Any], arguments: Any, keywords: dict[str, Any], context: Context) -> None:
     """Makes a call of one of our functions that does everything but the work."""
     if not _is_ours(function):
-        name = getattr(function, "__qualname__", repr(function))
+        name = shortened(str(getattr(function, "__qualname__", class_name(function))))
         raise TypeError(f"tune got the function {name}; expected one of gradsmith or gradsmith.torch")
     if "context" in keywords:
         raise TypeError("tune got a context; expected it to be entered: with context: gradsmith.tune(...)")
@@ -129,16 +130,33 @@ def _tuned(chosen: tuple[Choice, ...], is_on_cpu: bool) -> Tuned:
     return Tuned(chosen, "" if chosen else "no choice was made that was not remembered already")
 
 
+MOST_CHARACTERS = 1 << 24
+"""A text of problems is no longer than this, all its lines together."""
+
+_MOST_LINES = 100_000
+_LONGEST_LINE = 4096
+
+
 def problems_of(text: str | Iterable[str]) -> list[str]:
     """The lines that describe problems, without comments."""
-    lines = text.splitlines() if isinstance(text, str) else list(text) if isinstance(text, Iterable) else [text]
-    return [problem for line in lines if (problem := _text(line).partition("#")[0].strip())]
+    if isinstance(text, str) and len(text) > MOST_CHARACTERS:
+        raise ValueError(f"a text of {len(text)} characters was given; expected problems in {MOST_CHARACTERS} at most")
+    lines = text.splitlines() if isinstance(text, str) else text if isinstance(text, Iterable) else [text]
+    problems = []
+    for number, line in enumerate(lines):
+        if number == _MOST_LINES:
+            raise ValueError(f"more than {_MOST_LINES} lines were given; expected so many problems at most")
+        if problem := _line(line).partition("#")[0].strip():
+            problems.append(problem)
+    return problems
 
 
-def _text(line: object) -> str:
+def _line(line: object) -> str:
+    if isinstance(line, str) and len(line) > _LONGEST_LINE:
+        raise ValueError(f"a line has {len(line)} characters; expected a problem in {_LONGEST_LINE} at most")
     if isinstance(line, str):
         return line
     raise TypeError(
-        f"tune got {line!r} ({type(line).__qualname__}); expected a function of gradsmith or gradsmith.torch, or text "
+        f"tune got {quoted(line)} ({class_name(line)}); expected a function of gradsmith or gradsmith.torch, or text "
         'such as "ConvGrad half X=8x3x9x9 W=4x3x3x3"'
     )

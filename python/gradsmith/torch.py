@@ -16,7 +16,6 @@ both (PyTorch 2.15 or later; before, under those that it runs in).
 from __future__ import annotations
 
 import inspect
-import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -31,6 +30,7 @@ from gradsmith._libraries import torch_dtypes
 from gradsmith._ops import FUNCTIONS, TORCH_SCHEMAS
 from gradsmith._policy import current, entered_text, of_text
 from gradsmith._table import Operator, ops
+from gradsmith._text import class_name, quoted
 
 __all__ = [function.__name__ for function in FUNCTIONS.values()]
 
@@ -261,7 +261,7 @@ def _fault(op: Operator, signature: inspect.Signature, core: Any, inputs: Any, k
     for tensor in op.inputs:
         value = given.get(tensor.name)
         if not isinstance(value, torch.Tensor) and not (tensor.optional and value is None):
-            told = f"{op.name}: {tensor.name} is {reprlib.repr(value)} ({type(value).__qualname__})"
+            told = f"{op.name}: {tensor.name} is {quoted(value)} ({class_name(value)})"
             return TypeError(f"{told}; expected a torch.Tensor")
     tensors = [given.get(tensor.name) for tensor in op.inputs]
     try:

@@ -8,12 +8,16 @@
 
 #include "core/text.h"
 #include "errors.h"
+#include "lock.h"
 
 namespace gradsmith::python {
 
 namespace nb = nanobind;
 
 namespace {
+
+/// No caller means more names than these; who goes on for ever is not to be waited for.
+constexpr int kMostNames = 1024;
 
 std::string Subject(const OpSchema& op, const AttributeSpec& spec) {
   return std::string(op.name) + ": attribute " + std::string(spec.name);
@@ -27,7 +31,7 @@ std::string Subject(const OpSchema& op, const AttributeSpec& spec) {
 /// An integer, or what stands for one, such as NumPy's.
 std::int64_t
 ReadInt(nb::handle value, nb::handle whole, const std::string& subject, const char* expected) {
-  const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+  const nb::object index = nb::steal(InPython([value] { return PyNumber_Index(value.ptr()); }));
   if (!index.is_valid()) {
     ClearError();
     RaiseKind(subject, whole, expected);
@@ -41,7 +45,7 @@ ReadInt(nb::handle value, nb::handle whole, const std::string& subject, const ch
 }
 
 double ReadFloat(nb::handle value, const std::string& subject) {
-  const double result = PyFloat_AsDouble(value.ptr());
+  const double result = InPython([value] { return PyFloat_AsDouble(value.ptr()); });
   if (result == -1 && PyErr_Occurred() != nullptr) {
     ClearError();
     RaiseKind(subject, value, "a number");
@@ -63,7 +67,7 @@ AttributeValue ReadValue(const OpSchema& op, const AttributeSpec& spec, nb::hand
   if (!nb::isinstance<nb::str>(value)) {
     RaiseKind(Subject(op, spec), value, "a name");
   }
-  return TextOf(value);
+  return ShortTextOf(value);
 }
 
 std::string OutputNames(const OpSchema& op) {
@@ -98,7 +102,7 @@ Wish& WishOf(const OpSchema& op, nb::handle name, std::vector<Wish>* wishes, con
   }
   RaiseValueError(
       std::string(op.name) + ": " + argument + " holds " + ReprOf(name) +
-      "; expected names of outputs: " + OutputNames(op) + DidYouMean(op, TextOf(name)));
+      "; expected names of outputs: " + OutputNames(op) + DidYouMean(op, ShortTextOf(name)));
 }
 
 void SetInto(const OpSchema& op, std::size_t i, nb::object array, std::vector<Wish>* wishes) {
@@ -115,18 +119,31 @@ void SetInto(const OpSchema& op, std::size_t i, nb::object array, std::vector<Wi
 
 }  // namespace
 
+Iterator::Iterator(nb::handle iterable)
+    : iterator_(nb::steal(InPython([iterable] { return PyObject_GetIter(iterable.ptr()); }))) {
+  if (!iterator_.is_valid()) {
+    throw nb::python_error();
+  }
+}
+
+nb::object Iterator::Next() const {
+  nb::object item = nb::steal(InPython([this] { return PyIter_Next(iterator_.ptr()); }));
+  if (!item.is_valid() && PyErr_Occurred() != nullptr) {
+    throw nb::python_error();
+  }
+  return item;
+}
+
 IntList ReadInts(nb::handle values, const std::string& subject) {
   constexpr const char* kExpected = "a sequence of integers";
   if (PySequence_Check(values.ptr()) == 0 || nb::isinstance<nb::str>(values)) {
     RaiseKind(subject, values, kExpected);
   }
-  const nb::object tuple = nb::steal(PySequence_Tuple(values.ptr()));
-  if (!tuple.is_valid()) {
-    throw nb::python_error();
-  }
+  const Iterator items(values);
   IntList list;
-  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple.ptr()); ++i) {
-    list.push_back(ReadInt(PyTuple_GetItem(tuple.ptr(), i), values, subject, kExpected));
+  // One more than there is room for tells that the list is too long; the rest is not looked at.
+  for (nb::object item = items.Next(); item.is_valid() && !list.too_long(); item = items.Next()) {
+    list.push_back(ReadInt(item, values, subject, kExpected));
   }
   return list;
 }
@@ -159,6 +176,19 @@ bool CanBeIterated(nb::handle object) {
          PySequence_Check(object.ptr()) != 0;
 }
 
+void ReadNames(const OpSchema& op, nb::handle outputs, std::vector<Wish>* wishes) {
+  const Iterator names(outputs);
+  int count = 0;
+  for (nb::object name = names.Next(); name.is_valid(); name = names.Next()) {
+    if (++count > kMostNames) {
+      RaiseValueError(
+          std::string(op.name) + ": outputs holds more than " + std::to_string(kMostNames) +
+          " names; expected names of outputs: " + OutputNames(op));
+    }
+    WishOf(op, name, wishes, "outputs").is_wanted = true;
+  }
+}
+
 }  // namespace
 
 std::vector<Wish> ReadWanted(const OpSchema& op, nb::handle outputs) {
@@ -174,9 +204,7 @@ std::vector<Wish> ReadWanted(const OpSchema& op, nb::handle outputs) {
         std::string(op.name) + ": outputs is " + ReprOf(outputs) +
         "; expected names of outputs: " + OutputNames(op));
   } else {
-    for (const nb::handle name : outputs) {
-      WishOf(op, name, &wishes, "outputs").is_wanted = true;
-    }
+    ReadNames(op, outputs, &wishes);
     if (std::none_of(wishes.begin(), wishes.end(), [](const Wish& w) { return w.is_wanted; })) {
       RaiseValueError(
           std::string(op.name) +
@@ -199,7 +227,11 @@ void ReadOut(const OpSchema& op, nb::handle out, std::vector<Wish>* wishes) {
   }
   const bool is_tuple = nb::isinstance<nb::tuple>(out);
   const bool is_sequence = is_tuple || nb::isinstance<nb::list>(out);
-  if (!is_sequence || nb::len(out) != wishes->size()) {
+  // What a subclass says of its length need not be so.
+  const Py_ssize_t size = is_tuple      ? PyTuple_Size(out.ptr())
+                          : is_sequence ? PyList_Size(out.ptr())
+                                        : 0;
+  if (!is_sequence || static_cast<std::size_t>(size) != wishes->size()) {
     RaiseTypeError(
         std::string(op.name) + ": out is " + TypeNameOf(out) +
         "; expected a dict of arrays by name, or a tuple with an array or None for each of " +

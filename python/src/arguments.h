@@ -28,6 +28,18 @@ std::vector<GivenAttribute> ReadAttributes(const OpSchema& op, nanobind::handle 
 /// ToAttributes returns them as Kernel::Create takes them.
 std::vector<Attribute> ToAttributes(const OpSchema& op, const std::vector<GivenAttribute>& given);
 
+/// Iterator goes over what a caller passes, one item at a time, so that as much is looked at as is
+/// wanted. Raises what the caller's own code raises.
+class Iterator {
+ public:
+  explicit Iterator(nanobind::handle iterable);
+  /// Next returns the next item; one that is not valid where there is none.
+  [[nodiscard]] nanobind::object Next() const;
+
+ private:
+  nanobind::object iterator_;
+};
+
 /// Wish is what a caller wants of one output.
 struct Wish {
   bool is_wanted = false;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "lock.h"
 
 namespace gradsmith::python {
 
@@ -45,7 +46,8 @@ std::optional<DataType> FindType(dlpack::ElementType type) {
 std::string TypeText(dlpack::ElementType type) {
   constexpr const char* kNames[] = {"int", "uint", "float", "opaque", "bfloat", "complex", "bool"};
   const std::string name = type.code < std::size(kNames) ? kNames[type.code] : "unknown type";
-  return name + std::to_string(type.bits);
+  const std::string lanes = type.lanes == 1 ? "" : " in " + std::to_string(type.lanes) + " lanes";
+  return name + std::to_string(type.bits) + lanes;
 }
 
 /// The type of a struct-style format such as "f" or "<d"; none where it is another, or big-endian.
@@ -109,6 +111,29 @@ dlpack::ElementType ToElementType(DataType type) {
       .bits = static_cast<std::uint8_t>(8 * SizeOf(type))};
 }
 
+namespace {
+
+/// Before anything that a tensor points to is read.
+void CheckTensor(const dlpack::Tensor& tensor, const char* op, const char* name) {
+  if (tensor.rank < 0 || tensor.rank > kMaxRank) {
+    RaiseValueError(
+        Subject(op, name) + " has " + std::to_string(tensor.rank) +
+        " dimensions by DLPack; expected 0 to " + std::to_string(kMaxRank));
+  }
+  if (tensor.rank > 0 && tensor.dims == nullptr) {
+    RaiseValueError(
+        Subject(op, name) + " has no dims by DLPack; expected " + std::to_string(tensor.rank));
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
+  if (tensor.data != nullptr && tensor.byte_offset > UINTPTR_MAX - address) {
+    RaiseValueError(
+        Subject(op, name) + " begins " + std::to_string(tensor.byte_offset) +
+        " bytes into its memory by DLPack; expected a place within the address space");
+  }
+}
+
+}  // namespace
+
 Array FromTensor(const dlpack::Tensor& tensor, bool is_writable, const char* op, const char* name) {
   const std::optional<DataType> type = FindType(tensor.type);
   if (!type) {
@@ -120,50 +145,106 @@ Array FromTensor(const dlpack::Tensor& tensor, bool is_writable, const char* op,
         Subject(op, name) + " is on a device of DLPack type " + std::to_string(tensor.device.type) +
         "; expected the CPU or CUDA");
   }
+  CheckTensor(tensor, op, name);
   const auto rank = static_cast<std::size_t>(tensor.rank);
   const Dims dims(std::span<const std::int64_t>(tensor.dims, rank));
   const Strides strides = tensor.strides == nullptr
                               ? ContiguousStrides(dims)
                               : Strides(std::span<const std::int64_t>(tensor.strides, rank));
   Array array;
-  void* data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+  // Null stays null, so that it is told.
+  void* data =
+      tensor.data == nullptr ? nullptr : static_cast<char*>(tensor.data) + tensor.byte_offset;
   array.ref = TensorRef(*type, data, dims, strides, *device);
   array.is_writable = is_writable;
   return array;
 }
 
-Array FromCapsule(nb::object capsule, const char* op, const char* name) {
-  constexpr const char* kVersioned = "dltensor_versioned";
-  constexpr const char* kUnversioned = "dltensor";
-  Array array;
-  if (PyCapsule_IsValid(capsule.ptr(), kVersioned) != 0) {
-    const auto* managed = static_cast<const dlpack::ManagedTensorVersioned*>(
-        PyCapsule_GetPointer(capsule.ptr(), kVersioned));
+namespace {
+
+/// The tensor of a capsule, which from then on is a used one; null where it is of another kind.
+template <typename Managed>
+std::shared_ptr<Managed> Take(nb::handle capsule, const char* kind, const char* used) {
+  if (PyCapsule_IsValid(capsule.ptr(), kind) == 0) {
+    return nullptr;
+  }
+  auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), kind));
+  if (PyCapsule_SetName(capsule.ptr(), used) != 0) {
+    throw nb::python_error();
+  }
+  return {managed, [](Managed* taken) {
+            if (taken->deleter != nullptr) {
+              taken->deleter(taken);
+            }
+          }};
+}
+
+}  // namespace
+
+Array FromCapsule(const nb::object& capsule, const char* op, const char* name) {
+  if (auto managed = Take<dlpack::ManagedTensorVersioned>(
+          capsule, "dltensor_versioned", "used_dltensor_versioned")) {
     if (managed->version.major != dlpack::kMajorVersion) {
       RaiseTypeError(
           Subject(op, name) + " speaks DLPack " + std::to_string(managed->version.major) +
           "; expected DLPack " + std::to_string(dlpack::kMajorVersion));
     }
-    array = FromTensor(managed->tensor, (managed->flags & dlpack::kReadOnly) == 0, op, name);
-  } else if (PyCapsule_IsValid(capsule.ptr(), kUnversioned) != 0) {
-    const auto* managed = static_cast<const dlpack::ManagedTensor*>(
-        PyCapsule_GetPointer(capsule.ptr(), kUnversioned));
-    array = FromTensor(managed->tensor, true, op, name);
-  } else {
-    RaiseTypeError(
-        Subject(op, name) + ": __dlpack__ returned " + ReprOf(capsule) +
-        "; expected a capsule of DLPack");
+    const bool is_writable = (managed->flags & dlpack::kReadOnly) == 0;
+    Array array = FromTensor(managed->tensor, is_writable, op, name);
+    array.managed = std::move(managed);
+    return array;
   }
-  array.owner = std::move(capsule);
-  return array;
+  if (auto managed = Take<dlpack::ManagedTensor>(capsule, "dltensor", "used_dltensor")) {
+    Array array = FromTensor(managed->tensor, true, op, name);
+    array.managed = std::move(managed);
+    return array;
+  }
+  RaiseTypeError(
+      Subject(op, name) + ": __dlpack__ returned " + ReprOf(capsule) +
+      "; expected a capsule of DLPack that nobody has used");
 }
 
-std::optional<Array>
-FromBuffer(nb::handle object, std::optional<DataType> type, const char* op, const char* name) {
+namespace {
+
+/// That a view holds what its type and dims say.
+void CheckView(const Py_buffer& view, DataType type, const char* op, const char* name) {
+  const auto size = static_cast<Py_ssize_t>(SizeOf(type));
+  if (view.itemsize != size) {
+    RaiseTypeError(
+        Subject(op, name) + " holds elements of " + std::to_string(view.itemsize) +
+        " bytes; expected " + std::to_string(size) + " for " + std::string(ToString(type)));
+  }
+  if (view.ndim < 0 || (view.ndim > 0 && view.shape == nullptr)) {
+    RaiseValueError(Subject(op, name) + " has a buffer without dims; expected one for each axis");
+  }
+}
+
+/// The length counts each element once, also where strides let them share memory.
+void CheckLength(const Py_buffer& view, const Dims& dims, const char* op, const char* name) {
+  const std::int64_t elements = NumElements(dims);
+  // What has too many dims, or more elements than can be counted, is refused by the operator.
+  const bool is_counted = !dims.too_long() && elements >= 0;
+  if (is_counted && (view.len / view.itemsize != elements || view.len % view.itemsize != 0)) {
+    RaiseValueError(
+        Subject(op, name) + " has dims " + ToString(dims) + " and a buffer of " +
+        std::to_string(view.len) + " bytes; expected " + std::to_string(elements) +
+        " elements of " + std::to_string(view.itemsize) + " bytes");
+  }
+}
+
+}  // namespace
+
+std::optional<Array> FromBuffer(
+    nb::handle object,
+    std::optional<DataType> type,
+    nb::handle dtype,
+    const char* op,
+    const char* name) {
   auto view = std::make_unique<Py_buffer>();
   // NumPy composes the format anew each time, so it is asked for only where it is needed.
   const int flags = PyBUF_STRIDED_RO | (type ? 0 : PyBUF_FORMAT);
-  if (PyObject_GetBuffer(object.ptr(), view.get(), flags) != 0) {
+  const int got = InPython([&] { return PyObject_GetBuffer(object.ptr(), view.get(), flags); });
+  if (got != 0) {
     ClearError();
     return std::nullopt;
   }
@@ -174,14 +255,14 @@ FromBuffer(nb::handle object, std::optional<DataType> type, const char* op, cons
     type = FindType(std::string_view(buffer.format == nullptr ? "B" : buffer.format));
   }
   if (!type) {
-    const nb::object dtype = nb::getattr(object, "dtype", nb::none());
-    const nb::object what = dtype.is_none() ? nb::object(nb::str(buffer.format)) : dtype;
-    RaiseElementType(op, name, TextOf(nb::str(what)));
+    RaiseElementType(op, name, dtype.is_valid() ? ShortTextOf(nb::str(dtype)) : buffer.format);
   }
+  CheckView(buffer, *type, op, name);
   Dims dims;
   for (int i = 0; i < buffer.ndim; ++i) {
     dims.push_back(buffer.shape[i]);
   }
+  CheckLength(buffer, dims, op, name);
   array.ref = TensorRef(*type, buffer.buf, dims, ElementStrides(buffer, dims, op, name));
   array.is_writable = buffer.readonly == 0;
   return array;

@@ -24,24 +24,33 @@ struct BufferRelease {
 struct Array {
   TensorRef ref;
   bool is_writable = true;
-  nanobind::object owner;
+  /// A tensor that was taken out of its capsule of DLPack; its deleter is called at the end.
+  std::shared_ptr<void> managed;
   std::unique_ptr<Py_buffer, BufferRelease> buffer;
 };
 
-/// The readers raise TypeError where elements are of no type that an op takes, and ValueError where
-/// strides or addresses are not whole elements. `name` begins the sentence: "ConvGrad: dY".
+/// The readers trust what DLPack and the buffer protocol say, and nothing else that an array says
+/// of itself. They raise TypeError where elements are of no type that an op takes, and ValueError
+/// where strides or addresses are not whole elements, or what is said cannot be so. `name` begins
+/// the sentence: "ConvGrad: dY".
 
 /// FromTensor borrows what DLPack describes.
 Array FromTensor(const dlpack::Tensor& tensor, bool is_writable, const char* op, const char* name);
 
-/// FromCapsule takes a capsule that `__dlpack__` returned, and keeps it.
-Array FromCapsule(nanobind::object capsule, const char* op, const char* name);
+/// FromCapsule takes the tensor out of a capsule that `__dlpack__` returned, as its one consumer:
+/// nobody else can let go of the memory.
+Array FromCapsule(const nanobind::object& capsule, const char* op, const char* name);
 
-/// FromBuffer uses the buffer protocol. `type` is that of the elements where it is known; elements
-/// that the protocol has no name for may come as integers of the same size. Empty, and no error,
-/// where the array does not offer its memory so.
-std::optional<Array>
-FromBuffer(nanobind::handle object, std::optional<DataType> type, const char* op, const char* name);
+/// FromBuffer uses the buffer protocol. `type` is that of the elements where it is known for sure;
+/// elements that the protocol has no name for may come as integers of the same size. `dtype` is
+/// what sentences call elements that no op takes, where it is valid. Empty, and no error, where the
+/// array does not offer its memory so.
+std::optional<Array> FromBuffer(
+    nanobind::handle object,
+    std::optional<DataType> type,
+    nanobind::handle dtype,
+    const char* op,
+    const char* name);
 
 /// RaiseElementType raises the TypeError for elements that no op takes.
 [[noreturn]] void RaiseElementType(const char* op, const char* name, const std::string& got);

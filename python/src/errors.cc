@@ -2,13 +2,15 @@
 
 #include <string>
 
+#include "lock.h"
+
 namespace gradsmith::python {
 
 namespace nb = nanobind;
 
 namespace {
 
-constexpr Py_ssize_t kLongestRepr = 60;
+constexpr const char* kText = "gradsmith._text";
 
 PyObject* ExceptionOf(StatusCode code) {
   switch (code) {
@@ -71,18 +73,15 @@ std::string TextOf(nb::handle text) {
 }
 
 std::string TypeNameOf(nb::handle object) {
-  const nb::handle type = object.type();
-  const std::string module = TextOf(nb::str(type.attr("__module__")));
-  const std::string name = TextOf(nb::str(type.attr("__qualname__")));
-  return module == "builtins" ? name : module + "." + name;
+  return TextOf(CallPython(ImportPython(kText, "type_name"), object));
 }
 
 std::string ReprOf(nb::handle object) {
-  const nb::str text = nb::repr(object);
-  if (PyUnicode_GetLength(text.ptr()) <= kLongestRepr) {
-    return TextOf(text);
-  }
-  return TextOf(nb::steal(PyUnicode_Substring(text.ptr(), 0, kLongestRepr))) + "...";
+  return TextOf(CallPython(ImportPython(kText, "quoted"), object));
+}
+
+std::string ShortTextOf(nb::handle text) {
+  return TextOf(CallPython(ImportPython(kText, "shortened"), text));
 }
 
 }  // namespace gradsmith::python

@@ -39,6 +39,9 @@ std::string TypeNameOf(nanobind::handle object);
 /// ReprOf returns an object's repr, cut where it is long.
 std::string ReprOf(nanobind::handle object);
 
+/// ShortTextOf returns a Python text as TextOf does, cut where it is longer than any name.
+std::string ShortTextOf(nanobind::handle text);
+
 }  // namespace gradsmith::python
 
 #endif  // GRADSMITH_PYTHON_ERRORS_H_

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "arguments.h"
+#include "core/tensor_memory.h"
 #include "errors.h"
+#include "lock.h"
 #include "memory.h"
 
 namespace gradsmith::python {
@@ -30,10 +32,34 @@ constexpr std::uintptr_t kLegacyStream = 1;
 /// No machine has so many.
 constexpr std::int64_t kMostDevices = 1 << 16;
 
+/// So many types of arrays are remembered; no program has more in use.
+constexpr std::size_t kMostTypes = 1024;
+
+using Libraries = std::unordered_map<PyTypeObject*, std::shared_ptr<const Library>>;
+
+/// Never freed: types may be asked for until the interpreter is gone.
+Libraries& KnownLibraries() {
+  static auto* const known = new Libraries();
+  return *known;
+}
+
+/// A type that is gone is forgotten: another may come to have its address.
+void ForgetWithType(nb::handle type) {
+  auto* const key = reinterpret_cast<PyTypeObject*>(type.ptr());
+  const nb::object forget = nb::cpp_function([key](nb::handle reference) {
+    // What goes with a library may be Python's code, which may ask for others.
+    const auto gone = KnownLibraries().extract(key);
+    reference.dec_ref();
+  });
+  // The reference is its own until then.
+  if (PyWeakref_NewRef(type.ptr(), forget.ptr()) == nullptr) {
+    throw nb::python_error();
+  }
+}
+
 /// The functions of an array type that exchanges without Python calls; null where it does not, or
 /// speaks another version.
-const dlpack::Exchange* FindExchange(nb::handle type) {
-  const nb::object capsule = nb::getattr(type, "__dlpack_c_exchange_api__", nb::none());
+const dlpack::Exchange* FindExchange(nb::handle capsule) {
   if (PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api") == 0) {
     return nullptr;
   }
@@ -48,19 +74,7 @@ void SetPythonError(void* /*error*/, const char* kind, const char* message) {
   PyErr_SetString(is_memory ? PyExc_MemoryError : PyExc_RuntimeError, message);
 }
 
-/// A name that is looked up often; never freed.
-PyObject* Interned(const char* name) {
-  PyObject* text = PyUnicode_InternFromString(name);
-  if (text == nullptr) {
-    throw nb::python_error();
-  }
-  return text;
-}
-
 bool IsTrue(const nb::object& answer) {
-  if (!answer.is_valid()) {
-    throw nb::python_error();
-  }
   return answer.ptr() == Py_True;
 }
 
@@ -126,24 +140,32 @@ nb::object Property::Get(nb::handle array) const {
   return value;
 }
 
-const Library& Library::Of(nb::handle array, const char* op, const char* name) {
-  // Never freed: types may be asked for until the interpreter is gone.
-  static auto* const known = new std::unordered_map<PyTypeObject*, std::unique_ptr<Library>>();
+std::shared_ptr<const Library> Library::Of(nb::handle array, const char* op, const char* name) {
+  Libraries& known = KnownLibraries();
   const nb::handle type = array.type();
   auto* const key = reinterpret_cast<PyTypeObject*>(type.ptr());
-  if (const auto found = known->find(key); found != known->end()) {
-    return *found->second;
+  if (const auto found = known.find(key); found != known.end()) {
+    return found->second;
   }
-  const bool has_buffer = PyObject_CheckBuffer(array.ptr()) != 0;
-  const nb::object find = nb::module_::import_("gradsmith._libraries").attr("find");
-  const nb::object adaptor = find(array, has_buffer);
+  const nb::bool_ has_buffer(PyObject_CheckBuffer(array.ptr()) != 0);
+  const nb::object find = ImportPython("gradsmith._libraries", "find");
+  const nb::object adaptor = CallPython(find, array, has_buffer);
   if (adaptor.is_none()) {
     RaiseTypeError(
         std::string(op) + ": " + name + " is " + ReprOf(array) + " (" + TypeNameOf(array) +
         "); expected an array that speaks DLPack or the buffer protocol");
   }
-  type.inc_ref();
-  return *known->emplace(key, std::make_unique<Library>(adaptor, type)).first->second;
+  auto library = std::make_shared<const Library>(adaptor, type);
+  if (known.size() >= kMostTypes) {
+    ForgetAll();
+  }
+  ForgetWithType(type);
+  known.insert_or_assign(key, library);
+  return library;
+}
+
+void Library::ForgetAll() {
+  const Libraries gone = std::exchange(KnownLibraries(), {});
 }
 
 Library::Library(nb::object adaptor, nb::handle type)
@@ -152,17 +174,18 @@ Library::Library(nb::object adaptor, nb::handle type)
       plain_empty_(adaptor_.attr("plain_empty")),
       is_negated_(adaptor_.attr("is_negated")),
       lacks_memory_(adaptor_.attr("lacks_memory")),
+      place_of_(adaptor_.attr("place_of")),
       is_recording_(adaptor_.attr("is_recording")),
       requires_grad_(adaptor_.attr("requires_grad")),
+      dtype_(CallPython(adaptor_.attr("dtype_of"), type)),
       written_(adaptor_.attr("written")),
       torch_(adaptor_.attr("functions")),
-      implementation_(adaptor_.attr("implementation_of")(type)),
+      implementation_(CallPython(adaptor_.attr("implementation_of"), type)),
       key_set_of_(adaptor_.attr("key_set")),
       has_buffers_(nb::cast<bool>(adaptor_.attr("has_buffers"))),
       is_writable_(nb::cast<bool>(adaptor_.attr("is_writable"))) {
-  if (nb::cast<bool>(adaptor_.attr("exchanges"))) {
-    exchange_ = FindExchange(type);
-  }
+  exchange_owner_ = CallPython(adaptor_.attr("exchange_of"), type);
+  exchange_ = FindExchange(exchange_owner_);
   const nb::object empty_strided = adaptor_.attr("empty_strided");
   for (std::size_t i = 0; i < empty_strided_.size(); ++i) {
     empty_strided_[i] = empty_strided[i];
@@ -195,7 +218,7 @@ std::optional<Array> Library::ReadTensor(nb::handle array, const char* op, const
   if (!torch_.ViewOf(PyLong_AsVoidPtr(address.ptr()), &view)) {
     return std::nullopt;
   }
-  if (view.is_negative || (view.requires_grad && IsTrue(is_recording_()))) {
+  if (view.is_negative || (view.requires_grad && IsTrue(CallPython(is_recording_)))) {
     return std::nullopt;
   }
   return FromTensor(view.tensor, true, op, name);
@@ -212,12 +235,13 @@ Array Library::ReadMemory(nb::handle array, const char* op, const char* name) co
   if (!has_buffers_) {
     return ReadCapsule(array, op, name);
   }
-  std::optional<Array> read = FromBuffer(array, FindType(array), op, name);
-  if (!read) {
+  const nb::object dtype = dtype_.is_known() ? dtype_.Get(array) : nb::object();
+  std::optional<Array> read = FromBuffer(array, FindType(dtype), dtype, op, name);
+  if (!read && dtype.is_valid()) {
     // The buffer protocol has no name for bfloat16; as integers its elements can be had.
-    const nb::object bits = adaptor_.attr("bits")(array);
+    const nb::object bits = CallPython(adaptor_.attr("bits"), array, dtype);
     if (!bits.is_none()) {
-      read = FromBuffer(bits, DataType::kBFloat16, op, name);
+      read = FromBuffer(bits, DataType::kBFloat16, dtype, op, name);
     }
   }
   if (!read) {
@@ -226,15 +250,9 @@ Array Library::ReadMemory(nb::handle array, const char* op, const char* name) co
   return std::move(*read);
 }
 
-std::optional<DataType> Library::FindType(nb::handle array) const {
-  static PyObject* const name = Interned("dtype");
-  const nb::object dtype = nb::steal(PyObject_GetAttr(array.ptr(), name));
-  if (!dtype.is_valid()) {
-    ClearError();
-    return std::nullopt;
-  }
+std::optional<DataType> Library::FindType(nb::handle dtype) const {
   for (int i = 0; i < kDataTypeCount; ++i) {
-    if (!dtype.is_none() && dtypes_[i].is(dtype)) {
+    if (dtype.is_valid() && !dtypes_[i].is_none() && dtypes_[i].is(dtype)) {
       return static_cast<DataType>(i);
     }
   }
@@ -245,21 +263,30 @@ Array Library::ReadCapsule(nb::handle array, const char* op, const char* name) c
   nb::object place;
   nb::object capsule;
   try {
-    place = array.attr("__dlpack_device__")();
+    place = CallPython(adaptor_.attr("device"), array);
   } catch (const nb::python_error& error) {
     RaiseUnreadable(array, error, op, name);
   }
   nb::object stream = nb::none();
-  if (const std::optional<Device> device = FindCudaDevice(place, op, name)) {
+  const std::optional<Device> device = FindCudaDevice(place, op, name);
+  if (device) {
     const auto address = reinterpret_cast<std::uintptr_t>(CurrentStream(*device));
     stream = nb::int_(address == 0 ? kLegacyStream : address);
   }
   try {
-    capsule = adaptor_.attr("capsule")(array, stream);
+    capsule = CallPython(adaptor_.attr("capsule"), array, stream);
   } catch (const nb::python_error& error) {
     RaiseUnreadable(array, error, op, name);
   }
-  return FromCapsule(std::move(capsule), op, name);
+  Array read = FromCapsule(capsule, op, name);
+  // Nobody has looked at it before.
+  Check(internal::CheckMemory(std::string(op) + ": " + name, read.ref));
+  if (read.ref.device != device.value_or(Device{})) {
+    RaiseValueError(
+        std::string(op) + ": " + name + "'s __dlpack_device__ is " + ReprOf(place) +
+        ", its capsule is on another device; expected the same");
+  }
+  return read;
 }
 
 void Library::RaiseUnreadable(
@@ -270,26 +297,25 @@ void Library::RaiseUnreadable(
   if (MustPass(error)) {
     throw nb::python_error(error);
   }
-  const nb::object why = adaptor_.attr("unreadable")(array, error.value());
+  const nb::object why = CallPython(adaptor_.attr("unreadable"), array, error.value());
   RaiseTypeError(std::string(op) + ": " + name + " " + TextOf(why));
 }
 
 void Library::CheckMeaning(nb::handle array, const char* op, const char* name) const {
-  PyObject* const object = array.ptr();
-  if (!lacks_memory_.is_none() && IsTrue(lacks_memory_(array))) {
+  if (!lacks_memory_.is_none() && IsTrue(CallPython(lacks_memory_, array))) {
     RaiseValueError(
         std::string(op) + ": " + name + " (" + nb::inst_name(array).c_str() +
         ") has no memory of its own; expected a tensor that has, such as the local one of a "
         "distributed tensor");
   }
-  if (!is_negated_.is_none() &&
-      IsTrue(nb::steal(PyObject_Vectorcall(is_negated_.ptr(), &object, 1, nullptr)))) {
+  if (!is_negated_.is_none() && IsTrue(CallPython(is_negated_, array))) {
     RaiseValueError(
         std::string(op) + ": " + name +
         " is a view whose values are the negatives of those in its memory (its negative bit is "
         "set); expected the values themselves (call resolve_neg())");
   }
-  if (is_recording_.is_none() || !IsTrue(requires_grad_.Get(array)) || !IsTrue(is_recording_())) {
+  if (is_recording_.is_none() || !IsTrue(requires_grad_.Get(array)) ||
+      !IsTrue(CallPython(is_recording_))) {
     return;
   }
   RaiseValueError(
@@ -300,7 +326,7 @@ void Library::CheckMeaning(nb::handle array, const char* op, const char* name) c
 
 void Library::TellWritten(nb::handle arrays) const {
   if (!written_.is_none()) {
-    written_(arrays);
+    CallPython(written_, arrays);
   }
 }
 
@@ -315,7 +341,7 @@ void* Library::CurrentStream(Device device) const {
     }
     return stream;
   }
-  const nb::object address = adaptor_.attr("stream")(device.index);
+  const nb::object address = CallPython(adaptor_.attr("stream"), nb::int_(device.index));
   void* const stream = PyLong_AsVoidPtr(address.ptr());
   if (stream == nullptr && PyErr_Occurred() != nullptr) {
     throw nb::python_error();
@@ -348,7 +374,7 @@ Output Library::Make(DataType type, const Form& form, Device device, nb::handle 
   }
   in_memory.push_back(form.dims[1]);
   Output output = MakeDense(type, in_memory, ToTuple(in_memory), device, like);
-  output.object = adaptor_.attr("channels_second")(output.object);
+  output.object = CallPython(adaptor_.attr("channels_second"), output.object);
   output.array.ref.dims = form.dims;
   output.array.ref.strides = form.strides;
   return output;
@@ -378,8 +404,8 @@ std::optional<Output> Library::MakeStrided(DataType type, const Form& form, Devi
     return std::nullopt;
   }
   Output output;
-  output.object =
-      make(form.dims_tuple, form.strides_tuple, dtypes_.at(static_cast<std::size_t>(type)));
+  output.object = CallPython(
+      make, form.dims_tuple, form.strides_tuple, dtypes_.at(static_cast<std::size_t>(type)));
   output.array = ReadMemory(output.object, kOurs, kOutput);
   if (key_sets_.at(backend) == 0 && torch_.CanMake(device.backend)) {
     key_sets_.at(backend) = nb::cast<std::uint64_t>(key_set_of_(output.object));
@@ -403,9 +429,10 @@ Output Library::MakeDense(
   Output output;
   const nb::object& dtype = dtypes_.at(static_cast<std::size_t>(type));
   const bool is_plain = !plain_empty_.is_none() && !dtype.is_none();
-  output.object = is_plain ? plain_empty_(tuple, dtype) : empty_(tuple, dtype, like);
+  output.object =
+      is_plain ? CallPython(plain_empty_, tuple, dtype) : CallPython(empty_, tuple, dtype, like);
   std::optional<Array> buffer = has_buffers_ && !dtype.is_none()
-                                    ? FromBuffer(output.object, type, kOurs, kOutput)
+                                    ? FromBuffer(output.object, type, dtype, kOurs, kOutput)
                                     : std::nullopt;
   output.array = buffer ? std::move(*buffer) : ReadMemory(output.object, kOurs, kOutput);
   return output;
@@ -421,13 +448,18 @@ Output Library::Allocate(DataType type, const Dims& dims, Device device) const {
   return output;
 }
 
-nb::object Library::Finish(Output output, const Context& context) const {
+nb::object Library::PlaceOf(nb::handle array) const {
+  return CallPython(place_of_, array);
+}
+
+nb::object Library::Finish(Output output, const Context& context, nb::handle place) const {
   if (output.object.is_valid()) {
     return std::move(output.object);
   }
   // The library does not know our stream, so it gets what is done.
   Check(Synchronize(context));
-  return adaptor_.attr("adopt")(Memory(std::move(output.memory), output.array.ref));
+  const nb::object memory = nb::cast(Memory(std::move(output.memory), output.array.ref));
+  return CallPython(adaptor_.attr("adopt"), memory, place);
 }
 
 }  // namespace gradsmith::python

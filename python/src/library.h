@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,7 +66,11 @@ class Library {
  public:
   /// Of returns the library of an array, which is looked for once for each type. Raises TypeError
   /// for what is no array; `name` is the argument's.
-  static const Library& Of(nanobind::handle array, const char* op, const char* name);
+  static std::shared_ptr<const Library>
+  Of(nanobind::handle array, const char* op, const char* name);
+
+  /// ForgetAll forgets what was found, for modules in Python that were imported anew.
+  static void ForgetAll();
 
   explicit Library(nanobind::object adaptor, nanobind::handle type);
 
@@ -82,6 +87,11 @@ class Library {
   /// they are read, or a part in gradients that the library records.
   [[nodiscard]] Array Read(nanobind::handle array, const char* op, const char* name) const;
 
+  /// Whether the library has devices that DLPack calls the same.
+  [[nodiscard]] bool has_places() const { return !place_of_.is_none(); }
+  /// PlaceOf returns the device of an array by the library's own account, where it has places.
+  [[nodiscard]] nanobind::object PlaceOf(nanobind::handle array) const;
+
   /// TellWritten lets the library know that a caller's arrays, in a tuple, were written to: what it
   /// keeps for gradients from before is stale.
   void TellWritten(nanobind::handle arrays) const;
@@ -94,8 +104,9 @@ class Library {
   [[nodiscard]] Output Make(DataType type, const Form& form, Device device, nanobind::handle like)
       const;
 
-  /// Finish returns the array that has been computed.
-  [[nodiscard]] nanobind::object Finish(Output output, const Context& context) const;
+  /// Finish returns the array that has been computed; `place` is that of the inputs, or None.
+  [[nodiscard]] nanobind::object
+  Finish(Output output, const Context& context, nanobind::handle place) const;
 
  private:
   /// The same without the ValueError.
@@ -105,8 +116,8 @@ class Library {
   /// look.
   [[nodiscard]] std::optional<Array>
   ReadTensor(nanobind::handle array, const char* op, const char* name) const;
-  /// The type of the elements where the array names one of `dtypes_`.
-  [[nodiscard]] std::optional<DataType> FindType(nanobind::handle array) const;
+  /// The type of elements of which `dtypes_` has the library's own object.
+  [[nodiscard]] std::optional<DataType> FindType(nanobind::handle dtype) const;
   [[nodiscard]] Array ReadCapsule(nanobind::handle array, const char* op, const char* name) const;
   [[noreturn]] void RaiseUnreadable(
       nanobind::handle array,
@@ -135,9 +146,13 @@ class Library {
   /// Tells whether an array's values are the negatives of those in its memory; may be None.
   nanobind::object is_negated_;
   nanobind::object lacks_memory_;
+  /// Tells an array's device; None where DLPack does.
+  nanobind::object place_of_;
   /// Of a library that records gradients; otherwise None.
   nanobind::object is_recording_;
   Property requires_grad_;
+  /// Tells the type of the elements, whatever a subclass says; None where the buffer is to.
+  Property dtype_;
   nanobind::object written_;
   /// The library's types of elements, by DataType; None where it has no such object.
   std::array<nanobind::object, kDataTypeCount> dtypes_;
@@ -147,6 +162,8 @@ class Library {
   nanobind::object key_set_of_;
   /// What PyTorch said of tensors that it made on devices of a backend; 0 before that.
   mutable std::array<std::uint64_t, 2> key_sets_ = {};
+  /// The capsule of `exchange_`.
+  nanobind::object exchange_owner_;
   const dlpack::Exchange* exchange_ = nullptr;
   bool has_buffers_ = false;
   bool is_writable_ = true;

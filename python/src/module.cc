@@ -3,6 +3,8 @@
 #include <nanobind/stl/string.h>
 
 #include <cstddef>
+#include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +12,8 @@
 #include "cache.h"
 #include "errors.h"
 #include "gradsmith/context.h"
+#include "library.h"
+#include "lock.h"
 #include "memory.h"
 #include "op.h"
 #include "policies.h"
@@ -26,7 +30,7 @@ std::optional<SearchMode> ParseMode(nb::handle name) {
   if (name.is_none()) {
     return std::nullopt;
   }
-  const std::string text = TextOf(name);
+  const std::string text = ShortTextOf(name);
   for (const SearchMode mode :
        {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
     if (ToString(mode) == text) {
@@ -40,15 +44,17 @@ std::optional<SearchMode> ParseMode(nb::handle name) {
 /// callback raises must not pass through the search: it is shown, as Python shows errors in
 /// destructors.
 void Report(const nb::object& callback, const SearchProgress& progress) {
-  const nb::gil_scoped_acquire acquired;
-  try {
-    callback(
-        progress.problem, progress.candidate, progress.tried, progress.candidates, progress.best,
-        progress.best_milliseconds, progress.seconds);
-  } catch (nb::python_error& error) {
-    error.restore();
-    PyErr_WriteUnraisable(callback.ptr());
-  }
+  WithLock([&] {
+    try {
+      CallPython(
+          callback, nb::cast(progress.problem), nb::cast(progress.candidate),
+          nb::cast(progress.tried), nb::cast(progress.candidates), nb::cast(progress.best),
+          nb::cast(progress.best_milliseconds), nb::cast(progress.seconds));
+    } catch (nb::python_error& error) {
+      error.restore();
+      PyErr_WriteUnraisable(callback.ptr());
+    }
+  });
 }
 
 void InitPolicies(
@@ -107,15 +113,16 @@ std::string MissingFor(int device, bool is_cuda) {
   return CheckDevice({is_cuda ? Backend::kCuda : Backend::kCpu, device}).message();
 }
 
-}  // namespace
-
-}  // namespace gradsmith::python
-
-NB_MODULE(_core, module) {
-  using namespace gradsmith::python;  // NOLINT(google-build-using-namespace): the macro's body is a
-                                      // function
+void BindAll(nb::module_& module) {
   // What modules hold lives until the interpreter is gone, and some of it in cycles.
-  nanobind::set_leak_warnings(false);
+  nb::set_leak_warnings(false);
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void* /*unused*/) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      PyErr_SetString(PyExc_MemoryError, "gradsmith: memory ran out");
+    }
+  });
   module.doc() = "The part of gradsmith that is in C++. Its users are gradsmith's own modules.";
   BindPolicies(module);
   BindMemory(module);
@@ -123,5 +130,62 @@ NB_MODULE(_core, module) {
   BindTable(module);
   BindCache(module);
   BindTuning(module);
-  module.def("missing_for", &MissingFor, nanobind::arg("device"), nanobind::arg("is_cuda"));
+  module.def("missing_for", &MissingFor, nb::arg("device"), nb::arg("is_cuda"));
+}
+
+/// Whether the interpreter that the module was imported into has ended.
+bool& HasEnded() {
+  static bool has_ended = false;
+  return has_ended;
+}
+
+/// Why the module cannot be imported here; null where it can. What it holds is of one interpreter.
+const char* WhyNotHere() {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    return "gradsmith cannot be imported in a sub-interpreter; expected the main interpreter";
+  }
+  if (HasEnded()) {
+    return "gradsmith was imported into an interpreter that has ended; expected one interpreter in "
+           "the life of a process";
+  }
+  return nullptr;
+}
+
+/// Fills a module that is imported after the first was dropped from sys.modules: there can be only
+/// one of each type, so that both have the same.
+void FillAgain(nb::handle first, nb::handle again) {
+  for (const auto [name, value] : nb::borrow<nb::dict>(first.attr("__dict__"))) {
+    if (!TextOf(name).starts_with("__")) {
+      again.attr(name) = value;
+    }
+  }
+  Library::ForgetAll();
+}
+
+}  // namespace
+
+}  // namespace gradsmith::python
+
+NB_MODULE(_core_here, module) {
+  using namespace gradsmith::python;  // NOLINT(google-build-using-namespace): the macro's body is a
+                                      // function
+  // Held for good, as its functions may be in use when it is dropped.
+  static PyObject* first = nullptr;
+  if (first != nullptr) {
+    FillAgain(first, module);
+    return;
+  }
+  BindAll(module);
+  Py_AtExit([] { HasEnded() = true; });
+  first = module.inc_ref().ptr();
+}
+
+/// Before anything of nanobind's, which an import into a second interpreter would take from the
+/// first.
+extern "C" NB_EXPORT PyObject* PyInit__core() {
+  if (const char* const why = gradsmith::python::WhyNotHere()) {
+    PyErr_SetString(PyExc_ImportError, why);
+    return nullptr;
+  }
+  return PyInit__core_here();
 }

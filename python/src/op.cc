@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "errors.h"
+#include "lock.h"
 #include "table.h"
 
 namespace gradsmith::python {
@@ -163,6 +164,15 @@ bool IsFixed(nb::handle object) {
   return true;
 }
 
+bool IsEqual(nb::handle a, nb::handle b) {
+  const int is_equal =
+      InPython([a, b] { return PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ); });
+  if (is_equal < 0) {
+    throw nb::python_error();
+  }
+  return is_equal == 1;
+}
+
 Status RunWithoutLock(
     const Kernel& kernel,
     const Context& context,
@@ -171,13 +181,14 @@ Status RunWithoutLock(
     int times) {
   const std::vector<ConstTensorRef> in = Refs(inputs);
   const std::vector<TensorRef> out = Refs(outputs);
-  const nb::gil_scoped_release released;
-  Status status;
-  for (int i = 0; i < times && status.ok(); ++i) {
-    status =
-        kernel.Run(context, std::span<const ConstTensorRef>(in), std::span<const TensorRef>(out));
-  }
-  return status;
+  return WithoutLock([&] {
+    Status status;
+    for (int i = 0; i < times && status.ok(); ++i) {
+      status =
+          kernel.Run(context, std::span<const ConstTensorRef>(in), std::span<const TensorRef>(out));
+    }
+    return status;
+  });
 }
 
 void CheckRun(
@@ -216,16 +227,16 @@ Output OutputInto(
     const Library& library,
     const std::string& subject,
     const nb::object& object) {
-  const Library& its = Library::Of(object, op.c_str(), subject.c_str());
-  if (!its.IsSame(library)) {
+  const std::shared_ptr<const Library> its = Library::Of(object, op.c_str(), subject.c_str());
+  if (!its->IsSame(library)) {
     RaiseTypeError(
-        op + ": " + subject + " is an array of " + its.name() + ", the inputs are of " +
+        op + ": " + subject + " is an array of " + its->name() + ", the inputs are of " +
         library.name() + "; expected arrays of one library");
   }
   Output output;
   output.object = object;
-  output.array = its.Read(object, op.c_str(), subject.c_str());
-  if (!output.array.is_writable || !its.is_writable()) {
+  output.array = its->Read(object, op.c_str(), subject.c_str());
+  if (!output.array.is_writable || !its->is_writable()) {
     RaiseValueError(op + ": " + subject + " is read-only; expected an array to write to");
   }
   return output;
@@ -270,7 +281,8 @@ nb::object Op::ResultOf(Bound& call) const {
   for (std::size_t i = 0; i < call.outputs.size(); ++i) {
     const bool is_made = call.outputs[i].array.ref.present;
     nb::object object =
-        is_made ? call.library->Finish(std::move(call.outputs[i]), call.context) : nb::none();
+        is_made ? call.library->Finish(std::move(call.outputs[i]), call.context, call.place)
+                : nb::none();
     PyTuple_SetItem(results.ptr(), static_cast<Py_ssize_t>(i), object.release().ptr());
   }
   const nb::object arguments = nb::steal(PyTuple_New(1));
@@ -305,19 +317,21 @@ Op::Bound Op::Bind(
     nb::handle outputs,
     nb::handle out,
     Policies& policies) {
-  const Library* library = nullptr;
+  std::shared_ptr<const Library> library;
   std::vector<Argument> in = ReadInputs(inputs, &library);
+  nb::object place = PlaceOf(*library, in);
   const Device device = FirstGiven(in).array.ref.device;
   const Row& row = FindRow(in, device);
   std::shared_ptr<CachedKernel> kernel = FindKernel(row, attributes);
   std::vector<Wish> wishes = ReadWishes(outputs, out);
   std::vector<Output> made = MakeOutputs(*kernel, *library, in, wishes);
   Context context = policies.On(device, library->CurrentStream(device));
-  return {library,           std::move(in),   std::move(wishes),
-          std::move(kernel), std::move(made), std::move(context)};
+  return {std::move(library), std::move(place), std::move(in),     std::move(wishes),
+          std::move(kernel),  std::move(made),  std::move(context)};
 }
 
-std::vector<Argument> Op::ReadInputs(nb::handle inputs, const Library** library) const {
+std::vector<Argument> Op::ReadInputs(nb::handle inputs, std::shared_ptr<const Library>* library)
+    const {
   std::vector<Argument> arguments(schema_->inputs.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const nb::handle object = PyTuple_GetItem(inputs.ptr(), static_cast<Py_ssize_t>(i));
@@ -325,20 +339,37 @@ std::vector<Argument> Op::ReadInputs(nb::handle inputs, const Library** library)
     if (object.is_none() && spec.optional) {
       continue;
     }
-    const Library& its = Library::Of(object, name_.c_str(), spec.name.data());
-    if (*library != nullptr && !its.IsSame(**library)) {
+    std::shared_ptr<const Library> its = Library::Of(object, name_.c_str(), spec.name.data());
+    if (*library != nullptr && !its->IsSame(**library)) {
       RaiseTypeError(
-          name_ + ": " + std::string(spec.name) + " is an array of " + its.name() +
+          name_ + ": " + std::string(spec.name) + " is an array of " + its->name() +
           ", the inputs before it are of " + (*library)->name() +
           "; expected arrays of one library");
     }
-    *library = &its;
-    arguments[i] = {object, its.Read(object, name_.c_str(), spec.name.data())};
+    arguments[i] = {object, its->Read(object, name_.c_str(), spec.name.data())};
+    *library = std::move(its);
   }
   if (*library == nullptr) {
     RaiseTypeError(name_ + ": no input is given; expected at least one");
   }
   return arguments;
+}
+
+nb::object Op::PlaceOf(const Library& library, const std::vector<Argument>& inputs) const {
+  nb::object place = nb::none();
+  for (std::size_t i = 0; i < inputs.size() && library.has_places(); ++i) {
+    if (!inputs[i].object.is_valid()) {
+      continue;
+    }
+    nb::object its = library.PlaceOf(inputs[i].object);
+    if (!place.is_none() && !IsEqual(its, place)) {
+      RaiseValueError(
+          name_ + ": " + std::string(schema_->inputs[i].name) + " is on " + ReprOf(its) +
+          ", the inputs before it are on " + ReprOf(place) + "; expected arrays on one device");
+    }
+    place = std::move(its);
+  }
+  return place;
 }
 
 std::vector<Wish> Op::ReadWishes(nb::handle outputs, nb::handle out) {

@@ -73,7 +73,9 @@ class Op {
 
   /// Bound is a call whose arguments have been read, ready to run.
   struct Bound {
-    const Library* library;
+    std::shared_ptr<const Library> library;
+    /// Where the inputs are, for the library.
+    nanobind::object place;
     std::vector<Argument> inputs;
     std::vector<Wish> wishes;
     std::shared_ptr<CachedKernel> kernel;
@@ -87,7 +89,12 @@ class Op {
       nanobind::handle out,
       Policies& policies);
   /// ReadInputs borrows the inputs; all must be of one library, which is `*library`.
-  std::vector<Argument> ReadInputs(nanobind::handle inputs, const Library** library) const;
+  std::vector<Argument> ReadInputs(nanobind::handle inputs, std::shared_ptr<const Library>* library)
+      const;
+  /// The place of the inputs, which must be one.
+  [[nodiscard]] nanobind::object PlaceOf(
+      const Library& library,
+      const std::vector<Argument>& inputs) const;
   /// ReadWishes is quick where `outputs` is the object that it was before.
   std::vector<Wish> ReadWishes(nanobind::handle outputs, nanobind::handle out);
   /// The named tuple of what a call has made.

@@ -13,6 +13,7 @@
 #include "errors.h"
 #include "gradsmith/device_buffer.h"
 #include "gradsmith/kernel.h"
+#include "lock.h"
 #include "policies.h"
 #include "problem_line.h"
 #include "table.h"
@@ -79,13 +80,10 @@ void TuneProblem(const nb::str& text, Policies& policies, int index, bool is_cud
   tools::MarkAccumulated(op, *line, outputs);
   const std::vector<ConstTensorRef> read(inputs.begin(), inputs.end());
   const Context context = policies.On(device, nullptr);
-  Status status;
-  {
-    const nb::gil_scoped_release released;
-    status = kernel->Prepare(
+  Check(WithoutLock([&] {
+    return kernel->Prepare(
         context, std::span<const ConstTensorRef>(read), std::span<const TensorRef>(outputs));
-  }
-  Check(status);
+  }));
 }
 
 struct AttributeToPython {

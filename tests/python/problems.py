@@ -40,6 +40,7 @@ def as_numpy(array: Any) -> Any:
         array = array.get()
     return np.asarray(array).astype(np.float64)
 
+
 def biases_far_from_relus_bend(x: Any, scale: Any, epsilon: float) -> Any:
     """Biases that put zero into the widest gap between a channel's outputs: nobody's rounding crosses it.
 

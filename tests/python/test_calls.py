@@ -296,9 +296,9 @@ def test_outputs_of_jax_are_the_memory_that_was_written_to(monkeypatch: pytest.M
     adaptor, written = _libraries._only(_libraries.Jax), []
     adopt = adaptor.adopt
 
-    def adopt_and_tell(memory: Any) -> Any:
+    def adopt_and_tell(memory: Any, place: Any) -> Any:
         written.append(np.from_dlpack(memory).ctypes.data)
-        return adopt(memory)
+        return adopt(memory, place)
 
     monkeypatch.setattr(adaptor, "adopt", adopt_and_tell)
     result = gradsmith.conv_grad(*inputs)

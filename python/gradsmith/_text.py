@@ -1,0 +1,90 @@
+"""How sentences quote what a caller gave: in few characters whatever its size, and whatever its own code does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from reprlib import Repr
+from typing import Any
+
+LONGEST = 60
+"""So many characters of a text are quoted."""
+
+_WIDEST = 1024
+"""The most bits of an integer that is quoted in digits, which take quadratic time."""
+
+
+class _Short(Repr):
+    """The repr of what holds others, of which no more is looked at than is quoted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdeque = self.maxarray = LONGEST
+        self.maxstring = self.maxother = 4 * LONGEST  # escapes take up to ten characters, and are cut later
+
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        # The base sorts all keys first.
+        items = [f"{self.repr1(key, level - 1)}: {self.repr1(one, level - 1)}" for key, one in islice(x.items(), 20)]
+        return "{" + ", ".join(items) + "}"
+
+    def repr_int(self, x: int, level: int) -> str:
+        return int.__repr__(x) if x.bit_length() <= _WIDEST else f"an integer of {x.bit_length()} bits"
+
+    def repr_bytes(self, x: bytes, level: int) -> str:
+        return repr(x[: LONGEST + 1])
+
+
+_SHORT = _Short()
+
+_FIRST: dict[type, Callable[[Any], Any]] = {
+    str: lambda text: str.__getitem__(text, slice(LONGEST + 1)),
+    bytes: lambda text: bytes.__getitem__(text, slice(LONGEST + 1)),
+    bytearray: lambda text: bytearray.__getitem__(text, slice(LONGEST + 1)),
+    int: int.__pos__,
+    dict: lambda items: dict(islice(dict.items(items), LONGEST)),
+    list: lambda items: list(islice(list.__iter__(items), LONGEST)),
+    tuple: lambda items: tuple(islice(tuple.__iter__(items), LONGEST)),
+    set: lambda items: set(islice(set.__iter__(items), LONGEST)),
+    frozenset: lambda items: frozenset(islice(frozenset.__iter__(items), LONGEST)),
+}
+"""What is looked at of values that may be of any size, by the type that has their repr."""
+
+
+def quoted(value: object) -> str:
+    """The repr of a value, cut where it is long. Of one whose repr fails it is said what it is."""
+    try:
+        return shortened(_repr(value))
+    except MemoryError:
+        raise
+    except Exception:
+        return f"a {type_name(value)}"
+
+
+def _repr(value: Any) -> str:
+    for kind, first in _FIRST.items():  # a subclass may have a repr of its own
+        if isinstance(value, kind) and getattr(type(value), "__repr__", None) is kind.__repr__:
+            return _SHORT.repr(first(value))
+    return repr(value)
+
+
+def shortened(text: str) -> str:
+    """A text, cut where it is long."""
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."
+
+
+def type_name(value: object) -> str:
+    """The name of a value's type, with its module but for Python's own: "numpy.ndarray"."""
+    kind = type(value)
+    module, name = (_of_type(kind, attribute) for attribute in ("__module__", "__qualname__"))
+    return name if module == "builtins" else f"{module}.{name}"
+
+
+def class_name(value: object) -> str:
+    """The name of a value's type alone: "ndarray"."""
+    return _of_type(type(value), "__qualname__")
+
+
+def _of_type(kind: type, attribute: str) -> str:
+    """What `type` itself says; a metaclass, or a class's own attribute, may say anything."""
+    told = type.__dict__[attribute].__get__(kind)
+    return shortened(told) if isinstance(told, str) else "?"
