@@ -390,7 +390,7 @@ def _of_buffers(kind: type) -> Library:
 
 
 def _refuse_what_only_looks_like_an_array(kind: type) -> None:
-    names = {f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in kind.__mro__}
+    names = {f"{str(base.__module__).partition('.')[0]}.{base.__name__}" for base in kind.__mro__}
     if "jax.Tracer" in names:
         raise TypeError(
             "a value that JAX traces has no memory; call outside of jit, grad and vmap, or through jax.pure_callback"

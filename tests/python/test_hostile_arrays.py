@@ -1,5 +1,5 @@
-"""Arrays that lie: what they say of themselves in Python is not believed, and what DLPack or the buffer protocol says is
-checked before memory is read."""
+"""Arrays that lie: what they say of themselves in Python is not believed, and what DLPack or the buffer protocol says
+is checked before memory is read."""
 
 from __future__ import annotations
 
