@@ -15,6 +15,7 @@ arrays of the inputs' library, on their device::
 """
 
 from gradsmith import _cudnn, _ops, cache
+from gradsmith import _libraries as _libraries  # before a call, for which none may be found anew
 from gradsmith._ops import *  # noqa: F403 - the operators that ops.yaml holds
 from gradsmith._policy import Context, policy
 from gradsmith._table import Operator, Row, Tensor, explain, is_available, missing_for, ops

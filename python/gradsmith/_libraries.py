@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 from weakref import WeakValueDictionary
 
-from gradsmith import _text
+from gradsmith import _core, _text
 
 
 class Library:
@@ -409,3 +409,7 @@ def _array_api(namespace: Any) -> Library:
     if known is None:
         known = _namespaces[id(namespace)] = ArrayApi(namespace)
     return known
+
+
+# Those that a module of this name found before it was imported anew are others.
+_core.forget_libraries()

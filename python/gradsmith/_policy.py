@@ -16,6 +16,12 @@ from weakref import WeakValueDictionary
 from gradsmith import _core
 from gradsmith._text import class_name, quoted, shortened
 
+if "Context" in globals():
+    raise ImportError(
+        "gradsmith._policy holds the policies that calls are under, so that it cannot be reloaded; reload "
+        "gradsmith, or start a new process"
+    )
+
 SearchMode = Literal["default", "heuristic", "benchmark"]
 
 

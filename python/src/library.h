@@ -69,7 +69,7 @@ class Library {
   static std::shared_ptr<const Library>
   Of(nanobind::handle array, const char* op, const char* name);
 
-  /// ForgetAll forgets what was found, for modules in Python that were imported anew.
+  /// ForgetAll forgets what was found, for adaptors that were imported anew.
   static void ForgetAll();
 
   explicit Library(nanobind::object adaptor, nanobind::handle type);

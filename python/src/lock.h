@@ -3,6 +3,10 @@
 
 #include <nanobind/nanobind.h>
 
+#include <exception>
+#include <optional>
+#include <utility>
+
 namespace gradsmith::python {
 
 /// StayForever puts the calling thread to sleep until the process ends.
@@ -41,22 +45,23 @@ auto InPython(const Call& call) {
 /// WithoutLock returns what `work` returns, and lets other threads run Python's code meanwhile.
 template <typename Work>
 auto WithoutLock(const Work& work) {
-  class Released {
-   public:
-    Released() : state_(PyEval_SaveThread()) {}
-    Released(const Released&) = delete;
-    Released& operator=(const Released&) = delete;
-    ~Released() {
-      EndOfThread end;
-      PyEval_RestoreThread(state_);
-      end.ComeBack();
-    }
-
-   private:
-    PyThreadState* state_;
-  };
-  const Released released;
-  return work();
+  PyThreadState* const state = PyEval_SaveThread();
+  std::optional<decltype(work())> result;
+  std::exception_ptr thrown;
+  try {
+    result = work();
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  // Not in a destructor: those that throw nothing end the process when they are unwound.
+  InPython([state] {
+    PyEval_RestoreThread(state);
+    return true;
+  });
+  if (thrown) {
+    std::rethrow_exception(thrown);
+  }
+  return std::move(*result);
 }
 
 /// WithLock runs `work` on a thread that does not have the interpreter's lock.

@@ -130,6 +130,7 @@ void BindAll(nb::module_& module) {
   BindTable(module);
   BindCache(module);
   BindTuning(module);
+  module.def("forget_libraries", &Library::ForgetAll);
   module.def("missing_for", &MissingFor, nb::arg("device"), nb::arg("is_cuda"));
 }
 
@@ -159,7 +160,6 @@ void FillAgain(nb::handle first, nb::handle again) {
       again.attr(name) = value;
     }
   }
-  Library::ForgetAll();
 }
 
 }  // namespace
