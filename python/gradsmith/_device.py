@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from gradsmith._text import quoted
+from gradsmith._text import quoted, written
 
 
 class Device(NamedTuple):
@@ -21,7 +21,7 @@ class Device(NamedTuple):
 
 def parse(device: object) -> Device:
     """The device that a text, or an object of a library that is written so, names."""
-    text = str(device)
+    text = written(device)
     found = re.fullmatch(r"cpu(?::0)?|cuda(?::([0-9]{1,4}))?", text)
     if found is None:
         raise ValueError(f"device is {quoted(text)}; expected 'cpu', 'cuda' or, for example, 'cuda:1'")

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from gradsmith import _core, _device
-from gradsmith._text import shortened
+from gradsmith._text import shortened, written
 
 _SPELLINGS = {
     "float": "float", "float32": "float", "single": "float",
@@ -122,13 +122,13 @@ def op_name(op: Any) -> str:
     for name, function in FUNCTIONS.items():
         if op is function or (isinstance(op, str) and op == function.__name__):
             return name
-    return shortened(str(op))
+    return written(op)
 
 
 def _spelling(element_type: Any) -> str:
     """The type as ops.yaml spells it."""
-    name = getattr(element_type, "__name__", None) or str(element_type)
-    name = shortened(str(name).rpartition(".")[2])  # torch.float32
+    name = element_type.__name__ if isinstance(element_type, type) else written(element_type)
+    name = shortened(name).rpartition(".")[2]  # torch.float32
     return _SPELLINGS.get(name, name)
 
 

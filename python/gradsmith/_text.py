@@ -52,8 +52,17 @@ _FIRST: dict[type, Callable[[Any], Any]] = {
 
 def quoted(value: object) -> str:
     """The repr of a value, cut where it is long. Of one whose repr fails it is said what it is."""
+    return _of_code(_repr, value)
+
+
+def written(value: object) -> str:
+    """The same without quotes: a text itself, the repr of what holds others, and what `str` makes of all else."""
+    return _of_code(str if isinstance(value, str) or not isinstance(value, tuple(_FIRST)) else _repr, value)
+
+
+def _of_code(tell: Callable[[object], str], value: object) -> str:
     try:
-        return shortened(_repr(value))
+        return shortened(tell(value))
     except MemoryError:
         raise
     except Exception:
