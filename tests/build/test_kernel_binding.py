@@ -54,7 +54,7 @@ def errors_with_kernel(folder: Path, kernel: str, other: str) -> list[str]:
 
 def compile_errors(out: Path, kernel: str) -> list[str]:
     """The errors of the shard that binds the kernel."""
-    shards = [path for path in out.glob("src/*.cc") if f"using Kernel = {kernel};" in path.read_text()]
+    shards = [path for path in out.glob("src/*.cc") if f"using Kernel = ::gradsmith::{kernel};" in path.read_text()]
     assert len(shards) == 1
     include = [f"-I{path}" for path in (REPOSITORY / "runtime", REPOSITORY / "runtime/include", out / "include")]
     command = ["c++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", *include, str(shards[0])]
