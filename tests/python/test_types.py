@@ -95,7 +95,7 @@ gradsmith.conv_grad([[1.0]], [[1.0]], [[1.0]])
 gradsmith.conv_grad(1.0, 1.0, 1.0)
 gradsmith.conv(x, x, out={"Y": [1.0]})
 """
-NO_ARRAY = r'Value of type variable "A" of "\w+" cannot be'
+NO_ARRAY = r'Value of type variable "_A" of "\w+" cannot be'
 NO_OUTPUT = r"\"outputs\" to \"conv_grad\" has incompatible type .* expected \"Literal\['dX', 'dW', 'dB'\]"
 EXPECTED_OF_ARRAYS = [
     (10, NO_OUTPUT),
