@@ -1,0 +1,5 @@
+struct A {
+  struct Attributes {};
+  using Inputs = A::Outputs;
+  using Outputs = A::Inputs;
+};
