@@ -26,8 +26,13 @@
 ///
 /// Files that are named are run alone. GRADSMITH_FUZZ_TIMES multiplies the runs.
 
-/// Sanitizers end the process by themselves, and call this before.
+/// The address sanitizer ends the process by itself, and calls this before.
 extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
+
+/// That of undefined behaviour calls nothing, but may abort.
+extern "C" const char* __ubsan_default_options() {
+  return "abort_on_error=1:print_stacktrace=1";
+}
 
 namespace gradsmith::fuzz {
 namespace {

@@ -110,18 +110,30 @@ class Problem {
  private:
   /// Lengths and values for which the op may have been meant.
   void BindSymbols() {
+    is_empty_ = reader_.OneIn(20);
+    std::vector<int> lengths;
     for (const SymbolSpec& symbol : op_.symbols) {
-      int count = symbol.min_length + reader_.Below(std::min<int>(3, symbol.max_length) + 1);
-      if (symbol.length_of >= 0) {
-        count = symbols_[symbol.length_of].size();
+      const int length = symbol.min_length + reader_.Below(4);
+      lengths.push_back(symbol.is_list ? std::min<int>(length, symbol.max_length) : 1);
+    }
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      std::size_t like = i;
+      while (op_.symbols[like].length_of >= 0) {
+        like = op_.symbols[like].length_of;
       }
-      count = symbol.is_list ? std::clamp<int>(count, symbol.min_length, symbol.max_length) : 1;
       Dims values;
-      for (int i = 0; i < count; ++i) {
-        values.push_back(reader_.OneIn(80) ? OddNumber(reader_) : 1 + reader_.Below(5));
+      for (int j = 0; j < lengths[like]; ++j) {
+        values.push_back(DimOf(op_.symbols[i].is_list));
       }
       symbols_.push_back(values);
     }
+  }
+
+  std::int64_t DimOf(bool is_of_list) {
+    if (is_empty_ && is_of_list && reader_.OneIn(2)) {
+      return std::numeric_limits<std::int64_t>::max() >> reader_.Below(4);
+    }
+    return reader_.OneIn(80) ? OddNumber(reader_) : 1 + reader_.Below(5);
   }
 
   /// Symbols that the op computes of others, where it can.
@@ -221,7 +233,8 @@ class Problem {
         }
       }
     }
-    const bool is_small = by >= 0 && integers_[by] > 0 && integers_[by] < 8 && value < 64;
+    const bool is_small =
+        by >= 0 && integers_[by] > 0 && integers_[by] < 8 && value >= 0 && value < 64;
     return is_small ? value * integers_[by] : value;
   }
 
@@ -304,6 +317,9 @@ class Problem {
   Given Tensor(const TensorSpec& spec, Dims dims, const Given* shared) {
     if (dims.size() > 0 && reader_.OneIn(32)) {
       dims[reader_.Below(dims.size())] = reader_.OneIn(2) ? 0 : OddNumber(reader_);
+    }
+    if (is_empty_ && dims.size() > 1) {  // where other dims may be as large as they like
+      dims[0] = 0;
     }
     if (reader_.OneIn(64)) {
       dims.push_back(1 + reader_.Below(2));
@@ -456,6 +472,7 @@ class Problem {
   const Row& row_;
   const OpSchema& op_;
   std::shared_ptr<void> attributes_;
+  bool is_empty_ = false;
   std::vector<Dims> symbols_;
   std::vector<std::int64_t> integers_;
   std::vector<std::unique_ptr<Block>> blocks_;

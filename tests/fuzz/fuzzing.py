@@ -18,6 +18,10 @@ from types import FrameType
 
 FOLDER = Path(__file__).resolve().parent
 REPOSITORY = FOLDER.parents[1]
+CODEGEN_TESTS = REPOSITORY / "tests" / "codegen"
+
+# Whoever imports this finds the generator, and the small schemas of its tests.
+sys.path[:0] = [str(REPOSITORY / "codegen"), str(CODEGEN_TESTS)]
 
 # Of the processor's time, so that a busy machine does not count.
 MOST_SECONDS = 20.0

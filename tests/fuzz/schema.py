@@ -9,11 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from fuzzing import REPOSITORY, bytes_changed, lines_changed, main
-
-CODEGEN_TESTS = REPOSITORY / "tests" / "codegen"
-sys.path[:0] = [str(REPOSITORY / "codegen"), str(CODEGEN_TESTS)]
-
+from fuzzing import CODEGEN_TESTS, REPOSITORY, bytes_changed, lines_changed, main
 from gradsmith_codegen import plan, render
 from gradsmith_codegen.diagnostics import Diagnostic, Severity, Source, format_json, format_text
 from gradsmith_codegen.loader import read_source
@@ -35,7 +31,10 @@ VALUES: list[object] = [
     *("*D", "*K", "C / group", "conv::OutputSpatial(D)", "conv::OutputSpatial(K, D)", "pool::X", "SAME_LOWER"),
     *(0, 1, -1, 9, 1.5, 2**62, True, None, "no", [], {}, [1], [0, 0], [3, 1], ["N", "*D"], [2, 4, 5, 6]),
 ]
-KEYS = "X W Y like optional gradient_of in_place_of min max length rule multiple_of shape type dims layout group".split()
+KEYS = [
+    *("X", "W", "Y", "like", "optional", "gradient_of", "in_place_of", "min", "max", "length", "rule", "multiple_of"),
+    *("shape", "type", "dims", "layout", "group"),
+]
 
 
 def _places(value: object) -> list[tuple[Any, Any]]:
