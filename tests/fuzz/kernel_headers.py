@@ -12,10 +12,10 @@ from gradsmith_codegen.kernel_terms import Kernel
 
 SNIPPETS = [
     *("};", "{", "}", "struct ", "struct A : B {", "struct B : A {", "struct A : A {", "struct A final {", "namespace"),
-    *("using A = B;", "using A = A;", "/*", "*/", "//", '"', "'", "\\", "kShapes = ", "A::kShapes;", '"X [N, *D]"', "*"),
+    *("using A = B;", "using A = A;", "/*", "*/", "//", '"', "'", "\\", "kShapes = ", "A::kShapes;", "*"),
     *('"X [', "Attributes", "Inputs", "Outputs", "RequiredInput X = nullptr;", "const TensorRef* Y = nullptr;", "::"),
     *("IntList a = {};", "static Status RunCpu(", "Result<Dims> Rule(const Attributes& a);", "<", ">", "(", ")", ";"),
-    *("\x00", "\udcff"),
+    *('"X [N, *D]"', "\x00", "\udcff"),
 ]
 
 
