@@ -10,12 +10,13 @@ import pytest
 from build_tree import REPOSITORY
 
 NOT_SOURCES = {".git", ".venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
+INPUTS_OF_FUZZERS = REPOSITORY / "tests" / "fuzz" / "corpus"
 LARGEST = 1_000_000  # bytes
 
 
 def files(folder: Path = REPOSITORY) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
-        if path.name in NOT_SOURCES or path.is_symlink() or path == REPOSITORY / "build":
+        if path.name in NOT_SOURCES or path.is_symlink() or path in (REPOSITORY / "build", INPUTS_OF_FUZZERS):
             continue
         if path.is_dir():
             yield from files(path)
