@@ -22,6 +22,7 @@ class Impossible(Enum):
     ATTRIBUTE_LENGTH = auto()  # a list attribute does not fit the spatial dims
     RULE = auto()  # a shape rule or the kernel refuses
     INCOMPLETE = auto()  # a shape does not follow from what is given
+    VALUE = auto()  # an attribute's value is none that it may have
     SIZE = auto()  # a negative dim, or too many elements
 
 

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import islice
 from typing import Concatenate, ParamSpec
 
+from . import lookalikes
 from .diagnostics import Diagnostic, Severity, register
 from .model import Span
 
 P = ParamSpec("P")
+
+WRONG_ALIAS, UNUSED_ANCHOR = "G035", "G022"
 
 
 def fault(
@@ -68,6 +72,8 @@ def nearest(word: str, known: Collection[str], but: str = "") -> str:
         return ""
     candidates = [one for one in sorted(known) if one != but and len(one) <= _MAX_WORD]
     by_lower = {candidate.lower(): candidate for candidate in candidates}
+    if len(word) == 1:  # no other letter is near
+        return by_lower.get(word.lower(), "")
     near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[near[0]] if near else ""
 
@@ -216,10 +222,19 @@ def unknown_backend(name: str, known: Collection[str]) -> str:
     return f"unknown backend '{name}'{meant}"
 
 
+# As frameworks call them.
+_LAYOUTS_ELSEWHERE = {
+    **dict.fromkeys(("nhwc", "nwc", "nlc", "ndhwc", "channellast"), "channels_last"),
+    **dict.fromkeys(("nchw", "ncw", "ncl", "ncdhw", "channelsfirst", "dense", "packed"), "contiguous"),
+}
+
+
 @fault("G016")
 def unknown_layout(name: str, known: Collection[str]) -> str:
     """A memory layout that no test can give its tensors."""
-    return f"unknown layout '{name}'{instead(name, known)}"
+    meant = _LAYOUTS_ELSEWHERE.get(re.sub(r"[\W_]", "", name.lower()))
+    hint = f"; did you mean '{meant}'?" if meant else instead(name, known)
+    return f"unknown layout '{name}'{hint}"
 
 
 @fault("G017")
@@ -277,10 +292,21 @@ def bad_doc(problem: str) -> str:
     return f"documentation {problem}"
 
 
+# As ONNX, Python and C++ call them.
+_KINDS_ELSEWHERE = {
+    **dict.fromkeys(("integer", "int64", "int64t", "int32", "long"), "'int'"),
+    **dict.fromkeys(("bool", "boolean"), "'int' with 'min: 0' and 'max: 1'"),
+    **dict.fromkeys(("double", "real", "number", "float32", "float64"), "'float'"),
+    **dict.fromkeys(("list", "intlist", "listint", "integers", "tuple", "array", "vector"), "'ints'"),
+    **dict.fromkeys(("string", "str", "text"), "'enum'"),
+}
+
+
 @fault("G025")
 def unknown_attribute_type(name: str, known: Collection[str]) -> str:
     """An attribute type that does not exist."""
-    return f"unknown attribute type '{name}'{instead(name, known)}"
+    meant = _KINDS_ELSEWHERE.get(re.sub(r"[\W_]", "", name.lower()))
+    return f"unknown attribute type '{name}'{f'; did you mean {meant}?' if meant else instead(name, known)}"
 
 
 @fault("G026")
@@ -298,15 +324,29 @@ def bad_length(text: str, expected: str) -> str:
 
 
 @fault("G028")
-def bad_rule(text: str) -> str:
+def bad_rule(text: str, known: Collection[str]) -> str:
     """A shape rule does not read as `family::Function(D, K)`."""
-    return f"'{text}' is no shape rule; expected the form family::Function(D, K)"
+    function, _, arguments = text.partition("(")
+    meant = _qualified(function, known) if arguments else ""
+    whole = f"{meant}({arguments.rstrip(')')})"
+    hint = f"did you mean '{whole}'?" if meant else "expected the form family::Function(D, K)"
+    return f"'{text}' is no shape rule; {hint}"
 
 
 @fault("G029")
-def bad_kernel(text: str) -> str:
+def bad_kernel(text: str, known: Collection[str]) -> str:
     """A kernel's name does not read as `family::Name`."""
-    return f"'{text}' is no kernel name; expected the form family::Name, for example conv::ConvGrad"
+    meant = _qualified(text, known)
+    form = "expected the form family::Name, for example conv::ConvGrad"
+    hint = f"did you mean '{meant}'?" if meant else form
+    return f"'{text}' is no kernel name; {hint}"
+
+
+def _qualified(text: str, known: Collection[str]) -> str:
+    """The name that has its last part, whatever stands before it; or the nearest."""
+    last = re.split(r"\W+", text.strip())[-1].lower()
+    alike = [name for name in known if name.rpartition("::")[2].lower() == last]
+    return alike[0] if len(alike) == 1 else nearest(text, alike or known)
 
 
 @fault("G030")
@@ -326,6 +366,28 @@ def key_not_for_kind(key: str, owner: str, remedy: str) -> str:
 def bad_domain(text: str) -> str:
     """The domain is not a dotted name such as `com.microsoft`."""
     return f"'{text}' is no domain; expected a dotted name such as com.microsoft"
+
+
+@fault("G033")
+def lookalike(text: str, meant: str) -> str:
+    """A character only looks like the one that is meant: a no-break space, a full-width letter, a typographic
+    quote."""
+    place = lookalikes.first(text)
+    seen = f" has {lookalikes.named(text[place])}, which only looks right" if place >= 0 else ""
+    return f"'{text}'{seen}; write `{meant}`"
+
+
+@fault("G034")
+def no_blank(text: str, pair: tuple[str, str]) -> str:
+    """A ':' lacks the blank after it, so that YAML takes key and value for one word."""
+    return f"YAML takes `{text}` for one word; write `{pair[0]}: {pair[1]}`"
+
+
+@fault("G035")
+def wrong_alias(owner: str, expected: str, got: str) -> str:
+    """An alias repeats something else than is meant where it stands: attributes as rows, a list as a
+    mapping."""
+    return f"{owner} must be {expected}, and this alias repeats {got}"
 
 
 @fault("G401")

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from yaml.events import (
@@ -109,14 +109,24 @@ class Quoted(Scalar):
     plain = False
 
 
+_NO_ALIASES: dict[int, Span] = {}
+
+
 class _Collection(Node):
-    __slots__ = ("items", "shared")
+    """`aliases` has the places of those items that repeat what stands elsewhere, by their indices."""
+
+    __slots__ = ("aliases", "items", "shared")
 
     def __init__(self, source: Source, start: Any, shared: bool) -> None:
         self.source = source
         self.start = self.end = start
         self.shared = shared
         self.items: list[Node] = []
+        self.aliases: dict[int, Span] = _NO_ALIASES
+
+    def alias(self, index: int, place: Span) -> None:
+        self.aliases = {} if self.aliases is _NO_ALIASES else self.aliases
+        self.aliases[index] = place
 
 
 class Sequence(_Collection):
@@ -260,7 +270,7 @@ class _Composer:
                     anchor.open = False
                     self._shared -= 1
             elif kind is AliasEvent:
-                current.append(self._alias(event))
+                self._repeat(event, current, outer)
             elif kind is DocumentStartEvent and top:
                 self.diagnostics.append(faults.several_documents(_span(event)))
                 raise _Abandoned
@@ -298,6 +308,11 @@ class _Composer:
             return None
         anchor = self._anchors[event.anchor] = _Anchor(node, span, open=is_open)
         return anchor
+
+    def _repeat(self, event: Any, current: list[Node], outer: list[list[Node]]) -> None:
+        if len(outer) > 1:  # in a collection
+            cast(_Collection, outer[-1][-1]).alias(len(current), _span(event))
+        current.append(self._alias(event))
 
     def _alias(self, event: Any) -> Node:
         anchor = self._anchors.get(event.anchor)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from . import chains, faults, grammar, scalars, vocabulary
 from .diagnostics import Diagnostic, counted
+from .kernel_headers import KernelHeaders
 from .loader import Node, Scalar, Sequence
 from .model import (
     TYPE_ALIASES,
@@ -21,12 +22,13 @@ from .model import (
     Row,
     Shape,
     ShapeRule,
+    Span,
     Spanned,
     Symbol,
     Tensor,
 )
 from .text import NO_TEXT, Text
-from .values import Alike, Entries, Entry, Nameless, ValueReader, describe, quick_integers, quick_text
+from .values import Alike, Entries, Entry, ValueReader, describe, entry_of, quick_integers, quick_text
 from .vocabulary import Keys
 
 PlacedShape = tuple[Shape, list[Node]]  # and the nodes of its dims
@@ -48,6 +50,10 @@ class _CaseForm:
 
 class PartReader(ValueReader):
     """`owner` is who is spoken of in messages. A part that several operators share is read once."""
+
+    def __init__(self, headers: KernelHeaders) -> None:
+        super().__init__()
+        self.headers = headers
 
     # -- Tensors ---
 
@@ -189,7 +195,7 @@ class PartReader(ValueReader):
         text = self.text(node, f"'rule' of {owner}")
         rule = grammar.shape_rule(text) if text else None
         if text and not rule:
-            self.report(faults.bad_rule(node.span, text))
+            self.report(faults.bad_rule(node.span, text, self.headers.rule_names()))
         return rule
 
     # -- Attributes ---
@@ -339,15 +345,16 @@ class PartReader(ValueReader):
         keys = Keys(vocabulary.CASE.required, (*vocabulary.CASE.optional, *tensors, *kinds))
         shaped = set(tensors).difference(vocabulary.CASE.all)
         form = _CaseForm(keys, kinds, shaped, {})
-        cases = [self._case(item, owner, form) for item in items]
+        aliases = node.aliases if type(node) is Sequence else {}
+        cases = [self._case(item, owner, form, aliases.get(index)) for index, item in enumerate(items)]
         self.diagnostics += [_in_cases(found) for found in form.unknown_keys.values()]
         return tuple([case for case in cases if case])
 
-    def _case(self, node: Node, op: str, form: _CaseForm) -> Case | None:
+    def _case(self, node: Node, op: str, form: _CaseForm, alias: Span | None) -> Case | None:
         before = self.fault_count
         entries = self.entries(node, "a case")
         name = self.word_at("name", entries, "a case")
-        origin = Entry(entries["name"][1], entries) if "name" in entries else Nameless(node, entries)
+        origin = entry_of(node, entries, alias)
         if self.fault_count == before:
             owner = f"case '{name}' of {op}" if name else f"a case of {op}"
             self.known_keys(entries, owner, origin, form.keys, form.unknown_keys)
@@ -389,7 +396,7 @@ class PartReader(ValueReader):
     def kernel(self, node: Node, owner: str) -> str:
         text = self.text(node, f"'kernel' of {owner}", "a name")
         if text and not grammar.is_kernel(text):
-            self.report(faults.bad_kernel(node.span, text))
+            self.report(faults.bad_kernel(node.span, text, self.headers.kernel_names()))
         return text
 
     def backends(self, node: Node, owner: str) -> tuple[Backend, ...]:

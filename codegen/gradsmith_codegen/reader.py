@@ -25,12 +25,14 @@ from .model import (
     Op,
     Row,
     Schema,
+    Span,
     Symbol,
     Tensor,
 )
+from .outline import outline
 from .parts import PartReader
 from .text import NO_TEXT, Text
-from .values import Entries, Entry, Nameless
+from .values import Entries, Entry, Nameless, entry_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,15 +55,26 @@ def load_source(
         root, diagnostics = compose(source, parser)
         if root is None and diagnostics:
             return None, in_order(diagnostics)
-        reader = _DocumentReader()
+        diagnostics += _outlined(root, diagnostics) if root else []
+        headers = headers or KernelHeaders()
+        reader = _DocumentReader(headers)
         document = reader.document(root, Text(PurePath(source.path).name))
         diagnostics += reader.diagnostics
         schema = None
         if document:
-            schema, findings = check(document, headers or KernelHeaders())
+            schema, findings = check(document, headers)
             diagnostics += findings
         diagnostics = in_order(diagnostics)
         return (None if has_errors(diagnostics) else schema), diagnostics
+
+
+def _outlined(root: Node, found: list[Diagnostic]) -> list[Diagnostic]:
+    """Where an alias repeats something else than is meant, an anchor that none repeats is no fault of its
+    own."""
+    diagnostics = outline(root)
+    if any(diagnostic.id == faults.WRONG_ALIAS for diagnostic in diagnostics):
+        found[:] = [diagnostic for diagnostic in found if diagnostic.id != faults.UNUSED_ANCHOR]
+    return diagnostics
 
 
 class _DocumentReader(PartReader):
@@ -113,22 +126,24 @@ class _DocumentReader(PartReader):
         items = self.items(node, "'ops'", "a list of operators")
         if type(node) is Sequence and not items:
             self.report(faults.nothing_there(node.span, "the schema", "operator"))
-        drafts = [self._op(item) for item in items]
+        aliases = node.aliases if type(node) is Sequence else {}
+        drafts = [self._op(item, aliases.get(index)) for index, item in enumerate(items)]
         return [draft for draft in drafts if draft]
 
-    def _op(self, node: Node) -> Draft | None:
+    def _op(self, node: Node, alias: Span | None) -> Draft | None:
         before = self.fault_count
         entries = self.entries(node, "an operator")
         sound = entries or self.fault_count == before
-        return _OpReader(self, node, entries).draft() if sound else None
+        return _OpReader(self, node, entries, alias).draft() if sound else None
 
 
 class _OpReader:
     """Reads one operator's entry, and notes which of its parts have faults."""
 
-    def __init__(self, reader: PartReader, node: Node, entries: Entries) -> None:
+    def __init__(self, reader: PartReader, node: Node, entries: Entries, alias: Span | None) -> None:
         self._reader = reader
         self._node = node
+        self._alias = alias
         self._entries = entries
         self._broken: set[str] = set()
         self._owner = "this operator"
@@ -139,7 +154,7 @@ class _OpReader:
         name = part("name", reader.name, "")
         if name:
             self._owner = f"operator '{name}'"
-            self._origin = Entry(self._entries["name"][1], self._entries)
+            self._origin = entry_of(self._node, self._entries, self._alias)
         self._broken |= reader.known_keys(self._entries, self._owner, self._origin, vocabulary.OP)
         no_tensors: tuple[Tensor, ...] = ()
         inputs = part("inputs", reader.inputs, no_tensors)

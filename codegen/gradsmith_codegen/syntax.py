@@ -8,9 +8,13 @@ from typing import Any
 
 import yaml
 
-from . import faults
+from . import faults, lookalikes
 from .diagnostics import Diagnostic, Source
 from .model import Span
+
+# A line up to the text that it gives a key, where that is documentation; and a pair without a blank.
+_STRUCTURE = re.compile(r"(?:(?!doc\W|#).)*")
+_PAIR = re.compile(r"(\s*(?:- +)*)([A-Za-z_]\w*):([^\s:,\[\]{}#][^#]*)\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,9 @@ def syntax_error(error: yaml.MarkedYAMLError, source: Source) -> Diagnostic:
     """What a parser found, in our words; in the parser's where we have none."""
     context = error.context_mark or error.problem_mark
     place, start = _place(error.problem_mark or context, source), _place(context, source)
+    misspelt = _misspelt(source, sorted({max(1, place.line - 1), place.line, start.line}))
+    if misspelt:
+        return misspelt
     character = source.lines[place.line - 1][place.column - 1 : place.column]
     if character == "\t":
         return faults.syntax(place, "a tab stands here; indent with spaces")
@@ -69,6 +76,25 @@ def syntax_error(error: yaml.MarkedYAMLError, source: Source) -> Diagnostic:
         start if known.at_context else place, known.message.format(character=f"'{character}'")
     )
     return diagnostic.noting(known.note, start) if known.note and start != place else diagnostic
+
+
+def _misspelt(source: Source, lines: list[int]) -> Diagnostic | None:
+    """What YAML stumbles over later, on the next line or at the line's end: a character that only looks right
+    where no documentation stands, or a ':' without a blank after it."""
+    for line in lines:
+        text = source.lines[line - 1]
+        structure = _STRUCTURE.match(text)
+        place = lookalikes.first(structure[0]) if structure else -1
+        if place >= 0:
+            looks = lookalikes.seen(text[place]) or " "
+            instead = "a blank" if looks == " " else f"`{looks}`"
+            problem = f"{lookalikes.named(text[place])} stands here, which only looks right; write {instead}"
+            return faults.syntax(Span(line, place + 1), problem)
+        pair = _PAIR.match(text)
+        if pair:
+            problem = f"':' needs a blank after it; write `{pair[2]}: {pair[3]}`"
+            return faults.syntax(Span(line, len(pair[1]) + 1, len(pair[2]) + 1), problem)
+    return None
 
 
 def _place(mark: Any, source: Source) -> Span:

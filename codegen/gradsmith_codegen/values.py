@@ -3,6 +3,7 @@ not there."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Set
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
@@ -55,6 +56,41 @@ class Nameless(Entry):
     @property
     def span(self) -> Span:
         return self._node.first
+
+
+class _Brought(Entry):
+    """An entry some of whose values stand before it, brought by `<<` or an alias: what is said of those is
+    said of where it stands itself."""
+
+    __slots__ = ("_begins", "_place")
+
+    def __init__(self, place: Span, begins: Span, entries: Entries) -> None:
+        self._place = place
+        self._begins = begins
+        self._entries = entries
+        self.line = place.line
+
+    @property
+    def span(self) -> Span:
+        return self._place
+
+    def at(self, key: str) -> Span:
+        for node in self._entries[key][::-1] if key in self._entries else ():
+            if node.first >= self._begins:
+                return node.span
+        return self.span
+
+
+def entry_of(node: Node, entries: Entries, alias: Span | None) -> Entry:
+    """The origin of what has its name in its entry, which an alias may repeat, or parts of it."""
+    if alias:
+        return _Brought(alias, Span(sys.maxsize, 0), entries)
+    begins = node.first
+    name = entries["name"][1] if "name" in entries else None
+    if all(value.first >= begins for _, value in entries.values()):
+        return Entry(name, entries) if name else Nameless(node, entries)
+    is_own = name is not None and name.first >= begins
+    return _Brought(name.span if name and is_own else begins, begins, entries)
 
 
 def quick_text(node: Node) -> str:

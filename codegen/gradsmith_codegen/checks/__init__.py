@@ -1,7 +1,7 @@
 """What must hold of a schema whose text is in order: one rule is one function with one id.
 
-Modules by theme. Checks run in the order of their ids, and a fault that one finds silences those after it
-that build on what is at fault.
+Modules by theme. Checks run in the order of their turns, then of their ids, and a fault that one finds
+silences those after it that build on what is at fault.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def check(document: Document, headers: KernelHeaders) -> tuple[Schema, list[Diag
     """Runs all checks. The schema's cases have the shapes of all tensors, where these could be worked out."""
     diagnostics = [finding for rule in SCHEMA_RULES for finding in rule.run(document)]
     scopes = _scopes(document, headers)
-    for rule in sorted(OP_RULES, key=lambda rule: (not rule.comes_first, rule.rule.id)):
+    for rule in sorted(OP_RULES, key=lambda rule: (rule.turn, rule.rule.id)):
         diagnostics += rule.run(scopes)
     ops = tuple([scope.draft.op.checked(scope.evaluated_cases.cases, scope.kernel_says) for scope in scopes])
     schema = Schema(document.file, document.version, document.domain, document.since_version, ops)
@@ -55,9 +55,8 @@ def check(document: Document, headers: KernelHeaders) -> tuple[Schema, list[Diag
 
 def _scopes(document: Document, headers: KernelHeaders) -> list[Scope]:
     evaluator = CaseEvaluator()
-    enums = {a.enum: a for draft in reversed(document.drafts) for a in reversed(draft.op.attributes)}
     return [
-        Scope(draft, document, last_line, enums, evaluator, headers)
+        Scope(draft, document, last_line, evaluator, headers)
         for draft, last_line in zip(document.drafts, _last_lines(document), strict=True)
     ]
 

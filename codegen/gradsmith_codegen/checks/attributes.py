@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..diagnostics import Note
-from ..faults import did_you_mean
+from ..faults import instead
 from ..model import Op
 from ..vocabulary import RUNTIME_ENUMS
 from .registry import SHAPES, Finding, Scope, op_rule
@@ -28,18 +28,23 @@ def empty_range(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G403", needs=("attributes",), blames=("attributes",), looks_at="attributes")
 def different_choices(op: Op, scope: Scope) -> Iterator[Finding]:
-    """An enum attribute's choices are not the C++ enum's enumerators in order, or differ from those of
-    another attribute of the same enum."""
+    """An enum attribute's choices are not the C++ enum's enumerators in order."""
     for attribute in op.attributes:
         known = RUNTIME_ENUMS.get(attribute.enum)
-        first = scope.enums.get(attribute.enum, attribute)
         if known and attribute.choices != known:
             message = f"the enumerators of {attribute.enum} are, in this order, {', '.join(known)}"
             yield Finding(message, attribute.at("choices"))
-        elif not known and first.choices != attribute.choices:
-            note = Note("other choices here", first.at("choices"))
-            message = f"enum {attribute.enum} has other choices elsewhere, or in another order"
-            yield Finding(message, attribute.at("choices"), (note,))
+
+
+@op_rule("G410", needs=("attributes",), blames=("attributes",), looks_at="attributes")
+def foreign_enum(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An enum is none of `gradsmith/attributes.h`, which is all that the generated headers know: one of a
+    family's header is not for them."""
+    for attribute in op.attributes:
+        if attribute.enum and attribute.enum not in RUNTIME_ENUMS:
+            hint = instead(attribute.enum, RUNTIME_ENUMS)
+            message = f"enum '{attribute.enum}' is not in gradsmith/attributes.h{hint}"
+            yield Finding(message, attribute.at("enum"))
 
 
 @op_rule("G404", needs=("attributes",), blames=("attributes",), looks_at="attributes")
@@ -63,11 +68,11 @@ def default_no_choice(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G406", needs=("attributes", *SHAPES), blames=("attributes",))
 def unknown_attribute_length(op: Op, scope: Scope) -> Iterator[Finding]:
     """A list attribute has the length of something that is no list symbol of the operator's shapes."""
-    lists = {symbol.name for symbol in op.symbols if symbol.is_list}
+    lists = {symbol.name: symbol for symbol in op.symbols if symbol.is_list}
     for attribute in op.attributes:
         if attribute.length and attribute.length.symbol not in lists:
             symbol = attribute.length.symbol
-            hint = did_you_mean(symbol, lists)
+            hint = instead(symbol, lists)
             message = (
                 f"attribute '{attribute.name}' has the length of '{symbol}', which is no list symbol{hint}"
             )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 from ..cases import Impossible, Problem
 from ..diagnostics import Note
-from ..model import Attribute, AttributeValue, Case, Op
+from ..model import Attribute, AttributeValue, Case, Op, Span
 from .registry import SHAPES, Finding, Scope, op_rule
 from .values import choice_problem, range_problem
 
@@ -41,17 +42,51 @@ def _value_problems(
     op: Op, scope: Scope, find: Callable[[Attribute, AttributeValue], str]
 ) -> Iterator[Finding]:
     attributes = scope.attributes
-    for case in op.cases:
-        for name, value in case.attributes:
-            problem = find(attributes[name], value)
-            if problem:
-                yield Finding(f"case '{case.name}': attribute '{name}' {problem}", case.at(name))
+    problems = [
+        (case, Problem(Impossible.VALUE, f"attribute '{name}' {problem}", name))
+        for case in op.cases
+        for name, value in case.attributes
+        if (problem := find(attributes[name], value))
+    ]
+    yield from _findings(op, scope, problems)
 
 
 def _impossible(op: Op, scope: Scope, reason: Impossible) -> Iterator[Finding]:
-    for case, problem in scope.evaluated_cases.impossible:
-        if problem.reason is reason:
-            yield _rule_finding(op, case, problem) if problem.symbol else _case_finding(case, problem)
+    found = [entry for entry in scope.evaluated_cases.impossible if entry[1].reason is reason]
+    yield from _findings(op, scope, found)
+
+
+def _findings(op: Op, scope: Scope, problems: Sequence[tuple[Case, Problem]]) -> Iterator[Finding]:
+    """Of each case; but what no case fits that gives it is itself at fault, and told once."""
+    if not problems:
+        return
+    of_key = Counter([problem.key for _, problem in problems])
+    given = Counter([key for case in op.cases for key, _ in (*case.shapes, *case.attributes)])
+    told: set[str] = set()
+    for case, problem in problems:
+        key = problem.key
+        place = _declared(scope, problem) if 1 < of_key[key] == given[key] else None
+        if problem.symbol:
+            yield _rule_finding(op, case, problem)
+        elif not place:
+            yield _case_finding(case, problem)
+        elif key not in told:
+            told.add(key)
+            message = f"none of the {of_key[key]} cases that give '{key}' fits it: {problem.message}"
+            yield Finding(message, place, (Note(f"in case '{case.name}'", case.at(key)),))
+
+
+def _declared(scope: Scope, problem: Problem) -> Span | None:
+    """Where it is said what the cases do not fit."""
+    attribute = scope.attributes.get(problem.key)
+    if attribute and problem.reason is Impossible.ATTRIBUTE_LENGTH:
+        return attribute.at("length")
+    if attribute and problem.reason is Impossible.VALUE:
+        return attribute.span
+    tensor = next((tensor for tensor in scope.tensors if tensor.name == problem.key), None)
+    if tensor and problem.reason is Impossible.RANK:
+        return tensor.at("like" if tensor.like else "shape")
+    return None
 
 
 def _rule_finding(op: Op, case: Case, problem: Problem) -> Finding:
@@ -61,10 +96,9 @@ def _rule_finding(op: Op, case: Case, problem: Problem) -> Finding:
 
 
 def _case_finding(case: Case, problem: Problem) -> Finding:
-    notes: tuple[Note, ...] = ()
-    if problem.other and problem.other != problem.key:
-        notes = (Note(f"because of '{problem.other}'", case.at(problem.other)),)
     span = case.at(problem.key) if problem.key else case.span
+    other = case.at(problem.other) if problem.other and problem.other != problem.key else span
+    notes = (Note(f"because of '{problem.other}'", other),) if other != span else ()
     return Finding(f"case '{case.name}': {problem.message}", span, notes)
 
 

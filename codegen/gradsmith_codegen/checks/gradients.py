@@ -6,28 +6,44 @@ from collections.abc import Iterator
 
 from .. import chains
 from ..diagnostics import Note
-from ..faults import did_you_mean, listing
+from ..faults import did_you_mean, either, listing
 from ..grammar import family
+from ..kernel_terms import Gradients
 from ..model import Dim, DimKind, Op, Tensor
 from .kernels import header_of
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 
-@op_rule("G500", needs=("kernel", "gradient_of", *TENSORS), blames=("gradient_of",))
-def gradient_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
-    """The kernel computes the gradient of another operator's kernel, or of another tensor (`kGradientOf`)."""
-    said = scope.kernel.gradients if scope.kernel else None
-    forward = scope.forward_with("kernel", *TENSORS)
-    if not said or not forward:
+@op_rule("G500", needs=("kernel", "gradient_of"), blames=("kernel", "gradient_of"), turn=1)
+def gradient_of_other_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
+    """The kernel computes the gradient of another kernel than the forward operator's (`kGradientOf`)."""
+    said, forward = _gradients(op, scope), scope.forward_with("kernel")
+    kernel = f"{family(op.kernel)}::{said.forward}" if said else ""
+    if not said or not forward or forward.kernel == kernel:
         return
-    note = Note(f"gradients of {op.kernel} ({header_of(op)}): {said.text}", op.at("kernel"))
-    kernel = f"{family(op.kernel)}::{said.forward}"
-    if forward.kernel != kernel:
-        meant = [draft.op.name for draft in scope.document.drafts if draft.op.kernel == kernel]
-        hint = f"; did you mean '{meant[0]}'?" if meant else ""
-        has = f"'{forward.name}' has kernel {forward.kernel}"
-        message = f"kernel {op.kernel} computes the gradient of kernel {kernel}, and {has}"
-        yield Finding(message + hint, op.at("gradient_of"), (note,))
+    ops = [draft.op.name for draft in scope.document.drafts if draft.op.kernel == kernel]
+    meant = [*[f"'gradient_of: {name}'" for name in ops[:1]], *_kernels_of(forward, scope)]
+    has = f"'{forward.name}' has kernel {forward.kernel}"
+    message = f"kernel {op.kernel} computes the gradient of kernel {kernel}, and {has}"
+    hint = f"; did you mean {either(meant)}?" if meant else ""
+    yield Finding(message + hint, op.at("gradient_of"), (_said(op, said),))
+
+
+def _kernels_of(forward: Op, scope: Scope) -> Iterator[str]:
+    """Those that compute the gradient of its kernel."""
+    known = scope.kernels.family_of(forward.kernel)
+    for name in known.kernel_names if known else ():
+        other = scope.kernels.kernel(name)
+        if other and other.gradients and f"{family(name)}::{other.gradients.forward}" == forward.kernel:
+            yield f"'kernel: {name}'"
+
+
+@op_rule("G511", needs=("kernel", "gradient_of", *TENSORS), blames=("gradient_of",), turn=1)
+def gradient_of_other_tensor(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A tensor of a gradient operator is another gradient in the kernel (`kGradientOf`), or lacks
+    'gradient_of'."""
+    said, forward = _gradients(op, scope), scope.forward_with(*TENSORS)
+    if not said or not forward:
         return
     mistaken: list[Tensor] = []
     for tensors, originals in ((op.inputs, forward.outputs), (op.outputs, forward.inputs)):
@@ -41,7 +57,15 @@ def gradient_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
         others = zip(told[1:], mistaken[1:], strict=True)
         notes = [Note(other, tensor.at("gradient_of")) for other, tensor in others]
         message = f"in kernel {op.kernel} {told[0]}"
-        yield Finding(message, mistaken[0].at("gradient_of"), (*notes, note))
+        yield Finding(message, mistaken[0].at("gradient_of"), (*notes, _said(op, said)))
+
+
+def _gradients(op: Op, scope: Scope) -> Gradients | None:
+    return scope.kernel.gradients if op.gradient_of and scope.kernel and not scope.kernel.faults else None
+
+
+def _said(op: Op, said: Gradients) -> Note:
+    return Note(f"gradients of {op.kernel} ({header_of(op)}): {said.text}", op.at("kernel"))
 
 
 def _mistaken_gradient(tensor: Tensor, expected: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..diagnostics import Note
-from ..faults import did_you_mean, instead
+from ..faults import did_you_mean, either, instead, listing
 from ..grammar import family
 from ..kernel_headers import HEADER
 from ..kernel_terms import Kernel
@@ -29,7 +29,7 @@ def attribute_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(message, place, (_offer(op, "attribute", taken),))
 
 
-@op_rule("G701", needs=("kernel",), blames=("kernel",))
+@op_rule("G701", needs=("kernel",), blames=("kernel",), turn=0)
 def unknown_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
     """A kernel is no struct of its family's `kernels.h`."""
     known = scope.kernels.family_of(op.kernel)
@@ -80,7 +80,7 @@ def backend_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(message, op.at("backends"))
 
 
-@op_rule("G706", needs=("kernel",), blames=("kernel",), comes_first=True)
+@op_rule("G706", needs=("kernel",), blames=("kernel",), turn=0)
 def faulty_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
     """A `kernels.h` does not read, or what it says of a kernel contradicts the kernel's fields: then nothing
     says what the kernel takes."""
@@ -95,6 +95,31 @@ def faulty_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
 
 def _is_first(op: Op, scope: Scope, is_alike: Callable[[Op], bool]) -> bool:
     return next(draft.op for draft in scope.document.drafts if is_alike(draft.op)) is op
+
+
+@op_rule("G708", needs=("kernel", *TENSORS, "attributes"), blames=("kernel",), turn=0)
+def other_kernel_fits(op: Op, scope: Scope) -> Iterator[Finding]:
+    """Several of an operator's tensors and attributes are none of its kernel's, and all are another's of the
+    family."""
+    foreign = _foreign(op, scope.kernel) if scope.kernel and not scope.kernel.faults else []
+    known = scope.kernels.family_of(op.kernel)
+    if len(foreign) < 2 or not known:
+        return
+    others = [(name, known.kernel(name)) for name in known.kernel_names if name != op.kernel]
+    fitting = [
+        name for name, other in others if other and has_its_tensors(op, other) and not _foreign(op, other)
+    ]
+    if fitting:
+        message = f"kernel {op.kernel} does not have {listing(foreign)}; did you mean {either(fitting)}?"
+        yield Finding(message, op.at("kernel"))
+
+
+def _foreign(op: Op, kernel: Kernel) -> list[str]:
+    """The operator's tensors and attributes that the kernel does not have."""
+    taken = kernel.attributes
+    tensors = [one for _, given, known in _arguments(op, kernel) for one in given if one.name not in known]
+    attributes = [one for one in op.attributes if taken is not None and one.name not in taken]
+    return [one.name for one in tensors] + [one.name for one in attributes]
 
 
 @op_rule("G707", needs=("kernel", *TENSORS))

@@ -36,7 +36,6 @@ class Scope:
     draft: Draft
     document: Document
     last_line: float  # of the operator's entry
-    enums: dict[str, Attribute]  # the first attribute of each C++ enum
     evaluator: CaseEvaluator
     kernels: KernelHeaders
 
@@ -111,7 +110,7 @@ class OpRule:
     needs: tuple[str, ...]
     blames: tuple[str, ...]
     looks_at: str
-    comes_first: bool
+    turn: int
 
     def run(self, scopes: Sequence[Scope]) -> Iterator[Diagnostic]:
         function, needs, looks_at = self.function, self.needs, self.looks_at
@@ -160,15 +159,15 @@ def op_rule(
     needs: tuple[str, ...] = (),
     blames: tuple[str, ...] = (),
     looks_at: str = "",
-    comes_first: bool = False,
+    turn: int = 2,
 ) -> Callable[[OpCheck], OpCheck]:
     """Registers a check that looks at one operator: at a single part of it where `looks_at` names one, so
     that what several operators share by alias need not be looked at for each. Checks run in the order of
-    their ids, but for those that come first."""
+    their ids, those of an earlier turn first: what the kernel is, then whose gradient."""
 
     def decorate(function: OpCheck) -> OpCheck:
         rule = register(rule_id, Severity.ERROR, function.__doc__)
-        OP_RULES.append(OpRule(rule, function, needs, blames, looks_at, comes_first))
+        OP_RULES.append(OpRule(rule, function, needs, blames, looks_at, turn))
         return function
 
     return decorate

@@ -89,7 +89,7 @@ def undeclared_list(op: Op, scope: Scope) -> Iterator[Finding]:
     for dim, place in scope.dims:
         if dim.is_list and dim.symbol not in declared and dim.symbol not in reported:
             reported.add(dim.symbol)
-            hint = did_you_mean(dim.symbol, declared) if len(dim.symbol) > 1 else ""
+            hint = did_you_mean(dim.symbol, declared)
             message = (
                 f"list symbol '*{dim.symbol}' has no entry under 'dims'{hint or ' that says its length'}"
             )
@@ -233,7 +233,7 @@ def unbound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
             continue
         for dim, place in tensor.own_dims:
             if dim.symbol and dim.symbol not in known:
-                hint = did_you_mean(dim.symbol, known) if len(dim.symbol) > 1 else ""
+                hint = did_you_mean(dim.symbol, known)
                 where = f"'{dim.symbol}' in the shape of output '{tensor.name}'"
                 unbound = (
                     "no input and no rule" if dim.is_list else "no input; only a list symbol can have a rule"
