@@ -7,13 +7,13 @@ an alias repeats is then invalid; the others are read as what was meant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from . import faults, lookalikes
 from .diagnostics import Diagnostic
-from .loader import Invalid, Mapping, Node, Quoted, Scalar, Sequence
+from .loader import Invalid, Mapping, Node, Scalar, Sequence
 from .model import Span
 
 
@@ -53,16 +53,31 @@ _OP = Form(
 _SCHEMA = Form("the schema", Mapping, {"ops": Form("operators", Sequence, each=_OP)}, _TEXT)
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """A node where it stands, itself or by an alias."""
+class _Place(NamedTuple):
+    """Where a node stands, itself or by an alias."""
 
+    form: Form  # what may stand there
+    key: str  # empty in a list
     node: Node
-    form: Form
-    owner: str  # "'rows' of operator 'Conv'"
+    outer: _Place | None
+
+    @property
+    def text(self) -> str:
+        """`'rows' of operator 'Conv'`."""
+        if self.outer is None:
+            return "the schema"
+        if self.form is _OP:
+            name = _name_of(self.node)
+            return f"operator '{name}'" if name else "an operator"
+        return f"'{self.key}' of {self.outer.text}" if self.key else f"an entry of {self.outer.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Alias:
+    place: _Place
+    span: Span
     parent: Mapping | Sequence
     index: int  # among the parent's items
-    alias: Span | None
 
 
 def outline(root: Node) -> list[Diagnostic]:
@@ -73,102 +88,98 @@ def outline(root: Node) -> list[Diagnostic]:
 class _Outline:
     def __init__(self) -> None:
         self._diagnostics: list[Diagnostic] = []
-        self._meant: dict[int, _Use] = {}  # where nodes stand themselves, by their ids
-        self._aliased: list[_Use] = []
+        self._meant: dict[
+            int, _Place
+        ] = {}  # where nodes that an alias may repeat stand themselves, by their ids
+        self._open: list[_Place] = []
+        self._aliases: list[_Alias] = []
 
     def run(self, root: Node) -> list[Diagnostic]:
-        open_nodes: list[tuple[Node, Form, str]] = [(root, _SCHEMA, "the schema")]
-        while open_nodes:
-            node, form, owner = open_nodes.pop()
-            if isinstance(node, Mapping):
-                self._mend_pairs(node)
-            for use in _uses(node, form, owner):
-                if use.alias:
-                    self._aliased.append(use)
-                elif isinstance(use.node, (Mapping, Sequence)):
-                    self._meant[id(use.node)] = use
-                    open_nodes.append((use.node, use.form, use.owner))
-                elif type(node) is Sequence:
-                    self._mend_word(use.node)
-        for use in self._aliased:
-            self._check_alias(use)
+        self._open.append(_Place(_SCHEMA, "", root, None))
+        while self._open:
+            place = self._open.pop()
+            node = place.node
+            if node.shared:
+                self._meant[id(node)] = place
+            if type(node) is Mapping:
+                self._mapping(node, place)
+            elif type(node) is Sequence:
+                self._sequence(node, place, place.form.each or _ANY)
+        for alias in self._aliases:
+            self._check(alias)
         return self._diagnostics
+
+    def _sequence(self, node: Sequence, place: _Place, form: Form) -> None:
+        for index in range(len(node.items)):
+            self._item(node, index, form, "", place)
+
+    def _mapping(self, node: Mapping, place: _Place) -> None:
+        items, keys, each = node.items, place.form.keys, place.form.each or _ANY
+        for index in range(0, len(items) - 1, 2):
+            key = items[index]
+            if not isinstance(key, Scalar):
+                continue
+            self._mend_key(node, index, key)
+            name, value = key.value, items[index + 1]
+            if name != "<<":
+                self._item(node, index + 1, keys.get(name, each), name, place)
+            elif type(value) is Sequence and index + 1 not in node.aliases:
+                for at in range(len(value.items)):
+                    self._item(value, at, place.form, place.key, place.outer)
+            else:
+                self._item(node, index + 1, place.form, place.key, place.outer)
+
+    def _item(
+        self, parent: Mapping | Sequence, index: int, form: Form, key: str, outer: _Place | None
+    ) -> None:
+        node = parent.items[index]
+        if index in parent.aliases:
+            place = _Place(form, key, node, outer)
+            self._aliases.append(_Alias(place, parent.aliases[index], parent, index))
+        elif not isinstance(node, Scalar):
+            self._open.append(_Place(form, key, node, outer))
+        elif key != "doc" and not node.value.isascii():
+            self._mend_word(node)
 
     # -- Aliases ---
 
-    def _check_alias(self, use: _Use) -> None:
-        node, form = use.node, use.form
+    def _check(self, alias: _Alias) -> None:
+        node, form = alias.place.node, alias.place.form
         if isinstance(node, Invalid):
             return
         meant = self._meant.get(id(node))
         wrong_kind = form.kind is not None and not isinstance(node, form.kind)
         wrong_form = meant is not None and bool(form.name and meant.form.name) and meant.form is not form
-        if not wrong_kind and not wrong_form:
-            return
-        what = meant.owner if meant and meant.owner else node.kind
-        told = faults.wrong_alias(use.alias, use.owner, form.name or _kind(form), what)
-        self._diagnostics.append(told.noting("which stands here", node.span))
-        use.parent.items[use.index] = Invalid(node.source, node.start, node.end)
+        if wrong_kind or wrong_form:
+            expected = form.name or (form.kind.kind if form.kind else "")
+            what = meant.text if meant else node.kind
+            told = faults.wrong_alias(alias.span, alias.place.text, expected, what)
+            self._diagnostics.append(told.noting("which stands here", node.span))
+            alias.parent.items[alias.index] = Invalid(node.source, node.start, node.end)
 
     # -- Words ---
 
-    def _mend_pairs(self, node: Mapping) -> None:
-        items = node.items
-        for index in range(0, len(items) - 1, 2):
-            key, value = items[index], items[index + 1]
-            if not isinstance(key, Scalar):
-                continue
-            pair = lookalikes.pair(key.value) if key.plain and _is_nothing(value) else None
-            if pair:
-                self._diagnostics.append(
-                    faults.no_blank(key.span, key.value, pair)
-                    if key.value.isascii()
-                    else faults.lookalike(key.span, key.value, f"{pair[0]}: {pair[1]}")
-                )
-                items[index], items[index + 1] = _word(key, pair[0]), _word(key, pair[1])
-                continue
+    def _mend_key(self, node: Mapping, index: int, key: Scalar) -> None:
+        """And the value, where that has been taken for a part of the key."""
+        text, value = key.value, node.items[index + 1]
+        is_pair = key.plain and type(value) is Scalar and not value.value
+        pair = lookalikes.pair(text) if is_pair else None
+        if pair:
+            self._diagnostics.append(
+                faults.no_blank(key.span, text, pair)
+                if text.isascii()
+                else faults.lookalike(key.span, text, f"{pair[0]}: {pair[1]}")
+            )
+            key.value = pair[0]
+            node.items[index + 1] = Scalar(key.source, key.start, key.end, pair[1])
+        elif not text.isascii():
             self._mend_word(key)
-            if key.value != "doc":
-                self._mend_word(value)
 
-    def _mend_word(self, node: Node) -> None:
-        if isinstance(node, Scalar) and not node.value.isascii():
-            meant = lookalikes.meant(node.value)
-            if meant:
-                self._diagnostics.append(faults.lookalike(node.span, node.value, lookalikes.seen(node.value)))
-                node.value = meant
-
-
-def _uses(node: Node, form: Form, owner: str) -> Iterator[_Use]:
-    if type(node) is Sequence:
-        for index, item in enumerate(node.items):
-            each = form.each or _ANY
-            yield _Use(item, each, _owner(each, item, "", owner), node, index, node.aliases.get(index))
-    elif type(node) is Mapping:
-        for index in range(0, len(node.items) - 1, 2):
-            yield from _value_uses(node, index, form, owner)
-
-
-def _value_uses(node: Mapping, index: int, form: Form, owner: str) -> Iterator[_Use]:
-    key, value = node.items[index], node.items[index + 1]
-    alias = node.aliases.get(index + 1)
-    text = key.value if isinstance(key, Scalar) else ""
-    if text != "<<":
-        of_key = form.keys.get(text) or form.each or _ANY
-        yield _Use(value, of_key, _owner(of_key, value, text, owner), node, index + 1, alias)
-    elif type(value) is Sequence and not alias:
-        for place, item in enumerate(value.items):
-            yield _Use(item, form, owner, value, place, value.aliases.get(place))
-    else:
-        yield _Use(value, form, owner, node, index + 1, alias)
-
-
-def _owner(form: Form, node: Node, key: str, owner: str) -> str:
-    """How the reader calls what stands there."""
-    if form is _OP:
-        name = _name_of(node)
-        return f"operator '{name}'" if name else "an operator"
-    return f"'{key}' of {owner}" if key else f"an entry of {owner}"
+    def _mend_word(self, node: Scalar) -> None:
+        meant = lookalikes.meant(node.value)
+        if meant:
+            self._diagnostics.append(faults.lookalike(node.span, node.value, lookalikes.seen(node.value)))
+            node.value = meant
 
 
 def _name_of(node: Node) -> str:
@@ -177,15 +188,3 @@ def _name_of(node: Node) -> str:
         if isinstance(key, Scalar) and key.value == "name" and isinstance(value, Scalar):
             return value.value
     return ""
-
-
-def _kind(form: Form) -> str:
-    return form.kind.kind if form.kind else ""
-
-
-def _is_nothing(node: Node) -> bool:
-    return type(node) is Scalar and not node.value
-
-
-def _word(key: Scalar, text: str) -> Scalar:
-    return (Scalar if text else Quoted)(key.source, key.start, key.end, text)

@@ -81,13 +81,19 @@ class _Brought(Entry):
         return self.span
 
 
+def _repeats(node: Node) -> bool:
+    """Parts of the mapping may stand elsewhere."""
+    if type(node) is not Mapping or node.aliases:
+        return True
+    return any(type(key) is Scalar and key.value == "<<" for key in node.items[::2])
+
+
 def entry_of(node: Node, entries: Entries, alias: Span | None) -> Entry:
     """The origin of what has its name in its entry, which an alias may repeat, or parts of it."""
     if alias:
         return _Brought(alias, Span(sys.maxsize, 0), entries)
-    begins = node.first
-    name = entries["name"][1] if "name" in entries else None
-    if all(value.first >= begins for _, value in entries.values()):
+    name, begins = entries["name"][1] if "name" in entries else None, node.first
+    if not _repeats(node) or all(value.first >= begins for _, value in entries.values()):
         return Entry(name, entries) if name else Nameless(node, entries)
     is_own = name is not None and name.first >= begins
     return _Brought(name.span if name and is_own else begins, begins, entries)

@@ -194,7 +194,7 @@ BOTH = edited(GRADIENT, ("    dims:\n", "      dW: {type: T, like: W, optional: 
 )
 def test_a_gradient_that_is_dropped_or_another(edits: list[tuple[str, str]], line: int) -> None:
     assert told(CONVOLVE + BOTH) == []
-    assert [fault[:8] for fault in told(CONVOLVE + edited(BOTH, *edits))] == [f"G500 {line}:"]
+    assert [fault[:8] for fault in told(CONVOLVE + edited(BOTH, *edits))] == [f"G511 {line}:"]
 
 
 def test_the_gradient_of_another_operator() -> None:
@@ -230,7 +230,8 @@ def test_the_gradient_of_another_operator() -> None:
     assert told(forwards + gradient) == []
     (fault,) = told(forwards + edited(gradient, ("gradient_of: Plain", "gradient_of: Normalize")))
     assert fault.startswith("G500")
-    assert fault.endswith("'Normalize' has kernel batch_norm::BatchNormalizationRelu; did you mean 'Plain'?")
+    hint = "did you mean 'gradient_of: Plain' or 'kernel: batch_norm::BatchNormalizationReluGrad'?"
+    assert fault.endswith(f"'Normalize' has kernel batch_norm::BatchNormalizationRelu; {hint}")
 
 
 # ----------------------------------------------------------------------------------------------------
