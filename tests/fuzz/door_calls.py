@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-import itertools
 import math
 import random
-from array import array as typed
 from collections.abc import Callable
 from typing import Any
 
@@ -14,21 +11,13 @@ import capsules
 import door_oracle as oracle
 import gradsmith
 import numpy as np
+from door_values import DTYPES, JUNK, Own
 
 REFUSALS = (TypeError, ValueError, NotImplementedError, MemoryError)
 LONGEST_SENTENCE = 2000
 TOLERANCE = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "float64": 1e-10}
-DTYPES: list[Any] = [np.dtype(name) for name in ("float32", "float64", "float16")]
-try:
-    import ml_dtypes
 
-    DTYPES.append(np.dtype(ml_dtypes.bfloat16))
-except ModuleNotFoundError:
-    pass
-
-
-class Own(Exception):
-    """What an argument's own code raises, and the package lets through."""
+Compute = Callable[[list[Any]], oracle.Arrays]
 
 
 class Call:
@@ -56,24 +45,29 @@ class Call:
     def _convolution(self) -> None:
         chance, rank = self.chance, self.chance.randint(1, 3)
         group, n, c, m = chance.choice([1, 1, 2]), chance.choice([0, 1, 1, 2]), *self.each(1, 3, 2)
-        attributes = {"strides": self.each(1, 3, rank), "dilations": self.each(1, 2, rank), "group": group}
+        attributes: dict[str, Any] = {
+            "strides": self.each(1, 3, rank),
+            "dilations": self.each(1, 2, rank),
+            "group": group,
+        }
         attributes["pads"] = self.each(0, 2, 2 * rank)
         kernel, image = self.each(1, 3, rank), self.each(5, 8, rank)
         self.attributes = attributes
+        compute: Compute
         w, x = self.numbers(m * group, c, *kernel), self.numbers(n, c * group, *image)
         small = self.numbers(n, m * group, *oracle.out_dims(image, kernel, attributes))
         bias = chance.choice([None, "M"])
         self.name = chance.choice(["conv", "conv_grad", "conv_transpose", "conv_transpose_grad"])
         if self.name == "conv":
             b = bias and self.numbers(m * group)
-            self.inputs, compute = [x, w, b], lambda *given: oracle.conv(*given, attributes)
+            self.inputs, compute = [x, w, b], lambda given: oracle.conv(attributes, *given)
         elif self.name == "conv_grad":
-            self.inputs, compute = [small, x, w], lambda *given: oracle.conv_grad(*given, attributes)
+            self.inputs, compute = [small, x, w], lambda given: oracle.conv_grad(attributes, *given)
         else:
             compute = self._transposed(small, x, w, bias and self.numbers(c * group))
-        self.expected = compute(*(None if one is None else one.astype("float64") for one in self.inputs))
+        self.expected = compute([None if one is None else one.astype("float64") for one in self.inputs])
 
-    def _transposed(self, small: Any, x: Any, w: Any, bias: Any) -> Callable[..., oracle.Arrays]:
+    def _transposed(self, small: Any, x: Any, w: Any, bias: Any) -> Compute:
         """The image is as large as output_padding says beyond what its convolution reads."""
         told, rank, image = dict(self.attributes), w.ndim - 2, x.shape[2:]
         least = [
@@ -85,9 +79,9 @@ class Call:
         self.attributes["output_padding"] = tuple(a - b for a, b in zip(image, least, strict=True))
         if self.name == "conv_transpose":
             self.inputs = [small, w, bias]
-            return lambda *given: oracle.conv_transpose(*given, told, image)
+            return lambda given: oracle.conv_transpose(told, image, *given)
         self.inputs = [x, small, w]
-        return lambda *given: oracle.conv_transpose_grad(*given, told)
+        return lambda given: oracle.conv_transpose_grad(told, *given)
 
     def _batch_normalization(self) -> None:
         chance = self.chance
@@ -102,7 +96,7 @@ class Call:
         else:
             self.inputs = [self.numbers(*dims), x, scale, mean, np.abs(mean)]
             compute = oracle.batch_normalization_grad
-        self.expected = compute(*(one.astype("float64") for one in self.inputs), self.attributes)
+        self.expected = compute(self.attributes, *(one.astype("float64") for one in self.inputs))
 
 
 # Arrays that mean the same.
@@ -111,12 +105,12 @@ class Call:
 class Plain(np.ndarray):
     """A subclass that says nothing that is so."""
 
-    dtype = property(lambda self: np.dtype("int8"))  # type: ignore[assignment]
-    shape = property(lambda self: (1 << 40,))  # type: ignore[assignment]
-    strides = property(lambda self: (1 << 40,))  # type: ignore[assignment]
+    dtype = property(lambda self: np.dtype("int8"))
+    shape = property(lambda self: (1 << 40,))
+    strides = property(lambda self: (1 << 40,))
     ndim = 77
     nbytes = itemsize = size = -1
-    __array_interface__ = None
+    __array_interface__: Any = None
 
     def __len__(self) -> int:
         return 1 << 40
@@ -145,109 +139,6 @@ SAME_ARRAYS += [lambda array, chance: array.view(Plain)]
 SAME_ARRAYS += [lambda array, chance: memoryview(array) if array.dtype.char in "fde" else array]
 
 
-# What comes in the place of arguments.
-
-
-def fail(*told: Any, **keywords: Any) -> Any:
-    raise Own
-
-
-class Failing:
-    """An argument whose own code fails, in whatever it is asked."""
-
-    __index__ = __float__ = __iter__ = __len__ = __repr__ = __dlpack__ = __dlpack_device__ = fail
-    __getitem__ = __eq__ = __hash__ = fail  # type: ignore[assignment]
-
-
-class Nothing:
-    """An argument whose own code returns what it must not."""
-
-    def __index__(self) -> Any:
-        return "1"
-
-    def __float__(self) -> Any:
-        return "1"
-
-    def __iter__(self) -> Any:
-        return 1
-
-    def __len__(self) -> Any:
-        return -1
-
-    def __repr__(self) -> Any:
-        return 1
-
-    def __dlpack__(self, **keywords: Any) -> Any:
-        return 1
-
-    def __dlpack_device__(self) -> Any:
-        return (1, 0)
-
-
-def lying_type(chance: random.Random) -> Any:
-    """Memory of bytes that says it is of another type."""
-    kind = type("Lying", (np.ndarray,), {"dtype": chance.choice(DTYPES)})
-    return np.zeros(chance.choice([(2, 3), (1, 1, 6), (3,), ()]), chance.choice(["u1", "i8", "V0", "S3", "c8"])).view(
-        kind
-    )
-
-
-def lying_capsule(chance: random.Random) -> Any:
-    _, lies = chance.choice(list(capsules.LIES.values()))
-    return capsules.Lying(np.ones(chance.choice([(1, 1, 3), (2, 2), (1,)])), chance.random() < 0.5, **lies)
-
-
-def huge(chance: random.Random) -> Any:
-    """A view of one element, many times."""
-    dims = [chance.choice([1, 2, 1 << 20, 1 << 31, (1 << 40) + 1]) for _ in range(chance.randint(1, 4))]
-    if math.prod(dims) > 1 << 58:
-        dims = dims[:1]
-    return np.broadcast_to(np.ones((), chance.choice(DTYPES)), dims)
-
-
-def overlapping(chance: random.Random) -> Any:
-    base = np.zeros(64, chance.choice(DTYPES))
-    steps = [chance.choice([0, 1, 2, -1]) * base.itemsize for _ in range(3)]
-    return np.lib.stride_tricks.as_strided(base[32:], (2, 2, 3), steps)
-
-
-def unaligned(chance: random.Random) -> Any:
-    return np.zeros(65, "u1")[1:].view(chance.choice([">f4", "<f8", "f2"])).reshape(1, 1, -1)
-
-
-JUNK: list[Callable[[random.Random], Any]] = [
-    *(lambda chance, one=one: one for one in (None, True, 0, -1, 1 << 40, -(1 << 63), 1 << 64, 10**4400, 1.5)),
-    *(lambda chance, one=one: one for one in (math.nan, math.inf, 1j, "", "Y", "dX", "\ud800\0", "x" * 10**5, b"Y")),
-    *(
-        lambda chance, one=one: one
-        for one in ((), [], {}, set(), ..., range(10**12), int, np.float32(1), np.array("x"))
-    ),
-    *(lambda chance, one=one: one for one in (Failing(), Nothing(), type, memoryview(b""), gradsmith.Context())),
-    lambda chance: [chance.choice([0, 1, -1, 1 << 62, 1.0, None, "1"]) for _ in range(chance.randint(0, 9))],
-    lambda chance: tuple(
-        chance.choice(["Y", "dX", "dW", "dB", "saved_mean", 1, ""]) for _ in range(chance.randint(0, 4))
-    ),
-    lambda chance: itertools.repeat(chance.choice(["Y", "dX", 1])),
-    lambda chance: {chance.choice(["Y", "dX", "dW", 1]): lying_type(chance)},
-    lambda chance: typed(chance.choice("bBhfd"), [1, 2, 3]),
-    lambda chance: (chance.choice([ctypes.c_float, ctypes.c_double, ctypes.c_char]) * 4)(),
-    lambda chance: np.zeros([chance.choice([0, 1, 2, 3]) for _ in range(chance.randint(0, 12))], chance.choice(DTYPES)),
-    lambda chance: np.zeros((1, 1, 3), chance.choice(["i4", "c8", "O", "M8[s]", "?", "f4,f4", ">f4", "g"])),
-    lambda chance: np.ma.masked_array(np.ones((1, 1, 3)), mask=True),
-    *(lying_type, lying_capsule, huge, overlapping, unaligned),
-]
-
-
-def nested(chance: random.Random) -> Any:
-    value = chance.choice(JUNK)(chance)
-    for _ in range(chance.choice([1, 3, 2000])):
-        value = [value]
-    return value
-
-
-JUNK.append(nested)
-
-
 # Changes of a call.
 
 
@@ -268,6 +159,9 @@ def as_capsules(call: Call) -> None:
         call.given = [one if one is None else capsules.Lying(one, call.chance.random() < 0.5) for one in call.inputs]
 
 
+FORMS: list[Callable[[list[str]], Any]] = [tuple, list, iter, set, lambda names: (one for one in names)]
+
+
 def fewer_outputs(call: Call) -> None:
     if "out" in call.keywords:
         return
@@ -277,7 +171,7 @@ def fewer_outputs(call: Call) -> None:
     elif call.name.endswith("grad"):
         names = call.chance.sample(names, call.chance.randint(1, len(names)))
     call.wanted = set(names)
-    call.keywords["outputs"] = call.chance.choice([tuple, list, iter, set, lambda all: (one for one in all)])(names)
+    call.keywords["outputs"] = call.chance.choice(FORMS)(names)
 
 
 def into_arrays(call: Call) -> None:
@@ -368,25 +262,14 @@ def _check(call: Call, result: Any) -> None:
         np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE[call.dtype.name] * scale, err_msg=name)
 
 
-WORDS = ["Conv", "ConvGrad", "conv_grad", "BatchNormalization", "half", "float", "cpu", "cuda:0", "X=1x1x3", "W=1x1x2"]
-WORDS += [
-    "pads=1,1",
-    "strides=0",
-    "layout=NHWC",
-    "accumulate=dX",
-    "X=" + "9x" * 99,
-    "=",
-    ",",
-    "#",
-    "\0",
-    "\ud800",
-    "x" * 5000,
-]
+WORDS = ["Conv", "ConvGrad", "conv_grad", "BatchNormalization", "half", "float", "cpu", "cuda:0", "=", ",", "#"]
+WORDS += ["X=1x1x3", "W=1x1x2", "pads=1,1", "strides=0", "layout=NHWC", "accumulate=dX"]
+WORDS += ["X=" + "9x" * 99, "\0", "\ud800", "x" * 5000]
 
 
 def _other(chance: random.Random) -> None:
     """What is not an operator."""
-    junk = [chance.choice([*JUNK, lambda chance: chance.choice(WORDS)])(chance) for _ in range(chance.randint(1, 4))]
+    junk = [chance.choice([chance.choice(WORDS), chance.choice(JUNK)(chance)]) for _ in range(chance.randint(1, 4))]
     line = " ".join(chance.choice(WORDS) for _ in range(chance.randint(1, 5)))
     policies = ["deterministic", "allow_tf32", "workspace_limit", "search_mode", "search_budget_seconds"]
     match chance.randrange(5):

@@ -50,7 +50,7 @@ def _convolved(x: Any, w: Any, attributes: Attributes) -> Any:
 def _backward_data(dy: Any, w: Any, dims: tuple[int, ...], attributes: Attributes) -> Any:
     group, pads, rank = attributes["group"], attributes["pads"], w.ndim - 2
     sizes = [size + pads[i] + pads[rank + i] for i, size in enumerate(dims)]
-    dx = np.zeros((dy.shape[0], group, w.shape[1], *sizes))
+    dx: Any = np.zeros((dy.shape[0], group, w.shape[1], *sizes))
     filters, gradients = _grouped(w, group, 0), _grouped(dy, group, 1)
     for tap, places, _ in _windows(dx, w.shape[2:], dy.shape[2:], attributes):
         dx[places] += np.einsum("ngm...,gmc->ngc...", gradients, filters[tap])
@@ -80,12 +80,12 @@ def _along(values: Any, x: Any) -> Any:
     return values.reshape(1, -1, *[1] * (x.ndim - 2))
 
 
-def conv(x: Any, w: Any, b: Any, attributes: Attributes) -> Arrays:
+def conv(attributes: Attributes, x: Any, w: Any, b: Any) -> Arrays:
     y = _convolved(x, w, attributes)
     return {"Y": y if b is None else y + _along(b, y)}
 
 
-def conv_grad(dy: Any, x: Any, w: Any, attributes: Attributes) -> Arrays:
+def conv_grad(attributes: Attributes, dy: Any, x: Any, w: Any) -> Arrays:
     return {
         "dX": _backward_data(dy, w, x.shape[2:], attributes),
         "dW": _backward_filter(dy, x, w.shape[2:], attributes),
@@ -93,13 +93,13 @@ def conv_grad(dy: Any, x: Any, w: Any, attributes: Attributes) -> Arrays:
     }
 
 
-def conv_transpose(x: Any, w: Any, b: Any, attributes: Attributes, dims: tuple[int, ...]) -> Arrays:
+def conv_transpose(attributes: Attributes, dims: tuple[int, ...], x: Any, w: Any, b: Any) -> Arrays:
     """`dims` are those of the image, which a convolution would make X of."""
     y = _backward_data(x, w, dims, attributes)
     return {"Y": y if b is None else y + _along(b, y)}
 
 
-def conv_transpose_grad(dy: Any, x: Any, w: Any, attributes: Attributes) -> Arrays:
+def conv_transpose_grad(attributes: Attributes, dy: Any, x: Any, w: Any) -> Arrays:
     return {
         "dX": _convolved(dy, w, attributes),
         "dW": _backward_filter(x, dy, w.shape[2:], attributes),
@@ -107,7 +107,7 @@ def conv_transpose_grad(dy: Any, x: Any, w: Any, attributes: Attributes) -> Arra
     }
 
 
-def batch_normalization(x: Any, scale: Any, bias: Any, mean: Any, var: Any, attributes: Attributes) -> Arrays:
+def batch_normalization(attributes: Attributes, x: Any, scale: Any, bias: Any, mean: Any, var: Any) -> Arrays:
     axes, momentum = (0, *range(2, x.ndim)), attributes["momentum"]
     count = x.size // x.shape[1]
     batch_mean, batch_var = x.mean(axis=axes), x.var(axis=axes)
@@ -121,7 +121,7 @@ def batch_normalization(x: Any, scale: Any, bias: Any, mean: Any, var: Any, attr
     }
 
 
-def batch_normalization_grad(dy: Any, x: Any, scale: Any, mean: Any, inv_std: Any, attributes: Attributes) -> Arrays:
+def batch_normalization_grad(attributes: Attributes, dy: Any, x: Any, scale: Any, mean: Any, inv_std: Any) -> Arrays:
     xhat, count = (x - _along(mean, x)) * _along(inv_std, x), x.size // x.shape[1]
     d_bias, d_scale = _over_channels(dy), _over_channels(dy * xhat)
     rest = dy - _along(d_bias / count, x) - xhat * _along(d_scale / count, x)

@@ -82,7 +82,7 @@ class Lying:
 
     @property
     def is_used(self) -> bool:
-        return _name(self.capsule).startswith(USED)
+        return bool(_name(self.capsule).startswith(USED))
 
     def __dlpack__(self, **keywords: Any) -> Any:
         return self.capsule

@@ -138,20 +138,20 @@ CALLS: dict[str, Callable[[], Any]] = {
     "an enumerator": lambda: gradsmith.conv(X, W, auto_pad=LONG),
     "an enumerator's repr": lambda: gradsmith.conv(X, W, auto_pad=LongName(LONG)),
     "a keyword": lambda: gradsmith.conv(X, W, **{LONG: 1}),
-    "a context": lambda: gradsmith.conv(X, W, context=LONG),  # type: ignore[arg-type]
-    "a policy": lambda: gradsmith.policy(**{LONG: 1}),  # type: ignore[misc]
-    "a mode": lambda: gradsmith.Context(search_mode=LONG),  # type: ignore[arg-type]
+    "a context": lambda: gradsmith.conv(X, W, context=LONG),
+    "a policy": lambda: gradsmith.policy(**{LONG: 1}),
+    "a mode": lambda: gradsmith.Context(search_mode=LONG),
     "threads": lambda: gradsmith.Context(threads=HUGE),
     "a limit": lambda: gradsmith.Context(workspace_limit=-HUGE),
     "a budget": lambda: gradsmith.Context(search_budget_seconds=-HUGE),
-    "a flag": lambda: gradsmith.Context(allow_tf32=LONG),  # type: ignore[arg-type]
+    "a flag": lambda: gradsmith.Context(allow_tf32=LONG),
     "a type to explain": lambda: gradsmith.explain("Conv", LONG),
     "many types to explain": lambda: gradsmith.explain("Conv", *["float"] * 10**5),
     "a device": lambda: gradsmith.is_available(LONG),
     "a device to explain for": lambda: gradsmith.explain("Conv", "float", device=LONG),
     "a problem": lambda: gradsmith.tune(LONG, device="cpu"),
     "problems": lambda: gradsmith.tune("\n" * (1 << 25), device="cpu"),
-    "no problem": lambda: gradsmith.tune([HUGE], device="cpu"),  # type: ignore[list-item]
+    "no problem": lambda: gradsmith.tune([HUGE], device="cpu"),
     "a function": lambda: gradsmith.tune(type("F", (), {"__call__": print, "__qualname__": LONG})(), device="cpu"),
 }
 
