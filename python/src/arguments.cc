@@ -226,12 +226,14 @@ void ReadOut(const OpSchema& op, nb::handle out, std::vector<Wish>* wishes) {
     return;
   }
   const bool is_tuple = nb::isinstance<nb::tuple>(out);
-  const bool is_sequence = is_tuple || nb::isinstance<nb::list>(out);
   // What a subclass says of its length need not be so.
-  const Py_ssize_t size = is_tuple      ? PyTuple_Size(out.ptr())
-                          : is_sequence ? PyList_Size(out.ptr())
-                                        : 0;
-  if (!is_sequence || static_cast<std::size_t>(size) != wishes->size()) {
+  Py_ssize_t size = -1;
+  if (is_tuple) {
+    size = PyTuple_Size(out.ptr());
+  } else if (nb::isinstance<nb::list>(out)) {
+    size = PyList_Size(out.ptr());
+  }
+  if (size != static_cast<Py_ssize_t>(wishes->size())) {
     RaiseTypeError(
         std::string(op.name) + ": out is " + TypeNameOf(out) +
         "; expected a dict of arrays by name, or a tuple with an array or None for each of " +

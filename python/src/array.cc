@@ -113,7 +113,7 @@ dlpack::ElementType ToElementType(DataType type) {
 
 namespace {
 
-/// Before anything that a tensor points to is read.
+/// CheckTensor refuses what cannot be so, before anything that the tensor points to is read.
 void CheckTensor(const dlpack::Tensor& tensor, const char* op, const char* name) {
   if (tensor.rank < 0 || tensor.rank > kMaxRank) {
     RaiseValueError(
@@ -206,7 +206,7 @@ Array FromCapsule(const nb::object& capsule, const char* op, const char* name) {
 
 namespace {
 
-/// That a view holds what its type and dims say.
+/// CheckView refuses a view of elements of another size, or without dims.
 void CheckView(const Py_buffer& view, DataType type, const char* op, const char* name) {
   const auto size = static_cast<Py_ssize_t>(SizeOf(type));
   if (view.itemsize != size) {
@@ -219,7 +219,8 @@ void CheckView(const Py_buffer& view, DataType type, const char* op, const char*
   }
 }
 
-/// The length counts each element once, also where strides let them share memory.
+/// CheckLength compares dims with the length, which counts each element once, also where strides
+/// let them share memory.
 void CheckLength(const Py_buffer& view, const Dims& dims, const char* op, const char* name) {
   const std::int64_t elements = NumElements(dims);
   // What has too many dims, or more elements than can be counted, is refused by the operator.

@@ -182,10 +182,10 @@ Library::Library(nb::object adaptor, nb::handle type)
       torch_(adaptor_.attr("functions")),
       implementation_(CallPython(adaptor_.attr("implementation_of"), type)),
       key_set_of_(adaptor_.attr("key_set")),
+      exchange_owner_(CallPython(adaptor_.attr("exchange_of"), type)),
+      exchange_(FindExchange(exchange_owner_)),
       has_buffers_(nb::cast<bool>(adaptor_.attr("has_buffers"))),
       is_writable_(nb::cast<bool>(adaptor_.attr("is_writable"))) {
-  exchange_owner_ = CallPython(adaptor_.attr("exchange_of"), type);
-  exchange_ = FindExchange(exchange_owner_);
   const nb::object empty_strided = adaptor_.attr("empty_strided");
   for (std::size_t i = 0; i < empty_strided_.size(); ++i) {
     empty_strided_[i] = empty_strided[i];

@@ -180,8 +180,9 @@ NB_MODULE(_core_here, module) {
   first = module.inc_ref().ptr();
 }
 
-/// Before anything of nanobind's, which an import into a second interpreter would take from the
-/// first.
+/// The module's own entry looks at the interpreter before nanobind's does, which would take what it
+/// has in the first interpreter away from that.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): Python's name for it
 extern "C" NB_EXPORT PyObject* PyInit__core() {
   if (const char* const why = gradsmith::python::WhyNotHere()) {
     PyErr_SetString(PyExc_ImportError, why);
