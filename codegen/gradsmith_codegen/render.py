@@ -217,14 +217,18 @@ def _call(head: str, arguments: Sequence[object], tail: str) -> str:
     line = f"{head}({listed}){tail}"
     if len(line) <= COLUMN_LIMIT:
         return line
-    indent = " " * (len(head) - len(head.lstrip()) + 4)
-    return f"{head}(\n{indent}{listed}){tail}"
+    return f"{head}(\n{_continuation(head)}{listed}){tail}"
+
+
+def _continuation(line: str) -> str:
+    """The blanks that a line begins with which goes on with this one."""
+    return " " * (len(line) - len(line.lstrip()) + 4)
 
 
 def _assignment(target: str, value: str) -> str:
     """A definition: on one line, or else its value on the next."""
     line = f"{target} = {value};"
-    return line if len(line) <= COLUMN_LIMIT else f"{target} =\n    {value};"
+    return line if len(line) <= COLUMN_LIMIT else f"{target} =\n{_continuation(target)}{value};"
 
 
 def _comparison(left: str, right: str, tail: str) -> str:
