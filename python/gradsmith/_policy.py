@@ -83,6 +83,8 @@ class Context:
                 raise _wrong_type(name, value, expected)
         if isinstance(self.search_budget_seconds, bool) or not isinstance(self.search_budget_seconds, (int, float)):
             raise _wrong_type("search_budget_seconds", self.search_budget_seconds, "a number")
+        if self.cache is not None:
+            checked_path("cache", self.cache)
         if self.on_search_progress is not None and not callable(self.on_search_progress):
             raise _wrong_type("on_search_progress", self.on_search_progress, "a function or None")
         if self.workspace_limit is not None and not 0 <= self.workspace_limit < 1 << 64:
@@ -158,6 +160,19 @@ def _as_int(value: Any) -> Any:
 
 def _wrong_type(name: str, value: object, expected: str) -> TypeError:
     return TypeError(f"{name} is {quoted(value)} ({class_name(value)}); expected {expected}")
+
+
+_LONGEST_PATH = 4096
+
+
+def checked_path(name: str, path: Any) -> Any:
+    """A path that a file can have."""
+    text = os.fsdecode(path)
+    if len(text) > _LONGEST_PATH or "\0" in text:
+        raise ValueError(
+            f"{name} is {quoted(text)}; expected a path of at most {_LONGEST_PATH} characters, none of them null"
+        )
+    return path
 
 
 def _made(options: dict[str, Any], is_preparing: bool) -> Context:

@@ -134,7 +134,7 @@ MOST_CHARACTERS = 1 << 24
 """A text of problems is no longer than this, all its lines together."""
 
 _MOST_LINES = 100_000
-_LONGEST_LINE = 4096
+_LONGEST_LINE = 1024
 
 
 def problems_of(text: str | Iterable[str]) -> list[str]:

@@ -15,7 +15,7 @@ import os
 from dataclasses import dataclass
 
 from gradsmith import _core
-from gradsmith._policy import current
+from gradsmith._policy import checked_path, current
 
 __all__ = ["Choice", "choices", "clear", "export", "load", "path"]
 
@@ -53,9 +53,9 @@ def clear() -> None:
 
 def export(file: str | os.PathLike[str]) -> None:
     """Writes all choices to a file that `load` reads: here, or where GPU, driver, cuDNN and Gradsmith are the same."""
-    _core.export_cache(os.fspath(file), current().cache_name())
+    _core.export_cache(os.fspath(checked_path("file", file)), current().cache_name())
 
 
 def load(file: str | os.PathLike[str]) -> None:
     """Takes over what `export` wrote."""
-    _core.import_cache(os.fspath(file), current().cache_name())
+    _core.import_cache(os.fspath(checked_path("file", file)), current().cache_name())

@@ -17,6 +17,9 @@ namespace nb = nanobind;
 
 namespace {
 
+/// No address space is larger.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 56U;
+
 std::string Subject(const char* op, const char* name) {
   return std::string(op) + ": " + name;
 }
@@ -124,11 +127,10 @@ void CheckTensor(const dlpack::Tensor& tensor, const char* op, const char* name)
     RaiseValueError(
         Subject(op, name) + " has no dims by DLPack; expected " + std::to_string(tensor.rank));
   }
-  const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
-  if (tensor.data != nullptr && tensor.byte_offset > UINTPTR_MAX - address) {
+  if (tensor.byte_offset > kMostBytes) {
     RaiseValueError(
         Subject(op, name) + " begins " + std::to_string(tensor.byte_offset) +
-        " bytes into its memory by DLPack; expected a place within the address space");
+        " bytes into its memory by DLPack; expected " + std::to_string(kMostBytes) + " at most");
   }
 }
 
@@ -189,7 +191,8 @@ Array FromCapsule(const nb::object& capsule, const char* op, const char* name) {
           Subject(op, name) + " speaks DLPack " + std::to_string(managed->version.major) +
           "; expected DLPack " + std::to_string(dlpack::kMajorVersion));
     }
-    const bool is_writable = (managed->flags & dlpack::kReadOnly) == 0;
+    // What is written to a copy is lost.
+    const bool is_writable = (managed->flags & (dlpack::kReadOnly | dlpack::kIsCopied)) == 0;
     Array array = FromTensor(managed->tensor, is_writable, op, name);
     array.managed = std::move(managed);
     return array;

@@ -54,6 +54,7 @@ struct Version {
 };
 
 inline constexpr std::uint64_t kReadOnly = 1;
+inline constexpr std::uint64_t kIsCopied = 2;
 
 /// What a capsule named "dltensor_versioned" holds.
 struct ManagedTensorVersioned {

@@ -57,12 +57,16 @@ class Versioned(ctypes.Structure):
 class Lying:
     """An array of double whose capsule says, in some fields, something else than is so."""
 
-    def __init__(self, array: Any, is_versioned: bool = False, place: Any = (1, 0), **lies: Any) -> None:
+    def __init__(
+        self, array: Any, is_versioned: bool = False, place: Any = (1, 0), flags: int = 0, **lies: Any
+    ) -> None:
         self._array, self._place = np.ascontiguousarray(array, "float64"), place
         self.deleted = 0
         self._kept: list[Any] = []
         self._managed: Any = Versioned(1, 0) if is_versioned else Managed()
         self._managed.deleter = DELETER(self._delete)
+        if is_versioned:
+            self._managed.flags = flags
         dims = self._numbers(lies.pop("shape", self._array.shape))
         strides = self._numbers(lies.pop("strides", None))
         told = {"data": self._array.ctypes.data, "device_type": 1, "ndim": self._array.ndim, "code": 2, "bits": 64}
@@ -101,6 +105,8 @@ LIES: dict[str, tuple[type[Exception], dict[str, Any]]] = {
     "no data": (ValueError, {"data": None}),
     "no data, at an offset": (ValueError, {"data": None, "byte_offset": 1 << 40}),
     "an offset around the address space": (ValueError, {"byte_offset": 2**64 - 8}),
+    "an offset to addresses that there are none of": (ValueError, {"byte_offset": 2**63}),
+    "an offset past all memory": (ValueError, {"byte_offset": 2**57}),
     "an offset within an element": (ValueError, {"byte_offset": 3}),
     "a negative dim": (ValueError, {"shape": (1, 1, -3)}),
     "the most negative dim": (ValueError, {"shape": (1, 1, -(2**63))}),

@@ -15,7 +15,7 @@ from gradsmith import _core, _text, _tuning
 
 X, W = np.ones((1, 1, 6)), np.ones((1, 1, 2))
 MOST = 1 << 20
-LONGEST_SENTENCE = 600
+LONGEST_SENTENCE = 1200
 
 
 class Endless:
@@ -145,11 +145,17 @@ CALLS: dict[str, Callable[[], Any]] = {
     "a limit": lambda: gradsmith.Context(workspace_limit=-HUGE),
     "a budget": lambda: gradsmith.Context(search_budget_seconds=-HUGE),
     "a flag": lambda: gradsmith.Context(allow_tf32=LONG),
+    "a cache": lambda: gradsmith.Context(cache=LONG),
+    "no cache": lambda: gradsmith.Context(cache=HUGE),
+    "a cache that no file can be": lambda: gradsmith.Context(cache="a\0b"),
+    "a file to load": lambda: gradsmith.cache.load(LONG),
+    "a file to write": lambda: gradsmith.cache.export(LONG.encode()),
     "a type to explain": lambda: gradsmith.explain("Conv", LONG),
     "many types to explain": lambda: gradsmith.explain("Conv", *["float"] * 10**5),
     "a device": lambda: gradsmith.is_available(LONG),
     "a device to explain for": lambda: gradsmith.explain("Conv", "float", device=LONG),
     "a problem": lambda: gradsmith.tune(LONG, device="cpu"),
+    "a dim of a problem": lambda: gradsmith.tune("Conv float X=" + "9x" * 500, device="cpu"),
     "problems": lambda: gradsmith.tune("\n" * (1 << 25), device="cpu"),
     "no problem": lambda: gradsmith.tune([HUGE], device="cpu"),
     "a function": lambda: gradsmith.tune(type("F", (), {"__call__": print, "__qualname__": LONG})(), device="cpu"),

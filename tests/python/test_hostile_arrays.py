@@ -180,6 +180,15 @@ def test_a_tensor_is_taken_out_of_its_capsule(is_versioned: bool) -> None:
     assert x.deleted == 1
 
 
+@pytest.mark.parametrize("flags", [1, 2, 3])
+def test_what_is_read_only_or_a_copy_is_not_written_to(flags: int) -> None:
+    y = capsules.Lying(np.zeros((1, 1, 5)), True, flags=flags)
+    with pytest.raises(ValueError, match="output Y is read-only"):
+        gradsmith.conv(capsules.Lying(X), capsules.Lying(W), out={"Y": y})
+    x = capsules.Lying(X, True, flags=flags)
+    np.testing.assert_array_equal(gradsmith.conv(x, capsules.Lying(W)).Y, Y)
+
+
 def of_numpy() -> Any:
     return type("Once", (np.ndarray,), {"__new__": lambda kind, array: array.view(kind)})
 
