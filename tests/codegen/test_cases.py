@@ -270,3 +270,22 @@ def test_ops_that_differ_in_what_shapes_depend_on_are_worked_out_apart(
     (fault,) = load(forward + op)[1]
     assert fault.id == rule
     assert fault.span and fault.span.line > forward.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims", "right"),
+    [
+        ('["*D"]', "      D: {length: [0, 3]}\n", True),
+        ("[]", "", True),
+        ('["*D"]', "      D: {length: [1, 3]}\n", False),
+        ('[N, "*D"]', "      D: {length: [0, 3]}\n", False),
+        ("[N]", "", False),
+        ("[1]", "", False),
+    ],
+)
+def test_a_scalar_is_right_where_the_shape_allows_it(shape: str, dims: str, right: bool) -> None:
+    text = edited(SCALE, ('[N, "*D"]', shape), ("      D: {length: [0, 3]}\n", dims), ("X: [2, 3]", "X: []"))
+    text = text if dims else edited(text, ("    dims:\n", ""))
+    schema, faults = load(text)
+    assert [fault.id for fault in faults] == ([] if right else ["G604"])
+    assert not schema or dict(schema.ops[0].cases[0].all_shapes) == {"X": (), "Y": ()}

@@ -190,12 +190,18 @@ class Refusals {
               }),
           {name, "1 byte past", "expected", std::to_string(SizeOf(good.type)) + " bytes"});
     }
-    CallArguments fewer = With(role, i, [](Ref& tensor) {
-      tensor.strides = Strides(std::span(tensor.strides.begin(), tensor.strides.end() - 1));
-    });
+    CallArguments more = With(role, i, [](Ref& tensor) { tensor.strides.push_back(1); });
     Expect(
-        name + " with a stride too few", fewer,
-        {name, gradsmith::ToString((fewer.*role)[i].strides), "expected one for each"});
+        name + " with a stride too many", more,
+        {name, gradsmith::ToString((more.*role)[i].strides), "expected one for each"});
+    if (good.rank() > 0) {
+      CallArguments fewer = With(role, i, [](Ref& tensor) {
+        tensor.strides = Strides(std::span(tensor.strides.begin(), tensor.strides.end() - 1));
+      });
+      Expect(
+          name + " with a stride too few", fewer,
+          {name, gradsmith::ToString((fewer.*role)[i].strides), "expected one for each"});
+    }
     for (int axis = 0; axis < good.rank(); ++axis) {
       CallArguments negative =
           With(role, i, [&](Ref& tensor) { tensor.strides[axis] = -tensor.strides[axis]; });
@@ -215,7 +221,9 @@ class Refusals {
     reference::Shape longer = dims;
     longer.push_back(1);
     CheckDimsAre(role, spec, i, longer);
-    CheckDimsAre(role, spec, i, reference::Shape(dims.begin(), dims.end() - 1));
+    if (!dims.empty()) {  // a scalar has no dim to lose
+      CheckDimsAre(role, spec, i, reference::Shape(dims.begin(), dims.end() - 1));
+    }
   }
 
   template <typename Ref>
