@@ -14,6 +14,7 @@ from .model import Span
 
 # A line up to the text that it gives a key, where that is documentation; and a pair without a blank.
 _STRUCTURE = re.compile(r"(?:(?!doc\W|#).)*")
+_QUALIFIED = re.compile(r"\bkernel: +(\w+::) +(\w+)", re.ASCII)
 _PAIR = re.compile(r"(\s*(?:- +)*)([A-Za-z_]\w*):([^\s:,\[\]{}#][^#]*)\Z", re.ASCII)
 
 
@@ -90,6 +91,10 @@ def _misspelt(source: Source, lines: list[int]) -> Diagnostic | None:
             instead = "a blank" if looks == " " else f"`{looks}`"
             problem = f"{lookalikes.named(text[place])} stands here, which only looks right; write {instead}"
             return faults.syntax(Span(line, place + 1), problem)
+        name = _QUALIFIED.search(text)
+        if name:
+            problem = f"a name has no blank after its '::'; write `{name[1]}{name[2]}`"
+            return faults.syntax(Span(line, name.start(1) + 1, name.end() - name.start(1)), problem)
         pair = _PAIR.match(text)
         if pair:
             problem = f"':' needs a blank after it; write `{pair[2]}: {pair[3]}`"

@@ -212,3 +212,23 @@ def test_another_kernel_of_the_family_is_named() -> None:
     start = OPS.index("  - name: ConvTranspose\n")
     (fault,) = told(OPS[:start] + edited(OPS[start:], ("kernel: conv::ConvTranspose\n", "kernel: conv::Conv\n")))
     assert fault.endswith("does not have 'output_padding' and 'output_shape'; did you mean conv::ConvTranspose?")
+
+
+def test_a_gradient_that_does_not_say_of_which_operator() -> None:
+    (fault,) = told(CONVOLVE + edited(GRADIENT, ("    gradient_of: Convolve\n", "")))
+    sentence = "operator 'ConvolveGrad' lacks 'gradient_of', and has gradients"
+    assert fault == f"G503 28: {sentence}; did you mean 'gradient_of: Convolve'?"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("{T: float}", "{t: float}", "G202 25: row 'float' binds 't', which is the type of no tensor"),
+        ("kernel: conv::Conv", "kernel: conv:: Conv", "G003 7: a name has no blank after its '::'; write `conv::Conv`"),
+        ("(D, K)", "(D)", "G322 18: rule conv::OutputSpatial takes 2 lists of dims, not 1"),
+        ("length: 2 * D", "length: 2 * N", "G406 21: attribute 'pads' has the length of 'N', which is no list symbol"),
+    ],
+)
+def test_other_words_that_are_nearly_right(old: str, new: str, expected: str) -> None:
+    (fault,) = told(edited(CONVOLVE, (old, new)))
+    assert fault.startswith(expected)

@@ -96,11 +96,14 @@ def circular_gradient(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G503", needs=(*TENSORS, "gradient_of"))
 def gradient_in_forward(op: Op, scope: Scope) -> Iterator[Finding]:
     """A tensor is a gradient, and its operator is not."""
-    for tensor in op.inputs + op.outputs if not op.gradient_of else ():
-        if tensor.gradient_of:
-            message = f"'{tensor.name}' is a gradient, but operator '{op.name}' lacks 'gradient_of'"
-            yield Finding(message, tensor.at("gradient_of"))
-            return
+    gradients = [tensor for tensor in scope.tensors if tensor.gradient_of] if not op.gradient_of else []
+    if gradients:
+        said = scope.kernel.gradients if scope.kernel else None
+        kernel = f"{family(op.kernel)}::{said.forward}" if said else ""
+        meant = [draft.op.name for draft in scope.document.drafts if kernel and draft.op.kernel == kernel]
+        hint = f"; did you mean 'gradient_of: {meant[0]}'?" if meant else ""
+        note = Note(f"'{gradients[0].name}' is a gradient", gradients[0].at("gradient_of"))
+        yield Finding(f"operator '{op.name}' lacks 'gradient_of', and has gradients{hint}", op.span, (note,))
 
 
 @op_rule("G504", needs=(*TENSORS, "gradient_of"), blames=("gradient_of",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..diagnostics import Note
-from ..faults import listing
+from ..faults import did_you_mean, listing, nearest
 from ..model import DataType, Op, Row
 from .registry import TENSORS, Finding, Scope, op_rule
 
@@ -17,7 +17,7 @@ def unbound_type_parameter(op: Op, scope: Scope) -> Iterator[Finding]:
     """A type parameter is unbound: a tensor has it, and a row gives it no element type."""
     bound = {name for row in op.rows for name, _ in row.types}
     for parameter in scope.type_parameters:
-        if parameter not in bound:
+        if parameter not in bound and not nearest(parameter, bound - {*scope.type_parameters}):
             tensor = next(tensor for tensor in scope.tensors if tensor.type == parameter)
             yield Finding(f"type parameter '{parameter}' is bound by no row", tensor.at("type"))
     wanted = [parameter for parameter in scope.type_parameters if parameter in bound]
@@ -39,8 +39,9 @@ def unused_type_parameter(op: Op, scope: Scope) -> Iterator[Finding]:
     for row in op.rows:
         for name, _ in row.types:
             if name not in known:
+                hint = did_you_mean(name, [one for one in known if one not in dict(row.types)])
                 yield Finding(
-                    f"row '{row.name}' binds '{name}', which is the type of no tensor", row.at(name)
+                    f"row '{row.name}' binds '{name}', which is the type of no tensor{hint}", row.at(name)
                 )
 
 
