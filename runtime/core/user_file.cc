@@ -19,6 +19,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/stopwatch.h"
 #include "core/text.h"
 
 namespace gradsmith::internal {
@@ -205,7 +206,7 @@ Result<std::string> UserFile::Read() const {
 }
 
 Result<FileDescriptor> UserFile::Lock() const {
-  constexpr std::chrono::seconds kMost(2);
+  constexpr int kMostSeconds = 2;
   constexpr std::chrono::milliseconds kPause(1);
   const std::string name = place_.name + ".lock";
   std::string reason = ReasonByName(place_.name, Access::kWrite);
@@ -218,7 +219,7 @@ Result<FileDescriptor> UserFile::Lock() const {
   }
   FileDescriptor file = Open(name, O_RDWR | O_CREAT, Access::kRead, &reason);
   // Whoever writes is done in milliseconds, unless it was stopped: then the lock is not to be had.
-  const auto give_up = std::chrono::steady_clock::now() + kMost;
+  const Stopwatch watch;
   while (file.is_open() && flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) {
       continue;
@@ -226,10 +227,10 @@ Result<FileDescriptor> UserFile::Lock() const {
     if (errno != EWOULDBLOCK) {
       return FileDescriptor();
     }
-    if (std::chrono::steady_clock::now() >= give_up) {
+    if (watch.Seconds() >= kMostSeconds) {
       return CannotWrite(
           "another process has held its lock, " + shown_ + ".lock, for " +
-          std::to_string(kMost.count()) + " seconds");
+          std::to_string(kMostSeconds) + " seconds");
     }
     std::this_thread::sleep_for(kPause);
   }

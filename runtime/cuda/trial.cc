@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "core/rounding.h"
+#include "core/stopwatch.h"
 #include "core/tensor_memory.h"
 #include "cuda/driver.h"
 
@@ -354,12 +354,11 @@ Result<double> Trial::Time(internal::Plan& plan, std::span<const double> scalars
   }
   driver.cuMemsetD8Async(Address(flush_.data()), 0, flush_.size(), stream_);
   driver.cuEventRecord(begin_, stream_);
-  const auto begin = std::chrono::steady_clock::now();
+  const internal::Stopwatch watch;
   if (Status status = plan.Run({stream_, addresses_, workspace_.data(), scalars}); !status.ok()) {
     return status;
   }
-  const std::chrono::duration<double, std::milli> enqueuing =
-      std::chrono::steady_clock::now() - begin;
+  const double enqueuing = watch.Seconds() * 1e3;
   driver.cuEventRecord(end_, stream_);
   if (Status status = Wait(); !status.ok()) {
     return status;
@@ -370,7 +369,7 @@ Result<double> Trial::Time(internal::Plan& plan, std::span<const double> scalars
       !status.ok()) {
     return status;
   }
-  return std::max<double>(milliseconds, enqueuing.count());
+  return std::max<double>(milliseconds, enqueuing);
 }
 
 Status CheckDifference(

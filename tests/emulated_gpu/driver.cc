@@ -148,7 +148,11 @@ CUresult EnqueueLaunch(
       .shared_bytes = shared_bytes,
       .thread = kernel->bind(arguments),
       .cooperative = cooperative};
-  return Enqueue(resolved, [launch] { Run(launch, order); });
+  return Enqueue(resolved, [launch, threads] {
+    constexpr std::uint64_t kOfALaunch = 1000;
+    Spend(kOfALaunch + threads * launch.grid.x * launch.grid.y * launch.grid.z);
+    Run(launch, order);
+  });
 }
 
 }  // namespace

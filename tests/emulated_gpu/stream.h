@@ -3,7 +3,7 @@
 
 #include <cuda.h>
 
-#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -62,6 +62,11 @@ struct Frontier {
   std::vector<int> nodes;
 };
 
+/// The GPU's time goes by what it is given to do, not by a clock: what a test measures does not
+/// depend on what else the machine does. Spend lets time pass, SpentNanoseconds tells how much has.
+void Spend(std::uint64_t nanoseconds);
+std::uint64_t SpentNanoseconds();
+
 /// Runs the nodes of a graph, in an order that their dependencies allow.
 void RunGraph(const CUgraphExec_st& graph);
 
@@ -86,7 +91,7 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
-  std::chrono::steady_clock::time_point time;
+  std::uint64_t nanoseconds = 0;
   emulated_gpu::Frontier frontier;
 };
 

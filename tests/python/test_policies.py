@@ -217,15 +217,18 @@ def test_other_threads_run_while_a_kernel_does() -> None:
 
     counter = threading.Thread(target=count)
     counter.start()
-    time.sleep(0.05)
-    before, start = counts[0], time.perf_counter()
-    gradsmith.conv(x, w, context=gradsmith.Context(threads=1))
-    seconds, during = time.perf_counter() - start, counts[0] - before
+    # Python hands the lock on before and after the call, so one that was held would let it count once or twice. On a
+    # busy machine the counter may not get on in one call; in one of many it does.
+    most = 0
+    for _ in range(200):
+        before = counts[0]
+        gradsmith.conv(x, w, context=gradsmith.Context(threads=1))
+        most = max(most, counts[0] - before)
+        if most > 5:
+            break
     is_done.set()
     counter.join()
-    # Python hands the lock on every 5 ms at most, so one that was held would let it count once or twice.
-    assert seconds > 0.05
-    assert during > 5
+    assert most > 5
 
 
 def test_many_threads_get_their_own_results() -> None:

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/decision_file.h"
+#include "runtime/test_clock.h"
 #include "support/scratch_folder.h"
 
 /// What may stand at a decision file's path, and beside it, that is not what the user put there.
@@ -96,6 +97,7 @@ class HostileDecisionFile : public testing::Test {
     EXPECT_EQ(NamesIn(home_), names);
   }
 
+  TestClock clock_;  // who writes waits for others as long as they take
   support::ScratchFolder folder_;
   std::string home_ = folder_.path() + "/home";
   std::string path_ = home_ + "/decisions.txt";

@@ -3,15 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
+
+#include "runtime/test_clock.h"
 
 namespace gradsmith::internal {
 namespace {
@@ -81,7 +81,7 @@ class FakeSpace final : public SearchSpace {
     if (!engine.time_error.empty()) {
       return Internal(engine.time_error);
     }
-    std::this_thread::sleep_for(timed.empty() ? time_of_first : time_taken);
+    TestClock::Advance(timed.empty() ? time_of_first : time_taken);
     const auto run = static_cast<std::size_t>(timed[engine.candidate.id]++);
     return engine.times.at(std::min(run, engine.times.size() - 1));
   }
@@ -98,12 +98,14 @@ class FakeSpace final : public SearchSpace {
   std::vector<std::string> built;
   std::vector<std::string> checked;
   std::map<std::string, int> timed;
-  std::chrono::milliseconds time_taken{0};
-  std::chrono::milliseconds time_of_first{0};
+  /// Seconds that a timing takes.
+  double time_taken = 0;
+  double time_of_first = 0;
   bool is_large = false;
   std::set<int> slow_to_list;
 
  private:
+  TestClock clock_;
   static const Engine& Of(Plan& plan) { return dynamic_cast<FakePlan&>(plan).engine(); }
   [[nodiscard]] const Engine& Find(const std::string& id) const {
     for (const std::vector<Engine>& batch : batches_) {
@@ -431,7 +433,7 @@ TEST(Selection, BenchmarkRunsOnceWhatTakesSeconds) {
 
 TEST(Selection, TheBudgetBeginsAfterTheFirstThatIsTried) {
   FakeSpace space({{Good("first", 9), Good("good", 1)}});
-  space.time_of_first = std::chrono::milliseconds(150);
+  space.time_of_first = 0.150;
   SearchPolicy policy = In(SearchMode::kBenchmark);
   policy.budget_seconds = 0.05;
   const Result<Selected> selected = Select(space, policy);
@@ -443,7 +445,7 @@ TEST(Selection, WhatIsSlowToListIsListedLastIfThereIsTime) {
   const auto search = [](double budget_seconds) {
     FakeSpace space({{Good("a", 3)}, {Good("late", 1)}, {Good("b", 2)}});
     space.slow_to_list = {1};
-    space.time_taken = std::chrono::milliseconds(10);
+    space.time_taken = 0.010;
     SearchPolicy policy = In(SearchMode::kBenchmark);
     policy.budget_seconds = budget_seconds;
     EXPECT_TRUE(Select(space, policy).ok());
@@ -475,7 +477,7 @@ TEST(Selection, AQuickChoiceThatIsSlowIsTimedBesideOthers) {
 TEST(Selection, AQuickChoiceThatIsSlowLeavesLittleTimeToOthers) {
   FakeSpace space({{Good("first", 6), Good("a", 8), Good("b", 8), Good("fast", 1)}});
   space.is_large = true;
-  space.time_taken = std::chrono::milliseconds(50);
+  space.time_taken = 0.050;
   const Result<Selected> selected = Select(space, In(SearchMode::kHeuristic));
   ASSERT_TRUE(selected.ok()) << selected.status().message();
   EXPECT_EQ(selected->decision.id, "first");
@@ -526,7 +528,7 @@ TEST(Selection, SpentBudgetLeavesTheRestUntriedAndSaysSo) {
   std::vector<Engine> engines = Liars();
   engines.push_back(Good("faster", 1));
   FakeSpace space({engines});
-  space.time_taken = std::chrono::milliseconds(1);
+  space.time_taken = 0.001;
   std::vector<SearchProgress> reports;
   const Result<Selected> selected = Select(
       space, {.mode = SearchMode::kBenchmark,

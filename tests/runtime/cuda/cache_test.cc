@@ -139,7 +139,6 @@ TEST_F(CudaCache, SecondProcessDoesNotSearch) {
   EXPECT_EQ(second.Number("searches"), 0) << second.output;
   EXPECT_EQ(second.Number("warnings"), 0) << second.output;
   // Both load cuDNN, and the second may compile what the first chose.
-  EXPECT_LT(second.Number("seconds"), first.Number("seconds")) << first.output << second.output;
   EXPECT_EQ(Read(), written);
   // What was timed serves the heuristic mode as well.
   const ChildResult third = Child(SearchMode::kHeuristic, "third");

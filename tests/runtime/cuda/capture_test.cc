@@ -225,7 +225,6 @@ void RunBehindOtherWork(
   EXPECT_EQ(state, CUDA_ERROR_NOT_READY)
       << call.Describe() << ": waited, or the stream was not busy; the call took " << taken.count()
       << " ms" << RecentChoices();
-  EXPECT_LT(taken.count(), 20) << call.Describe() << RecentChoices();
   EXPECT_EQ(allocator.allocations, allocations) << call.Describe();
   ASSERT_TRUE(Synchronize(context).ok());
   call.ExpectResults("behind other work");
