@@ -5,7 +5,9 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "batch_norm/cuda/form.h"
@@ -20,6 +22,8 @@
 #include "cuda/descriptor.h"
 #include "cuda/dynamic_library.h"
 #include "cuda/graph.h"
+#include "gradsmith/ops.h"
+#include "gradsmith/schema.h"
 
 namespace gradsmith::tools {
 
@@ -202,13 +206,18 @@ constexpr BatchNormFeature kBatchNormFeatures[] = {
 /// The types of a row: T, T1, T2.
 using Mix = std::array<DataType, 3>;
 
-/// The rows of ops.yaml.
-constexpr DataType kF = DataType::kFloat;
-constexpr DataType kD = DataType::kDouble;
-constexpr DataType kH = DataType::kMLFloat16;
-constexpr DataType kB = DataType::kBFloat16;
-constexpr Mix kMixes[] = {{kF, kF, kF}, {kD, kD, kD}, {kH, kH, kH}, {kH, kH, kF},
-                          {kH, kF, kF}, {kB, kB, kB}, {kB, kB, kF}, {kB, kF, kF}};
+/// The types of the rows that ops.yaml has for an op on CUDA; none where it has no such op.
+std::vector<std::span<const DataType>> TypesOf(std::string_view op) {
+  std::vector<std::span<const DataType>> types;
+  for (const std::span<const Row> rows : BuiltinTable()) {
+    for (const Row& row : rows) {
+      if (row.op->name == op && row.backend == Backend::kCuda) {
+        types.push_back(row.types);
+      }
+    }
+  }
+  return types;
+}
 
 batch_norm::Task MakeTask(
     batch_norm::Activation activation,
@@ -263,7 +272,8 @@ void PrintRow(
 }
 
 Status WriteConvolutions(const cuda::GraphTarget& target, conv::Primitive primitive) {
-  for (const auto type : {kF, kD, kH, kB}) {
+  for (const std::span<const DataType> row : TypesOf("Conv")) {
+    const DataType type = row.front();
     for (const bool channels_last : {false, true}) {
       for (int axes = 1; axes <= conv::kMaxSpatialRank; ++axes) {
         for (const Feature& feature : kFeatures) {
@@ -288,7 +298,10 @@ Status WriteBatchNormalizations(
   const char* const primitive = activation == batch_norm::Activation::kNone
                                     ? "batch-normalization-backward"
                                     : "batch-normalization-relu-backward";
-  for (const Mix& mix : kMixes) {
+  const char* const op = activation == batch_norm::Activation::kNone ? "BatchNormalizationGrad"
+                                                                     : "BatchNormalizationReluGrad";
+  for (const std::span<const DataType> types : TypesOf(op)) {
+    const Mix mix = {types[0], types[1], types[2]};
     for (const bool channels_last : {false, true}) {
       for (int axes = 0; axes <= conv::kMaxSpatialRank; ++axes) {
         for (const BatchNormFeature& feature : kBatchNormFeatures) {

@@ -133,9 +133,9 @@ def replace_once(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def copy_sources(origin: Path, copy: Path) -> None:
+def copy_sources(origin: Path, copy: Path, names: Iterable[str] = SOURCES) -> None:
     """Writes the files that differ and removes the others' remains, so that what is equal keeps its age."""
-    wanted = {path.relative_to(origin): path for path in _files(origin / name for name in SOURCES)}
+    wanted = {path.relative_to(origin): path for path in _files(origin / name for name in names)}
     for path in _files([copy]) if copy.exists() else []:
         if path.relative_to(copy) not in wanted:
             path.unlink()

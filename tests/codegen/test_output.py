@@ -76,8 +76,8 @@ def test_processes_are_as_many_as_pay(
     processors: int,
     per_process: int,
 ) -> None:
-    """One for so many operators, and no more than there are processors."""
-    expected = min(math.ceil(len(plan.schema.ops) / per_process), processors)
+    """Each has so many operators or more, and there are no more than processors."""
+    expected = max(1, min(math.floor(len(plan.schema.ops) / per_process), processors))
     counts: list[int] = []
 
     def run(work: Callable[[list[Artefact]], Changes], shares: list[list[Artefact]]) -> list[Changes]:
