@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <set>
@@ -429,7 +430,8 @@ TEST(ChecksTest, BadArgumentsFindsARefusalThatHasWritten) {
   Subject subject = MakeSubject(kScaleGradFloat);
   subject.run = [](const Kernel& kernel, const Context& context, Inputs in, Outputs out) {
     if (!out.empty() && out[0].present && out[0].data != nullptr) {
-      *static_cast<float*>(out[0].data) = 0;
+      const float zero = 0;
+      std::memcpy(out[0].data, &zero, sizeof(zero));  // the address may be an odd one
     }
     return kernel.Run(context, in, out);
   };
