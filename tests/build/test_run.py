@@ -213,3 +213,60 @@ def test_a_check_of_style_without_its_tool_fails_where_tools_are_required(
     result = subprocess.run(command, cwd=REPOSITORY, env=environment, check=False, text=True, capture_output=True)
     assert outcome in result.stdout, result.stdout + result.stderr
     assert "ruff is not installed" in result.stdout or not required
+
+
+CTEST = """Test project /p
+    Start 1: runtime.A
+1/4 Test #1: runtime.A .......................   Passed    0.01 sec
+    Start 2: runtime.B
+2/4 Test #2: runtime.B .......................***Skipped   0.01 sec
+
+50% tests passed, 1 tests failed out of 4
+
+Total Test time (real) =   0.10 sec
+
+The following tests did not run:
+\t  2 - runtime.B (Skipped)
+\t  3 - runtime.C (Disabled)
+
+The following tests FAILED:
+\t  4 - runtime.D (Failed)
+Errors while running CTest
+"""
+
+
+def test_ctests_output_is_shown_but_for_its_list_of_the_skipped(capsys: pytest.CaptureFixture[str]) -> None:
+    module().show_tests(CTEST.splitlines(keepends=True), is_terminal=False)
+    left_out = {"The following tests did not run:", "\t  2 - runtime.B (Skipped)"}
+    assert capsys.readouterr().out.splitlines() == [line for line in CTEST.splitlines() if line not in left_out]
+
+
+def test_on_a_terminal_the_passing_take_turns_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    module().show_tests(CTEST.splitlines(keepends=True), is_terminal=True)
+    shown = capsys.readouterr().out
+    for line in CTEST.splitlines()[1:5]:
+        assert f"\r{line.strip()}" in shown.replace("\r    ", "\r")
+        assert f"{line}\n" not in shown
+    assert shown.endswith("runtime.D (Failed)\n\r\x1b[KErrors while running CTest\n")
+
+
+def test_skips_are_counted_by_reason(tmp_path: Path) -> None:
+    ctest = tmp_path / "ctest.xml"
+    cases = "".join(
+        f"<testcase name='{name}' status='notrun'><skipped message='SKIP'/><system-out>{output}</system-out></testcase>"
+        for name, output in [
+            ("a", "[ RUN      ] a\nx_test.cc:33: Skipped\nthere is no driver\n\n[  SKIPPED ] a (0 ms)\n"),
+            ("b", "[ RUN      ] b\nx_test.cc:33: Skipped\nthere is no driver\n\n[  SKIPPED ] b (0 ms)\n"),
+            ("c", "skipped: no emulated GPU\n"),
+        ]
+    )
+    ctest.write_text(f"<testsuite>{cases}<testcase name='d' status='run'/></testsuite>")
+    pytest_report = tmp_path / "pytest-python.xml"
+    pytest_report.write_text("<testsuites><testsuite><testcase><skipped message='no jax'/></testcase></testsuite></testsuites>")
+    assert module().counted_skips([ctest, pytest_report], ctest) == [
+        "skipped 4 tests:",
+        "    2 there is no driver",
+        "    1 no emulated GPU",
+        "    1 no jax",
+    ]
+    assert module().counted_skips([], ctest) == []
