@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <exception>
@@ -46,6 +47,8 @@ Options
     --mode MODE          benchmark (the default: time all kernels), heuristic or default
     --budget SECONDS     per primitive: after that no further kernel is tried; 10 unless given
     --allow-tf32         float may be multiplied in TF32
+    --allow-reduced-accuracy
+                         kernels that are less exact than is promised may be taken where they are faster
     --deterministic      only kernels that give the same bits each time
     --workspace BYTES    most workspace that a kernel may take
     --verbose            a line for each kernel that was tried: its time, or why it cannot be taken
@@ -103,6 +106,10 @@ class ArgumentReader {
     }
     if (name == "--allow-tf32") {
       options->context.allow_tf32 = true;
+      return "";
+    }
+    if (name == "--allow-reduced-accuracy") {
+      options->context.allow_reduced_accuracy = true;
       return "";
     }
     if (name == "--verbose") {
@@ -178,14 +185,21 @@ void ShowProgress(const SearchProgress& progress) {
       progress.candidates, progress.seconds, progress.best_milliseconds, progress.best.c_str());
 }
 
+/// As wide where nothing was measured.
+std::string ErrorText(double error) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), error > 0 ? "error %.1e" : "             ", error);
+  return text.data();
+}
+
 void ShowCandidate(const SearchProgress& progress) {
   if (progress.tried == 1) {
     std::printf("  %s\n", progress.problem.c_str());
   }
   std::printf(
-      "  %7.3f s  %10.4f ms  %s%s%s\n", progress.seconds, progress.milliseconds,
-      progress.candidate.c_str(), progress.rejection.empty() ? "" : ": ",
-      progress.rejection.c_str());
+      "  %7.3f s  %10.4f ms  %s  %s%s%s\n", progress.seconds, progress.milliseconds,
+      ErrorText(progress.error).c_str(), progress.candidate.c_str(),
+      progress.rejection.empty() ? "" : ": ", progress.rejection.c_str());
 }
 
 /// Memory for a problem's arguments.
@@ -362,8 +376,9 @@ int Show() {
   std::cout << "# " << (CacheFile().empty() ? "no file" : CacheFile()) << "\n";
   for (const CachedChoice& choice : CachedChoices()) {
     std::printf(
-        "%-10s %9.4f ms %12zu bytes  %s  <-  %s\n", std::string(ToString(choice.mode)).c_str(),
-        choice.milliseconds, choice.workspace, choice.kernel.c_str(), choice.problem.c_str());
+        "%-10s %9.4f ms  %s %12zu bytes  %s  <-  %s\n", std::string(ToString(choice.mode)).c_str(),
+        choice.milliseconds, ErrorText(choice.error).c_str(), choice.workspace,
+        choice.kernel.c_str(), choice.problem.c_str());
   }
   return 0;
 }

@@ -153,6 +153,7 @@ def _tune(options: argparse.Namespace) -> int:
 
     with gradsmith.policy(
         allow_tf32=options.allow_tf32,
+        allow_reduced_accuracy=options.allow_reduced_accuracy,
         deterministic=options.deterministic or None,
         workspace_limit=options.workspace,
     ):
@@ -293,6 +294,11 @@ def _add_tune(commands: _Commands) -> argparse.ArgumentParser:
         "--budget", type=_seconds, default=10.0, metavar="SECONDS", help="for each problem (default: 10)"
     )
     command.add_argument("--allow-tf32", action="store_true", help="float may be multiplied in TF32")
+    command.add_argument(
+        "--allow-reduced-accuracy",
+        action="store_true",
+        help="kernels that are less exact than is promised may be taken where they are faster",
+    )
     command.add_argument("--deterministic", action="store_true", help="only kernels with the same bits each time")
     command.add_argument("--workspace", type=int, metavar="BYTES", help="most workspace that a kernel may take")
     return command

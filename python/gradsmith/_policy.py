@@ -44,6 +44,10 @@ class Context:
     allow_tf32: bool = False
     """Float may be multiplied in TF32: 10 bits of mantissa, and faster."""
 
+    allow_reduced_accuracy: bool = False
+    """Kernels whose measured error is beyond the promise of their type may be taken where they are faster; batch
+    normalization may then lose the digits that a large mean costs."""
+
     workspace_limit: int | None = None
     """Most bytes of workspace that a call may take."""
 
@@ -76,8 +80,7 @@ class Context:
     def _check(self) -> None:
         for name in ("workspace_limit", "threads", "search_budget_seconds"):
             object.__setattr__(self, name, _as_int(getattr(self, name)))
-        for name in ("deterministic", "allow_tf32", "workspace_limit", "search_mode", "threads"):
-            kind, expected = _KINDS[name]
+        for name, (kind, expected) in _KINDS.items():
             value = getattr(self, name)
             if not isinstance(value, kind) or (isinstance(value, bool) and bool not in kind):
                 raise _wrong_type(name, value, expected)
@@ -144,6 +147,7 @@ class Context:
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "deterministic": ((bool, type(None)), "True, False or None"),
     "allow_tf32": ((bool,), "True or False"),
+    "allow_reduced_accuracy": ((bool,), "True or False"),
     "workspace_limit": ((int, type(None)), "a number of bytes or None"),
     "search_mode": ((str, type(None)), "'default', 'heuristic', 'benchmark' or None"),
     "threads": ((int,), "a number of threads"),
@@ -225,6 +229,7 @@ class Changes(TypedDict, total=False):
 
     deterministic: bool | None
     allow_tf32: bool
+    allow_reduced_accuracy: bool
     workspace_limit: int | None
     search_mode: SearchMode | None
     search_budget_seconds: float

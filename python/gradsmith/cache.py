@@ -33,6 +33,8 @@ class Choice:
     """0 where it was not timed."""
     workspace: int
     """In bytes."""
+    error: float = 0.0
+    """The largest error that was measured of its outputs, relative to their norm; 0 where none was."""
 
 
 def path() -> str:

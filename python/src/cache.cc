@@ -29,8 +29,8 @@ nb::list Choices(nb::handle cache) {
   nb::list choices;
   for (const CachedChoice& choice : CachedChoices(ReadCache(cache))) {
     choices.append(nb::make_tuple(
-        choice.problem, choice.kernel, ToString(choice.mode), choice.milliseconds,
-        choice.workspace));
+        choice.problem, choice.kernel, ToString(choice.mode), choice.milliseconds, choice.workspace,
+        choice.error));
   }
   return choices;
 }

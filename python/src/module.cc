@@ -61,6 +61,7 @@ void InitPolicies(
     Policies* self,
     std::optional<bool> deterministic,
     bool allow_tf32,
+    bool allow_reduced_accuracy,
     std::optional<std::size_t> workspace_limit,
     nb::handle search_mode,
     double search_budget_seconds,
@@ -71,6 +72,7 @@ void InitPolicies(
   ContextOptions options;
   options.deterministic = deterministic;
   options.allow_tf32 = allow_tf32;
+  options.allow_reduced_accuracy = allow_reduced_accuracy;
   options.workspace_limit = workspace_limit.value_or(kNoLimit);
   options.search_mode = ParseMode(search_mode);
   options.search_budget_seconds = search_budget_seconds;
@@ -89,7 +91,8 @@ void BindPolicies(nb::module_& module) {
   nb::class_<Policies>(module, "Policies")
       .def(
           "__init__", &InitPolicies, nb::kw_only(), nb::arg("deterministic").none(),
-          nb::arg("allow_tf32"), nb::arg("workspace_limit").none(), nb::arg("search_mode").none(),
+          nb::arg("allow_tf32"), nb::arg("allow_reduced_accuracy"),
+          nb::arg("workspace_limit").none(), nb::arg("search_mode").none(),
           nb::arg("search_budget_seconds"), nb::arg("cache").none(), nb::arg("threads"),
           nb::arg("on_search_progress").none(), nb::arg("is_preparing"));
   module.def("abandon_threads", &Policies::AbandonThreads);

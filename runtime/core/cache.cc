@@ -22,7 +22,8 @@ std::vector<CachedChoice> CachedChoices(const std::optional<std::string>& cache)
          .kernel = stored.decision.id,
          .mode = stored.decision.mode,
          .milliseconds = stored.decision.milliseconds,
-         .workspace = stored.decision.workspace});
+         .workspace = stored.decision.workspace,
+         .error = stored.decision.error});
   }
   return choices;
 }

@@ -86,9 +86,10 @@ class SearchSpace {
 
   virtual Result<std::unique_ptr<Plan>> Build(const std::string& id) = 0;
 
-  /// Check runs the plan on data of the problem's shapes, into poisoned memory, and compares with
-  /// another way to compute it.
-  virtual Status Check(Plan& plan) = 0;
+  /// Check runs the plan on data of the problem's shapes, usual ones and such that hurt, into
+  /// poisoned memory, and compares with another way to compute it. It returns the largest error of
+  /// an output, relative to its norm; one that is too large is an error.
+  virtual Result<double> Check(Plan& plan) = 0;
 
   /// Relax lowers what Check demands, for when no candidate is left; false where it cannot.
   virtual bool Relax() { return false; }

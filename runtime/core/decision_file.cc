@@ -23,10 +23,10 @@ namespace gradsmith::internal {
 
 namespace {
 
-constexpr std::string_view kHeader = "gradsmith decisions, format 2\n";
+constexpr std::string_view kHeader = "gradsmith decisions, format 3\n";
 /// What every version's header begins with.
 constexpr std::string_view kMark = "gradsmith decisions";
-constexpr int kFields = 7;
+constexpr int kFields = 8;
 /// In place of a mode: what the line names does not count any more.
 constexpr std::string_view kForgotten = "forgotten";
 /// Lines are some hundred bytes long, and files have some ten thousand: whoever made one that has
@@ -57,15 +57,18 @@ std::string Sanitized(std::string text) {
   return text;
 }
 
+/// Not as printf writes it, which has for a point what the program's locale has.
+std::string NumberText(double number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
+
 std::string ToLine(const StoredDecision& stored, std::string_view mode) {
   const Decision& decision = stored.decision;
-  // Not printf, which writes what the program's locale has for a point.
-  std::array<char, 32> milliseconds{};
-  const auto end = std::to_chars(
-      milliseconds.data(), milliseconds.data() + milliseconds.size(), decision.milliseconds);
   std::string line = stored.key.Text() + "\t" + Sanitized(decision.id) + "\t" +
                      std::to_string(decision.workspace) + "\t" + std::string(mode) + "\t" +
-                     std::string(milliseconds.data(), end.ptr) + "\t" + Sanitized(stored.problem);
+                     NumberText(decision.milliseconds) + "\t" + NumberText(decision.error) + "\t" +
+                     Sanitized(stored.problem);
   return line + "\t" + std::to_string(Checksum(line)) + "\n";
 }
 
@@ -110,17 +113,18 @@ bool FromLine(std::string_view line, StoredDecision* stored, bool* forgotten) {
   }
   const std::vector<std::string_view> fields = Split(line);
   std::uint32_t checksum = 0;
-  if (fields.size() != kFields || !Parse(fields[6], &checksum) ||
+  if (fields.size() != kFields || !Parse(fields[7], &checksum) ||
       Checksum(line.substr(0, line.rfind('\t'))) != checksum) {
     return false;
   }
   stored->key = ProblemKey::FromText(fields[0]);
   stored->decision.id = Printable(fields[1]);
-  stored->problem = Printable(fields[5]);
+  stored->problem = Printable(fields[6]);
   *forgotten = fields[3] == kForgotten;
   return !stored->key.empty() && Parse(fields[2], &stored->decision.workspace) &&
          (*forgotten || ParseMode(fields[3], &stored->decision.mode)) &&
-         Parse(fields[4], &stored->decision.milliseconds);
+         Parse(fields[4], &stored->decision.milliseconds) &&
+         Parse(fields[5], &stored->decision.error);
 }
 
 /// What a file's lines leave, in the order of keys' last lines.

@@ -5,11 +5,16 @@
 
 namespace gradsmith::internal {
 
+/// kPromisedOfFloat is how far, relative to its norm, a result in float may be from the exact one
+/// where no policy allows more.
+inline constexpr double kPromisedOfFloat = 1e-6;
+
 /// AllowedOfStrictFloat returns how far, relative to its norm, a result may be from the exact one
 /// if each element sums so many products of floats. Added up one after the other they are off by
-/// 1.7e-8 times the root of their number.
+/// 1.7e-8 times the root of their number: where nobody adds them up in a better way, the promise
+/// cannot be kept.
 inline double AllowedOfStrictFloat(double terms) {
-  return 1e-6 + (3e-8 * std::sqrt(terms));
+  return kPromisedOfFloat + (3e-8 * std::sqrt(terms));
 }
 
 }  // namespace gradsmith::internal

@@ -11,7 +11,7 @@ namespace gradsmith::internal {
 /// version: which candidates there are (our own kernels, detours, engines that are left out), what
 /// the name of one means, how candidates are compared before they are trusted, and how they are
 /// timed. Choices of another revision are not used.
-inline constexpr int kSearchRevision = 13;
+inline constexpr int kSearchRevision = 14;
 
 /// SearchFingerprint is a number made of a version of Gradsmith and a revision of its search; by
 /// default of this one's. It is a part of every key by which a choice is remembered.

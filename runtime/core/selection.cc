@@ -65,17 +65,19 @@ std::unique_ptr<Plan> Build(
   return std::move(*plan);
 }
 
-/// Whether the plan's output is right; otherwise the reason is among the rejections.
-bool IsRight(
+/// The error that was measured where the plan's output is right; otherwise nothing, and the reason
+/// is among the rejections.
+std::optional<double> Checked(
     SearchSpace& space,
     const Candidate& candidate,
     Plan& plan,
     std::vector<Rejection>* rejections) {
-  const Status status = space.Check(plan);
-  if (!status.ok()) {
-    rejections->push_back(Rejected(candidate, status));
+  const Result<double> error = space.Check(plan);
+  if (!error.ok()) {
+    rejections->push_back(Rejected(candidate, error.status()));
+    return std::nullopt;
   }
-  return status.ok();
+  return *error;
 }
 
 Status NoneIsLeft(const SearchSpace& space, const std::vector<Rejection>& rejections) {
@@ -119,6 +121,7 @@ class Reporter {
   [[nodiscard]] double seconds() const { return watch_.Seconds(); }
 
   /// `rejection` is why the candidate is not taken; `candidates` how many there are to be tried.
+  /// Its error is known where it is the best one.
   void Report(
       const Candidate& candidate,
       double milliseconds,
@@ -131,6 +134,7 @@ class Reporter {
           {.problem = space_.Describe(),
            .candidate = candidate.id,
            .milliseconds = milliseconds,
+           .error = best.decision.id == candidate.id ? best.decision.error : 0,
            .rejection = rejection,
            .tried = tried,
            .candidates = candidates,
@@ -154,8 +158,11 @@ Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy) {
   int listed = 0;
   const auto take = [&](const Candidate& candidate) {
     std::unique_ptr<Plan> plan = Build(space, candidate, policy, &selected.rejections);
-    if (plan != nullptr && IsRight(space, candidate, *plan, &selected.rejections)) {
-      selected.decision = {candidate.id, plan->workspace(), policy.mode};
+    const std::optional<double> error =
+        plan == nullptr ? std::nullopt : Checked(space, candidate, *plan, &selected.rejections);
+    if (error) {
+      selected.decision = {
+          .id = candidate.id, .workspace = plan->workspace(), .mode = policy.mode, .error = *error};
       selected.plan = std::move(plan);
     }
     const bool is_taken = selected.plan != nullptr;
@@ -295,9 +302,16 @@ TryOne(SearchSpace& space, const Candidate& candidate, const SearchPolicy& polic
   }
   // By less it is chance, and what heuristics put first is the better guess.
   constexpr double kFaster = 0.99;
-  if (*milliseconds < kFaster * best_so_far &&
-      IsRight(space, candidate, *plan, &best->rejections)) {
-    best->decision = {candidate.id, plan->workspace(), SearchMode::kBenchmark, *milliseconds};
+  if (*milliseconds >= kFaster * best_so_far) {
+    return *milliseconds;
+  }
+  if (const std::optional<double> error = Checked(space, candidate, *plan, &best->rejections)) {
+    best->decision = {
+        .id = candidate.id,
+        .workspace = plan->workspace(),
+        .mode = SearchMode::kBenchmark,
+        .milliseconds = *milliseconds,
+        .error = *error};
     best->plan = std::move(plan);
   }
   return *milliseconds;

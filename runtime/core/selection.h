@@ -20,6 +20,7 @@ struct SearchPolicy {
   SearchMode mode = SearchMode::kHeuristic;
   bool deterministic = false;
   bool allow_tf32 = false;
+  bool allow_reduced_accuracy = false;
   std::size_t workspace_limit = std::numeric_limits<std::size_t>::max();
   /// For kBenchmark: no new candidate is begun after so many seconds, from when the first was tried
   /// that loads libraries and code.
@@ -35,6 +36,8 @@ struct Decision {
   SearchMode mode = SearchMode::kHeuristic;
   /// Median of the timed runs, or 0 where none was timed.
   double milliseconds = 0;
+  /// What Check measured: the largest error of an output, relative to its norm.
+  double error = 0;
   /// The quickest of each other form that was timed and not far behind, not compared; not kept in
   /// files. Beside another computation that shares its copies one of them may be the better choice.
   std::vector<std::string> of_other_forms = {};

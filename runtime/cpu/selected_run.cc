@@ -49,7 +49,8 @@ internal::SearchPolicy PolicyOf(const Context& context, DataType type) {
 void AddPolicy(const Context& context, DataType type, ProblemKey* key) {
   key->Add(
       (internal::IsDeterministic(context, type) ? 1 : 0) +
-      (context.search_mode() == SearchMode::kDefault ? 4 : 0));
+      (context.search_mode() == SearchMode::kDefault ? 4 : 0) +
+      (context.options().allow_reduced_accuracy ? 8 : 0));
   key->Add(static_cast<std::int64_t>(internal::LimitBucket(context.options().workspace_limit)));
   key->Add(internal::SearchFingerprint());
 }

@@ -30,15 +30,16 @@ void Poison(std::span<float> values) {
   std::ranges::fill(values, std::bit_cast<float>(kPoison));
 }
 
-/// Fills with numbers in [-1, 1).
-void FillRandom(std::span<float> values, std::uint32_t seed) {
+void FillRandom(std::span<float> values, std::uint32_t seed, const internal::UniformRange& range) {
+  const auto center = static_cast<float>(range.center);
+  const auto radius = static_cast<float>(range.radius);
   // xorshift32 by Marsaglia.
   std::uint32_t state = 2463534242U + seed;
   for (float& value : values) {
     state ^= state << 13U;
     state ^= state >> 17U;
     state ^= state << 5U;
-    value = (static_cast<float>(state >> 8U) * 0x1p-23F) - 1;
+    value = center + (radius * ((static_cast<float>(state >> 8U) * 0x1p-23F) - 1));
   }
 }
 
@@ -75,7 +76,7 @@ struct Errors {
     largest = std::max(largest, error);
   }
 
-  [[nodiscard]] Status Judge(double allowed) const {
+  [[nodiscard]] Result<double> Judge(double allowed) const {
     if (not_finite > 0) {
       return Internal(std::to_string(not_finite) + " elements are not written, or not finite");
     }
@@ -84,8 +85,9 @@ struct Errors {
           "writes between the result's elements or beside them, " +
           std::to_string(written_between) + " times");
     }
-    const double relative = std::sqrt(squared) / std::sqrt(std::max(squared_expected, 1e-30));
-    return relative <= allowed ? Status() : TooFar(relative, allowed, largest);
+    constexpr double kLeast = 1e-300;
+    const double relative = std::sqrt(squared) / std::sqrt(std::max(squared_expected, kLeast));
+    return relative <= allowed ? Result<double>(relative) : TooFar(relative, allowed, largest);
   }
 };
 
@@ -111,11 +113,26 @@ Trial::Trial(
     Reference reference)
     : context_(context), output_(output), reference_(std::move(reference)) {
   for (const ConstTensorRef& tensor : tensors) {
-    Buffer& buffer = buffers_.emplace_back(tensor.present ? Allocate(tensor) : Buffer());
-    FillRandom(buffer.all(), static_cast<std::uint32_t>(buffers_.size()));
+    const Buffer& buffer = buffers_.emplace_back(tensor.present ? Allocate(tensor) : Buffer());
     addresses_.push_back(tensor.present ? buffer.data() : nullptr);
   }
   expected_ = Allocate(tensors.at(output));
+  ranges_.resize(buffers_.size());
+  Fill();
+}
+
+void Trial::Fill() {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    FillRandom(buffers_[i].all(), static_cast<std::uint32_t>(i + 1), ranges_[i]);
+  }
+  has_expected_ = false;
+}
+
+void Trial::Refill(std::span<const internal::UniformRange> ranges) {
+  if (!std::ranges::equal(ranges, ranges_)) {
+    ranges_.assign(ranges.begin(), ranges.end());
+    Fill();
+  }
 }
 
 void Trial::Reserve(std::size_t workspace) {
@@ -133,7 +150,7 @@ Status Trial::Run(internal::Plan& plan) {
        .workspace = workspace_.data()});
 }
 
-Status Trial::Compare(double allowed) {
+Result<double> Trial::Compare(double allowed) {
   const std::span<const float> result = buffers_.at(output_).all();
   const std::span<const float> expected = expected_.all();
   Errors errors;
@@ -143,7 +160,7 @@ Status Trial::Compare(double allowed) {
   return errors.Judge(allowed);
 }
 
-Status Trial::Check(internal::Plan& plan, double allowed, bool twice) {
+Result<double> Trial::Check(internal::Plan& plan, double allowed, bool twice) {
   if (!has_expected_) {
     std::vector<void*> operands = addresses_;
     operands.at(output_) = expected_.data();

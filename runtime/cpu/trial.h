@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/plan.h"
+#include "core/uniform_range.h"
 #include "cpu/aligned_memory.h"
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
@@ -15,7 +16,8 @@
 namespace gradsmith::cpu {
 
 /// Trial is where candidates are tried: memory of a problem's shapes and strides, apart from the
-/// caller's, with random inputs. All tensors are float, and the one at `output` is the result.
+/// caller's, with random inputs, in [-1, 1) at first. All tensors are float, and the one at
+/// `output` is the result.
 class Trial {
  public:
   /// Computes the result from the operands in another way.
@@ -28,10 +30,14 @@ class Trial {
       std::size_t output,
       Reference reference);
 
-  /// Check runs the plan with a poisoned result and workspace. The result must be whole, within
-  /// `allowed` of the reference's, relative to its norm, and nothing between or beside its elements
-  /// may be written. Where `twice`, a second run must give the same bits.
-  Status Check(internal::Plan& plan, double allowed, bool twice);
+  /// Refill fills the inputs with other numbers, a range for each tensor, where they hold others.
+  void Refill(std::span<const internal::UniformRange> ranges);
+
+  /// Check runs the plan with a poisoned result and workspace, and returns how far the result is
+  /// from the reference's, relative to its norm. It must be whole, and within `allowed`, and
+  /// nothing between or beside its elements may be written. Where `twice`, a second run must give
+  /// the same bits.
+  Result<double> Check(internal::Plan& plan, double allowed, bool twice);
 
   /// Time returns the milliseconds of one run: the mean of several where one is short.
   Result<double> Time(internal::Plan& plan);
@@ -50,12 +56,14 @@ class Trial {
   /// Makes the workspace as large.
   void Reserve(std::size_t workspace);
   Status Run(internal::Plan& plan);
-  Status Compare(double allowed);
+  Result<double> Compare(double allowed);
+  void Fill();
 
   const Context& context_;
   std::size_t output_;
   Reference reference_;
   std::vector<Buffer> buffers_;
+  std::vector<internal::UniformRange> ranges_;
   std::vector<void*> addresses_;
   /// What the reference computed.
   Buffer expected_;

@@ -34,8 +34,9 @@ std::string PolicyText(const Context& context, DataType type) {
   const std::size_t limit = context.workspace_arena()->limit();
   return std::string(" (") +
          (IsDeterministic(context, type) ? "deterministic" : "any order of sums") +
-         (context.options().allow_tf32 ? ", TF32 allowed" : ", no TF32") + ", search mode " +
-         std::string(ToString(context.search_mode())) +
+         (context.options().allow_tf32 ? ", TF32 allowed" : ", no TF32") +
+         (context.options().allow_reduced_accuracy ? ", reduced accuracy allowed" : "") +
+         ", search mode " + std::string(ToString(context.search_mode())) +
          (limit == kNoLimit ? std::string(", no workspace limit")
                             : ", workspace limit " + std::to_string(limit)) +
          "; " + CudnnVersionText() + ")";
@@ -95,7 +96,8 @@ void AddPolicy(
     internal::ProblemKey* key) {
   key->Add(
       (IsDeterministic(context, type) ? 1 : 0) + (context.options().allow_tf32 ? 2 : 0) +
-      (context.search_mode() == SearchMode::kDefault ? 4 : 0));
+      (context.search_mode() == SearchMode::kDefault ? 4 : 0) +
+      (context.options().allow_reduced_accuracy ? 8 : 0));
   key->Add(static_cast<std::int64_t>(LimitBucket(context.workspace_arena()->limit())));
   for (const std::int64_t word : {origin.device, origin.cudnn, origin.search}) {
     key->Add(word);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/uniform_range.h"
 #include "cuda/device.h"
 #include "cuda/kernels/difference.h"
 #include "cuda/kernels/tensor_ops.h"
@@ -93,13 +94,7 @@ struct PartialSums {
 /// SumPartials of two matrices, whose sums have the same type, in one launch.
 Status SumPartials(CUstream stream, const PartialSums& first, const PartialSums& second);
 
-/// UniformRange is [center - radius, center + radius).
-struct UniformRange {
-  double center = 0;
-  double radius = 1;
-  /// How many values there are on either side of the center; 0 for all.
-  double levels = 0;
-};
+using internal::UniformRange;
 
 /// FillRandom writes `count` elements of a type, dense: values in the range, hashed from index and
 /// seed, with all the bits that the type has.

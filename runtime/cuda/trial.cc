@@ -48,6 +48,8 @@ double CutOff(double terms, int of_product) {
 
 double AllowedOfFloat(double terms, Exactness exactness) {
   switch (exactness) {
+    case Exactness::kPromised:
+      return internal::kPromisedOfFloat;
     case Exactness::kStrict:
       return internal::AllowedOfStrictFloat(terms);
     case Exactness::kUsual:
@@ -127,6 +129,7 @@ Status Trial::Open(CUstream callers_stream) {
 
 Status Trial::AllocateAll(const std::vector<TrialOperand>& operands, bool copy_inputs) {
   specs_ = operands;
+  has_copies_ = copy_inputs;
   buffers_.clear();
   before_.clear();
   addresses_.clear();
@@ -181,6 +184,15 @@ Status Trial::Fill() {
     }
   }
   return {};
+}
+
+Status Trial::Refill(std::span<const UniformRange> values) {
+  bool is_other = false;
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
+    is_other = is_other || specs_[i].values != values[i];
+    specs_[i].values = values[i];
+  }
+  return is_other ? Fill() : Status();
 }
 
 const void* Trial::Before(std::size_t operand) const {
@@ -301,11 +313,19 @@ Status Trial::CheckWritten() {
     if (!specs_[i].is_output || buffers_[i].size() == 0) {
       continue;
     }
-    Status status = CheckElements(i);
-    if (status.ok()) {
-      status = CheckGuards(i);
+    if (Status status = CheckElements(i); !status.ok()) {
+      return status;
     }
-    if (!status.ok()) {
+  }
+  return CheckGuards();
+}
+
+Status Trial::CheckGuards() {
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
+    if (!specs_[i].is_output || buffers_[i].size() == 0) {
+      continue;
+    }
+    if (Status status = CheckGuards(i); !status.ok()) {
       return status;
     }
   }
@@ -372,6 +392,13 @@ Result<double> Trial::Time(internal::Plan& plan, std::span<const double> scalars
   return std::max<double>(milliseconds, enqueuing);
 }
 
+double RelativeError(const Difference& difference) {
+  // Where all that is expected is zero, what is found must be.
+  constexpr double kLeast = 1e-300;
+  return std::sqrt(difference.squared_error) /
+         std::sqrt(std::max(difference.squared_expected, kLeast));
+}
+
 Status CheckDifference(
     const Difference& difference,
     DataType type,
@@ -380,7 +407,7 @@ Status CheckDifference(
     double cut_off_terms) {
   // Rounding of the result, and a random walk of the rounding of partial sums.
   const double walk = WalkOf(terms);
-  const bool is_strict = exactness == Exactness::kStrict;
+  const bool is_strict = exactness == Exactness::kPromised || exactness == Exactness::kStrict;
   double allowed = 0;
   switch (type) {
     case DataType::kFloat:
@@ -404,8 +431,7 @@ Status CheckDifference(
   if (difference.not_finite > 0) {
     return Internal(std::to_string(difference.not_finite) + " elements are not finite");
   }
-  const double relative =
-      std::sqrt(difference.squared_error) / std::sqrt(std::max(difference.squared_expected, 1e-30));
+  const double relative = RelativeError(difference);
   if (relative <= allowed) {
     return {};
   }

@@ -56,9 +56,19 @@ class Trial {
   /// plan once and waits. `scalars` are Launch's.
   Status Run(internal::Plan& plan, std::span<const double> scalars = {});
 
+  /// Fill fills the operands with their values, as Create did.
+  Status Fill();
+  /// Whether inputs are copies: otherwise they are the caller's, and must not be written.
+  [[nodiscard]] bool has_copies() const { return has_copies_; }
+  /// Refill fills the operands with other values, one range for each; what they hold already is
+  /// left alone.
+  Status Refill(std::span<const UniformRange> values);
+
   /// CheckWritten reads all outputs whole; an element that is not finite was not written, or
   /// wrongly. What the last run wrote beyond its outputs or its workspace is an error as well.
   Status CheckWritten();
+  /// The second half of it: whether the last run wrote beyond its outputs or its workspace.
+  Status CheckGuards();
 
   /// There is room for the differences of so many outputs, one behind the other.
   static constexpr int kDifferences = 8;
@@ -78,7 +88,6 @@ class Trial {
 
   Status Open(CUstream callers_stream);
   Status AllocateAll(const std::vector<TrialOperand>& operands, bool copy_inputs);
-  Status Fill();
   Status ReserveWorkspace(const internal::Plan& plan);
   Status Poison(const internal::Plan& plan);
   Status CheckElements(std::size_t output);
@@ -92,6 +101,7 @@ class Trial {
   CUevent begin_ = nullptr;
   CUevent end_ = nullptr;
   std::vector<TrialOperand> specs_;
+  bool has_copies_ = false;
   std::vector<Buffer> buffers_;
   std::vector<Buffer> before_;
   std::vector<void*> addresses_;
@@ -105,6 +115,8 @@ class Trial {
 
 /// Exactness is what is asked of a result.
 enum class Exactness : unsigned char {
+  /// As exact as is promised of the type: in float however many products are added up.
+  kPromised,
   /// As if every product were added up in the accumulator's type and rounded once.
   kStrict,
   /// As exact as what is in general use: Winograd's transforms in float, and partial sums that are
@@ -123,6 +135,9 @@ Status CheckDifference(
     double terms,
     Exactness exactness,
     double cut_off_terms = 0);
+
+/// RelativeError returns how far a result is from what was expected, relative to its norm.
+double RelativeError(const Difference& difference);
 
 }  // namespace gradsmith::cuda
 

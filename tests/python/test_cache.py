@@ -11,12 +11,12 @@ from pathlib import Path
 import gradsmith
 import pytest
 
-HEADER = b"gradsmith decisions, format 2\n"
+HEADER = b"gradsmith decisions, format 3\n"
 
 
 def line(key: int, kernel: bytes, problem: bytes) -> bytes:
     """A line of a cache's file, whose checksum is FNV-1a."""
-    text = b"%x\t%s\t0\tbenchmark\t0.5\t%s" % (key, kernel, problem)
+    text = b"%x\t%s\t0\tbenchmark\t0.5\t1e-07\t%s" % (key, kernel, problem)
     checksum = 2166136261
     for byte in text:
         checksum = (checksum ^ byte) * 16777619 % 2**32

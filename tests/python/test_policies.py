@@ -77,6 +77,7 @@ def test_unknown_policies_and_modes_are_refused() -> None:
     [
         ({"deterministic": 1}, TypeError, "deterministic is 1 (int); expected True, False or None"),
         ({"allow_tf32": None}, TypeError, "allow_tf32 is None (NoneType); expected True or False"),
+        ({"allow_reduced_accuracy": 1}, TypeError, "allow_reduced_accuracy is 1 (int); expected True or False"),
         ({"workspace_limit": -1}, ValueError, "workspace_limit is -1; expected a number of bytes, 0 or more"),
         ({"workspace_limit": 1 << 64}, ValueError, "expected a number of bytes"),
         ({"workspace_limit": 0.5}, TypeError, "workspace_limit is 0.5 (float); expected a number of bytes or None"),

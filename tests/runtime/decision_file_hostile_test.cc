@@ -28,7 +28,7 @@ namespace {
 using support::ReadFile;
 using support::WriteFile;
 
-constexpr const char* kHeader = "gradsmith decisions, format 2\n";
+constexpr const char* kHeader = "gradsmith decisions, format 3\n";
 constexpr uid_t kOther = 65534;
 
 StoredDecision Stored(int key, const std::string& id = "engine") {

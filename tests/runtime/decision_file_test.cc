@@ -29,14 +29,14 @@ namespace {
 using support::ReadFile;
 using support::WriteFile;
 
-constexpr const char* kHeader = "gradsmith decisions, format 2\n";
+constexpr const char* kHeader = "gradsmith decisions, format 3\n";
 
 StoredDecision Stored(int key, const std::string& id, double milliseconds = 0.25) {
   StoredDecision stored;
   stored.key.Add(key);
   stored.key.Add(-key);
   stored.decision = {
-      id, static_cast<std::size_t>(key) * 1000, SearchMode::kBenchmark, milliseconds};
+      id, static_cast<std::size_t>(key) * 1000, SearchMode::kBenchmark, milliseconds, 3.1e-7};
   stored.problem = "forward of problem " + std::to_string(key);
   return stored;
 }
@@ -53,6 +53,7 @@ void ExpectSame(const StoredDecision& a, const StoredDecision& b) {
   EXPECT_EQ(a.decision.workspace, b.decision.workspace);
   EXPECT_EQ(a.decision.mode, b.decision.mode);
   EXPECT_EQ(a.decision.milliseconds, b.decision.milliseconds);
+  EXPECT_EQ(a.decision.error, b.decision.error);
   EXPECT_EQ(a.problem, b.problem);
 }
 

@@ -27,6 +27,8 @@ struct Engine {
   bool is_out_of_memory = false;
   /// What the plan says, where it is not what was listed.
   std::size_t built_workspace = 0;
+  /// What comparing its output measures.
+  double error = 1e-7;
 };
 
 class FakePlan final : public Plan {
@@ -67,14 +69,15 @@ class FakeSpace final : public SearchSpace {
     return std::unique_ptr<Plan>(std::make_unique<FakePlan>(
         &engine, std::max(engine.candidate.workspace, engine.built_workspace)));
   }
-  Status Check(Plan& plan) override {
+  Result<double> Check(Plan& plan) override {
     const Engine& engine = Of(plan);
     checked.push_back(engine.candidate.id);
     if (engine.is_out_of_memory) {
       return OutOfMemory("no 8 bytes");
     }
     const bool is_taken = engine.check_error == "rounds twice" && was_relaxed;
-    return engine.check_error.empty() || is_taken ? Status() : Internal(engine.check_error);
+    return engine.check_error.empty() || is_taken ? Result<double>(engine.error)
+                                                  : Internal(engine.check_error);
   }
   Result<double> Time(Plan& plan) override {
     const Engine& engine = Of(plan);
@@ -189,6 +192,30 @@ TEST(Selection, Tf32MustBeAllowed) {
   EXPECT_EQ(Choice(strict, In(SearchMode::kBenchmark)), "ieee");
   FakeSpace loose({{WithNotes("tf32", {.tf32 = true}), Good("ieee")}});
   EXPECT_EQ(Choice(loose, {.mode = SearchMode::kBenchmark, .allow_tf32 = true}), "tf32");
+}
+
+TEST(Selection, KeepsTheErrorOfWhatItChooses) {
+  for (const SearchMode mode :
+       {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    Engine exact = Good("exact");
+    exact.times = {1};
+    exact.error = 2e-7;
+    Engine slow = Good("slow");
+    slow.times = {5};
+    slow.error = 5e-8;
+    FakeSpace space({{exact, slow}});
+    SearchPolicy policy = In(mode);
+    std::map<std::string, double> reported;
+    policy.on_progress = [&](const SearchProgress& progress) {
+      reported[progress.candidate] = progress.error;
+    };
+    const Result<Selected> selected = Select(space, policy);
+    ASSERT_TRUE(selected.ok()) << selected.status().message();
+    EXPECT_EQ(selected->decision.id, "exact");
+    EXPECT_EQ(selected->decision.error, 2e-7);
+    EXPECT_EQ(reported["exact"], 2e-7);
+    EXPECT_EQ(reported["slow"], 0) << "it was not compared";
+  }
 }
 
 TEST(Selection, NeverBuildsWhatMayNotBeChosen) {

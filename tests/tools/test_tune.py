@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-HEADER = "gradsmith decisions, format 2\n"
+HEADER = "gradsmith decisions, format 3\n"
 KERNEL = "graph/engine 67/2=1,5=0"
 PROBLEM = "forward of MLFloat16, x [2, 3, 9, 11] NCHW"
 
@@ -22,7 +22,7 @@ def checksum(text: str) -> int:
 
 
 def line(key: int) -> str:
-    fields = f"{key:x}\t{KERNEL}\t4096\tbenchmark\t0.125\t{PROBLEM}"
+    fields = f"{key:x}\t{KERNEL}\t4096\tbenchmark\t0.125\t3e-07\t{PROBLEM}"
     return f"{fields}\t{checksum(fields)}\n"
 
 
@@ -67,7 +67,7 @@ def full(tune: Tune) -> Tune:
 def test_help_names_every_option(tune: Tune, option: str) -> None:
     text = tune.succeeds(option)
     names = ("show", "export", "import", "clear", "device", "cpu", "threads", "mode", "budget")
-    for name in (*names, "allow-tf32", "deterministic"):
+    for name in (*names, "allow-tf32", "allow-reduced-accuracy", "deterministic"):
         assert f"--{name}" in text
     assert "GRADSMITH_CACHE" in text
 
@@ -165,7 +165,7 @@ def test_show_lists_what_is_remembered(full: Tune) -> None:
     assert first == f"# {full.cache}"
     assert len(choices) == 2
     for choice in choices:
-        for part in ("benchmark", "0.1250 ms", "4096 bytes", KERNEL, PROBLEM):
+        for part in ("benchmark", "0.1250 ms", "error 3.0e-07", "4096 bytes", KERNEL, PROBLEM):
             assert part in choice
 
 

@@ -97,6 +97,13 @@ struct Operands {
   bool accumulate;  ///< the output is added to
 };
 
+/// The samples of a channel one by one, whatever walk is taken: for sums that are made anew.
+struct SampleGrid {
+  std::int64_t counts[kSampleDims];
+  Operand dY;
+  Operand X;
+};
+
 /// One number for each channel, of any type.
 struct Parameter {
   void* data;
@@ -123,6 +130,7 @@ constexpr int kBFloat16 = 3;
 /// What the forward's finishing kernel turns the sums of a slice into.
 struct ForwardFinish {
   Walk walk;
+  SampleGrid grid;
   Operand X;
   int type;  ///< of X
   double epsilon;
@@ -139,6 +147,7 @@ struct ForwardFinish {
 
 struct BackwardFinish {
   Walk walk;
+  SampleGrid grid;
   int type;                     ///< of X
   bool products;                ///< the sums of dY * (X - mean) were made
   Normalization normalization;  ///< its bias is absent without ReLU

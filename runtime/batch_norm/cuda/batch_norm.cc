@@ -26,7 +26,8 @@ class BatchNormSpaceMaker final : public internal::SpaceMaker {
       : context_(context), device_(device), task_(task) {}
 
   [[nodiscard]] std::unique_ptr<internal::SearchSpace> Make() const override {
-    return std::make_unique<BatchNormSearchSpace>(device_, StreamOf(context_), task_);
+    return std::make_unique<BatchNormSearchSpace>(
+        device_, StreamOf(context_), task_, context_.options().allow_reduced_accuracy);
   }
 
  private:

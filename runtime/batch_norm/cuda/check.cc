@@ -71,6 +71,37 @@ Status LaunchCheck(
 
 }  // namespace
 
+int HurtfulFills(const Task& task) {
+  const std::int64_t checked = SamplesOf(task).checked;
+  return static_cast<int>((check::kHurtfulKinds + checked - 1) / checked);
+}
+
+Status FillHurtful(CUstream stream, const Task& task, int number) {
+  constexpr std::int64_t kMostBlocks = 1 << 16;
+  const auto tensor = [&](int operand) { return ToTensor(task, operand, {}); };
+  check::Hurt arguments{};
+  arguments.samples = SamplesOf(task);
+  arguments.first = number * arguments.samples.checked;
+  if (task.direction == Direction::kForward) {
+    arguments.X = tensor(forward::kX);
+  } else {
+    arguments.X = tensor(backward::kX);
+    arguments.dY = tensor(backward::kDY);
+    arguments.saved_mean = tensor(backward::kSavedMean);
+    arguments.saved_inv_std = tensor(backward::kSavedInvStd);
+    arguments.bias = tensor(backward::kB);
+  }
+  const Result<CUkernel> kernel =
+      cuda::FindKernel({&cuda::kImage_batch_norm_check}, "gradsmith_bn_hurt");
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  const cuda::LaunchShape shape = {
+      .blocks_x = static_cast<unsigned>(std::min(arguments.samples.channels, kMostBlocks)),
+      .threads = check::kThreads};
+  return cuda::Launch(*kernel, shape, stream, arguments);
+}
+
 Status CheckChannels(
     CUstream stream,
     const Task& task,

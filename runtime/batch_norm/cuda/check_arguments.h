@@ -60,6 +60,21 @@ struct Backward {
   Tensor dBias;
 };
 
+/// Kinds of data that hurt: a constant, a mean that is large beside its deviation, numbers near the
+/// type's largest and near its smallest. A channel has one.
+constexpr std::int64_t kHurtfulKinds = 4;
+
+/// What is filled with such data; absent tensors are not.
+struct Hurt {
+  Samples samples;
+  std::int64_t first;  ///< the kind of the first channel
+  Tensor X;
+  Tensor dY;
+  Tensor saved_mean;
+  Tensor saved_inv_std;
+  Tensor bias;
+};
+
 }  // namespace gradsmith::batch_norm::check
 
 #endif  // GRADSMITH_BATCH_NORM_CUDA_CHECK_ARGUMENTS_H_

@@ -40,8 +40,8 @@ bool IsPresent(const Ref* tensor) {
 // Workspace
 // ---------------------------------------------------------------------------------------------
 
-/// pivot, factor, shift, slope, gate
-constexpr std::int64_t kCoefficients = 5;
+/// pivot, factor, shift, slope, gate, unit
+constexpr std::int64_t kCoefficients = 6;
 /// Two sums of each slice.
 constexpr std::int64_t kPartials = 2;
 
@@ -234,6 +234,7 @@ own::ForwardFinish MakeForwardFinish(
     const Plan& plan) {
   return {
       .walk = plan.walk,
+      .grid = plan.grid,
       .X = plan.operands.X,
       .type = static_cast<int>(inputs.X->type),
       .epsilon = attributes.epsilon,
@@ -328,6 +329,7 @@ own::BackwardFinish MakeBackwardFinish(
     bool products) {
   own::BackwardFinish finish = {
       .walk = plan.walk,
+      .grid = plan.grid,
       .type = static_cast<int>(inputs.dY->type),
       .products = products,
       .normalization = {},

@@ -102,6 +102,9 @@ void SetDims(const Tensors& tensors, const ConstTensorRef& leader, Plan* plan) {
       std::ranges::copy(grids[k].strides, std::begin(operands[k]->strides));
     }
   }
+  std::ranges::copy(walk.counts, std::begin(plan->grid.counts));
+  plan->grid.dY = plan->operands.dY;
+  plan->grid.X = plan->operands.X;
   constexpr std::array<std::int64_t, 3> kPermille = {307, 551, 809};
   for (std::size_t i = 0; i < kPermille.size(); ++i) {
     walk.pivots[i] = SampleOffset(grids[1], walk.samples * kPermille[i] / 1000);

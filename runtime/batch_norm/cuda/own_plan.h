@@ -30,6 +30,7 @@ struct Plan {
   Path path = Path::kRows;
   Walk walk{};
   Operands operands{};
+  SampleGrid grid{};
   std::int64_t blocks_x = 1;
   /// Whether one launch does it all: blocks have their channels to themselves.
   bool whole = false;

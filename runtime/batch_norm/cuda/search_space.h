@@ -24,16 +24,24 @@ std::unique_ptr<internal::Plan> MakeOwnPlan(const cuda::DeviceInfo& device, cons
 /// has two samples or more.
 class BatchNormSearchSpace final : public internal::SearchSpace {
  public:
-  /// The task's addresses are the caller's, as is `stream`.
-  BatchNormSearchSpace(const cuda::DeviceInfo& device, CUstream stream, const Task& task)
-      : device_(device), stream_(stream), task_(task) {}
+  /// The task's addresses are the caller's, as is `stream`. Reduced accuracy is that of data that
+  /// does not hurt.
+  BatchNormSearchSpace(
+      const cuda::DeviceInfo& device,
+      CUstream stream,
+      const Task& task,
+      bool allow_reduced_accuracy = false)
+      : device_(device),
+        stream_(stream),
+        task_(task),
+        allow_reduced_accuracy_(allow_reduced_accuracy) {}
 
   [[nodiscard]] std::string Describe() const override { return batch_norm::Describe(task_); }
   [[nodiscard]] int batches() const override;
   std::vector<internal::Candidate> List(int batch, std::vector<internal::Rejection>* rejections)
       override;
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
-  Status Check(internal::Plan& plan) override;
+  Result<double> Check(internal::Plan& plan) override;
   Result<double> Time(internal::Plan& plan) override;
 
  private:
@@ -44,11 +52,17 @@ class BatchNormSearchSpace final : public internal::SearchSpace {
   Result<std::unique_ptr<internal::Plan>> BuildGraph(const std::string& choice);
   Result<std::unique_ptr<internal::Plan>> BuildLegacy(bool persistent);
   Status OpenTrial();
-  Status CheckOutputs();
+  /// The task with the trial's memory.
+  [[nodiscard]] Task TrialTask() const;
+  [[nodiscard]] cuda::Exactness ExactnessOf(const TensorRef& output) const;
+  /// The largest error of the outputs that the last run left.
+  Result<double> CheckOutputs();
+  Result<double> CheckHurtful(internal::Plan& plan);
 
   const cuda::DeviceInfo& device_;
   CUstream stream_;
   Task task_;
+  bool allow_reduced_accuracy_;
   std::optional<cuda::OperationGraph> graph_;
   std::unique_ptr<cuda::Trial> trial_;
 };

@@ -138,7 +138,7 @@ class RecordingSpace final : public internal::SearchSpace {
   }
   [[nodiscard]] bool IsSlowToList(int batch) const override { return space_.IsSlowToList(batch); }
   Result<std::unique_ptr<Plan>> Build(const std::string& id) override { return space_.Build(id); }
-  Status Check(Plan& plan) override { return space_.Check(plan); }
+  Result<double> Check(Plan& plan) override { return space_.Check(plan); }
   bool Relax() override { return space_.Relax(); }
   [[nodiscard]] bool IsLarge() const override { return space_.IsLarge(); }
   Result<double> Time(Plan& plan) override { return space_.Time(plan); }

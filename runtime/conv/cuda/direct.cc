@@ -139,13 +139,13 @@ constexpr std::int64_t ShareOf(std::int64_t number, double share) {
 }
 
 /// Of `count` elements, each a sum of so many products.
-Sample MakeSample(std::int64_t count, double terms) {
+Sample MakeSample(std::int64_t count, double terms, double most_share) {
   // By estimate less than a second of a large GPU: each candidate that seems the quickest is
   // checked.
   constexpr double kMostProducts = 0x1.0p35;
   constexpr double kSmallestShare = 1.0 / 16;
   const double products = terms * static_cast<double>(SampledElements(kBorder, kStrata));
-  const double share = std::clamp(kMostProducts / products, kSmallestShare, 1.0);
+  const double share = std::clamp(kMostProducts / products, kSmallestShare, 1.0) * most_share;
   if (count <= ShareOf(kFullCheck, share)) {
     return {.count = count, .border = 0, .strata = 0, .all = true};
   }
@@ -156,8 +156,15 @@ Sample MakeSample(std::int64_t count, double terms) {
 }
 static_assert(kStrata <= kFullCheck);
 
-Sample MakeSample(Primitive primitive, const Problem& problem, std::int64_t count) {
-  return MakeSample(count, TermsOf({.primitive = primitive, .problem = problem}));
+Sample MakeSample(
+    Primitive primitive,
+    const Problem& problem,
+    std::int64_t count,
+    SampleSize size = SampleSize::kLarge) {
+  constexpr double kSmallShare = 1.0 / 8;
+  return MakeSample(
+      count, TermsOf({.primitive = primitive, .problem = problem}),
+      size == SampleSize::kLarge ? 1 : kSmallShare);
 }
 
 }  // namespace
@@ -196,7 +203,8 @@ Status CheckSample(
     const void* w,
     const void* y,
     const void* before,
-    cuda::Difference* difference) {
+    cuda::Difference* difference,
+    SampleSize size) {
   if (Status status = cuda::ToStatus(
           cuda::Driver().cuMemsetD8Async(
               reinterpret_cast<CUdeviceptr>(difference), 0, sizeof(*difference), stream),
@@ -212,7 +220,7 @@ Status CheckSample(
   if (!kernel.ok()) {
     return kernel.status();
   }
-  const Sample sample = MakeSample(primitive, problem, arguments.count);
+  const Sample sample = MakeSample(primitive, problem, arguments.count, size);
   const cuda::LaunchShape shape = {
       .blocks_x = static_cast<unsigned>(sample.count), .threads = direct::kCheckThreads};
   const Operands<const void> operands = OperandsOf(primitive, x, w, y);

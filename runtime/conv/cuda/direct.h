@@ -35,6 +35,8 @@ Status Direct(
 /// hundreds. Where `before` is not null, it holds what the result was before it was added to, laid
 /// out alike.
 inline constexpr long long kFullCheck = 8192;
+/// An eighth of the elements for what is checked beside the usual.
+enum class SampleSize : unsigned char { kLarge, kSmall };
 Status CheckSample(
     const cuda::DeviceInfo& device,
     CUstream stream,
@@ -44,7 +46,8 @@ Status CheckSample(
     const void* w,
     const void* y,
     const void* before,
-    cuda::Difference* difference);
+    cuda::Difference* difference,
+    SampleSize size = SampleSize::kLarge);
 
 /// CheckedElements returns how many elements CheckSample computes.
 std::int64_t CheckedElements(Primitive primitive, const Problem& problem);

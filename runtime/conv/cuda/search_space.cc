@@ -126,27 +126,33 @@ bool IsInTf32(const internal::SearchPolicy& policy, DataType type) {
   return policy.allow_tf32 && type == DataType::kFloat;
 }
 
-/// A search for the quickest takes what PyTorch and cuDNN's own search take.
-cuda::Exactness ExactnessOf(const internal::SearchPolicy& policy, DataType type) {
+/// Reduced accuracy is that of what PyTorch and cuDNN's own search take.
+cuda::Exactness
+ExactnessOf(const internal::SearchPolicy& policy, DataType type, bool keeps_promise) {
   if (IsInTf32(policy, type)) {
     return cuda::Exactness::kTf32;
   }
-  return policy.mode == SearchMode::kBenchmark ? cuda::Exactness::kUsual : cuda::Exactness::kStrict;
+  if (policy.allow_reduced_accuracy) {
+    return cuda::Exactness::kUsual;
+  }
+  return keeps_promise ? cuda::Exactness::kPromised : cuda::Exactness::kStrict;
 }
 
 }  // namespace
 
-Status CheckResult(
+Result<double> CheckResult(
     cuda::Trial& trial,
     const cuda::DeviceInfo& device,
     const Task& task,
     const std::array<void*, kOperands>& operands,
     const void* before,
-    bool rounds_once,
+    TrialData data,
+    const Demands& demands,
     const internal::SearchPolicy& policy) {
+  const SampleSize size = data == TrialData::kUsual ? SampleSize::kLarge : SampleSize::kSmall;
   if (Status status = CheckSample(
           device, trial.stream(), task.primitive, task.problem, operands[kX], operands[kW],
-          operands[kY], before, trial.difference());
+          operands[kY], before, trial.difference(), size);
       !status.ok()) {
     return status;
   }
@@ -155,14 +161,19 @@ Status CheckResult(
     return difference.status();
   }
   // By chance, or where terms cancel, a few are further off.
-  if (constexpr int kFew = 50;
-      rounds_once && difference->rounded_twice > difference->compared / kFew) {
+  if (constexpr int kFew = 50; demands.rounds_once && data == TrialData::kUsual &&
+                               difference->rounded_twice > difference->compared / kFew) {
     return Unsupported("rounds what it adds twice");
   }
   const DataType type = task.problem.type;
   const double terms = TermsOf(task);
-  return cuda::CheckDifference(
-      *difference, type, terms, ExactnessOf(policy, type), MayCutOff(task) ? terms : 0);
+  if (Status status = cuda::CheckDifference(
+          *difference, type, terms, ExactnessOf(policy, type, demands.keeps_promise),
+          MayCutOff(task) ? terms : 0);
+      !status.ok()) {
+    return status;
+  }
+  return cuda::RelativeError(*difference);
 }
 
 ConvSearchSpace::ConvSearchSpace(
@@ -176,7 +187,10 @@ ConvSearchSpace::ConvSearchSpace(
       task_(task),
       operands_(operands),
       policy_(std::move(policy)),
-      rounds_once_(task.accumulate && SizeOf(task.problem.type) == 2),
+      demands_{
+          .rounds_once = task.accumulate && SizeOf(task.problem.type) == 2,
+          .keeps_promise = task.problem.type == DataType::kFloat && !policy_.allow_tf32 &&
+                           !policy_.allow_reduced_accuracy},
       forms_(FormsOf(task)),
       parts_to_count_(PartsToCount(task)),
       parts_(MustBeCut() ? parts_to_count_ : PartsForCopies()),
@@ -372,7 +386,7 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
     AddImages(*form, /*where_they_pay=*/false, &candidates);
     AddPlanes(*form, /*where_they_pay=*/false, &candidates);
   }
-  if (rounds_once_ && IsLarge()) {
+  if ((demands_.rounds_once || demands_.keeps_promise) && IsLarge()) {
     rejections->push_back({kDirect, "is slow: not while others may do"});
   } else {
     candidates.push_back({.id = kDirect, .engine = kDirect, .notes = {.last_resort = IsLarge()}});
@@ -634,20 +648,53 @@ Status ConvSearchSpace::OpenTrial() {
   return {};
 }
 
-Status ConvSearchSpace::Check(Plan& plan) {
+Result<double> ConvSearchSpace::Check(Plan& plan) {
   if (Status status = OpenTrial(); !status.ok()) {
     return status;
   }
-  if (Status status = trial_->Run(plan); !status.ok()) {
+  double error = 0;
+  for (const TrialData data : DataOf(policy_.allow_reduced_accuracy)) {
+    const Result<double> found = CheckOn(data, plan);
+    if (!found.ok()) {
+      // The next candidate is timed on usual data: power, and with it speed, depends on values.
+      const Status refilled = FillWith(TrialData::kUsual);
+      return refilled.ok() ? found.status().WithPrefix(PrefixOf(data)) : refilled;
+    }
+    error = std::max(error, *found);
+  }
+  if (Status status = FillWith(TrialData::kUsual); !status.ok()) {
     return status;
   }
-  if (Status status = trial_->CheckWritten(); !status.ok()) {
+  return error;
+}
+
+Status ConvSearchSpace::FillWith(TrialData data) {
+  std::array<cuda::UniformRange, kOperands> values{};
+  for (const Operand operand : {kX, kW, kY}) {
+    if (operand != ResultOf(task_.primitive)) {
+      const bool is_factor = operand == FactorOf(task_.primitive);
+      values.at(operand) =
+          is_factor ? RangeOfFactor(data, TermsOf(task_)) : RangeOfData(data, task_.problem.type);
+    }
+  }
+  return trial_->Refill(values);
+}
+
+Result<double> ConvSearchSpace::CheckOn(TrialData data, Plan& plan) {
+  Status status = FillWith(data);
+  if (status.ok()) {
+    status = trial_->Run(plan);
+  }
+  if (status.ok()) {
+    status = trial_->CheckWritten();
+  }
+  if (!status.ok()) {
     return status;
   }
   std::array<void*, kOperands> operands{};
   std::ranges::copy(trial_->operands(), operands.begin());
   return CheckResult(
-      *trial_, device_, task_, operands, trial_->Before(ResultOf(task_.primitive)), rounds_once_,
+      *trial_, device_, task_, operands, trial_->Before(ResultOf(task_.primitive)), data, demands_,
       policy_);
 }
 
@@ -656,7 +703,9 @@ bool ConvSearchSpace::IsLarge() const {
 }
 
 bool ConvSearchSpace::Relax() {
-  return std::exchange(rounds_once_, false);
+  const bool was_strict = demands_.rounds_once || demands_.keeps_promise;
+  demands_ = {.rounds_once = false, .keeps_promise = false};
+  return was_strict;
 }
 
 Result<double> ConvSearchSpace::Time(Plan& plan) {

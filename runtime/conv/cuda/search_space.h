@@ -16,6 +16,7 @@
 #include "conv/cuda/warpgroups.h"
 #include "conv/cuda/window.h"
 #include "conv/task.h"
+#include "conv/trial_data.h"
 #include "core/candidate.h"
 #include "core/selection.h"
 #include "cuda/device.h"
@@ -28,16 +29,25 @@ namespace gradsmith::conv {
 enum Source : unsigned char { kHeuristicA, kOwnTensorCores, kFallback, kLegacyApi };
 inline constexpr int kSources = 4;
 
-/// CheckResult compares what a trial's last run left in a task's result with the direct
-/// computation. `before` is Trial::Before of the result; `rounds_once` asks that what is added to
-/// is rounded once. The policy says how exact the result must be.
-Status CheckResult(
+/// What results are held to beside the type's own rounding.
+struct Demands {
+  /// What is added to in half or bf16 must be rounded once.
+  bool rounds_once = false;
+  /// As exact as is promised, however many products are summed.
+  bool keeps_promise = true;
+};
+
+/// CheckResult compares what a trial's last run, on data of a kind, left in a task's result with
+/// the direct computation, and returns how far it is off, relative to its norm. `before` is
+/// Trial::Before of the result. The policy says how exact the result must be.
+Result<double> CheckResult(
     cuda::Trial& trial,
     const cuda::DeviceInfo& device,
     const Task& task,
     const std::array<void*, kOperands>& operands,
     const void* before,
-    bool rounds_once,
+    TrialData data,
+    const Demands& demands,
     const internal::SearchPolicy& policy);
 
 /// ConvSearchSpace offers all ways to compute a task on CUDA: our own depthwise kernels where they
@@ -65,7 +75,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
       override;
   [[nodiscard]] bool IsSlowToList(int batch) const override;
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
-  Status Check(internal::Plan& plan) override;
+  Result<double> Check(internal::Plan& plan) override;
   bool Relax() override;
   [[nodiscard]] bool IsLarge() const override;
   Result<double> Time(internal::Plan& plan) override;
@@ -120,14 +130,16 @@ class ConvSearchSpace final : public internal::SearchSpace {
       std::vector<internal::Rejection>* rejections);
   Result<std::unique_ptr<internal::Plan>> BuildInParts(const std::string& id);
   Status OpenTrial();
+  Status FillWith(TrialData data);
+  /// Runs a plan on data of a kind, and compares.
+  Result<double> CheckOn(TrialData data, internal::Plan& plan);
 
   const cuda::DeviceInfo& device_;
   CUstream stream_;
   Task task_;
   std::array<void*, kOperands> operands_;
   internal::SearchPolicy policy_;
-  /// Sums of half or bf16 that are added to must be rounded once.
-  bool rounds_once_;
+  Demands demands_;
   std::vector<Form> forms_;
   /// In so many parts engines count the elements.
   std::int64_t parts_to_count_;

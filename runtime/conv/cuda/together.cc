@@ -1,5 +1,6 @@
 #include "conv/cuda/together.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +17,10 @@
 #include "conv/cuda/one_pass.h"
 #include "conv/cuda/parts.h"
 #include "conv/cuda/search_space.h"
+#include "conv/trial_data.h"
 #include "core/decision_cache.h"
 #include "core/ready_plan.h"
+#include "core/rounding.h"
 #include "core/selection.h"
 #include "core/tensor_memory.h"
 #include "core/warning.h"
@@ -222,29 +225,23 @@ class TogetherSpace final : public internal::SearchSpace {
     return InvalidArgument("'" + id + "' does not fit the problem");
   }
 
-  Status Check(Plan& plan) override {
+  Result<double> Check(Plan& plan) override {
     if (Status status = OpenTrial(); !status.ok()) {
       return status;
     }
-    if (Status status = trial_->Run(Recorded(plan)); !status.ok()) {
-      return status;
-    }
-    if (Status status = trial_->CheckWritten(); !status.ok()) {
-      return status;
-    }
-    CallAddresses addresses{};
-    std::ranges::copy(trial_->operands(), addresses.begin());
-    for (const ReadyTask& ready : call_.tasks) {
-      const Primitive primitive = ready.task.primitive;
-      // Who rounds twice was not chosen alone either, unless there is no other.
-      if (Status status = CheckResult(
-              *trial_, call_.device, ready.task, OperandsOf(primitive, addresses),
-              trial_->Before(kResults + ResultOf(primitive)), /*rounds_once=*/false, policy_);
-          !status.ok()) {
-        return status;
+    double error = 0;
+    for (const TrialData data : DataOf(policy_.allow_reduced_accuracy)) {
+      const Result<double> found = CheckOn(data, plan);
+      if (!found.ok()) {
+        const Status refilled = FillWith(TrialData::kUsual);
+        return refilled.ok() ? found.status().WithPrefix(PrefixOf(data)) : refilled;
       }
+      error = std::max(error, *found);
     }
-    return call_.sums == nullptr ? Status() : CheckSums(addresses);
+    if (Status status = FillWith(TrialData::kUsual); !status.ok()) {
+      return status;
+    }
+    return error;
   }
 
   Result<double> Time(Plan& plan) override {
@@ -359,6 +356,62 @@ class TogetherSpace final : public internal::SearchSpace {
     }
     trial_ = std::move(*trial);
     return {};
+  }
+
+  /// What both primitives share is the factor, of which the bias gradient's sums stay small.
+  Status FillWith(TrialData data) {
+    double terms = 1;
+    for (const ReadyTask& ready : call_.tasks) {
+      terms = std::max(terms, TermsOf(ready.task));
+    }
+    std::array<cuda::UniformRange, kCallTensors> values{};
+    for (const ReadyTask& ready : call_.tasks) {
+      const Operand result = ResultOf(ready.task.primitive);
+      for (const Operand operand : {kX, kW, kY}) {
+        if (operand != result) {
+          values.at(PlaceOf(result, operand)) = operand == call_.shared
+                                                    ? RangeOfFactor(data, terms)
+                                                    : RangeOfData(data, ready.task.problem.type);
+        }
+      }
+    }
+    return trial_->Refill(values);
+  }
+
+  Result<double> CheckOn(TrialData data, Plan& plan) {
+    Status status = FillWith(data);
+    if (status.ok()) {
+      status = trial_->Run(Recorded(plan));
+    }
+    if (status.ok()) {
+      status = trial_->CheckWritten();
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    CallAddresses addresses{};
+    std::ranges::copy(trial_->operands(), addresses.begin());
+    double error = 0;
+    for (const ReadyTask& ready : call_.tasks) {
+      const Primitive primitive = ready.task.primitive;
+      // Who rounds twice or is less exact was not chosen alone either, unless there is no other.
+      const Result<double> found = CheckResult(
+          *trial_, call_.device, ready.task, OperandsOf(primitive, addresses),
+          trial_->Before(kResults + ResultOf(primitive)), data,
+          {.rounds_once = false, .keeps_promise = KeepsPromise(ready.task)}, policy_);
+      if (!found.ok()) {
+        return found;
+      }
+      error = std::max(error, *found);
+    }
+    const Status sums = call_.sums == nullptr ? Status() : CheckSums(addresses);
+    return sums.ok() ? Result<double>(error) : sums;
+  }
+
+  /// Whether the choice for a task alone keeps the promise: then the choice for both does.
+  [[nodiscard]] bool KeepsPromise(const Task& task) const {
+    const int part = &task == &call_.tasks[0].task ? 0 : 1;
+    return alone_.at(part).error <= internal::kPromisedOfFloat;
   }
 
   /// The bias gradient of the trial's last run, for which a plan may have left partial sums, beside

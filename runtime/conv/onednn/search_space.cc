@@ -1,5 +1,6 @@
 #include "conv/onednn/search_space.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <new>
@@ -8,6 +9,7 @@
 
 #include "conv/onednn/convolution.h"
 #include "conv/primitives.h"
+#include "conv/trial_data.h"
 #include "core/rounding.h"
 
 namespace gradsmith::conv {
@@ -60,6 +62,25 @@ bool OwnIsFirst(const Task& task) {
   return ProductsOf(task) < kFew;
 }
 
+/// How far a result may be from our own kernel's, which sums floats as well.
+double Allowed(const Task& task, bool allow_reduced_accuracy) {
+  constexpr double kLess = 5;
+  return internal::AllowedOfStrictFloat(TermsOf(task)) * (allow_reduced_accuracy ? kLess : 1);
+}
+
+/// Of x, w, y and the bias.
+std::array<internal::UniformRange, kOperands + 1> RangesOf(const Task& task, TrialData data) {
+  std::array<internal::UniformRange, kOperands + 1> ranges{};
+  for (const Operand operand : {kX, kW, kY}) {
+    if (operand != ResultOf(task.primitive)) {
+      const bool is_factor = operand == FactorOf(task.primitive);
+      ranges.at(operand) =
+          is_factor ? RangeOfFactor(data, TermsOf(task)) : RangeOfData(data, DataType::kFloat);
+    }
+  }
+  return ranges;
+}
+
 }  // namespace
 
 CpuSearchSpace::CpuSearchSpace(
@@ -70,7 +91,8 @@ CpuSearchSpace::CpuSearchSpace(
     : context_(context),
       task_(task),
       threads_(threads),
-      is_deterministic_(policy.deterministic || policy.mode == SearchMode::kDefault) {}
+      is_deterministic_(policy.deterministic || policy.mode == SearchMode::kDefault),
+      allow_reduced_accuracy_(policy.allow_reduced_accuracy) {}
 
 std::string CpuSearchSpace::Describe() const {
   return conv::Describe(task_) + ", on the CPU with " + std::to_string(threads_) +
@@ -114,12 +136,24 @@ auto CpuSearchSpace::InTrial(const Call& try_it) -> decltype(try_it(std::declval
   }
 }
 
-Status CpuSearchSpace::Check(Plan& plan) {
+Result<double> CpuSearchSpace::Check(Plan& plan) {
   if (dynamic_cast<const OwnPlan*>(&plan) != nullptr) {
-    return {};  // what others are compared with
+    return 0.0;  // what others are compared with
   }
   return InTrial([&](cpu::Trial& trial) {
-    return trial.Check(plan, internal::AllowedOfStrictFloat(TermsOf(task_)), is_deterministic_);
+    Result<double> largest = 0.0;
+    for (const TrialData data : DataOf(allow_reduced_accuracy_)) {
+      trial.Refill(RangesOf(task_, data));
+      const Result<double> found =
+          trial.Check(plan, Allowed(task_, allow_reduced_accuracy_), is_deterministic_);
+      if (!found.ok()) {
+        largest = found.status().WithPrefix(PrefixOf(data));
+        break;
+      }
+      largest = std::max(*largest, *found);
+    }
+    trial.Refill(RangesOf(task_, TrialData::kUsual));
+    return largest;
   });
 }
 

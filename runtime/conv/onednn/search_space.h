@@ -30,7 +30,7 @@ class CpuSearchSpace : public internal::SearchSpace {
   std::vector<internal::Candidate> List(int batch, std::vector<internal::Rejection>* rejections)
       override;
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
-  Status Check(internal::Plan& plan) override;
+  Result<double> Check(internal::Plan& plan) override;
   [[nodiscard]] bool IsLarge() const override;
   Result<double> Time(internal::Plan& plan) override;
 
@@ -43,6 +43,7 @@ class CpuSearchSpace : public internal::SearchSpace {
   Task task_;
   int threads_;
   bool is_deterministic_;
+  bool allow_reduced_accuracy_;
   std::optional<cpu::Trial> trial_;
 };
 

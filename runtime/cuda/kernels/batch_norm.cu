@@ -13,16 +13,16 @@ GRADSMITH_KERNELS(f64, double)
 GRADSMITH_KERNELS(f16, __half)
 GRADSMITH_KERNELS(bf16, __nv_bfloat16)
 
-#define GRADSMITH_FINISH_KERNEL(name, Finish, function)                                 \
-  extern "C" __global__ void __launch_bounds__(own::kFinishChannels* own::kFinishLanes) \
-      name(own::Finish finish, const double* partials, double* coefficients) {          \
-    __shared__ own::FinishSums<own::kFinishChannels> sums;                              \
-    own::ForEachSum<own::kFinishChannels>(                                              \
-        finish.walk, partials, blockIdx.x, gridDim.x, sums,                             \
-        [&](std::int64_t channel, double first, double second) {                        \
-          own::function(finish, channel, first, second, coefficients);                  \
-        });                                                                             \
+#define GRADSMITH_FINISH_KERNEL(name, Finish, Again, function)                                    \
+  extern "C" __global__ void __launch_bounds__(own::kFinishChannels* own::kFinishLanes) name(     \
+      const __grid_constant__ own::Finish finish, const double* partials, double* coefficients) { \
+    __shared__ own::FinishSums<own::kFinishChannels> sums;                                        \
+    own::ForEachSum<own::kFinishChannels>(                                                        \
+        finish.walk, own::Again{finish}, partials, blockIdx.x, gridDim.x, sums,                   \
+        [&](std::int64_t channel, const own::Totals& totals) {                                    \
+          own::function(finish, channel, totals, coefficients);                                   \
+        });                                                                                       \
   }
 
-GRADSMITH_FINISH_KERNEL(gradsmith_bn_finish_forward, ForwardFinish, FinishForward)
-GRADSMITH_FINISH_KERNEL(gradsmith_bn_finish_backward, BackwardFinish, FinishBackward)
+GRADSMITH_FINISH_KERNEL(gradsmith_bn_finish_forward, ForwardFinish, ForwardAgain, FinishForward)
+GRADSMITH_FINISH_KERNEL(gradsmith_bn_finish_backward, BackwardFinish, BackwardAgain, FinishBackward)

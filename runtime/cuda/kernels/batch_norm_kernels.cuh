@@ -25,7 +25,8 @@ __device__ void
 WholeForward(const ForwardFinish& finish, const Operands& operands, double* coefficients) {
   SumColumns<Sums::kMoments, T, V>(
       finish.walk, operands, {}, [&](std::int64_t channel, double first, double second) {
-        FinishForward(finish, channel, first, second, coefficients);
+        FinishForward(
+            finish, channel, TotalsOf(ForwardAgain{finish}, channel, first, second), coefficients);
       });
   __syncthreads();
   MapColumns<kMap, T, V>(finish.walk, operands, coefficients);
@@ -51,16 +52,16 @@ WholeForward(const ForwardFinish& finish, const Operands& operands, double* coef
     function(walk, operands, coefficients);                                         \
   }
 #define GRADSMITH_WHOLE_KERNEL(name, function)                                            \
-  extern "C" __global__ void __launch_bounds__(own::kThreads, own::kResidentBlocks)       \
-      name(own::ForwardFinish finish, own::Operands operands, double* coefficients) {     \
+  extern "C" __global__ void __launch_bounds__(own::kThreads, own::kResidentBlocks) name( \
+      const __grid_constant__ own::ForwardFinish finish, own::Operands operands,          \
+      double* coefficients) {                                                             \
     function(finish, operands, coefficients);                                             \
   }
-#define GRADSMITH_RESIDENT_KERNEL(name, function)                                          \
-  extern "C" __global__ void __launch_bounds__(own::kThreads, own::kResidentBlocks) name( \
-      const __grid_constant__ own::BackwardFinish finish,                                 \
-      const __grid_constant__ own::Operands operands, double* partials,                   \
-      double* coefficients) {                                                             \
-    function(finish, operands, partials, coefficients);                                   \
+#define GRADSMITH_RESIDENT_KERNEL(name, function)                                               \
+  extern "C" __global__ void __launch_bounds__(own::kThreads, own::kResidentBlocks) name(       \
+      const __grid_constant__ own::BackwardFinish finish,                                       \
+      const __grid_constant__ own::Operands operands, double* partials, double* coefficients) { \
+    function(finish, operands, partials, coefficients);                                         \
   }
 #define GRADSMITH_SHORT_KERNEL(name, Finish, function)                   \
   extern "C" __global__ void __launch_bounds__(own::kShortThreads) name( \
@@ -81,8 +82,7 @@ WholeForward(const ForwardFinish& finish, const Operands& operands, double* coef
   GRADSMITH_MAP_KERNELS(gradsmith_##op##_normalize, suffix, T, kNormalize)                        \
   GRADSMITH_MAP_KERNELS(gradsmith_##op##_input_gradient, suffix, T, kInputGradient)               \
   GRADSMITH_WHOLE_KERNEL(                                                                         \
-      gradsmith_##op##_forward_##suffix,                                                          \
-      (own::WholeForward<kNormalize, T, own::kVector<T>>))                                        \
+      gradsmith_##op##_forward_##suffix, (own::WholeForward<kNormalize, T, own::kVector<T>>))     \
   GRADSMITH_RESIDENT_KERNEL(                                                                      \
       gradsmith_##op##_whole_backward_##suffix,                                                   \
       (own::ResidentBackward<true, kSums, kInputGradient, T>))                                    \

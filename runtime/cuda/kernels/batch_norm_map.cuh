@@ -45,6 +45,14 @@ __device__ __forceinline__ A Apply(const A (&c)[kAllCoefficients], A dy, A x) {
   }
 }
 
+/// The same of a channel that is wide, all in double.
+template <Map kMap>
+__device__ __forceinline__ double
+ApplyWide(const double (&c)[kAllCoefficients], double dy, double x) {
+  double of_deviation[kAllCoefficients] = {0, c[kFactor], c[kShift], c[kSlope], c[kGate], 1};
+  return Apply<kMap>(of_deviation, dy, fma(x, c[kUnit], -c[kPivot] * c[kUnit]));
+}
+
 /// The elements that a map reads, and what it makes of them.
 template <Map kMap, typename T, int V>
 struct MapElements {
@@ -90,6 +98,19 @@ struct MapElements {
     result.values[i] = Convert<T>(value);
   }
 
+  __device__ __forceinline__ void
+  ApplyWide(const Operands& operands, int i, const double (&coefficients)[kAllCoefficients]) {
+    double dy_value = 0;
+    if constexpr (kReadsGradient<kMap>) {
+      dy_value = Convert<double>(dy.values[i]);
+    }
+    double value = own::ApplyWide<kMap>(coefficients, dy_value, Convert<double>(x.values[i]));
+    if (Accumulates(operands)) {
+      value += Convert<double>(result.values[i]);
+    }
+    result.values[i] = Convert<T>(value);
+  }
+
   template <Access kAccess>
   __device__ __forceinline__ void Store(const Operands& operands, std::int64_t stride) const {
     own::Store<kAccess>(result, stride, place.count, At<T>(operands.output, place.output));
@@ -100,6 +121,21 @@ struct MapElements {
     return kReadsGradient<kMap> && operands.accumulate;
   }
 };
+
+/// All coefficients of a channel; a gate is there for ReLU's gradient alone.
+template <Map kMap>
+__device__ __forceinline__ void LoadWide(
+    const Walk& walk,
+    const double* coefficients,
+    std::int64_t channel,
+    double (&to)[kAllCoefficients]) {
+#pragma unroll
+  for (int k = 0; k < kAllCoefficients; ++k) {
+    if (k != kGate || kMap == Map::kReluInputGradient) {
+      to[k] = coefficients[k * walk.channels + channel];
+    }
+  }
+}
 
 /// A map of a channel along rows.
 template <Map kMap, typename T>
@@ -127,6 +163,32 @@ struct RowMap {
   }
 };
 
+/// The same of a wide channel.
+template <Map kMap, typename T>
+struct WideRowMap {
+  template <int N>
+  using Elements = MapElements<kMap, T, N>;
+
+  const Operands& operands;
+  double coefficients[kAllCoefficients];
+
+  template <Access kAccess, int N>
+  __device__ __forceinline__ void Load(const Place& place, Elements<N>* elements) const {
+    elements->template Load<kAccess>(
+        operands, place, operands.dY.strides[kInner], operands.X.strides[kInner],
+        operands.output.strides[kInner]);
+  }
+
+  template <Access kAccess, int N>
+  __device__ __forceinline__ void Use(Elements<N>& elements) const {
+#pragma unroll 1
+    for (int i = 0; i < N; ++i) {
+      elements.ApplyWide(operands, i, coefficients);
+    }
+    elements.template Store<kAccess>(operands, operands.output.strides[kInner]);
+  }
+};
+
 /// The block that sums last maps first: what it has read is still in the cache.
 template <Map kMap, typename T>
 __device__ void MapRows(const Walk& walk, const Operands& operands, const double* coefficients) {
@@ -134,6 +196,13 @@ __device__ void MapRows(const Walk& walk, const Operands& operands, const double
   const std::int64_t slice = walk.slices - 1 - blockIdx.y;
   for (std::int64_t i = blockIdx.x; i < walk.channels; i += gridDim.x) {
     const std::int64_t channel = walk.channels - 1 - i;
+    if (coefficients[kUnit * walk.channels + channel] != 1) {
+      WideRowMap<kMap, T> wide = {operands, {}};
+      LoadWide<kMap>(walk, coefficients, channel, wide.coefficients);
+      Rows<V> rows(walk, operands, operands.output, channel, slice);
+      VisitRows<1>(walk, rows, wide);
+      continue;
+    }
     RowMap<kMap, T> map = {operands, {}};
 #pragma unroll
     for (int k = 0; k < kCoefficients<kMap>; ++k) {
@@ -144,21 +213,29 @@ __device__ void MapRows(const Walk& walk, const Operands& operands, const double
   }
 }
 
-/// The coefficients of a tile's columns, in shared memory, at PlaceInTile: registers are for what is
-/// loaded.
+/// The coefficients of a tile's columns, in shared memory, at PlaceInTile: registers are for what
+/// is loaded.
 template <Map kMap, typename T, int V>
 using TileCoefficients = Accumulator<T>[kCoefficients<kMap>][kMaxWidth * V];
 
+/// Returns whether a channel of the tile is wide.
 template <Map kMap, typename T, int V>
-__device__ __forceinline__ void FillCoefficients(
-    const Walk& walk, const double* coefficients, TileCoefficients<kMap, T, V>* of_tile) {
+__device__ __forceinline__ bool FillCoefficients(
+    const Walk& walk,
+    const double* coefficients,
+    TileCoefficients<kMap, T, V>* of_tile) {
   using A = Accumulator<T>;
+  bool has_wide = false;
   FillPlaces<A, V>(walk, [&](int place, std::int64_t channel) {
 #pragma unroll
     for (int k = 0; k < kCoefficients<kMap>; ++k) {
       (*of_tile)[k][place] = static_cast<A>(coefficients[k * walk.channels + channel]);
     }
+    if (coefficients[kUnit * walk.channels + channel] != 1) {
+      has_wide = true;
+    }
   });
+  return __syncthreads_or(has_wide ? 1 : 0) != 0;
 }
 
 /// V columns of a thread's steps.
@@ -207,13 +284,51 @@ struct ColumnMap {
   }
 };
 
+/// The same where one of the tile's channels is wide: all coefficients as they are in memory.
+template <Map kMap, typename T, int V>
+struct WideColumnMap {
+  Columns<V> columns;
+  const double* coefficients;
+
+  template <int kBatch>
+  __device__ __forceinline__ void Visit(StepPlaces<V, true>* places, int count) {
+    static_assert(kBatch == 1);
+    const Operands& operands = columns.operands;
+    const std::int64_t stride = ColumnStride<V>(operands.output);
+    MapElements<kMap, T, V> elements;
+    elements.template Load<Access::kMostlyVectors>(
+        operands, places->Next(count), ColumnStride<V>(operands.dY), ColumnStride<V>(operands.X),
+        stride);
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      double of_column[kAllCoefficients] = {};
+      LoadWide<kMap>(
+          columns.walk, coefficients, ChannelOf(columns.walk, columns.first + i), of_column);
+      elements.ApplyWide(operands, i, of_column);
+    }
+    elements.template Store<Access::kMostlyVectors>(operands, stride);
+  }
+};
+
+template <Map kMap, typename T, int V>
+__device__ __forceinline__ void MapWideColumns(
+    const Columns<V>& columns,
+    const double* coefficients) {
+  WideColumnMap<kMap, T, V> map = {columns, coefficients};
+  ForEachPlace<1, true>(map.columns, map);
+}
+
 template <Map kMap, typename T, int V>
 __device__ __forceinline__ void
 MapColumns(const Walk& walk, const Operands& operands, const double* coefficients) {
   __shared__ TileCoefficients<kMap, T, V> of_tile;
-  FillCoefficients<kMap, T, V>(walk, coefficients, &of_tile);
+  const bool has_wide = FillCoefficients<kMap, T, V>(walk, coefficients, &of_tile);
   ColumnMap<kMap, T, V> map = {Columns<V>(walk, operands), of_tile};
-  ForEachPlace<kMapBatch<kMap, V>, true>(map.columns, map);
+  if (has_wide) {
+    MapWideColumns<kMap, T, V>(map.columns, coefficients);
+  } else {
+    ForEachPlace<kMapBatch<kMap, V>, true>(map.columns, map);
+  }
 }
 
 }  // namespace

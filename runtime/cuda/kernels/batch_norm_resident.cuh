@@ -4,9 +4,10 @@
 #include "cuda/kernels/batch_norm_map.cuh"
 #include "cuda/kernels/ptx.cuh"
 
-/// All of a gradient in one launch, of blocks that have their channels to themselves or that run side
-/// by side. Its inputs come by way of rings in shared memory, backwards for the map: what is in them
-/// at the end of the sums is the map's first, and what was read before that is in the cache.
+/// All of a gradient in one launch, of blocks that have their channels to themselves or that run
+/// side by side. Its inputs come by way of rings in shared memory, backwards for the map: what is
+/// in them at the end of the sums is the map's first, and what was read before that is in the
+/// cache.
 namespace gradsmith::batch_norm::own {
 namespace {
 
@@ -19,8 +20,9 @@ union ResidentScratch {
   TileCoefficients<kMap, T, V> coefficients;
 };
 
-/// A thread's inputs that are under way or have arrived: vectors of dY and X of kSlots of its steps.
-/// The thread alone reads them. Counted backwards from its last step, a step has slot i % kSlots.
+/// A thread's inputs that are under way or have arrived: vectors of dY and X of kSlots of its
+/// steps. The thread alone reads them. Counted backwards from its last step, a step has slot i %
+/// kSlots.
 template <typename T, int kSlots>
 class InputRing {
  public:
@@ -58,8 +60,9 @@ class InputRing {
 
 /// Adds up all of a thread's steps; the last of them stay in the ring.
 template <Sums kSums, typename T, int kSlots>
-__device__ __forceinline__ void
-SumThrough(const InputRing<T, kSlots>& ring, ColumnSums<kSums, T, kVector<T>>* sums) {
+__device__ __forceinline__ void SumThrough(
+    const InputRing<T, kSlots>& ring,
+    ColumnSums<kSums, T, kVector<T>>* sums) {
   constexpr int V = kVector<T>;
   const OwnSteps steps(sums->columns.walk, blockIdx.y);
   StepPlaces<V, false> places(sums->columns, steps.first);
@@ -89,8 +92,9 @@ SumThrough(const InputRing<T, kSlots>& ring, ColumnSums<kSums, T, kVector<T>>* s
 
 /// Maps all of a thread's steps from the last on, of which the ring has some.
 template <Map kMap, typename T, int kSlots>
-__device__ __forceinline__ void
-MapThrough(const InputRing<T, kSlots>& ring, ColumnMap<kMap, T, kVector<T>>* map) {
+__device__ __forceinline__ void MapThrough(
+    const InputRing<T, kSlots>& ring,
+    ColumnMap<kMap, T, kVector<T>>* map) {
   constexpr int V = kVector<T>;
   const Operands& operands = map->columns.operands;
   const std::int64_t stride = ColumnStride<V>(operands.output);
@@ -137,8 +141,9 @@ __device__ __forceinline__ void ResidentBackward(
   const InputRing<T, kResidentSlots<sizeof(T), kRelu>> ring(
       shared + kScratch / sizeof(uint4), operands);
   const Walk& walk = finish.walk;
-  const auto finish_channel = [&](std::int64_t channel, double first, double second) {
-    FinishBackward(finish, channel, first, second, coefficients);
+  const BackwardAgain again = {finish};
+  const auto finish_channel = [&](std::int64_t channel, const Totals& totals) {
+    FinishBackward(finish, channel, totals, coefficients);
   };
 
   FillTile(walk, operands, finish.normalization, &scratch.tile);
@@ -152,7 +157,7 @@ __device__ __forceinline__ void ResidentBackward(
         walk, sums.first, sums.second, scratch.sums,
         [&](std::int64_t place, double first, double second) {
           if constexpr (kWhole) {
-            finish_channel(place, first, second);
+            finish_channel(place, TotalsOf(again, place, first, second));
           } else {
             StorePartial(walk, place, first, second, partials);
           }
@@ -163,13 +168,15 @@ __device__ __forceinline__ void ResidentBackward(
   } else {
     cuda::SynchronizeGrid();
     ForEachSum<kThreads / kFinishLanes>(
-        walk, partials, std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x,
+        walk, again, partials, std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x,
         std::int64_t{gridDim.x} * gridDim.y, scratch.finish, finish_channel);
     cuda::SynchronizeGrid();
   }
-  FillCoefficients<kMap, T, V>(walk, coefficients, &scratch.coefficients);
+  const bool has_wide = FillCoefficients<kMap, T, V>(walk, coefficients, &scratch.coefficients);
   ColumnMap<kMap, T, V> map = {Columns<V>(walk, operands), scratch.coefficients};
-  if (map.columns.present()) {
+  if (has_wide) {
+    MapWideColumns<kMap, T, V>(map.columns, coefficients);
+  } else if (map.columns.present()) {
     MapThrough(ring, &map);
     VisitTail<V, true>(map.columns, map);
   }

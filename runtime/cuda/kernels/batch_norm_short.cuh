@@ -64,15 +64,21 @@ struct OwnCoefficients {
 
   __device__ CoefficientPlace place() { return {wide, 1}; }
 
+  /// What the map makes of a sample, added to `before` where that is given.
   template <Map kMap>
-  __device__ Accumulator<T> Apply(T dy, T x) const {
+  __device__ T Apply(T dy, T x, const T* before = nullptr) const {
     using A = Accumulator<T>;
+    if (wide[kUnit] != 1) {
+      const double value = ApplyWide<kMap>(wide, Convert<double>(dy), Convert<double>(x));
+      return Convert<T>(before == nullptr ? value : value + Convert<double>(*before));
+    }
     A narrow[kAllCoefficients];
 #pragma unroll
     for (int k = 0; k < kAllCoefficients; ++k) {
       narrow[k] = static_cast<A>(wide[k]);
     }
-    return own::Apply<kMap>(narrow, Convert<A>(dy), Convert<A>(x));
+    const A value = own::Apply<kMap>(narrow, Convert<A>(dy), Convert<A>(x));
+    return Convert<T>(before == nullptr ? value : value + Convert<A>(*before));
   }
 };
 
@@ -84,21 +90,25 @@ __device__ void ShortForward(const ForwardFinish& p, const Operands& operands) {
   }
   const auto count = static_cast<int>(p.walk.samples);
   const Samples<T> x(operands.X, channel);
-  double sum = 0;
-  ForEachSample<kShortBatch>(count, x, x, [&](T value, T, int) { sum += Convert<double>(value); });
-  Moments moments = {sum / count, 0};
-  ForEachSample<kCachedBatch>(count, x, x, [&](T value, T, int) {
-    const double deviation = Convert<double>(value) - moments.mean;
-    moments.deviation += deviation * deviation;
+  // Of numbers that are alike nothing is rounded, as it would be if they were added up.
+  const double pivot = MedianSample(p.walk, operands.X, p.type, channel);
+  double first = 0;
+  double second = 0;
+  ForEachSample<kShortBatch>(count, x, x, [&](T value, T, int) {
+    const double deviation = Convert<double>(value) - pivot;
+    first += deviation;
+    second += deviation * deviation;
   });
   OwnCoefficients<T> coefficients;
-  FinishMoments(p, channel, moments, coefficients.place());
+  FinishMoments(
+      p, channel, MomentsOf(p, channel, TotalsOf(ForwardAgain{p}, channel, first, second)),
+      coefficients.place());
   if (operands.output.data == nullptr) {
     return;
   }
   ForEachSample<kCachedBatch>(count, x, x, [&](T value, T, int sample) {
     *At<T>(operands.output, OutputOffset(p.walk, operands.output, channel, sample)) =
-        Convert<T>(coefficients.template Apply<kMap>(value, value));
+        coefficients.template Apply<kMap>(value, value);
   });
 }
 
@@ -127,14 +137,15 @@ __device__ void ShortBackward(const BackwardFinish& p, const Operands& operands)
     products += passed * (Convert<double>(x_value) - pivot);
   });
   OwnCoefficients<T> coefficients;
-  FinishGradientSums(p, channel, dbias, products, coefficients.place());
+  FinishGradientSums(
+      p, channel, TotalsOf(BackwardAgain{p}, channel, dbias, products), coefficients.place());
   if (operands.output.data == nullptr) {
     return;
   }
   ForEachSample<kCachedBatch>(count, dy, x, [&](T dy_value, T x_value, int sample) {
     T* place = At<T>(operands.output, OutputOffset(p.walk, operands.output, channel, sample));
-    const A value = coefficients.template Apply<kMap>(dy_value, x_value);
-    *place = Convert<T>(operands.accumulate ? value + Convert<A>(*place) : value);
+    *place =
+        coefficients.template Apply<kMap>(dy_value, x_value, operands.accumulate ? place : nullptr);
   });
 }
 

@@ -53,9 +53,10 @@ __device__ double RoundPivot(double mean, int type) {
   return type == kDouble ? mean : static_cast<double>(static_cast<float>(mean));
 }
 
-/// Normalization is (X - pivot) * factor + shift. An infinite factor leaves an exact pivot's alone.
-__device__ double ShiftOf(double bias, double mean, double pivot, double factor) {
-  return mean == pivot ? bias : bias - (mean - pivot) * factor;
+/// Normalization is (X - pivot) * factor + shift, where `rest` is what the mean is beyond the
+/// pivot. An infinite factor leaves an exact pivot's alone.
+__device__ double ShiftOf(double bias, double rest, double factor) {
+  return rest == 0 ? bias : bias - rest * factor;
 }
 
 /// Where ReLU passes gradients on: where what it was given is positive, or NaN. Sums and maps must
@@ -80,7 +81,7 @@ __device__ Gate<Accumulator<T>> GateOf(const Normalization& normalization, std::
     const double factor =
         LoadParameter(normalization.scale, channel) * LoadParameter(normalization.inv_std, channel);
     const double shift = ShiftOf(
-        LoadParameter(normalization.bias, channel), mean, RoundPivot(mean, kTypeOf<T>), factor);
+        LoadParameter(normalization.bias, channel), mean - RoundPivot(mean, kTypeOf<T>), factor);
     return {static_cast<A>(factor), static_cast<A>(shift)};
   }
 }
@@ -287,8 +288,8 @@ struct ColumnSums {
   A first[V];
   A second[V];
 
-  __device__ __forceinline__ ColumnSums(
-      const Walk& walk, const Operands& operands, const Tile<kSums, T, V>& the_tile)
+  __device__ __forceinline__
+  ColumnSums(const Walk& walk, const Operands& operands, const Tile<kSums, T, V>& the_tile)
       : columns(walk, operands), tile(the_tile), pivot{}, first{}, second{} {
     if (columns.present()) {
 #pragma unroll

@@ -28,6 +28,8 @@ struct CachedChoice {
   /// 0 where it was not timed.
   double milliseconds = 0;
   std::size_t workspace = 0;
+  /// The largest error that was measured of its outputs, relative to their norm; 0 where none was.
+  double error = 0;
 };
 
 /// CachedChoices returns what is remembered, the last used first.

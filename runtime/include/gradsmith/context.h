@@ -44,6 +44,9 @@ struct SearchProgress {
   std::string candidate;
   /// Median of the candidate's runs; 0 where it was not timed.
   double milliseconds = 0;
+  /// The largest error that was measured of the candidate's outputs, relative to their norm; 0
+  /// where they were not compared.
+  double error = 0;
   /// Why the candidate cannot be taken; empty where it can.
   std::string rejection;
   int tried = 0;
@@ -82,6 +85,10 @@ struct ContextOptions {
   std::optional<bool> deterministic = {};
   /// Float may be multiplied in TF32: 10 bits of mantissa, and faster.
   bool allow_tf32 = false;
+  /// Kernels whose measured error is beyond the promise of their type may be taken where they are
+  /// faster; batch normalization may then lose the digits that a large mean costs. On the CPU as
+  /// well.
+  bool allow_reduced_accuracy = false;
   /// Unset: what the environment variable GRADSMITH_SEARCH_MODE says, otherwise kHeuristic.
   std::optional<SearchMode> search_mode = {};
   /// For kBenchmark: after so many seconds no further kernel is tried on a problem, counted from

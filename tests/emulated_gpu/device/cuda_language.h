@@ -59,6 +59,16 @@ inline void __syncthreads() {
   emulated_gpu::SyncThreads();
 }
 
+inline int __syncthreads_or(int predicate) {
+  __shared__ int any;
+  emulated_gpu::SyncThreads();
+  any = 0;
+  emulated_gpu::SyncThreads();
+  any = predicate != 0 ? 1 : any;
+  emulated_gpu::SyncThreads();
+  return any;
+}
+
 template <typename T>
 T ExchangedValue(const emulated_gpu::Exchanged& all, unsigned lane) {
   T value;

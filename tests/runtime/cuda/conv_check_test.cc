@@ -1,11 +1,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "conv/cuda/search_space.h"
 #include "core/plan.h"
@@ -55,6 +59,52 @@ class SpoilingPlan final : public Plan {
   Spoiled spoiled_;
 };
 
+/// Runs another plan, whose result of floats it then multiplies with a number that depends on the
+/// first number of an operand.
+class LyingPlan final : public Plan {
+ public:
+  using Factor = std::function<float(float first)>;
+
+  LyingPlan(
+      Operand data,
+      Operand result,
+      std::size_t count,
+      std::unique_ptr<Plan> plan,
+      Factor factor)
+      : data_(data),
+        result_(result),
+        values_(count),
+        plan_(std::move(plan)),
+        factor_(std::move(factor)) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return plan_->workspace(); }
+
+  Status Run(const internal::Launch& launch) override {
+    const std::size_t bytes = values_.size() * sizeof(float);
+    float first = 0;
+    Status status = plan_->Run(launch);
+    if (status.ok()) {
+      status = cuda::CopyAndWait(&first, launch.operands[data_], sizeof(first), launch.stream);
+    }
+    if (status.ok()) {
+      status = cuda::CopyAndWait(values_.data(), launch.operands[result_], bytes, launch.stream);
+    }
+    for (float& value : values_) {
+      value *= factor_(first);
+    }
+    return status.ok()
+               ? cuda::CopyAndWait(launch.operands[result_], values_.data(), bytes, launch.stream)
+               : status;
+  }
+
+ private:
+  Operand data_;
+  Operand result_;
+  std::vector<float> values_;
+  std::unique_ptr<Plan> plan_;
+  Factor factor_;
+};
+
 constexpr std::array<Primitive, 3> kPrimitives = {
     Primitive::kForward, Primitive::kBackwardData, Primitive::kBackwardFilter};
 
@@ -84,8 +134,22 @@ class CudaConvCheck : public cuda::CudaTest {
     return task;
   }
 
-  ConvSearchSpace MakeSpace(const Task& task) {
-    return {device(), nullptr, task, operands_, internal::SearchPolicy()};
+  ConvSearchSpace MakeSpace(const Task& task, const internal::SearchPolicy& policy = {}) {
+    return {device(), nullptr, task, operands_, policy};
+  }
+
+  /// What a candidate's check says whose floats are off by a factor.
+  Result<double> CheckLying(
+      Primitive primitive,
+      const internal::SearchPolicy& policy,
+      const LyingPlan::Factor& factor) {
+    const Task task = MakeTask(primitive, DataType::kFloat, false);
+    ConvSearchSpace space = MakeSpace(task, policy);
+    const Operand result = ResultOf(primitive);
+    LyingPlan plan(
+        primitive == Primitive::kBackwardData ? kW : kX, result,
+        static_cast<std::size_t>(NumElements(DimsOf(task.problem, result))), Right(space), factor);
+    return space.Check(plan);
   }
 
   static std::unique_ptr<Plan> Right(ConvSearchSpace& space) {
@@ -119,7 +183,7 @@ TEST_F(CudaConvCheck, WhatIsWrongIsRefused) {
         const Operand result = ResultOf(primitive);
         const auto count = static_cast<std::size_t>(NumElements(DimsOf(task.problem, result)));
         SpoilingPlan wrong(result, Right(space), {0, count * SizeOf(type) / 4});
-        const Status refused = space.Check(wrong);
+        const Status refused = space.Check(wrong).status();
         ExpectDisagrees(refused, task);
       }
     }
@@ -136,14 +200,14 @@ TEST_F(CudaConvCheck, WhatIsNotWrittenIsRefused) {
       ConvSearchSpace space = MakeSpace(task);
       EXPECT_TRUE(space.Check(*Right(space)).ok());
       SpoilingPlan empty(result, nullptr, {});
-      const Status refused = space.Check(empty);
+      const Status refused = space.Check(empty).status();
       EXPECT_EQ(refused.code(), StatusCode::kInternal);
       EXPECT_NE(refused.message().find("unwritten"), std::string::npos) << refused.message();
       // What is added to is as it was.
       const Task adding = MakeTask(primitive, type, true);
       ConvSearchSpace space_of_adding = MakeSpace(adding);
       EXPECT_TRUE(space_of_adding.Check(*Right(space_of_adding)).ok());
-      const Status not_added = space_of_adding.Check(empty);
+      const Status not_added = space_of_adding.Check(empty).status();
       ExpectDisagrees(not_added, adding);
     }
   }
@@ -159,8 +223,84 @@ TEST_F(CudaConvCheck, WhatWritesBeyondItsResultIsRefused) {
         NumElements(DimsOf(task.problem, result)) * static_cast<std::int64_t>(SizeOf(type)));
     for (const std::int64_t offset : {std::int64_t{-4}, bytes}) {
       SpoilingPlan beyond(result, Right(space), {offset, 4});
-      const Status refused = space.Check(beyond);
+      const Status refused = space.Check(beyond).status();
       EXPECT_TRUE(refused.message().starts_with("wrote 4 bytes")) << refused.message();
+    }
+  }
+}
+
+/// Right on the numbers that a candidate is usually tried on, and wrong on others.
+TEST_F(CudaConvCheck, WhoIsRightOnFriendlyDataAloneIsRefused) {
+  const LyingPlan::Factor overflows = [](float first) {
+    return std::abs(first) > 1e20F ? 2.F : 1.F;
+  };
+  const LyingPlan::Factor flushes = [](float first) {
+    return std::abs(first) < 1e-20F ? 0.F : 1.F;
+  };
+  for (const Primitive primitive : kPrimitives) {
+    for (const SearchMode mode :
+         {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+      SCOPED_TRACE(std::string(ToString(primitive)) + ", " + std::string(ToString(mode)));
+      const Status large = CheckLying(primitive, {.mode = mode}, overflows).status();
+      EXPECT_TRUE(large.message().starts_with(
+          "on numbers near the type's largest it disagrees with the direct computation"))
+          << large.message();
+      const Status small = CheckLying(primitive, {.mode = mode}, flushes).status();
+      EXPECT_TRUE(small.message().starts_with("on numbers near the type's smallest it disagrees"))
+          << small.message();
+      const internal::SearchPolicy loose = {.mode = mode, .allow_reduced_accuracy = true};
+      EXPECT_TRUE(CheckLying(primitive, loose, overflows).ok());
+      EXPECT_TRUE(CheckLying(primitive, loose, flushes).ok());
+    }
+  }
+}
+
+/// 1e-6 of the norm is what is promised of float, in every mode.
+TEST_F(CudaConvCheck, WhatIsLessExactThanIsPromisedTakesAPolicy) {
+  const LyingPlan::Factor off = [](float) { return 1 + 3e-6F; };
+  for (const Primitive primitive : kPrimitives) {
+    for (const SearchMode mode :
+         {SearchMode::kDefault, SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+      SCOPED_TRACE(std::string(ToString(primitive)) + ", " + std::string(ToString(mode)));
+      const Status refused = CheckLying(primitive, {.mode = mode}, off).status();
+      EXPECT_NE(refused.message().find("expected at most 1.00e-06"), std::string::npos)
+          << refused.message();
+      const Result<double> taken =
+          CheckLying(primitive, {.mode = mode, .allow_reduced_accuracy = true}, off);
+      ASSERT_TRUE(taken.ok()) << taken.status().message();
+      EXPECT_NEAR(*taken, 3e-6, 2e-7);
+    }
+  }
+}
+
+/// Who is left where nobody keeps the promise is held to what can be had of long sums.
+TEST_F(CudaConvCheck, ThePromiseIsRelaxedLast) {
+  const Task task = MakeTask(Primitive::kForward, DataType::kFloat, false);
+  ConvSearchSpace space = MakeSpace(task);
+  LyingPlan plan(
+      kX, kY, static_cast<std::size_t>(NumElements(DimsOf(task.problem, kY))), Right(space),
+      [](float) { return 1 + 1.2e-6F; });
+  EXPECT_FALSE(space.Check(plan).ok());
+  EXPECT_TRUE(space.Relax());
+  EXPECT_TRUE(space.Check(plan).ok());
+  EXPECT_FALSE(space.Relax());
+  ConvSearchSpace of_double = MakeSpace(MakeTask(Primitive::kForward, DataType::kDouble, false));
+  EXPECT_FALSE(of_double.Relax()) << "nothing is asked of it that could be relaxed";
+}
+
+/// What is measured lies within what is promised, and is not made up.
+TEST_F(CudaConvCheck, TheErrorIsMeasured) {
+  for (const Primitive primitive : kPrimitives) {
+    for (const auto& [type, least, most] :
+         {std::tuple(DataType::kFloat, 1e-8, 1e-6), std::tuple(DataType::kDouble, 1e-17, 1e-14),
+          std::tuple(DataType::kMLFloat16, 5e-5, 1e-3),
+          std::tuple(DataType::kBFloat16, 5e-4, 8e-3)}) {
+      SCOPED_TRACE(std::string(ToString(primitive)) + " of " + std::string(ToString(type)));
+      ConvSearchSpace space = MakeSpace(MakeTask(primitive, type, false));
+      const Result<double> error = space.Check(*Right(space));
+      ASSERT_TRUE(error.ok()) << error.status().message();
+      EXPECT_GT(*error, least);
+      EXPECT_LT(*error, most);
     }
   }
 }

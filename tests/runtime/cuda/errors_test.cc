@@ -98,7 +98,7 @@ class WithoutOwn final : public internal::SearchSpace {
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override {
     return space_.Build(id);
   }
-  Status Check(internal::Plan& plan) override { return space_.Check(plan); }
+  Result<double> Check(internal::Plan& plan) override { return space_.Check(plan); }
   Result<double> Time(internal::Plan& plan) override { return space_.Time(plan); }
 
  private:

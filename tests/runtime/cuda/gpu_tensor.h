@@ -86,6 +86,15 @@ class Block {
   std::size_t size_;
 };
 
+/// CopyAndWait copies between host and device, for plans of tests that compute on the host.
+inline Status CopyAndWait(void* to, const void* from, std::size_t bytes, void* stream) {
+  auto* const of_cuda = static_cast<CUstream>(stream);
+  const CUresult copied = Driver().cuMemcpyAsync(
+      reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, of_cuda);
+  return ToStatus(
+      copied == CUDA_SUCCESS ? Driver().cuStreamSynchronize(of_cuda) : copied, "copying");
+}
+
 using Sizes = std::vector<std::int64_t>;
 
 /// GpuTensor is one tensor on the host and on the GPU: the CPU backend works on the one, our
