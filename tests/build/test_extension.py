@@ -29,23 +29,15 @@ def block(page: str, start: str) -> str:
 
 NEW_OP = block("README.md", "  - name: DepthwiseConvGrad\n")
 NEW_ROW = block("CONTRIBUTING.md", "    rows:\n").partition("\n")[2]
-NEW_KERNEL = """
-struct Halved {
-  static constexpr std::string_view kShapes = "X [N, *D], Y [N, *D]";
-  struct Attributes {
-    std::int64_t axis = 1;
-  };
-  struct Inputs {
-    RequiredInput X = nullptr;
-  };
-  struct Outputs {
-    RequiredOutput Y = nullptr;
-  };
-  static Status RunCpu(const Context&, const Attributes&, const Inputs&, const Outputs&);
-};
 
-}  // namespace gradsmith::batch_norm
-"""
+def kernel_of_the_cpu(header: str) -> str:
+    """A kernel as BatchNormalization is, but that it does not run on a GPU."""
+    (kernel,) = re.findall(r"^struct BatchNormalization \{\n.*?^\};\n", header, re.DOTALL | re.M)
+    renamed = kernel.replace("struct BatchNormalization {", "struct OnTheCpuAlone {")
+    without = re.sub(r"^  static Status RunCuda\(.*?\);\n", "", renamed, flags=re.DOTALL | re.M)
+    assert "RunCpu" in without
+    assert "RunCuda" not in without
+    return without
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +49,9 @@ def tree() -> Path:
     assert last_row is not None
     replace_once(schema, last_row[0], last_row[0] + NEW_ROW)
     schema.write_text(f"{schema.read_text()}\n{NEW_OP}")
-    replace_once(COPY / "runtime/batch_norm/kernels.h", "\n}  // namespace gradsmith::batch_norm\n", NEW_KERNEL)
+    header = COPY / "runtime/batch_norm/kernels.h"
+    end = "}  // namespace gradsmith::batch_norm\n"
+    replace_once(header, end, f"{kernel_of_the_cpu(header.read_text())}\n{end}")
     run_generator("generate", "--schema", "ops.yaml", "--out", "generated", repository=COPY, cwd=COPY)
     configure(COPY, BUILD, "Ninja", "-DGRADSMITH_BUILD_TESTS=ON", f"-DPython3_EXECUTABLE={sys.executable}")
     build(BUILD, "gradsmith_generated_tests")
