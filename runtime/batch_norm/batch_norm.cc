@@ -1,21 +1,28 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <type_traits>
 #include <vector>
 
 #include "batch_norm/activation.h"
+#include "batch_norm/gradient.h"
 #include "batch_norm/kernels.h"
+#include "batch_norm/per_channel.h"
 #include "batch_norm/shapes.h"
+#include "batch_norm/statistics.h"
 #include "core/channels.h"
 #include "core/element.h"
 
 /// All arithmetic is in double: the kernels wait for memory, so it is free, and a mean that is
-/// large beside the deviation does no harm.
+/// large beside the deviation does no harm. A channel whose sums in double are not to be trusted is
+/// summed anew, one value after the other (statistics.h, gradient.h).
 namespace gradsmith::batch_norm {
 namespace {
 
+using internal::ChannelReader;
 using internal::MapChannels;
 using internal::SumChannels;
 using internal::Sums;
@@ -24,148 +31,100 @@ using internal::VisitDataType;
 template <int kCount>
 using Values = std::array<double, kCount>;
 
-template <typename Ref>
-bool IsPresent(const Ref* tensor) {
-  return tensor != nullptr && tensor->present;
-}
-
-/// One number for each channel.
-using PerChannel = std::vector<double>;
-
-PerChannel Load(const ConstTensorRef& tensor) {
-  PerChannel values(tensor.dims[0]);
-  VisitDataType(tensor.type, [&]<typename T>(std::type_identity<T>) {
-    const T* data = static_cast<const T*>(tensor.data);
-    for (std::int64_t c = 0; c < tensor.dims[0]; ++c) {
-      values[c] = internal::Convert<double>(data[c * tensor.strides[0]]);
-    }
-  });
-  return values;
-}
-
-void StoreIfPresent(const PerChannel& values, const TensorRef* tensor) {
-  if (!IsPresent(tensor)) {
-    return;
-  }
-  VisitDataType(tensor->type, [&]<typename T>(std::type_identity<T>) {
-    T* data = static_cast<T*>(tensor->data);
-    for (std::int64_t c = 0; c < tensor->dims[0]; ++c) {
-      data[c * tensor->strides[0]] = internal::Convert<T>(values[c]);
-    }
-  });
-}
-
-/// m: how many values each channel has.
-double SamplesPerChannel(const Dims& dims) {
-  double samples = 1;
-  for (int i = 0; i < dims.size(); ++i) {
-    samples *= i == 1 ? 1.0 : static_cast<double>(dims[i]);
-  }
-  return samples;
-}
-
-struct Statistics {
-  PerChannel mean;
-  /// Sums of the squared deviations from the mean.
-  PerChannel deviation;
-};
-
-/// Two passes, so that squares of large values do not cancel.
-template <typename T>
-Statistics BatchStatistics(const Context& context, const ConstTensorRef& X) {
-  const double m = SamplesPerChannel(X.dims);
-  Statistics statistics{.mean = PerChannel(X.dims[1]), .deviation = PerChannel(X.dims[1])};
-  if (m == 0) {
-    return statistics;
-  }
-  const auto value = [](std::int64_t, const Values<1>& x) { return Sums{x[0], 0}; };
-  const std::vector<Sums> sums = SumChannels<T, 1>(context, {X}, value);
-  for (std::int64_t c = 0; c < X.dims[1]; ++c) {
-    statistics.mean[c] = sums[c][0] / m;
-  }
-  const auto squared = [&mean = statistics.mean](std::int64_t c, const Values<1>& x) {
-    const double d = x[0] - mean[c];
-    return Sums{d * d, d};
-  };
-  const std::vector<Sums> deviations = SumChannels<T, 1>(context, {X}, squared);
-  for (std::int64_t c = 0; c < X.dims[1]; ++c) {
-    // The deviations would sum to zero but for the rounding of the mean.
-    const auto [squares, sum] = deviations[c];
-    statistics.deviation[c] = squares - (sum * sum / m);
-  }
-  return statistics;
-}
-
 /// momentum * old + (1 - momentum) * batch, or the old ones where there is no batch.
-PerChannel
-UpdateRunning(const PerChannel& old, const PerChannel& batch, double momentum, double m) {
+PerChannel UpdateRunning(
+    const PerChannel& old,
+    const std::vector<Statistics>& batch,
+    Wide Statistics::*value,
+    double momentum,
+    double m) {
+  const auto update = [momentum](auto kept, auto of_batch) {
+    return (momentum * kept) + ((1 - momentum) * of_batch);
+  };
   PerChannel updated = old;
-  if (m > 0) {
-    for (std::size_t c = 0; c < old.size(); ++c) {
-      updated[c] = (momentum * old[c]) + ((1 - momentum) * batch[c]);
-    }
+  for (std::size_t c = 0; c < old.size() && m > 0; ++c) {
+    const Wide of_batch = batch[c].*value;
+    updated[c] = batch[c].is_wide ? static_cast<double>(update(Wide{old[c]}, of_batch))
+                                  : update(old[c], static_cast<double>(of_batch));
   }
   return updated;
 }
 
-PerChannel Divided(PerChannel values, double divisor) {
-  for (double& value : values) {
-    value /= divisor;
+/// What each channel's values are normalized with, in double as far as that goes.
+struct Normalization {
+  PerChannel scale;
+  PerChannel bias;
+  PerChannel mean;
+  PerChannel inv_std;
+  /// The bias, less what the mean's rounding puts on every value.
+  PerChannel shift;
+  std::vector<char> is_wide;
+
+  Normalization(const std::vector<Statistics>& batch, const BatchNormalization::Inputs& inputs)
+      : scale(Load(*inputs.scale)), bias(Load(*inputs.B)), shift(bias), is_wide(batch.size()) {
+    mean.reserve(batch.size());
+    inv_std.reserve(batch.size());
+    for (std::size_t c = 0; c < batch.size(); ++c) {
+      mean.push_back(static_cast<double>(batch[c].mean));
+      inv_std.push_back(static_cast<double>(batch[c].inv_std));
+      const auto rounding = static_cast<double>(batch[c].mean - mean[c]);
+      shift[c] -= rounding == 0 ? 0 : scale[c] * (rounding * inv_std[c]);
+      const bool is_far = std::abs(scale[c]) <= 0x1p900 && std::abs(bias[c]) <= 0x1p900;
+      is_wide[c] = batch[c].is_wide || !is_far ? 1 : 0;
+    }
   }
-  return values;
-}
+};
 
-PerChannel InverseStd(const PerChannel& variance, double epsilon) {
-  PerChannel inv_std(variance.size());
-  for (std::size_t c = 0; c < variance.size(); ++c) {
-    inv_std[c] = 1 / std::sqrt(variance[c] + epsilon);
+template <typename T, Activation kActivation>
+void Normalize(
+    const Context& context,
+    const std::vector<Statistics>& batch,
+    const BatchNormalization::Inputs& inputs,
+    const TensorRef& Y) {
+  const Normalization channels(batch, inputs);
+  // What ReLU makes of NaN is NaN.
+  const auto activated = [](double y) {
+    return kActivation == Activation::kRelu ? KeepIf<T>(!(y <= 0), y) : y;
+  };
+  const auto normalize = [&](std::int64_t c, const Values<1>& x) {
+    const double normalized = (x[0] - channels.mean[c]) * channels.inv_std[c];
+    return activated((channels.scale[c] * normalized) + channels.shift[c]);
+  };
+  const auto normalize_wide = [&](std::int64_t c, const Values<1>& x) {
+    if (channels.is_wide[c] == 0) {
+      return normalize(c, x);
+    }
+    const Wide normalized = (x[0] - batch[c].mean) * batch[c].inv_std;
+    return activated(static_cast<double>((channels.scale[c] * normalized) + channels.bias[c]));
+  };
+  if (std::ranges::any_of(channels.is_wide, std::identity())) {
+    MapChannels<T, 1>(context, {*inputs.X}, Y, normalize_wide);
+  } else {
+    MapChannels<T, 1>(context, {*inputs.X}, Y, normalize);
   }
-  return inv_std;
 }
 
-/// What ReLU makes of a value; NaN stays NaN.
-double Relu(double value) {
-  return value <= 0 ? 0 : value;
-}
-
-template <typename T>
+template <typename T, Activation kActivation>
 void Train(
     const Context& context,
-    Activation activation,
     const Attributes& attributes,
     const BatchNormalization::Inputs& inputs,
     const BatchNormalization::Outputs& outputs) {
   const double m = SamplesPerChannel(inputs.X->dims);
-  const Statistics batch = BatchStatistics<T>(context, *inputs.X);
-  // One value, or none, has no variance.
-  const PerChannel variance = Divided(batch.deviation, std::max(m, 1.0));
-  const PerChannel unbiased_variance = Divided(batch.deviation, std::max(m - 1, 1.0));
-  const PerChannel inv_std = InverseStd(variance, attributes.epsilon);
+  const std::vector<Statistics> batch = BatchStatistics<T>(context, *inputs.X, attributes.epsilon);
   if (IsPresent(outputs.Y)) {
-    const PerChannel scale = Load(*inputs.scale);
-    const PerChannel bias = Load(*inputs.B);
-    const auto normalize = [&](std::int64_t c, const Values<1>& x) {
-      const double y = (scale[c] * ((x[0] - batch.mean[c]) * inv_std[c])) + bias[c];
-      return activation == Activation::kRelu ? Relu(y) : y;
-    };
-    MapChannels<T, 1>(context, {*inputs.X}, *outputs.Y, normalize);
+    Normalize<T, kActivation>(context, batch, inputs, *outputs.Y);
   }
   // These may stand in their inputs' memory: both are read before either is written.
   const PerChannel running_mean =
-      UpdateRunning(Load(*inputs.running_mean), batch.mean, attributes.momentum, m);
-  const PerChannel running_var =
-      UpdateRunning(Load(*inputs.running_var), unbiased_variance, attributes.momentum, m);
-  StoreIfPresent(running_mean, outputs.running_mean);
-  StoreIfPresent(running_var, outputs.running_var);
-  StoreIfPresent(batch.mean, outputs.saved_mean);
-  StoreIfPresent(inv_std, outputs.saved_inv_std);
+      UpdateRunning(Load(*inputs.running_mean), batch, &Statistics::mean, attributes.momentum, m);
+  const PerChannel running_var = UpdateRunning(
+      Load(*inputs.running_var), batch, &Statistics::unbiased_variance, attributes.momentum, m);
+  StoreIfPresent(running_mean, std::identity(), outputs.running_mean);
+  StoreIfPresent(running_var, std::identity(), outputs.running_var);
+  StoreIfPresent(batch, &Statistics::mean, outputs.saved_mean);
+  StoreIfPresent(batch, &Statistics::inv_std, outputs.saved_inv_std);
 }
-
-/// Per channel, what a gradient is made of.
-struct GradientSums {
-  PerChannel dBias;
-  PerChannel dScale;
-};
 
 template <typename T>
 PerChannel SumOfGradient(const Context& context, const ConstTensorRef& dY) {
@@ -175,98 +134,67 @@ PerChannel SumOfGradient(const Context& context, const ConstTensorRef& dY) {
   for (const Sums& sum : sums) {
     dBias.push_back(sum[0]);
   }
+  if constexpr (std::is_same_v<T, double>) {
+    const auto overflowed = [&](std::size_t c) { return !std::isfinite(dBias[c]); };
+    ForEachChannelThat(context, dBias.size(), overflowed, [&](std::size_t c) {
+      Wide sum = 0;
+      ChannelReader<T, 1>({dY}).ForEach(c, [&](const Values<1>& dy) { sum += dy[0]; });
+      dBias[c] = static_cast<double>(sum);
+    });
+  }
   return dBias;
 }
 
-/// What a call is given for each channel.
-struct Channels {
-  PerChannel scale;
-  PerChannel bias;  ///< empty without an activation
-  PerChannel mean;
-  PerChannel inv_std;
-
-  explicit Channels(const BatchNormalizationReluGrad::Inputs& inputs)
-      : scale(Load(*inputs.scale)),
-        bias(inputs.B == nullptr ? PerChannel() : Load(*inputs.B)),
-        mean(Load(*inputs.saved_mean)),
-        inv_std(Load(*inputs.saved_inv_std)) {}
-
-  [[nodiscard]] double Normalized(std::int64_t c, double x) const {
-    return (x - mean[c]) * inv_std[c];
-  }
-  /// The gradient of what the activation was given.
-  [[nodiscard]] double Passed(std::int64_t c, double dy, double x) const {
-    return !bias.empty() && (scale[c] * Normalized(c, x)) + bias[c] <= 0 ? 0 : dy;
-  }
-};
-
-template <typename T>
-GradientSums SumGradients(
-    const Context& context,
-    const ConstTensorRef& dY,
-    const ConstTensorRef& X,
-    const Channels& channels) {
-  const auto products = [&](std::int64_t c, const Values<2>& values) {
-    const auto [dy, x] = values;
-    const double passed = channels.Passed(c, dy, x);
-    return Sums{passed, passed * (x - channels.mean[c])};
-  };
-  const bool empty = NumElements(X.dims) == 0;
-  GradientSums result;
-  for (const Sums& sum : SumChannels<T, 2>(context, {dY, X}, products)) {
-    result.dBias.push_back(sum[0]);
-    // The sum of nothing is zero, also where saved_inv_std is the infinite 1 / sqrt(0 + 0).
-    const double factor = empty ? 0 : channels.inv_std[result.dScale.size()];
-    result.dScale.push_back(sum[1] * factor);
-  }
-  return result;
-}
-
 /// B is given where there was an activation.
-template <typename T>
+template <typename T, Activation kActivation>
 void Backward(
     const Context& context,
     const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs) {
-  if (ActivationOf(inputs) == Activation::kNone && !IsPresent(outputs.dX) &&
-      !IsPresent(outputs.dScale)) {
+  if (kActivation == Activation::kNone && !IsPresent(outputs.dX) && !IsPresent(outputs.dScale)) {
     if (IsPresent(outputs.dBias)) {
-      StoreIfPresent(SumOfGradient<T>(context, *inputs.dY), outputs.dBias);
+      StoreIfPresent(SumOfGradient<T>(context, *inputs.dY), std::identity(), outputs.dBias);
     }
     return;
   }
-  const Channels channels(inputs);
-  const GradientSums sums = SumGradients<T>(context, *inputs.dY, *inputs.X, channels);
+  const double m = SamplesPerChannel(inputs.X->dims);
+  const Channels<kActivation> channels = LoadChannels<kActivation>(inputs);
+  const std::vector<Gradient> gradients =
+      SumGradients<T>(context, *inputs.dY, *inputs.X, channels, m);
   if (IsPresent(outputs.dX)) {
-    const double m = SamplesPerChannel(inputs.X->dims);
-    // Divided by m last: its reciprocal would not be exact.
-    const auto input_gradient = [&](std::int64_t c, const Values<2>& values) {
-      const auto [dy, x] = values;
-      const double part = (m * channels.Passed(c, dy, x)) - sums.dBias[c] -
-                          (channels.Normalized(c, x) * sums.dScale[c]);
-      return channels.scale[c] * channels.inv_std[c] * part / m;
-    };
-    MapChannels<T, 2>(context, {*inputs.dY, *inputs.X}, *outputs.dX, input_gradient);
+    MapGradient<T>(context, *inputs.dY, *inputs.X, channels, gradients, m, *outputs.dX);
   }
-  StoreIfPresent(sums.dScale, outputs.dScale);
-  StoreIfPresent(sums.dBias, outputs.dBias);
+  StoreIfPresent(gradients, &Gradient::dScale, outputs.dScale);
+  StoreIfPresent(gradients, &Gradient::dBias, outputs.dBias);
 }
 
+/// Whether there is nothing to write. Channels may then be more than there is memory for.
+template <typename... PerChannelOutputs>
+bool HasNothingToWrite(const ConstTensorRef& X, const PerChannelOutputs*... outputs) {
+  return NumElements(X.dims) == 0 && !(IsPresent(outputs) || ...);
+}
+
+template <Activation kActivation>
 Status TrainOf(
     const Context& context,
-    Activation activation,
     const Attributes& attributes,
     const BatchNormalization::Inputs& inputs,
     const BatchNormalization::Outputs& outputs) {
   if (Status status = CheckShapes(inputs, outputs); !status.ok()) {
     return status;
   }
+  if (HasNothingToWrite(
+          *inputs.X, outputs.running_mean, outputs.running_var, outputs.saved_mean,
+          outputs.saved_inv_std)) {
+    return {};
+  }
   VisitDataType(inputs.X->type, [&]<typename T>(std::type_identity<T>) {
-    Train<T>(context, activation, attributes, inputs, outputs);
+    Train<T, kActivation>(context, attributes, inputs, outputs);
   });
   return {};
 }
 
+template <Activation kActivation>
 Status BackwardOf(
     const Context& context,
     const BatchNormalizationReluGrad::Inputs& inputs,
@@ -274,8 +202,11 @@ Status BackwardOf(
   if (Status status = CheckShapes(inputs, outputs); !status.ok()) {
     return status;
   }
+  if (HasNothingToWrite(*inputs.X, outputs.dScale, outputs.dBias)) {
+    return {};
+  }
   VisitDataType(inputs.dY->type, [&]<typename T>(std::type_identity<T>) {
-    Backward<T>(context, inputs, outputs);
+    Backward<T, kActivation>(context, inputs, outputs);
   });
   return {};
 }
@@ -287,7 +218,7 @@ Status BatchNormalization::RunCpu(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return TrainOf(context, Activation::kNone, attributes, inputs, outputs);
+  return TrainOf<Activation::kNone>(context, attributes, inputs, outputs);
 }
 
 Status BatchNormalizationRelu::RunCpu(
@@ -295,7 +226,7 @@ Status BatchNormalizationRelu::RunCpu(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return TrainOf(context, Activation::kRelu, attributes, inputs, outputs);
+  return TrainOf<Activation::kRelu>(context, attributes, inputs, outputs);
 }
 
 Status BatchNormalizationGrad::RunCpu(
@@ -303,7 +234,7 @@ Status BatchNormalizationGrad::RunCpu(
     const Attributes& /*attributes*/,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return BackwardOf(context, WithoutActivation(inputs), outputs);
+  return BackwardOf<Activation::kNone>(context, WithoutActivation(inputs), outputs);
 }
 
 Status BatchNormalizationReluGrad::RunCpu(
@@ -311,7 +242,7 @@ Status BatchNormalizationReluGrad::RunCpu(
     const Attributes& /*attributes*/,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return BackwardOf(context, inputs, outputs);
+  return BackwardOf<Activation::kRelu>(context, inputs, outputs);
 }
 
 }  // namespace gradsmith::batch_norm

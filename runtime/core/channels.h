@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <vector>
@@ -271,6 +272,57 @@ void MapChannels(
     }
   });
 }
+
+/// ChannelReader reads single channels, each in one order whatever the layout: for what few
+/// channels need.
+template <typename T, int kCount>
+class ChannelReader {
+ public:
+  using Values = std::array<double, kCount>;
+
+  /// The tensors have the same dims and type T, and samples.
+  explicit ChannelReader(const std::array<ConstTensorRef, kCount>& tensors)
+      : tensors_(tensors), walk_(tensors) {}
+
+  /// Calls visit(values) with the tensors' elements of every sample.
+  template <typename Visitor>
+  void ForEach(std::int64_t channel, const Visitor& visit) const {
+    walk_.Walk({channel, channel + 1}, {0, walk_.samples()}, [&](const auto& stretch) {
+      for (std::int64_t i = 0; i < stretch.count; ++i) {
+        Values values{};
+        for (int k = 0; k < kCount; ++k) {
+          values[k] = Load(k, stretch.offsets[k] + (i * stretch.strides[k]));
+        }
+        visit(values);
+      }
+    });
+  }
+
+  [[nodiscard]] Values First(std::int64_t channel) const {
+    Values values{};
+    for (int k = 0; k < kCount; ++k) {
+      values[k] = Load(k, channel * tensors_[k].strides[1]);
+    }
+    return values;
+  }
+
+  /// IsConstant says whether value(values) is finite and the same for every sample.
+  template <typename Value>
+  [[nodiscard]] bool IsConstant(std::int64_t channel, const Value& value) const {
+    const double first = value(First(channel));
+    bool same = std::isfinite(first);
+    ForEach(channel, [&](const Values& values) { same = same && value(values) == first; });
+    return same;
+  }
+
+ private:
+  [[nodiscard]] double Load(int tensor, std::int64_t offset) const {
+    return Convert<double>(static_cast<const T*>(tensors_[tensor].data)[offset]);
+  }
+
+  std::array<ConstTensorRef, kCount> tensors_;
+  ChannelWalk<kCount> walk_;
+};
 
 }  // namespace gradsmith::internal
 

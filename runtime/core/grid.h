@@ -16,12 +16,20 @@ struct Grid {
   std::array<std::int64_t, kRank> counts{1, 1, 1, 1};
   std::array<std::int64_t, kRank> strides{};
 
-  [[nodiscard]] std::int64_t size() const { return counts[0] * counts[1] * counts[2] * counts[3]; }
+  /// Of an empty grid the other counts may be too large to multiply.
+  [[nodiscard]] bool empty() const { return std::ranges::find(counts, 0) != counts.end(); }
+  [[nodiscard]] std::int64_t size() const {
+    return empty() ? 0 : counts[0] * counts[1] * counts[2] * counts[3];
+  }
 };
 
 /// Collapse makes neighbouring dims one wherever, in every grid, one stride serves both. The grids
 /// have the same counts, before and after.
 inline void Collapse(std::span<Grid> grids) {
+  if (grids.front().empty()) {
+    std::ranges::fill(grids, Grid{.counts = {1, 1, 1, 0}});
+    return;
+  }
   const std::array<std::int64_t, Grid::kRank> counts = grids.front().counts;
   int last = Grid::kRank;
   for (int i = Grid::kLast; i >= 0; --i) {

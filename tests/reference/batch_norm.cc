@@ -16,6 +16,10 @@ namespace gradsmith::reference::batch_norm {
 
 namespace {
 
+/// What the oracle computes in: with more bits and a larger range than any type under test, so that
+/// what over- or underflows in double on the way does not here.
+using Real = long double;
+
 /// Elementary operations after a sum, counted generously: each adds at most one unit of roundoff.
 constexpr double kAFew = 8;
 
@@ -62,8 +66,8 @@ std::vector<double> Gather(const Tensor& tensor, const std::vector<std::int64_t>
   return values;
 }
 
-double Sum(const std::vector<double>& values, const std::function<double(double)>& term) {
-  double sum = 0;
+Real Sum(const std::vector<double>& values, const std::function<Real(Real)>& term) {
+  Real sum = 0;
   for (const double value : values) {
     sum += term(value);
   }
@@ -78,23 +82,26 @@ bool IsPowerOfTwo(double value) {
 /// One channel of a batch. Of an empty one, mean and variance are 0.
 struct Statistics {
   double count = 0;
-  double mean = 0;
-  double variance = 0;  ///< biased
-  double unbiased_variance = 0;
-  double inverse_std = 0;
-  double mean_magnitude = 0;  ///< mean of |x|
-  double square_sum = 0;      ///< sum of x^2
+  Real mean = 0;
+  Real variance = 0;  ///< biased
+  Real unbiased_variance = 0;
+  Real inverse_std = 0;
+  Real mean_magnitude = 0;  ///< mean of |x|
+  Real square_sum = 0;      ///< sum of x^2
 };
 
 Statistics StatisticsOf(const std::vector<double>& values, double epsilon) {
   Statistics statistics;
   statistics.count = static_cast<double>(values.size());
-  const double divisor = std::max(1.0, statistics.count);
-  statistics.mean = Sum(values, [](double x) { return x; }) / divisor;
-  statistics.mean_magnitude = Sum(values, [](double x) { return std::abs(x); }) / divisor;
-  statistics.square_sum = Sum(values, [](double x) { return x * x; });
-  const double squares =
-      Sum(values, [&](double x) { return (x - statistics.mean) * (x - statistics.mean); });
+  const Real divisor = std::max(1.0, statistics.count);
+  statistics.mean = Sum(values, [](Real x) { return x; }) / divisor;
+  statistics.mean_magnitude = Sum(values, [](Real x) { return std::abs(x); }) / divisor;
+  statistics.square_sum = Sum(values, [](Real x) { return x * x; });
+  // The mean is rounded: what the deviations from it sum to is no part of the variance.
+  const Real rest = Sum(values, [&](Real x) { return x - statistics.mean; });
+  const Real squares =
+      Sum(values, [&](Real x) { return (x - statistics.mean) * (x - statistics.mean); }) -
+      rest * rest / divisor;
   statistics.variance = squares / divisor;
   statistics.unbiased_variance = squares / std::max(1.0, statistics.count - 1);
   statistics.inverse_std = 1 / std::sqrt(statistics.variance + epsilon);
@@ -112,17 +119,17 @@ Expected MakeExpected(const Shape& dims) {
 }
 
 struct Element {
-  double value = 0;
+  Real value = 0;
   double terms = 0;
-  double bound = 0;
-  double error = 0;
+  Real bound = 0;
+  Real error = 0;
 };
 
 void Set(Expected& expected, std::int64_t offset, const Element& element) {
-  expected.value.values[offset] = element.value;
+  expected.value.values[offset] = static_cast<double>(element.value);
   expected.terms[offset] = element.terms;
-  expected.bound[offset] = element.bound;
-  expected.error[offset] = element.error;
+  expected.bound[offset] = static_cast<double>(element.bound);
+  expected.error[offset] = static_cast<double>(element.error);
 }
 
 const Tensor* Find(const Tensors& tensors, const std::string& name) {
@@ -159,7 +166,7 @@ Tensor MakeRandomX(const Shape& dims, Random& random) {
 }
 
 /// Where ReLU was given this, it passes gradients on; NaN it passes on as well.
-bool IsPassed(double value) {
+bool IsPassed(Real value) {
   return value > 0 || std::isnan(value);
 }
 
@@ -343,8 +350,8 @@ class Forward final : public Oracle {
     const double count = statistics.count;
     struct Running {
       const char* name;
-      double batch;
-      double magnitude;
+      Real batch;
+      Real magnitude;
     };
     for (const auto& [name, batch, magnitude] :
          {Running{"running_mean", statistics.mean, statistics.mean_magnitude},
@@ -353,11 +360,11 @@ class Forward final : public Oracle {
       if (old == nullptr) {
         continue;
       }
-      const double kept = old->values[c];
-      const double value = count == 0 ? kept : momentum * kept + (1 - momentum) * batch;
+      const Real kept = old->values[c];
+      const Real value = count == 0 ? kept : momentum * kept + (1 - momentum) * batch;
       // A momentum rounded to the accumulator's type changes 1 - momentum by up to one unit, not by
       // a part of it.
-      const double error =
+      const Real error =
           kAFew * (std::abs(kept) + magnitude) + (1 - momentum) * (count + kAFew) * magnitude;
       Set(outputs[name], c,
           {.value = value,
@@ -369,8 +376,8 @@ class Forward final : public Oracle {
 
   static Element Normalize(double x, const Statistics& statistics, double scale, double shift) {
     const double count = statistics.count;
-    const double factor = std::abs(scale) * statistics.inverse_std;
-    const double deviation = std::abs(x - statistics.mean);
+    const Real factor = std::abs(scale) * statistics.inverse_std;
+    const Real deviation = std::abs(x - statistics.mean);
     return {
         .value = scale * (x - statistics.mean) * statistics.inverse_std + shift,
         .terms = count,
@@ -380,7 +387,7 @@ class Forward final : public Oracle {
   }
 
   /// All that MakeExactData leads to are multiples of 1/4, and the sum of squares is the largest.
-  static double Bound(const Statistics& statistics) { return 4 * (statistics.square_sum + 16); }
+  static Real Bound(const Statistics& statistics) { return 4 * (statistics.square_sum + 16); }
 
   bool relu_;
 };
@@ -431,11 +438,11 @@ class Gradient final : public Oracle {
     for (std::int64_t c = 0; c < channels.Count(); ++c) {
       const std::vector<double> values = Gather(X, channels.Offsets(c));
       const Statistics statistics = StatisticsOf(values, Epsilon(attributes));
-      data["saved_mean"].values[c] = statistics.mean;
-      data["saved_inv_std"].values[c] = statistics.inverse_std;
+      data["saved_mean"].values[c] = static_cast<double>(statistics.mean);
+      data["saved_inv_std"].values[c] = static_cast<double>(statistics.inverse_std);
       if (relu_) {
-        const double gap = (MiddleOfGap(values) - statistics.mean) * statistics.inverse_std;
-        data["B"].values[c] = -data["scale"].values[c] * gap;
+        const Real gap = (MiddleOfGap(values) - statistics.mean) * statistics.inverse_std;
+        data["B"].values[c] = static_cast<double>(-data["scale"].values[c] * gap);
       }
     }
     return data;
@@ -524,9 +531,9 @@ class Gradient final : public Oracle {
     const Tensor& X = inputs.at("X");
     const Channels channels(X.dims);
     for (std::int64_t c = 0; relu_ && c < channels.Count(); ++c) {
-      const double slope = inputs.at("scale").values[c] * inputs.at("saved_inv_std").values[c];
+      const Real slope = Real{inputs.at("scale").values[c]} * inputs.at("saved_inv_std").values[c];
       for (const std::int64_t i : channels.Offsets(c)) {
-        const double normalized = slope * (X.values[i] - inputs.at("saved_mean").values[c]);
+        const Real normalized = slope * (X.values[i] - inputs.at("saved_mean").values[c]);
         if (!IsPassed(normalized + inputs.at("B").values[c])) {
           passed[i] = 0;
         }
@@ -542,16 +549,16 @@ class Gradient final : public Oracle {
       std::int64_t c,
       ExpectedOutputs& outputs) {
     const Tensor& X = inputs.at("X");
-    const double scale = inputs.at("scale").values[c];
-    const double mean = inputs.at("saved_mean").values[c];
-    const double inverse_std = inputs.at("saved_inv_std").values[c];
-    const auto count = static_cast<double>(offsets.size());
-    double d_scale = 0;
-    double d_bias = 0;
-    double d_scale_magnitude = 0;
-    double d_bias_magnitude = 0;
+    const Real scale = inputs.at("scale").values[c];
+    const Real mean = inputs.at("saved_mean").values[c];
+    const Real inverse_std = inputs.at("saved_inv_std").values[c];
+    const Real count = offsets.size();
+    Real d_scale = 0;
+    Real d_bias = 0;
+    Real d_scale_magnitude = 0;
+    Real d_bias_magnitude = 0;
     for (const std::int64_t i : offsets) {
-      const double product = dY[i] * (X.values[i] - mean) * inverse_std;
+      const Real product = dY[i] * (X.values[i] - mean) * inverse_std;
       d_scale += product;
       d_bias += dY[i];
       d_scale_magnitude += std::abs(product);
@@ -560,22 +567,22 @@ class Gradient final : public Oracle {
     // With MakeExactData, dY are multiples of 1, X - mean too, inverse_std of 1/2.
     Set(outputs["dScale"], c,
         {.value = d_scale,
-         .terms = count,
+         .terms = static_cast<double>(count),
          .bound = 2 * d_scale_magnitude,
          .error = (count + kAFew) * d_scale_magnitude});
     Set(outputs["dBias"], c,
         {.value = d_bias,
-         .terms = count,
+         .terms = static_cast<double>(count),
          .bound = d_bias_magnitude,
          .error = (count + 1) * d_bias_magnitude});
     for (const std::int64_t i : offsets) {
-      const double xhat = (X.values[i] - mean) * inverse_std;
-      const double magnitude =
+      const Real xhat = (X.values[i] - mean) * inverse_std;
+      const Real magnitude =
           count * std::abs(dY[i]) + d_bias_magnitude + std::abs(xhat) * d_scale_magnitude;
-      const double factor = std::abs(scale) * inverse_std / count;
+      const Real factor = std::abs(scale) * inverse_std / count;
       Set(outputs["dX"], i,
           {.value = scale * inverse_std / count * (count * dY[i] - d_bias - xhat * d_scale),
-           .terms = count,
+           .terms = static_cast<double>(count),
            .bound = 4 * magnitude,
            .error = factor * (count + kAFew) * magnitude});
     }

@@ -29,7 +29,9 @@ TEST(OracleBatchNormTest, Forward) {
       BatchNormalization().Run(ForwardInputs(), {{"epsilon", 4.}, {"momentum", 0.5}});
   // Channel 0: mean 4, variance 5, so 1 / sqrt(9). Channel 1: mean 1, variance 3, so 1 / sqrt(7).
   EXPECT_EQ(outputs.at("saved_mean").value.values, (Values{4, 1}));
-  EXPECT_EQ(outputs.at("saved_inv_std").value.values, (Values{1. / 3, 1 / std::sqrt(7)}));
+  EXPECT_EQ(
+      outputs.at("saved_inv_std").value.values,
+      (Values{1. / 3, static_cast<double>(1 / std::sqrt(7.0L))}));
   const double low = 10 - 2 / std::sqrt(7);
   const Values Y{-2, 0, low, low, 2, 4, low, 10 + 6 / std::sqrt(7)};
   for (std::size_t i = 0; i < Y.size(); ++i) {

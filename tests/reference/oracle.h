@@ -36,8 +36,8 @@ struct ExactData {
   std::map<std::string, std::string, std::less<>> inexact;
 };
 
-/// Oracle is a kernel's mathematics in plain float64 loops, and what data probes it. Arguments go
-/// by the names of the kernel's, whatever their order in an op.
+/// Oracle is a kernel's mathematics in plain loops of float64, or of what is wider, and what data
+/// probes it. Arguments go by the names of the kernel's, whatever their order in an op.
 class Oracle {
  public:
   virtual ~Oracle() = default;

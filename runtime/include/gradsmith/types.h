@@ -19,20 +19,15 @@ inline constexpr int kDataTypeCount = 4;
 
 namespace internal {
 
-/// RoundToOdd returns `value` as the float towards zero, with the last bit set where that is not
-/// exact. Rounding it to a format of fewer bits gives what rounding `value` at once does: the last
-/// bit keeps it off ties. (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums",
-/// 2008.)
-constexpr float RoundToOdd(double value) {
-  const auto nearest = static_cast<float>(value);
-  const auto widened = static_cast<double>(nearest);
-  auto bits = std::bit_cast<std::uint32_t>(nearest);
-  if (widened == value || value != value) {
-    return nearest;
-  }
-  const bool is_away_from_zero = value > 0 ? widened > value : widened < value;
-  bits -= is_away_from_zero ? 1U : 0U;
-  return std::bit_cast<float>(bits | 1U);
+/// CutToOdd returns `value` as a float, cut to kDigits binary digits after the leading one; the
+/// last of them is set where it is not exact. Rounding that to a format with two digits fewer, or
+/// less, is rounding `value` once: the last digit keeps it off ties. (Boldo and Melquiond,
+/// "Emulation of FMA and correctly rounded sums", 2008.)
+template <int kDigits>
+constexpr float CutToOdd(double value) {
+  constexpr std::uint64_t kCut = (std::uint64_t{1} << (52 - kDigits)) - 1;
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  return static_cast<float>(std::bit_cast<double>((bits | ((bits & kCut) + kCut)) & ~kCut));
 }
 
 }  // namespace internal
@@ -46,7 +41,7 @@ struct MLFloat16 {
   /// Rounds to nearest, ties to even; overflow becomes infinity, NaN stays NaN.
   explicit constexpr MLFloat16(float value) : bits(FromFloat(value)) {}
   /// Rounds once, as from float.
-  explicit constexpr MLFloat16(double value) : bits(FromFloat(internal::RoundToOdd(value))) {}
+  explicit constexpr MLFloat16(double value) : bits(FromFloat(internal::CutToOdd<12>(value))) {}
   explicit constexpr MLFloat16(std::integral auto value) : MLFloat16(static_cast<double>(value)) {}
   explicit constexpr operator float() const { return ToFloat(bits); }
 
@@ -70,7 +65,7 @@ struct BFloat16 {
   /// Rounds to nearest, ties to even; NaN stays NaN.
   explicit constexpr BFloat16(float value) : bits(FromFloat(value)) {}
   /// Rounds once, as from float.
-  explicit constexpr BFloat16(double value) : bits(FromFloat(internal::RoundToOdd(value))) {}
+  explicit constexpr BFloat16(double value) : bits(FromFloat(internal::CutToOdd<9>(value))) {}
   explicit constexpr BFloat16(std::integral auto value) : BFloat16(static_cast<double>(value)) {}
   explicit constexpr operator float() const {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
