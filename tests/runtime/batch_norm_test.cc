@@ -405,6 +405,44 @@ TEST(BatchNorm, NoValues) {
   }
 }
 
+/// Of an empty tensor the other dims may be anything: more than fit 64 bits multiplied, and more
+/// channels than there is memory for.
+TEST(BatchNorm, NoValuesOfHugeDims) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 60;
+  float parameter = 1;
+  for (const Dims& dims : {Dims{0, 2, INT64_MAX - 1, 3}, Dims{0, kMany}, Dims{2, kMany, 0, 5}}) {
+    const ConstTensorRef X(DataType::kFloat, nullptr, dims);
+    const TensorRef Y(DataType::kFloat, nullptr, dims);
+    ConstTensorRef P(DataType::kFloat, &parameter, Dims{dims[1]});
+    P.strides = Dims{0};
+    for (const Context& context : {ContextWith(1), ContextWith(2)}) {
+      EXPECT_TRUE(BatchNormalization::RunCpu(
+                      context, {},
+                      {.X = &X, .scale = &P, .B = &P, .running_mean = &P, .running_var = &P},
+                      {.Y = &Y})
+                      .ok());
+      EXPECT_TRUE(BatchNormalizationGrad::RunCpu(
+                      context, {},
+                      {.dY = &X, .X = &X, .scale = &P, .saved_mean = &P, .saved_inv_std = &P},
+                      {.dX = &Y})
+                      .ok());
+    }
+  }
+  // The sums of two channels of nothing, whatever their other dims.
+  const ConstTensorRef X(DataType::kFloat, nullptr, Dims{0, 2, INT64_MAX - 1, 3});
+  TestTensor sums(DataType::kFloat, {2}, Layout::kContiguous);
+  sums.Fill({7, 7});
+  const TensorRef DBias = sums.Ref();
+  ConstTensorRef P(DataType::kFloat, &parameter, Dims{2});
+  P.strides = Dims{0};
+  ASSERT_TRUE(BatchNormalizationGrad::RunCpu(
+                  ContextWith(1), {},
+                  {.dY = &X, .X = &X, .scale = &P, .saved_mean = &P, .saved_inv_std = &P},
+                  {.dBias = &DBias})
+                  .ok());
+  EXPECT_EQ(sums.Values(), (Values{0, 0}));
+}
+
 TEST(BatchNorm, NoChannels) {
   const Step step({2, 0, 4}, {}, Layout::kContiguous);
   EXPECT_TRUE(step.Train(ContextWith(2), {}).ok());
