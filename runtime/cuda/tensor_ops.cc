@@ -389,9 +389,9 @@ Pattern PatternOf(double value, DataType type) {
     case DataType::kDouble:
       return Repeat(std::bit_cast<std::uint64_t>(value), 8);
     case DataType::kMLFloat16:
-      return Repeat(MLFloat16(single).bits, 2);
+      return Repeat(MLFloat16(value).bits, 2);
     case DataType::kBFloat16:
-      return Repeat(BFloat16(single).bits, 2);
+      return Repeat(BFloat16(value).bits, 2);
   }
   return {};
 }
