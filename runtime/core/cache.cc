@@ -1,22 +1,27 @@
 #include "gradsmith/cache.h"
 
 #include <algorithm>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/decision_cache.h"
 #include "core/decision_file.h"
+#include "core/exceptions.h"
 
 namespace gradsmith {
 
+using internal::CatchExceptions;
 using internal::DecisionCache;
 using internal::DecisionFile;
 using internal::StoredDecision;
 
-std::vector<CachedChoice> CachedChoices(const std::optional<std::string>& cache) {
+namespace {
+
+std::vector<CachedChoice> ChoicesOf(DecisionCache& cache) {
   std::vector<CachedChoice> choices;
-  for (const StoredDecision& stored : DecisionCache::Named(cache).Entries()) {
+  for (const StoredDecision& stored : cache.Entries()) {
     choices.push_back(
         {.problem = stored.problem,
          .kernel = stored.decision.id,
@@ -28,27 +33,47 @@ std::vector<CachedChoice> CachedChoices(const std::optional<std::string>& cache)
   return choices;
 }
 
-std::string CacheFile(const std::optional<std::string>& cache) {
-  return DecisionCache::Named(cache).path();
-}
-
-Status ClearCache(const std::optional<std::string>& cache) {
-  return DecisionCache::Named(cache).Clear();
-}
-
-Status ExportCache(const std::string& path, const std::optional<std::string>& cache) {
-  std::vector<StoredDecision> decisions = DecisionCache::Named(cache).Entries();
-  std::ranges::reverse(decisions);  // files have the newest last
-  return DecisionFile(path).Replace(decisions);
-}
-
-Status ImportCache(const std::string& path, const std::optional<std::string>& cache) {
+Status Import(const std::string& path, const std::optional<std::string>& cache) {
   const Result<std::vector<StoredDecision>> decisions = DecisionFile::ReadAnyones(path);
   if (!decisions.ok()) {
     return decisions.status();
   }
   DecisionCache::Named(cache).Add(*decisions);
   return {};
+}
+
+}  // namespace
+
+std::vector<CachedChoice> CachedChoices(const std::optional<std::string>& cache) {
+  try {
+    return ChoicesOf(DecisionCache::Named(cache));
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
+std::string CacheFile(const std::optional<std::string>& cache) {
+  try {
+    return DecisionCache::Named(cache).path();
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
+Status ClearCache(const std::optional<std::string>& cache) {
+  return CatchExceptions([&] { return DecisionCache::Named(cache).Clear(); });
+}
+
+Status ExportCache(const std::string& path, const std::optional<std::string>& cache) {
+  return CatchExceptions([&] {
+    std::vector<StoredDecision> decisions = DecisionCache::Named(cache).Entries();
+    std::ranges::reverse(decisions);  // files have the newest last
+    return DecisionFile(path).Replace(decisions);
+  });
+}
+
+Status ImportCache(const std::string& path, const std::optional<std::string>& cache) {
+  return CatchExceptions([&] { return Import(path, cache); });
 }
 
 }  // namespace gradsmith

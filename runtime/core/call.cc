@@ -1,19 +1,22 @@
-#include <exception>
+#include "core/call.h"
+
 #include <new>
 #include <string>
 
 #include "core/accumulate.h"
+#include "core/exceptions.h"
 #include "core/stub.h"
+#include "core/text.h"
 #include "core/validate.h"
 #include "gradsmith/schema.h"
 
 namespace gradsmith {
 
 std::string ToString(const Row& row) {
-  std::string text(row.op->name);
-  text += "[" + std::string(row.name) + "] on " + std::string(ToString(row.backend)) + " (";
-  text += row.op->source_file;
-  return text + ":" + std::to_string(row.source_line()) + ")";
+  using internal::Shortened;
+  return Shortened(row.op->name) + "[" + Shortened(row.name) + "] on " +
+         std::string(ToString(row.backend)) + " (" + Shortened(row.op->source_file) + ":" +
+         std::to_string(row.source_line()) + ")";
 }
 
 namespace {
@@ -24,20 +27,16 @@ Status ValidateAndRun(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Status status = internal::ValidateCall(row, context, attributes, inputs, outputs);
-  if (!status.ok()) {
+  if (!context.status().ok()) {
+    return context.status();
+  }
+  if (Status status = internal::ValidateCall(row, context, attributes, inputs, outputs);
+      !status.ok()) {
     return status;
   }
-  // Kernels allocate scratch; running out of memory is an error like any other.
-  try {
-    return row.backend == Backend::kCpu
-               ? internal::RunOnCpu(row, context, attributes, inputs, outputs)
-               : row.run(context, attributes, inputs, outputs);
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory("no memory for the kernel's scratch");
-  } catch (const std::exception& error) {
-    return Internal(error.what());
-  }
+  return row.backend == Backend::kCpu
+             ? internal::RunOnCpu(row, context, attributes, inputs, outputs)
+             : row.run(context, attributes, inputs, outputs);
 }
 
 }  // namespace
@@ -48,11 +47,23 @@ Status Call(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Status status = ValidateAndRun(row, context, attributes, inputs, outputs);
-  return status.ok() ? status : status.WithPrefix(ToString(row) + ": ");
+  const Status status = internal::CatchExceptions(
+      [&] { return ValidateAndRun(row, context, attributes, inputs, outputs); });
+  return internal::WithRow(row, status);
 }
 
 namespace internal {
+
+Status WithRow(const Row& row, const Status& status) {
+  if (status.ok()) {
+    return status;
+  }
+  try {
+    return status.WithPrefix(ToString(row) + ": ");
+  } catch (const std::bad_alloc&) {
+    return status;
+  }
+}
 
 Status CallOnBackend(
     std::span<const Row> combination,
@@ -66,9 +77,15 @@ Status CallOnBackend(
     }
   }
   const Row& declared = combination.front();
-  return Unsupported(
-      ToString(declared) + ": the context is on " + std::string(ToString(context.backend())) +
-      "; the combination is declared for " + std::string(ToString(declared.backend)) + " only");
+  const Status status = CatchExceptions([&]() -> Status {
+    if (!context.status().ok()) {
+      return context.status();
+    }
+    return Unsupported(
+        "the context is on " + std::string(ToString(context.backend())) +
+        "; the combination is declared for " + std::string(ToString(declared.backend)) + " only");
+  });
+  return WithRow(declared, status);
 }
 
 }  // namespace internal

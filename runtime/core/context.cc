@@ -1,10 +1,11 @@
 #include "gradsmith/context.h"
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -12,6 +13,8 @@
 #include "core/cpu_candidates.h"
 #include "core/decision_cache.h"
 #include "core/device_backend.h"
+#include "core/exceptions.h"
+#include "core/text.h"
 #include "core/thread_pool.h"
 #include "core/validate.h"
 #include "core/warning.h"
@@ -38,8 +41,8 @@ void WarnOfMode(const std::string& given) {
   static std::once_flag said;
   std::call_once(said, [&] {
     internal::Warn(
-        "GRADSMITH_SEARCH_MODE is '" + given +
-        "'; expected default, heuristic or benchmark; heuristic is taken");
+        "GRADSMITH_SEARCH_MODE is " + internal::Quoted(given) +
+        "; expected default, heuristic or benchmark; heuristic is taken");
   });
 }
 
@@ -64,18 +67,31 @@ SearchMode ResolveSearchMode(const ContextOptions& options) {
 }  // namespace
 
 std::string_view ToString(SearchMode mode) {
-  constexpr std::array<std::string_view, 3> kNames = {"default", "heuristic", "benchmark"};
-  return kNames.at(static_cast<std::size_t>(mode));
+  switch (mode) {
+    case SearchMode::kDefault:
+      return "default";
+    case SearchMode::kHeuristic:
+      return "heuristic";
+    case SearchMode::kBenchmark:
+      return "benchmark";
+  }
+  return "unknown";
 }
 
 Context::Context(const ContextOptions& options) {
+  not_made_ = internal::CatchExceptions([&] {
+    state_ = MakeState(options);
+    return Status();
+  });
+}
+
+std::shared_ptr<const Context::State> Context::MakeState(const ContextOptions& options) {
   State state;
   state.options = options;
-  state.threads = ResolveThreads(options);
   state.search_mode = ResolveSearchMode(options);
-  if (state.threads > 1) {
+  if (const int threads = ResolveThreads(options); threads > 1) {
     // The calling thread takes part, so the pool has one less.
-    state.pool = std::make_shared<internal::ThreadPool>(state.threads - 1);
+    state.pool = std::make_shared<internal::ThreadPool>(threads - 1);
   }
   if (options.device.backend == Backend::kCuda) {
     state.arena = internal::MakeWorkspaceArena(options);
@@ -83,7 +99,26 @@ Context::Context(const ContextOptions& options) {
   if (options.device.backend == Backend::kCuda || internal::CpuHasCandidates()) {
     state.decisions = &internal::DecisionCache::Named(options.cache);
   }
-  state_ = std::make_shared<const State>(std::move(state));
+  return std::make_shared<const State>(std::move(state));
+}
+
+const Context::State& Context::Nothing() {
+  // Never destroyed: threads may still call while the program ends.
+  alignas(State) static std::byte memory[sizeof(State)];
+  static const State& nothing = *new (memory) State;
+  return nothing;
+}
+
+Status Context::status() const {
+  if (state_ != nullptr || !not_made_.ok()) {
+    return not_made_;
+  }
+  return internal::CatchExceptions([] { return InvalidArgument("the context was moved from"); });
+}
+
+int Context::threads() const {
+  const internal::ThreadPool* pool = thread_pool();
+  return pool == nullptr ? 1 : pool->workers() + 1;
 }
 
 Context Context::ForPreparing() const {
@@ -93,8 +128,10 @@ Context Context::ForPreparing() const {
 }
 
 Status CheckDevice(Device device) {
-  return device.backend == Backend::kCpu ? internal::CheckCpuIndex(device.index)
-                                         : internal::CheckCudaDevice(device.index);
+  return internal::CatchExceptions([&] {
+    return device.backend == Backend::kCpu ? internal::CheckCpuIndex(device.index)
+                                           : internal::CheckCudaDevice(device.index);
+  });
 }
 
 }  // namespace gradsmith

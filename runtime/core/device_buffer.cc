@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/device_backend.h"
+#include "core/exceptions.h"
 
 namespace gradsmith {
 
@@ -14,6 +15,9 @@ namespace {
 constexpr auto kAlignment = static_cast<std::align_val_t>(64);
 
 Status CheckCopy(const Context& context, Device device, std::size_t size, std::size_t available) {
+  if (!context.status().ok()) {
+    return context.status();
+  }
   if (context.device() != device) {
     return InvalidArgument("the buffer is on another device than the context");
   }
@@ -25,6 +29,31 @@ Status CheckCopy(const Context& context, Device device, std::size_t size, std::s
   return {};
 }
 
+Result<void*> AllocateMemory(Device device, std::size_t size) {
+  if (device.backend == Backend::kCuda) {
+    return internal::AllocateCudaMemory(device.index, size);
+  }
+  // C++ libraries round the size up to the alignment, and some let it overflow.
+  const bool fits = size <= kNoLimit - static_cast<std::size_t>(kAlignment);
+  void* memory = fits ? operator new(size, kAlignment, std::nothrow) : nullptr;
+  if (memory == nullptr) {
+    return OutOfMemory("no " + std::to_string(size) + " bytes of memory");
+  }
+  return memory;
+}
+
+/// Copies between the device and the host.
+Status Copy(const Context& context, Device device, void* to, const void* from, std::size_t size) {
+  if (size == 0) {
+    return {};
+  }
+  if (device.backend == Backend::kCuda) {
+    return internal::CopyCudaMemory(context, to, from, size);
+  }
+  std::memcpy(to, from, size);
+  return {};
+}
+
 }  // namespace
 
 Result<DeviceBuffer> DeviceBuffer::Allocate(Device device, std::size_t size) {
@@ -33,20 +62,12 @@ Result<DeviceBuffer> DeviceBuffer::Allocate(Device device, std::size_t size) {
   if (size == 0) {
     return buffer;
   }
-  if (device.backend == Backend::kCpu) {
-    // C++ libraries round the size up to the alignment, and some let it overflow.
-    const bool fits = size <= kNoLimit - static_cast<std::size_t>(kAlignment);
-    buffer.data_ = fits ? operator new(size, kAlignment, std::nothrow) : nullptr;
-    if (buffer.data_ == nullptr) {
-      return OutOfMemory("no " + std::to_string(size) + " bytes of memory");
-    }
-  } else {
-    const Result<void*> address = internal::AllocateCudaMemory(device.index, size);
-    if (!address.ok()) {
-      return address.status();
-    }
-    buffer.data_ = *address;
+  const Result<void*> memory =
+      internal::CatchExceptions([&] { return AllocateMemory(device, size); });
+  if (!memory.ok()) {
+    return memory.status();
   }
+  buffer.data_ = *memory;
   buffer.size_ = size;
   return buffer;
 }
@@ -63,31 +84,26 @@ DeviceBuffer::~DeviceBuffer() {
 }
 
 Status DeviceBuffer::CopyFromHost(const Context& context, const void* from, std::size_t size) {
-  Status status = CheckCopy(context, device_, size, size_);
-  if (!status.ok() || size == 0) {
-    return status;
-  }
-  if (device_.backend == Backend::kCuda) {
-    return internal::CopyCudaMemory(context, data_, from, size);
-  }
-  std::memcpy(data_, from, size);
-  return {};
+  return internal::CatchExceptions([&] {
+    Status status = CheckCopy(context, device_, size, size_);
+    return status.ok() ? Copy(context, device_, data_, from, size) : status;
+  });
 }
 
 Status DeviceBuffer::CopyToHost(const Context& context, void* to, std::size_t size) const {
-  Status status = CheckCopy(context, device_, size, size_);
-  if (!status.ok() || size == 0) {
-    return status;
-  }
-  if (device_.backend == Backend::kCuda) {
-    return internal::CopyCudaMemory(context, to, data_, size);
-  }
-  std::memcpy(to, data_, size);
-  return {};
+  return internal::CatchExceptions([&] {
+    Status status = CheckCopy(context, device_, size, size_);
+    return status.ok() ? Copy(context, device_, to, data_, size) : status;
+  });
 }
 
 Status Synchronize(const Context& context) {
-  return context.backend() == Backend::kCpu ? Status() : internal::SynchronizeCuda(context);
+  return internal::CatchExceptions([&] {
+    if (!context.status().ok() || context.backend() == Backend::kCpu) {
+      return context.status();
+    }
+    return internal::SynchronizeCuda(context);
+  });
 }
 
 }  // namespace gradsmith

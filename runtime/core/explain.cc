@@ -1,4 +1,8 @@
+#include "core/explain.h"
+
 #include <algorithm>
+#include <iterator>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -6,7 +10,6 @@
 
 #include "core/device_backend.h"
 #include "core/text.h"
-#include "gradsmith/registry.h"
 
 namespace gradsmith {
 
@@ -15,6 +18,8 @@ namespace {
 using internal::Counted;
 using internal::DidYouMean;
 using internal::Join;
+using internal::Quoted;
+using internal::Shortened;
 using internal::TypesText;
 
 constexpr std::size_t kNearestShown = 3;
@@ -30,7 +35,7 @@ std::vector<std::string_view> OpNames(const std::vector<const Row*>& rows) {
 }
 
 std::string Request(std::string_view op, std::span<const DataType> types, Backend backend) {
-  return std::string(op) + TypesText(types) + " on " + std::string(ToString(backend));
+  return Shortened(op) + TypesText(types) + " on " + std::string(ToString(backend));
 }
 
 /// How many fields of the request the row has differently; a backend weighs more than any type.
@@ -70,31 +75,47 @@ NearestRows(std::vector<const Row*> rows, std::span<const DataType> types, Backe
 
 }  // namespace
 
-std::string Registry::Explain(std::string_view op, std::span<const DataType> types, Backend backend)
-    const {
-  if (const Row* row = Find(op, types, backend)) {
+namespace internal {
+
+std::string Explain(
+    const Registry& registry,
+    std::string_view op,
+    std::span<const DataType> types,
+    Backend backend) {
+  if (const Row* row = registry.Find(op, types, backend)) {
     const Status built = internal::CheckBuilt(backend);
     return Request(op, types, backend) + (built.ok() ? " is there: " : " is declared: ") +
-           ToString(*row) + ", kernel " + std::string(row->op->kernel) +
+           ToString(*row) + ", kernel " + Shortened(row->op->kernel) +
            (built.ok() ? "." : "; but " + built.message() + ".");
   }
   std::vector<const Row*> rows;
-  std::copy_if(rows_.begin(), rows_.end(), std::back_inserter(rows), [op](const Row* row) {
+  std::ranges::copy_if(registry.rows(), std::back_inserter(rows), [op](const Row* row) {
     return row->op->name == op;
   });
   if (rows.empty()) {
-    const std::vector<std::string_view> names = OpNames(rows_);
+    const std::vector<std::string_view> names = OpNames(registry.rows());
     const std::string suggestion = DidYouMean(op, names);
-    return "There is no op '" + std::string(op) + "'" + (suggestion.empty() ? "." : suggestion) +
+    return "There is no op " + Quoted(op) + (suggestion.empty() ? "." : suggestion) +
            " The ops are: " + (names.empty() ? "none; call RegisterAll" : Join(names)) + ".";
   }
   const std::span<const std::string_view> parameters = rows.front()->op->type_parameters;
   if (types.size() != parameters.size()) {
-    return std::string(op) + " has " + Counted(std::ssize(parameters), "type parameter") + " (" +
+    return Shortened(op) + " has " + Counted(std::ssize(parameters), "type parameter") + " (" +
            Join(parameters) + "); got " + Counted(std::ssize(types), "type") + ".";
   }
   return "No row is " + Request(op, types, backend) + "." +
          NearestRows(std::move(rows), types, backend);
+}
+
+}  // namespace internal
+
+std::string Registry::Explain(std::string_view op, std::span<const DataType> types, Backend backend)
+    const {
+  try {
+    return internal::Explain(*this, op, types, backend);
+  } catch (const std::bad_alloc&) {
+    return "out of memory";  // so short that it needs none
+  }
 }
 
 }  // namespace gradsmith

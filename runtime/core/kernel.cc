@@ -9,7 +9,10 @@
 #include <variant>
 #include <vector>
 
+#include "core/call.h"
 #include "core/device_backend.h"
+#include "core/exceptions.h"
+#include "core/explain.h"
 #include "core/text.h"
 #include "core/validate.h"
 
@@ -35,7 +38,7 @@ std::string ValueText(const AttributeValue& value) {
   struct Visitor {
     std::string operator()(std::int64_t v) const { return std::to_string(v); }
     std::string operator()(double v) const { return std::to_string(v); }
-    std::string operator()(const std::string& v) const { return "'" + v + "'"; }
+    std::string operator()(const std::string& v) const { return internal::Quoted(v); }
     std::string operator()(const IntList& v) const { return ToString(v); }
   };
   return std::visit(Visitor{}, value.variant());
@@ -51,8 +54,9 @@ Status SetEnum(const AttributeSpec& spec, const std::string& name, std::byte* fi
   const auto choice = std::find(spec.choices.begin(), spec.choices.end(), name);
   if (choice == spec.choices.end()) {
     return InvalidArgument(
-        "attribute " + std::string(spec.name) + " is '" + name + "'; expected one of " +
-        internal::Join(spec.choices) + internal::DidYouMean(name, spec.choices));
+        "attribute " + std::string(spec.name) + " is " + internal::Quoted(name) +
+        "; expected one of " + internal::Join(spec.choices) +
+        internal::DidYouMean(name, spec.choices));
   }
   *reinterpret_cast<std::uint8_t*>(field) =
       static_cast<std::uint8_t>(choice - spec.choices.begin());
@@ -92,7 +96,7 @@ Status UnknownAttribute(const OpSchema& op, std::string_view name) {
     names.push_back(spec.name);
   }
   return InvalidArgument(
-      "there is no attribute '" + std::string(name) + "'; expected one of " +
+      "there is no attribute " + internal::Quoted(name) + "; expected one of " +
       internal::Join(names) + internal::DidYouMean(name, names));
 }
 
@@ -121,9 +125,13 @@ Status SetAttributes(const OpSchema& op, std::span<const Attribute> given, void*
 }  // namespace
 
 Result<Kernel> Kernel::Create(const Row& row, std::span<const Attribute> attributes) {
-  std::shared_ptr<void> storage = row.op->make_attributes();
-  if (Status status = SetAttributes(*row.op, attributes, storage.get()); !status.ok()) {
-    return status.WithPrefix(ToString(row) + ": ");
+  std::shared_ptr<void> storage;
+  const Status status = internal::CatchExceptions([&] {
+    storage = row.op->make_attributes();
+    return SetAttributes(*row.op, attributes, storage.get());
+  });
+  if (!status.ok()) {
+    return internal::WithRow(row, status);
   }
   return Kernel(&row, std::move(storage));
 }
@@ -136,7 +144,9 @@ Result<Kernel> Kernel::Create(
     std::span<const Attribute> attributes) {
   const Row* row = registry.Find(op, types, backend);
   if (row == nullptr || !internal::CheckBuilt(backend).ok()) {
-    return Unsupported(registry.Explain(op, types, backend));
+    return internal::CatchExceptions([&]() -> Result<Kernel> {
+      return Unsupported(internal::Explain(registry, op, types, backend));
+    });
   }
   return Create(*row, attributes);
 }
@@ -150,7 +160,10 @@ Status Kernel::Run(
 
 Result<std::vector<Dims>> Kernel::InferShapes(std::span<const ConstTensorRef> inputs) const {
   Result<std::vector<Dims>> shapes = internal::InferShapes(*row_->op, attributes_.get(), inputs);
-  return shapes.ok() ? shapes : shapes.status().WithPrefix(ToString(*row_) + ": ");
+  if (!shapes.ok()) {
+    return internal::WithRow(*row_, shapes.status());
+  }
+  return shapes;
 }
 
 }  // namespace gradsmith

@@ -29,8 +29,11 @@ class LruMap {
       *there = std::move(value);
       return *there;
     }
-    entries_.emplace_front(key, std::move(value));
-    places_.emplace(key, entries_.begin());
+    // Apart first: where there is no memory for both, neither is there.
+    std::list<std::pair<Key, Value>> entry;
+    entry.emplace_front(key, std::move(value));
+    places_.emplace(key, entry.begin());
+    entries_.splice(entries_.begin(), entry);
     if (entries_.size() > capacity_) {
       places_.erase(entries_.back().first);
       entries_.pop_back();

@@ -2,14 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <memory>
-#include <mutex>
-#include <new>
-#include <utility>
 
 #include "core/thread_pool.h"
 
@@ -19,41 +14,29 @@ namespace {
 /// Several pieces for each thread, so that a thread that is late does not keep the others waiting.
 constexpr std::int64_t kPiecesPerThread = 4;
 
-/// Loop is one ParallelFor under way. Threads claim piece after piece; the caller waits for pieces
-/// that others have claimed, never for a thread to come, so that nested loops cannot wait for each
-/// other.
-class Loop {
+/// Loop is one ParallelFor under way, of which threads claim piece after piece.
+class Loop final : public Job {
  public:
   using Body = std::function<void(std::int64_t, std::int64_t)>;
 
   Loop(std::int64_t total, std::int64_t pieces, const Body& body)
       : total_(total), pieces_(pieces), body_(body) {}
 
-  /// Work runs pieces until none is left to claim. Once all are claimed `body` may be gone: a
-  /// thread that comes late does not touch it.
-  void Work() {
-    for (;;) {
-      const std::int64_t piece = next_.fetch_add(1);
-      if (piece >= pieces_) {
-        return;
-      }
+  void Work() noexcept override {
+    for (std::int64_t piece = next_.fetch_add(1); piece < pieces_; piece = next_.fetch_add(1)) {
       Run(piece);
-      Finish();
     }
   }
 
-  /// Wait returns when every piece is done, and rethrows.
-  void Wait() {
-    std::unique_lock lock(mutex_);
-    all_done_.wait(lock, [this] { return done_ == pieces_; });
+  /// Rethrow throws what a piece has thrown; no thread is at work any more.
+  void Rethrow() const {
     if (exception_) {
-      // Nothing of it stays with the Loop, which a late thread may be the last to hold.
-      std::rethrow_exception(std::exchange(exception_, nullptr));
+      std::rethrow_exception(exception_);
     }
   }
 
  private:
-  void Run(std::int64_t piece) {
+  void Run(std::int64_t piece) noexcept {
     if (failed_) {
       return;
     }
@@ -64,18 +47,9 @@ class Loop {
     try {
       body_(begin, begin + length + (piece < longer ? 1 : 0));
     } catch (...) {
-      const std::scoped_lock lock(mutex_);
-      if (!exception_) {
+      if (!failed_.exchange(true)) {
         exception_ = std::current_exception();
       }
-      failed_ = true;
-    }
-  }
-
-  void Finish() {
-    const std::scoped_lock lock(mutex_);
-    if (++done_ == pieces_) {
-      all_done_.notify_all();
     }
   }
 
@@ -84,22 +58,8 @@ class Loop {
   const Body& body_;
   std::atomic<std::int64_t> next_ = 0;
   std::atomic<bool> failed_ = false;
-  std::mutex mutex_;
-  std::condition_variable all_done_;
-  std::int64_t done_ = 0;
   std::exception_ptr exception_;
 };
-
-/// Without memory for a task there is one helper less; the caller does its part.
-void ScheduleHelpers(ThreadPool& pool, std::int64_t helpers, const std::shared_ptr<Loop>& loop) {
-  try {
-    for (std::int64_t i = 0; i < helpers; ++i) {
-      pool.Schedule([loop] { loop->Work(); });
-    }
-  } catch (const std::bad_alloc&) {
-    return;
-  }
-}
 
 }  // namespace
 
@@ -113,16 +73,15 @@ void ParallelFor(
   }
   const std::int64_t most_pieces =
       std::max<std::int64_t>(1, total / std::max<std::int64_t>(1, grain));
-  const std::int64_t pieces = std::min(most_pieces, kPiecesPerThread * context.threads());
-  ThreadPool* pool = context.thread_pool();
-  if (pool == nullptr || pieces == 1) {
+  const int threads = context.threads();
+  const std::int64_t pieces = std::min(most_pieces, kPiecesPerThread * threads);
+  if (threads == 1 || pieces == 1) {
     body(0, total);
     return;
   }
-  const auto loop = std::make_shared<Loop>(total, pieces, body);
-  ScheduleHelpers(*pool, std::min<std::int64_t>(pieces - 1, pool->workers()), loop);
-  loop->Work();
-  loop->Wait();
+  Loop loop(total, pieces, body);
+  context.thread_pool()->Run(loop, static_cast<int>(std::min<std::int64_t>(pieces, threads)) - 1);
+  loop.Rethrow();
 }
 
 }  // namespace gradsmith::internal

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/exceptions.h"
+
 namespace gradsmith {
 
 namespace {
@@ -75,17 +77,26 @@ const Row* Registry::Find(std::string_view op, std::span<const DataType> types, 
 }
 
 Status Registry::Add(DispatchTable table) {
-  Registry extended = *this;
-  for (const std::span<const Row> op_rows : table) {
-    for (const Row& row : op_rows) {
-      if (const Row* other = extended.Find(row.op->name, row.types, row.backend)) {
-        return InvalidArgument(ToString(row) + " is registered already: " + ToString(*other));
+  return internal::CatchExceptions([&] {
+    Registry extended = *this;
+    for (const std::span<const Row> op_rows : table) {
+      if (Status status = extended.AddRows(op_rows); !status.ok()) {
+        return status;
       }
-      extended.rows_.push_back(&row);
-      extended.Insert(&row);
     }
+    *this = std::move(extended);
+    return Status();
+  });
+}
+
+Status Registry::AddRows(std::span<const Row> rows) {
+  for (const Row& row : rows) {
+    if (const Row* other = Find(row.op->name, row.types, row.backend)) {
+      return InvalidArgument(ToString(row) + " is registered already: " + ToString(*other));
+    }
+    rows_.push_back(&row);
+    Insert(&row);
   }
-  *this = std::move(extended);
   return {};
 }
 

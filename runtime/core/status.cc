@@ -1,10 +1,31 @@
 #include "gradsmith/status.h"
 
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace gradsmith {
+
+namespace {
+
+/// A text so short that a std::string has it in place, and that is never destroyed: threads may
+/// still ask for it while the program ends.
+class ShortText {
+ public:
+  explicit ShortText(const char* text) noexcept : text_(*new(memory_) std::string(text)) {}
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  alignas(std::string) std::byte memory_[sizeof(std::string)];
+  const std::string& text_;
+};
+
+}  // namespace
 
 std::string_view ToString(StatusCode code) {
   switch (code) {
@@ -22,13 +43,39 @@ std::string_view ToString(StatusCode code) {
   return "unknown status code";
 }
 
-Status Status::WithPrefix(std::string_view prefix) const {
+Status::Status(StatusCode code, std::string message) noexcept : code_(code) {
+  if (code == StatusCode::kOk || message.empty()) {
+    return;
+  }
+  try {
+    message_ = std::make_shared<const std::string>(std::move(message));
+  } catch (const std::bad_alloc&) {
+    code_ = StatusCode::kOutOfMemory;
+  }
+}
+
+const std::string& Status::message() const noexcept {
+  static const ShortText none("");
+  static const ShortText out_of_memory("out of memory");
+  if (message_ != nullptr) {
+    return *message_;
+  }
+  return code_ == StatusCode::kOutOfMemory ? out_of_memory.text() : none.text();
+}
+
+Status Status::WithPrefix(std::string_view prefix) const noexcept {
   if (ok()) {
     return {};
   }
-  std::string message(prefix);
-  message += message_;
-  return {code_, std::move(message)};
+  try {
+    std::string text(prefix);
+    text += message();
+    Status longer = *this;
+    longer.message_ = std::make_shared<const std::string>(std::move(text));
+    return longer;
+  } catch (const std::exception&) {
+    return *this;
+  }
 }
 
 Status InvalidArgument(std::string message) {
@@ -39,6 +86,9 @@ Status Unsupported(std::string message) {
 }
 Status OutOfMemory(std::string message) {
   return {StatusCode::kOutOfMemory, std::move(message)};
+}
+Status OutOfMemory() noexcept {
+  return {StatusCode::kOutOfMemory, {}};
 }
 Status Internal(std::string message) {
   return {StatusCode::kInternal, std::move(message)};

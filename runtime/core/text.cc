@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,9 +55,33 @@ std::size_t SizeOfPrintable(std::string_view text) {
   return kLeast[size] <= character && character <= 0x10FFFF && IsPrintable(character) ? size : 0;
 }
 
+/// No name is longer.
+constexpr std::size_t kLongestName = 200;
+
 }  // namespace
 
+std::string Shortened(std::string_view text) {
+  constexpr std::size_t kShown = 60;
+  if (text.size() <= kLongestName) {
+    return std::string(text);
+  }
+  std::size_t end = kShown;
+  // UTF-8's bytes 10xxxxxx go on with a character.
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+    --end;
+  }
+  return std::string(text.substr(0, end)) + "... (" + std::to_string(text.size()) + " bytes)";
+}
+
+std::string Quoted(std::string_view name) {
+  return "'" + Shortened(name) + "'";
+}
+
 int EditDistance(std::string_view a, std::string_view b) {
+  if (std::max(a.size(), b.size()) > kLongestName) {
+    return static_cast<int>(
+        std::min<std::size_t>(std::max(a.size(), b.size()), std::numeric_limits<int>::max()));
+  }
   std::vector<std::vector<int>> cost(a.size() + 1, std::vector<int>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
     cost[i][0] = static_cast<int>(i);
@@ -78,7 +103,7 @@ int EditDistance(std::string_view a, std::string_view b) {
 
 std::string_view Closest(std::string_view name, std::span<const std::string_view> candidates) {
   std::string_view best;
-  int best_distance = static_cast<int>(name.size()) / 3 + 2;
+  int best_distance = static_cast<int>(std::min(name.size(), kLongestName)) / 3 + 2;
   for (const std::string_view candidate : candidates) {
     const int distance = EditDistance(name, candidate);
     if (distance < best_distance) {
@@ -91,7 +116,7 @@ std::string_view Closest(std::string_view name, std::span<const std::string_view
 
 std::string DidYouMean(std::string_view name, std::span<const std::string_view> candidates) {
   const std::string_view closest = Closest(name, candidates);
-  return closest.empty() ? std::string() : "; did you mean '" + std::string(closest) + "'?";
+  return closest.empty() ? std::string() : "; did you mean " + Quoted(closest) + "?";
 }
 
 std::string Printable(std::string_view text) {
@@ -117,7 +142,7 @@ std::string Join(std::span<const std::string_view> names) {
   std::string text;
   for (const std::string_view name : names) {
     text += text.empty() ? "" : ", ";
-    text += name;
+    text += Shortened(name);
   }
   return text;
 }

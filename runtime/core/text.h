@@ -12,8 +12,16 @@
 /// Pieces of error sentences.
 namespace gradsmith::internal {
 
+/// Shortened returns a text of the caller's as it is, or, where it is so long that it would hide
+/// the sentence, its beginning and how long it is, cut between UTF-8's characters.
+std::string Shortened(std::string_view text);
+
+/// Quoted returns "'name'", shortened.
+std::string Quoted(std::string_view name);
+
 /// EditDistance counts the insertions, deletions, changes and swaps of neighbours that turn `a`
-/// into `b`; case does not count.
+/// into `b`; case does not count. Texts longer than names are count as different in every letter:
+/// it would take time by the product of their lengths.
 int EditDistance(std::string_view a, std::string_view b);
 
 /// Closest returns the candidate that `name` was most likely meant to be, or an empty view where
@@ -31,7 +39,7 @@ std::string Printable(std::string_view text);
 /// Counted returns "1 type" or "2 types".
 std::string Counted(std::int64_t count, std::string_view noun);
 
-/// Join returns the names separated by ", ".
+/// Join returns the names, shortened, separated by ", ".
 std::string Join(std::span<const std::string_view> names);
 
 /// TypesText returns "(float, MLFloat16)".

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/exceptions.h"
 #include "core/shape_symbols.h"
 #include "core/tensor_memory.h"
 #include "core/text.h"
@@ -329,8 +330,10 @@ Status ValidateCall(
   return CheckOverlaps(op, inputs, outputs);
 }
 
+namespace {
+
 Result<std::vector<Dims>>
-InferShapes(const OpSchema& op, const void* attributes, std::span<const ConstTensorRef> inputs) {
+CheckAndInfer(const OpSchema& op, const void* attributes, std::span<const ConstTensorRef> inputs) {
   if (Status status = ValidateAttributes(op, attributes); !status.ok()) {
     return status;
   }
@@ -366,6 +369,13 @@ InferShapes(const OpSchema& op, const void* attributes, std::span<const ConstTen
     shapes.push_back(*dims);
   }
   return shapes;
+}
+
+}  // namespace
+
+Result<std::vector<Dims>>
+InferShapes(const OpSchema& op, const void* attributes, std::span<const ConstTensorRef> inputs) {
+  return CatchExceptions([&] { return CheckAndInfer(op, attributes, inputs); });
 }
 
 }  // namespace gradsmith::internal

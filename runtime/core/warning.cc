@@ -1,8 +1,10 @@
 #include "core/warning.h"
 
+#include <cstddef>
 #include <cstdio>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -18,7 +20,9 @@ struct Handler {
 };
 
 Handler& OfProcess() {
-  static auto& handler = *new Handler;
+  // Never destroyed: threads may still call while the program ends.
+  alignas(Handler) static std::byte memory[sizeof(Handler)];
+  static auto& handler = *new (memory) Handler;
   return handler;
 }
 

@@ -74,9 +74,6 @@ std::int64_t FingerprintOf(const DeviceTraits& traits) {
 }
 
 Result<const DeviceInfo*> DeviceInfo::OpenNew(int ordinal) {
-  if (!LoadDriver().ok()) {
-    return LoadDriver().status();
-  }
   const Result<int> version = CheckedDriverVersion();
   if (!version.ok()) {
     return version.status();
@@ -137,6 +134,9 @@ Result<const DeviceInfo*> DeviceInfo::OpenNew(int ordinal) {
 }
 
 Result<const DeviceInfo*> DeviceInfo::Open(int ordinal) {
+  if (Status status = CheckDriver(); !status.ok()) {
+    return status;
+  }
   static auto& mutex = *new std::mutex;
   static auto& devices = *new std::map<int, const DeviceInfo*>;
   const std::scoped_lock lock(mutex);

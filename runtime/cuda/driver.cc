@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/origin_process.h"
 #include "cuda/dynamic_library.h"
 
 // cuda.h defines cuMemAlloc as cuMemAlloc_v2 and so on: the symbol is what the macro expands to.
@@ -12,6 +13,8 @@
 namespace gradsmith::cuda {
 
 namespace {
+
+constexpr const char* kAfterFork = "; as in a fork's child whose parent has used CUDA";
 
 Status FindFunctions(const DynamicLibrary& library, DriverApi* api) {
 #define GRADSMITH_FIND(name)                                                            \
@@ -42,16 +45,37 @@ Result<DriverApi> Load() {
     return status.WithPrefix("the NVIDIA driver is too old: ");
   }
   if (const CUresult result = api.cuInit(0); result != CUDA_SUCCESS) {
-    return Unsupported("the NVIDIA driver does not start: " + CodeText(api, result));
+    return Unsupported(
+        "the NVIDIA driver does not start: " + CodeText(api, result) +
+        (result == CUDA_ERROR_NOT_INITIALIZED ? kAfterFork : ""));
   }
   return api;
+}
+
+struct Loaded {
+  Result<DriverApi> api = Load();
+  internal::OriginProcess by;
+};
+
+const Loaded& LoadOnce() {
+  static const auto& loaded = *new Loaded;
+  return loaded;
 }
 
 }  // namespace
 
 const Result<DriverApi>& LoadDriver() {
-  static const auto& driver = *new Result<DriverApi>(Load());
-  return driver;
+  return LoadOnce().api;
+}
+
+Status CheckDriver() {
+  const Loaded& loaded = LoadOnce();
+  if (!loaded.api.ok() || loaded.by.IsCurrent()) {
+    return loaded.api.status();
+  }
+  return Unsupported(
+      "CUDA is the parent process's, which used it before fork(); use it in the child alone, or in "
+      "a program that the child starts by exec()");
 }
 
 const DriverApi& Driver() {

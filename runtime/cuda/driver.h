@@ -78,6 +78,10 @@ struct DriverApi {
 /// machine.
 const Result<DriverApi>& LoadDriver();
 
+/// CheckDriver says why the driver cannot be used: what is missing on this machine, or that this is
+/// the child of a fork whose parent has loaded it. NVIDIA's driver then refuses every call.
+Status CheckDriver();
+
 /// Driver returns the functions; call only after LoadDriver has succeeded, as it has wherever a
 /// Device exists.
 const DriverApi& Driver();

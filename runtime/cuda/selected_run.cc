@@ -65,6 +65,9 @@ MakeReady(const Context& context, DataType type, const ProblemKey& key, const Sp
 }  // namespace
 
 Result<const DeviceInfo*> OpenCall(const Context& context) {
+  if (!context.status().ok()) {
+    return context.status();
+  }
   Result<const DeviceInfo*> device = DeviceInfo::Open(context.device().index);
   // Without cuDNN our own kernels would do all the work, slowly and silently.
   return device.ok() && !LoadCudnn().ok() ? LoadCudnn().status() : device;

@@ -37,7 +37,11 @@ WorkspaceArena::~WorkspaceArena() {
   if (is_callers_ || blocks_.empty()) {
     return;
   }
-  const cuda::CurrentDevice current(*cuda::DeviceInfo::Open(memory_.ordinal()).value());
+  const Result<const cuda::DeviceInfo*> device = cuda::DeviceInfo::Open(memory_.ordinal());
+  if (!device.ok()) {
+    return;  // in a fork's child the memory is the parent's
+  }
+  const cuda::CurrentDevice current(**device);
   if (IsOfThread(memory_.stream())) {
     cuda::Driver().cuCtxSynchronize();  // other threads' streams cannot be named here
   }

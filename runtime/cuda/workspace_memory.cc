@@ -182,7 +182,11 @@ void GraphMemory::FreeUnused(std::vector<std::shared_ptr<GraphBlock>>* blocks) {
     if (!block->is_unused) {
       return false;
     }
-    const cuda::CurrentDevice current(*cuda::DeviceInfo::Open(block->memory.ordinal()).value());
+    const Result<const cuda::DeviceInfo*> device = cuda::DeviceInfo::Open(block->memory.ordinal());
+    if (!device.ok()) {
+      return false;  // in a fork's child the memory is the parent's
+    }
+    const cuda::CurrentDevice current(**device);
     block->memory.FreeAside(block->block);
     return true;
   });

@@ -7,7 +7,8 @@
 namespace gradsmith::onednn {
 
 /// ThreadsOf returns how many threads a call's kernels run on: the context's number, or fewer where
-/// OpenMP has a limit; one within a parallel region of the caller's, where OpenMP starts no other
+/// OpenMP has a limit; one where the system gives no more, in a fork's child, and within a parallel
+/// region of the caller's, where OpenMP starts no other
 /// and kernels for more would leave parts of the result out.
 int ThreadsOf(const Context& context);
 

@@ -4,38 +4,15 @@
 
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gradsmith/gradsmith.h"
-
-namespace {
-
-thread_local bool count_allocations = false;
-thread_local int allocations = 0;
-
-}  // namespace
-
-// Every allocation of this test program goes through here, so that a test can count its own. Not
-// inlined: the compiler would take the pair of new and free for a mistake.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  allocations += count_allocations ? 1 : 0;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) {
-    return memory;
-  }
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
-  std::free(memory);
-}
+#include "support/allocations.h"
 
 namespace gradsmith {
 namespace {
@@ -149,13 +126,14 @@ TEST(Registry, LookingUpAndCallingAllocatesNothing) {
   Registry with_mine = registry;
   ASSERT_TRUE(with_mine.Add(op.table).ok());
   const Context context({.threads = 1});
-  count_allocations = true;
-  const Row* row = with_mine.Find("MyGrad", {DataType::kFloat}, Backend::kCpu);
-  const bool ok = row != nullptr && row->run(context, nullptr, {}, {}).ok();
-  const int counted = allocations;
-  count_allocations = false;
+  const auto [ok, count] = [&] {
+    const support::Allocations allocations;
+    const Row* row = with_mine.Find("MyGrad", {DataType::kFloat}, Backend::kCpu);
+    const bool ok = row != nullptr && row->run(context, nullptr, {}, {}).ok();
+    return std::pair(ok, allocations.count());
+  }();
   EXPECT_TRUE(ok);
-  EXPECT_EQ(counted, 0);
+  EXPECT_EQ(count, 0);
 }
 
 TEST(Explain, SaysWhereARowIs) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "conv/kernels.h"
 #include "conv/problem.h"
 #include "core/candidate.h"
+#include "core/exceptions.h"
 #include "core/selection.h"
 #include "core/tensor_memory.h"
 #include "core/validate.h"
@@ -103,7 +105,10 @@ Status CheckAccumulate(const Tensors& tensors, conv::Operand result) {
 }
 
 Status CheckArguments(const Context& context, const Tensors& tensors, conv::Operand result) {
-  Status status = CheckTensors(context, tensors);
+  Status status = context.status();
+  if (status.ok()) {
+    status = CheckTensors(context, tensors);
+  }
   if (status.ok()) {
     status = CheckMemoryOf(tensors, result);
   }
@@ -313,17 +318,21 @@ struct Preparing {
   cuda::RelaxedCapture relaxed;
 };
 
-}  // namespace
+/// With calls what a public function does with the prepared object.
+template <typename Impl, typename Call>
+std::invoke_result_t<Call> With(const std::unique_ptr<Impl>& impl, Call&& call) {
+  return internal::CatchExceptions([&]() -> std::invoke_result_t<Call> {
+    if (impl == nullptr) {
+      return InvalidArgument("the algorithms were moved from");
+    }
+    if (Status status = cuda::CheckDriver(); !status.ok()) {
+      return status;
+    }
+    return std::forward<Call>(call)();
+  });
+}
 
-ConvAlgorithms::ConvAlgorithms(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-ConvAlgorithms::ConvAlgorithms(ConvAlgorithms&&) noexcept = default;
-ConvAlgorithms& ConvAlgorithms::operator=(ConvAlgorithms&&) noexcept = default;
-ConvAlgorithms::~ConvAlgorithms() = default;
-
-Result<std::size_t> LargestWorkspace(const Context& context, const WorkspaceLimit& limit) {
-  if (!limit.of_free_memory) {
-    return limit.bytes;
-  }
+Result<std::size_t> PartOfFreeMemory(const Context& context) {
   const Result<const cuda::DeviceInfo*> device = cuda::OpenCall(context);
   if (!device.ok()) {
     return device.status();
@@ -339,20 +348,10 @@ Result<std::size_t> LargestWorkspace(const Context& context, const WorkspaceLimi
   return static_cast<std::size_t>(kPartOfFreeMemory * static_cast<double>(free));
 }
 
-Result<ConvAlgorithms> ConvAlgorithms::Prepare(
-    const Context& context,
-    ConvPrimitive primitive,
-    const TensorRef& x,
-    const TensorRef& w,
-    const TensorRef& y,
-    const ConvGeometry& geometry) {
-  const Tensors tensors = {x, w, y};
-  conv::Task task;
-  task.primitive = ToPrimitive(primitive);
-  const conv::Operand result = conv::ResultOf(task.primitive);
-  if (Status status = CheckArguments(context, tensors, result); !status.ok()) {
-    return status;
-  }
+/// The tensors' convolution, without addresses.
+Result<conv::Task>
+TaskOf(ConvPrimitive primitive, const Tensors& tensors, const ConvGeometry& geometry) {
+  const auto& [x, w, y] = tensors;
   const conv::Attributes attributes{
       .strides = geometry.strides,
       .pads = geometry.pads,
@@ -368,60 +367,107 @@ Result<ConvAlgorithms> ConvAlgorithms::Prepare(
         ToString(conv::DimsOf(*problem, conv::kW)) + " and " +
         ToString(conv::DimsOf(*problem, conv::kY)));
   }
-  const Result<const cuda::DeviceInfo*> device = cuda::OpenCall(context);
-  if (!device.ok()) {
-    return device.status();
-  }
+  conv::Task task;
+  task.primitive = ToPrimitive(primitive);
   task.problem = conv::WithStrides(*problem, x.strides, w.strides, y.strides);
-  task.accumulate = tensors.at(result).accumulate;
+  task.accumulate = tensors.at(conv::ResultOf(task.primitive)).accumulate;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     task.alignment.at(i) = cuda::AlignmentClass(tensors.at(i).data, x.type);
   }
-  return ConvAlgorithms(std::make_unique<Impl>(context, **device, task, tensors));
+  return task;
+}
+
+}  // namespace
+
+ConvAlgorithms::ConvAlgorithms(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ConvAlgorithms::ConvAlgorithms(ConvAlgorithms&&) noexcept = default;
+ConvAlgorithms& ConvAlgorithms::operator=(ConvAlgorithms&&) noexcept = default;
+ConvAlgorithms::~ConvAlgorithms() = default;
+
+Result<std::size_t> LargestWorkspace(const Context& context, const WorkspaceLimit& limit) {
+  if (!limit.of_free_memory) {
+    return limit.bytes;
+  }
+  return internal::CatchExceptions([&] { return PartOfFreeMemory(context); });
+}
+
+Result<ConvAlgorithms> ConvAlgorithms::Prepare(
+    const Context& context,
+    ConvPrimitive primitive,
+    const TensorRef& x,
+    const TensorRef& w,
+    const TensorRef& y,
+    const ConvGeometry& geometry) {
+  return internal::CatchExceptions([&]() -> Result<ConvAlgorithms> {
+    const Tensors tensors = {x, w, y};
+    const conv::Operand result = conv::ResultOf(ToPrimitive(primitive));
+    if (Status status = CheckArguments(context, tensors, result); !status.ok()) {
+      return status;
+    }
+    Result<conv::Task> task = TaskOf(primitive, tensors, geometry);
+    if (!task.ok()) {
+      return task.status();
+    }
+    const Result<const cuda::DeviceInfo*> device = cuda::OpenCall(context);
+    if (!device.ok()) {
+      return device.status();
+    }
+    return ConvAlgorithms(std::make_unique<Impl>(context, **device, *task, tensors));
+  });
 }
 
 Result<std::vector<ConvAlgorithm>> ConvAlgorithms::List() {
-  const Preparing preparing(impl_->device());
-  return impl_->List();
+  return With(impl_, [&]() -> Result<std::vector<ConvAlgorithm>> {
+    const Preparing preparing(impl_->device());
+    return impl_->List();
+  });
 }
 
 Result<std::size_t> ConvAlgorithms::WorkspaceOf(const std::string& name) {
-  const Preparing preparing(impl_->device());
-  const Result<Plan*> plan = impl_->PlanOf(name);
-  if (!plan.ok()) {
-    return plan.status();
-  }
-  return (*plan)->workspace();
+  return With(impl_, [&]() -> Result<std::size_t> {
+    const Preparing preparing(impl_->device());
+    const Result<Plan*> plan = impl_->PlanOf(name);
+    if (!plan.ok()) {
+      return plan.status();
+    }
+    return (*plan)->workspace();
+  });
 }
 
 Result<ConvAlgorithm> ConvAlgorithms::Best(SearchMode mode, const WorkspaceLimit& limit) {
-  const Preparing preparing(impl_->device());
-  if (cuda::IsCapturing(static_cast<CUstream>(impl_->context().options().stream))) {
-    return InvalidArgument(
-        "no algorithm can be sought while the context's stream is captured into a CUDA graph; ask "
-        "for the best one before");
-  }
-  const Result<std::size_t> largest = LargestWorkspace(impl_->context(), limit);
-  return largest.ok() ? impl_->Best(mode, *largest) : largest.status();
+  return With(impl_, [&]() -> Result<ConvAlgorithm> {
+    const Preparing preparing(impl_->device());
+    if (cuda::IsCapturing(static_cast<CUstream>(impl_->context().options().stream))) {
+      return InvalidArgument(
+          "no algorithm can be sought while the context's stream is captured into a CUDA graph; "
+          "ask for the best one before");
+    }
+    const Result<std::size_t> largest = LargestWorkspace(impl_->context(), limit);
+    return largest.ok() ? impl_->Best(mode, *largest) : largest.status();
+  });
 }
 
 Result<std::string> ConvAlgorithms::Run(
     std::span<const std::string> names,
     std::vector<ConvAttempt>* attempts) {
-  const cuda::CurrentDevice current(impl_->device());
-  return impl_->Run(names, impl_->tensors(), attempts);
+  return With(impl_, [&] {
+    const cuda::CurrentDevice current(impl_->device());
+    return impl_->Run(names, impl_->tensors(), attempts);
+  });
 }
 
 Result<std::string> ConvAlgorithms::Run(
     std::span<const std::string> names,
     const ConvAddresses& addresses,
     std::vector<ConvAttempt>* attempts) {
-  const Result<Tensors> tensors = impl_->At(addresses);
-  if (!tensors.ok()) {
-    return tensors.status();
-  }
-  const cuda::CurrentDevice current(impl_->device());
-  return impl_->Run(names, *tensors, attempts);
+  return With(impl_, [&]() -> Result<std::string> {
+    const Result<Tensors> tensors = impl_->At(addresses);
+    if (!tensors.ok()) {
+      return tensors.status();
+    }
+    const cuda::CurrentDevice current(impl_->device());
+    return impl_->Run(names, *tensors, attempts);
+  });
 }
 
 }  // namespace gradsmith

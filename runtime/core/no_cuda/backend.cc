@@ -1,13 +1,16 @@
 #include <memory>
 
 #include "core/device_backend.h"
+#include "core/exceptions.h"
 #include "core/no_cuda/no_cuda.h"
 
 /// The CUDA backend of a build without it.
 namespace gradsmith::internal {
 
 Status NoCuda() {
-  return Unsupported("this gradsmith was built without CUDA (CMake option GRADSMITH_CUDA)");
+  return CatchExceptions([] {
+    return Unsupported("this gradsmith was built without CUDA (CMake option GRADSMITH_CUDA)");
+  });
 }
 
 Status CheckBuilt(Backend backend) {

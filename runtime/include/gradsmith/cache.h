@@ -32,10 +32,11 @@ struct CachedChoice {
   double error = 0;
 };
 
-/// CachedChoices returns what is remembered, the last used first.
+/// CachedChoices returns what is remembered, the last used first; nothing where there is no memory
+/// for the list.
 std::vector<CachedChoice> CachedChoices(const std::optional<std::string>& cache = {});
 
-/// CacheFile returns the path of the file; empty where there is none.
+/// CacheFile returns the path of the file; empty where there is none, or no memory for the path.
 std::string CacheFile(const std::optional<std::string>& cache = {});
 
 /// ClearCache forgets all choices, those in the file as well.

@@ -35,7 +35,7 @@ enum class SearchMode : std::uint8_t {
   kBenchmark,
 };
 
-/// ToString returns "default", "heuristic" or "benchmark".
+/// ToString returns "default", "heuristic" or "benchmark", and "unknown" for what is none of them.
 std::string_view ToString(SearchMode mode);
 
 /// SearchProgress is reported while a search goes on.
@@ -72,7 +72,8 @@ inline constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 struct ContextOptions {
   Device device = {};
   /// How many threads the CPU backend may use, the caller's among them; 0 means one for each
-  /// processor. Results have the same bits for any number, but for those of oneDNN's kernels.
+  /// processor. Where the system gives no more there are fewer: see Context::threads. Results have
+  /// the same bits for any number, but for those of oneDNN's kernels.
   int threads = 0;
 
   // What follows is for CUDA. In a build with oneDNN kernels are chosen on the CPU as well, by
@@ -111,20 +112,29 @@ struct ContextOptions {
 };
 
 /// Context says where calls run and under which policies. Make one and keep it: it owns the CPU
-/// backend's threads and remembers the device's. Copies share them. Several host threads may call
-/// through one Context at once.
+/// backend's threads and remembers the device's. Copies share them; the threads end with the last
+/// copy. Several host threads may call through one Context at once; it must outlive their calls.
+/// docs/teardown.md says what holds at exit, after fork and with dlclose.
 class Context {
  public:
   Context() : Context(ContextOptions{}) {}
+  /// Nothing is thrown: where there is no memory for the Context, see status(); where threads
+  /// cannot be started it has fewer, at worst the caller's alone.
   explicit Context(const ContextOptions& options);
+
+  /// Success, or why every call through this Context is refused with this very error: there was no
+  /// memory to make it, or it was moved from. Its options are then the defaults.
+  [[nodiscard]] Status status() const;
 
   [[nodiscard]] Device device() const { return options().device; }
   [[nodiscard]] Backend backend() const { return options().device.backend; }
-  [[nodiscard]] int threads() const { return state_->threads; }
-  [[nodiscard]] const ContextOptions& options() const { return state_->options; }
+  /// How many threads calls run on, the caller's among them: no more than could be started, and in
+  /// the child of a fork the caller's alone.
+  [[nodiscard]] int threads() const;
+  [[nodiscard]] const ContextOptions& options() const { return state().options; }
 
   /// The mode that searches are made in.
-  [[nodiscard]] SearchMode search_mode() const { return state_->search_mode; }
+  [[nodiscard]] SearchMode search_mode() const { return state().search_mode; }
 
   /// ForPreparing returns this context for calls that do everything but the work: they validate,
   /// choose kernels, build them and reserve workspace, so that the same call through this context
@@ -134,24 +144,31 @@ class Context {
   [[nodiscard]] bool preparing() const { return preparing_; }
 
   /// For kernels: what ParallelFor in core/parallel.h runs on; null where one thread does all.
-  [[nodiscard]] internal::ThreadPool* thread_pool() const { return state_->pool.get(); }
+  [[nodiscard]] internal::ThreadPool* thread_pool() const { return state().pool.get(); }
   /// For kernels: where CUDA kernels take their workspace; null on the CPU.
-  [[nodiscard]] internal::WorkspaceArena* workspace_arena() const { return state_->arena.get(); }
+  [[nodiscard]] internal::WorkspaceArena* workspace_arena() const { return state().arena.get(); }
   /// For kernels: what remembers the choices that are made for this context; null on the CPU, but
   /// in a build with oneDNN.
-  [[nodiscard]] internal::DecisionCache* decisions() const { return state_->decisions; }
+  [[nodiscard]] internal::DecisionCache* decisions() const { return state().decisions; }
 
  private:
   struct State {
     ContextOptions options;
-    int threads = 1;
     SearchMode search_mode = SearchMode::kHeuristic;
     std::shared_ptr<internal::ThreadPool> pool;
     std::shared_ptr<internal::WorkspaceArena> arena;
     internal::DecisionCache* decisions = nullptr;  // lives as long as the process
   };
 
+  static std::shared_ptr<const State> MakeState(const ContextOptions& options);
+  /// What a Context without a state has.
+  static const State& Nothing();
+  [[nodiscard]] const State& state() const { return state_ == nullptr ? Nothing() : *state_; }
+
+  /// Null where there is no memory for it, and where it was moved from.
   std::shared_ptr<const State> state_;
+  /// Why `state_` could not be made.
+  Status not_made_;
   bool preparing_ = false;
 };
 

@@ -24,7 +24,7 @@ using DispatchTable = std::span<const std::span<const Row>>;
 class Registry {
  public:
   /// Add takes in a table that outlives the Registry. A row that is there already is an error that
-  /// names both `ops.yaml` lines; nothing of the table is then added.
+  /// names both `ops.yaml` lines; out of memory is another. Nothing of the table is then added.
   Status Add(DispatchTable table);
 
   /// Find returns the row, or null; Explain says why.
@@ -36,7 +36,8 @@ class Registry {
   }
 
   /// Explain says in sentences whether the combination is there and, if not, that the build lacks
-  /// the row's backend, or the nearest rows and the first field in which each differs.
+  /// the row's backend, or the nearest rows and the first field in which each differs. Where there
+  /// is no memory for sentences it returns "out of memory".
   [[nodiscard]] std::string
   Explain(std::string_view op, std::span<const DataType> types, Backend backend) const;
   [[nodiscard]] std::string
@@ -53,6 +54,7 @@ class Registry {
     const Row* row = nullptr;
   };
 
+  Status AddRows(std::span<const Row> rows);
   void Insert(const Row* row);
   void Rehash();
 

@@ -2,6 +2,7 @@
 #define GRADSMITH_STATUS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,27 +26,33 @@ enum class StatusCode : std::uint8_t {
 std::string_view ToString(StatusCode code);
 
 /// Status is success, or a code and a sentence that names the op, the combination, the tensor, what
-/// was expected and what came. A successful Status allocates nothing.
+/// was expected and what came. Copies share the sentence. Neither success, nor a copy, nor running
+/// out of memory needs memory: where there is none for a sentence, the Status is kOutOfMemory.
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  Status(StatusCode code, std::string message) noexcept;
 
   [[nodiscard]] bool ok() const { return code_ == StatusCode::kOk; }
   [[nodiscard]] StatusCode code() const { return code_; }
-  [[nodiscard]] const std::string& message() const { return message_; }
+  /// The sentence; empty for success.
+  [[nodiscard]] const std::string& message() const noexcept;
 
-  /// WithPrefix returns the same error with `prefix` before its sentence; success stays success.
-  [[nodiscard]] Status WithPrefix(std::string_view prefix) const;
+  /// WithPrefix returns the same error with `prefix` before its sentence, or, where there is no
+  /// memory for that, as it is; success stays success.
+  [[nodiscard]] Status WithPrefix(std::string_view prefix) const noexcept;
 
  private:
   StatusCode code_ = StatusCode::kOk;
-  std::string message_;
+  /// Null where there is no sentence.
+  std::shared_ptr<const std::string> message_;
 };
 
 Status InvalidArgument(std::string message);
 Status Unsupported(std::string message);
 Status OutOfMemory(std::string message);
+/// OutOfMemory without a sentence of its own needs no memory.
+Status OutOfMemory() noexcept;
 Status Internal(std::string message);
 
 /// Result is a value, or the Status that says why there is none.
