@@ -1,48 +1,50 @@
 #include "policies.h"
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 
 namespace gradsmith::python {
 
-namespace {
-
-/// The contexts on the CPU, by their number of threads: policies that differ in nothing else share
-/// threads. Never freed, as threads may be at work when the interpreter ends.
-struct CpuContexts {
+/// CpuContexts are those on the CPU, by their number of threads: policies that differ in nothing
+/// else share threads, which end with the last of them. It is never freed, as threads may be at
+/// work when the interpreter ends.
+struct Policies::CpuContexts {
   std::mutex mutex;
-  std::map<int, Context> by_threads;
+  std::map<int, std::weak_ptr<const Context>> by_threads;
 };
 
-CpuContexts*& SharedCpuContexts() {
+Policies::CpuContexts*& Policies::SharedCpuContexts() {
   static auto* contexts = new CpuContexts();
   return contexts;
 }
-
-Context OnCpu(const ContextOptions& options) {
-  CpuContexts& contexts = *SharedCpuContexts();
-  const std::lock_guard<std::mutex> lock(contexts.mutex);
-  const auto found = contexts.by_threads.find(options.threads);
-  if (found != contexts.by_threads.end()) {
-    return found->second;
-  }
-  const Context context({.threads = options.threads});
-  return contexts.by_threads.emplace(options.threads, context).first->second;
-}
-
-}  // namespace
 
 void Policies::AbandonThreads() {
   SharedCpuContexts() = new CpuContexts();
 }
 
+const Context& Policies::OnCpu() {
+  CpuContexts* const contexts = SharedCpuContexts();
+  if (cpu_ == nullptr || shared_by_ != contexts) {
+    const std::lock_guard<std::mutex> lock(contexts->mutex);
+    std::weak_ptr<const Context>& shared = contexts->by_threads[options_.threads];
+    cpu_ = shared.lock();
+    if (cpu_ == nullptr) {
+      cpu_ = std::make_shared<const Context>(ContextOptions{.threads = options_.threads});
+      shared = cpu_;
+    }
+    shared_by_ = contexts;
+  }
+  return *cpu_;
+}
+
 Context Policies::On(Device device, void* stream) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (device.backend == Backend::kCpu) {
-    const Context context = OnCpu(options_);
+    const Context& context = OnCpu();
     return is_preparing_ ? context.ForPreparing() : context;
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
   const std::pair<int, void*> key(device.index, stream);
   const auto found = contexts_.find(key);
   const Context& context = found != contexts_.end()

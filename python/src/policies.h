@@ -2,6 +2,7 @@
 #define GRADSMITH_PYTHON_POLICIES_H_
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -21,16 +22,23 @@ class Policies {
 
   [[nodiscard]] const ContextOptions& options() const { return options_; }
 
-  /// AbandonThreads lets go of the CPU's threads without waiting for them: after a fork the child
-  /// has none of them. The next call starts new ones.
+  /// AbandonThreads is for the child of a fork, which has none of its parent's threads: the next
+  /// call starts new ones.
   static void AbandonThreads();
 
  private:
+  struct CpuContexts;
+
+  static CpuContexts*& SharedCpuContexts();
+  const Context& OnCpu();
   [[nodiscard]] Context MakeContext(Device device, void* stream);
 
   ContextOptions options_;
   bool is_preparing_;
   std::mutex mutex_;
+  /// That on the CPU, from the first call there on, and whose it is.
+  std::shared_ptr<const Context> cpu_;
+  CpuContexts* shared_by_ = nullptr;
   std::map<std::pair<int, void*>, Context> contexts_;
 };
 

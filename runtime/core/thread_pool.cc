@@ -18,7 +18,7 @@ namespace {
 
 /// Some ten microseconds, in which the next job of a call often comes: going to sleep and being
 /// woken takes longer.
-constexpr int kSpins = 2000;
+constexpr int kSpins = 300;
 
 /// As many for each that is woken, so that many threads are up after few steps.
 constexpr int kWokenByOne = 2;

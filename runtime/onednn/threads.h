@@ -7,9 +7,9 @@
 namespace gradsmith::onednn {
 
 /// ThreadsOf returns how many threads a call's kernels run on: the context's number, or fewer where
-/// OpenMP has a limit; one where the system gives no more, in a fork's child, and within a parallel
-/// region of the caller's, where OpenMP starts no other
-/// and kernels for more would leave parts of the result out.
+/// OpenMP has a limit; one where the system would not give as many, in a fork's child, and within a
+/// parallel region of the caller's, where OpenMP starts no other and kernels for more would leave
+/// parts of the result out.
 int ThreadsOf(const Context& context);
 
 /// While a ThreadLimit lives, what this thread asks of oneDNN takes so many threads: kernels are

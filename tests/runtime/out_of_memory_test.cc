@@ -15,6 +15,7 @@
 #include "gradsmith/conv_algorithms.h"
 #include "gradsmith/gradsmith.h"
 #include "support/allocations.h"
+#include "support/conv_grad_call.h"
 #include "support/scratch_folder.h"
 
 /// Memory that runs out at any allocation: whoever calls gets a value, and no exception.
@@ -22,6 +23,8 @@ namespace gradsmith {
 namespace {
 
 using support::Allocations;
+using support::ConvGradCall;
+using support::Numbers;
 
 /// What a call came to while memory was short.
 struct Attempt {
@@ -77,69 +80,20 @@ void ExpectValues(std::function<Status()> call, StatusCode usual = StatusCode::k
   ExpectValues(Attempt{.call = std::move(call), .usual = usual});
 }
 
-/// A tensor of small integers, so that sums are exact.
-std::vector<float> Numbers(std::size_t count) {
-  std::vector<float> numbers(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    numbers[i] = static_cast<float>(static_cast<int>(i * 7 % 11) - 5);
-  }
-  return numbers;
-}
-
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
 
-/// ConvGrad of a small problem, whose outputs are compared with those of a first call.
-class ConvGradCall {
- public:
-  explicit ConvGradCall(bool accumulate = false) : accumulate_(accumulate) {
-    EXPECT_TRUE(Run(Context({.threads = 1})).ok());
-    expected_ = {dx_, dw_, db_};
-  }
-
-  Status Run(const Context& context) {
-    std::ranges::fill(dx_, accumulate_ ? 1.0F : kPoison);
-    std::ranges::fill(dw_, kPoison);
-    std::ranges::fill(db_, kPoison);
-    TensorView<float> dx(dx_.data(), kX);
-    return ConvGrad<float>(
-        context, {.pads = {1, 1, 1, 1}},
-        {.dY = {dy_.data(), kY}, .X = {x_.data(), kX}, .W = {w_.data(), kW}},
-        {.dX = accumulate_ ? dx.Accumulating() : dx,
-         .dW = {dw_.data(), kW},
-         .dB = {db_.data(), {kY[1]}}});
-  }
-
-  [[nodiscard]] bool IsRight() const { return expected_ == std::array{dx_, dw_, db_}; }
-
-  Attempt On(const Context& context) {
-    return {
-        .call = [this, &context] { return Run(context); },
-        .is_right = [this] { return IsRight(); }};
-  }
-
- private:
-  static constexpr Dims kX = {2, 3, 6, 5};
-  static constexpr Dims kW = {4, 3, 3, 3};
-  static constexpr Dims kY = {2, 4, 6, 5};
-
-  bool accumulate_;
-  std::vector<float> x_ = Numbers(180);
-  std::vector<float> w_ = Numbers(108);
-  std::vector<float> dy_ = Numbers(240);
-  std::vector<float> dx_ = std::vector<float>(180);
-  std::vector<float> dw_ = std::vector<float>(108);
-  std::vector<float> db_ = std::vector<float>(4);
-  std::array<std::vector<float>, 3> expected_;
-};
+Attempt On(const Context& context, ConvGradCall& conv) {
+  return {.call = [&] { return conv.Run(context); }, .is_right = [&] { return conv.IsRight(); }};
+}
 
 class OutOfMemoryWithThreads : public testing::TestWithParam<int> {};
 
 TEST_P(OutOfMemoryWithThreads, ATypedCallReturnsIt) {
   const Context context({.threads = GetParam()});
   ConvGradCall conv;
-  ExpectValues(conv.On(context));
+  ExpectValues(On(context, conv));
   ConvGradCall adding(/*accumulate=*/true);
-  ExpectValues(adding.On(context));
+  ExpectValues(On(context, adding));
 }
 
 TEST_P(OutOfMemoryWithThreads, BatchNormalizationReturnsIt) {

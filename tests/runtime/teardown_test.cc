@@ -1,0 +1,185 @@
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gradsmith/gradsmith.h"
+#include "support/conv_grad_call.h"
+
+// Where a program that forks while it has threads starts more in the child, the thread sanitizer
+// would end it.
+extern "C" const char* __tsan_default_options() {  // NOLINT(*-reserved-identifier)
+  return "die_after_fork=0";
+}
+
+/// What docs/teardown.md says of exit, fork and dlclose.
+namespace gradsmith {
+namespace {
+
+using support::ConvGradCall;
+
+constexpr auto kSuccess = 0;
+
+/// Threads that call through a context until the process ends, each of which has called once.
+void StartCalls(const Context& context) {
+  constexpr int kThreads = 4;
+  static std::atomic<int> calls = 0;
+  for (int i = 0; i < kThreads; ++i) {
+    std::thread([&context] {
+      ConvGradCall conv;
+      while (conv.IsRightOn(context)) {
+        ++calls;
+      }
+      _exit(1);  // a wrong result
+    }).detach();
+  }
+  while (calls < kThreads) {
+    std::this_thread::yield();
+  }
+}
+
+/// For ever there.
+const Context& LeakedContext() {
+  static const auto& context = *new Context({.threads = 3});
+  return context;
+}
+
+TEST(Exit, LetsCallsGoOnUntilTheProcessIsGone) {
+  const std::vector<std::pair<const char*, void (*)(int)>> ways = {
+      {"exit", &std::exit}, {"quick_exit", &std::quick_exit}, {"_exit", &_exit}};
+  for (const auto& [name, way] : ways) {
+    for (int round = 0; round < 5; ++round) {
+      EXPECT_EXIT(
+          {
+            StartCalls(LeakedContext());
+            way(kSuccess);
+          },
+          testing::ExitedWithCode(kSuccess), "")
+          << name;
+    }
+  }
+}
+
+TEST(Exit, DestroysAContextOfStaticStorage) {
+  EXPECT_EXIT(
+      {
+        static const Context context({.threads = 3});
+        ConvGradCall conv;
+        std::exit(conv.IsRightOn(context) ? kSuccess : 1);
+      },
+      testing::ExitedWithCode(kSuccess), "");
+}
+
+/// A parent whose contexts its children have copies of.
+class Fork : public testing::Test {
+ protected:
+  Fork() { EXPECT_TRUE(conv_.IsRightOn(*context_)); }
+
+  /// Whether a child ends well that does this and then returns from main, as exit() is called then.
+  static bool ChildEndsWell(const std::function<bool()>& action) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::exit(action() ? kSuccess : 1);
+    }
+    int status = 0;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+           WEXITSTATUS(status) == kSuccess;
+  }
+
+  ConvGradCall conv_;
+  std::optional<Context> context_ = Context({.threads = 3});
+};
+
+TEST_F(Fork, AChildComputesOnItsOwnThread) {
+  EXPECT_TRUE(ChildEndsWell([this] {
+    const Context copy = *context_;
+    return context_->threads() == 1 && conv_.IsRightOn(*context_) && conv_.IsRightOn(copy);
+  }));
+  EXPECT_EQ(context_->threads(), 3);
+  EXPECT_TRUE(conv_.IsRightOn(*context_));
+}
+
+TEST_F(Fork, AChildDestroysContexts) {
+  EXPECT_TRUE(ChildEndsWell([this] {
+    context_.reset();
+    return true;
+  }));
+  EXPECT_TRUE(ChildEndsWell([this] {
+    context_ = Context({.threads = 2});
+    return context_->threads() == 2 && conv_.IsRightOn(*context_);
+  }));
+}
+
+TEST_F(Fork, AChildReturnsFromMainWithAContextOfStaticStorage) {
+  static const Context context({.threads = 3});
+  EXPECT_TRUE(conv_.IsRightOn(context));
+  EXPECT_TRUE(ChildEndsWell([] { return true; }));
+  EXPECT_TRUE(ChildEndsWell([this] { return conv_.IsRightOn(context); }));
+}
+
+TEST_F(Fork, AChildHasThreadsOfItsOwnAndChildren) {
+  EXPECT_TRUE(ChildEndsWell([this] {
+    const Context own({.threads = 4});
+    return own.threads() == 4 && conv_.IsRightOn(own) && ChildEndsWell([&] {
+             return own.threads() == 1 && conv_.IsRightOn(own) && conv_.IsRightOn(*context_);
+           });
+  }));
+}
+
+TEST_F(Fork, WhileOtherThreadsAreInCalls) {
+  EXPECT_EXIT(
+      {
+        StartCalls(LeakedContext());
+        bool all_well = true;
+        for (int i = 0; i < 10; ++i) {
+          all_well = all_well && ChildEndsWell([this] {
+                       context_.reset();
+                       return conv_.IsRightOn(LeakedContext());
+                     });
+        }
+        _exit(all_well ? kSuccess : 1);
+      },
+      testing::ExitedWithCode(kSuccess), "");
+}
+
+/// 0 where the plug-in is as it must be: see gradsmith_plugin_call.
+int LoadAndUnload(int threads, int keep, bool stays) {
+  for (int round = 0; round < 10; ++round) {
+    void* const plugin = dlopen(GRADSMITH_TEST_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    if (plugin == nullptr) {
+      return 2;
+    }
+    const auto call = reinterpret_cast<int (*)(int, int)>(dlsym(plugin, "gradsmith_plugin_call"));
+    if (call == nullptr || call(threads, keep) != 0 || dlclose(plugin) != 0) {
+      return 3;
+    }
+    const bool is_there = dlopen(GRADSMITH_TEST_PLUGIN, RTLD_NOW | RTLD_NOLOAD) != nullptr;
+    if (is_there != stays) {
+      return 4;
+    }
+  }
+  return kSuccess;
+}
+
+TEST(Dlclose, LeavesThreadsTheirCode) {
+  for (const int keep : {0, 1}) {
+    EXPECT_EXIT(
+        std::exit(LoadAndUnload(3, keep, /*stays=*/true)), testing::ExitedWithCode(kSuccess), "");
+  }
+}
+
+TEST(Dlclose, UnloadsWhatHasStartedNone) {
+  EXPECT_EXIT(
+      std::exit(LoadAndUnload(1, 0, /*stays=*/false)), testing::ExitedWithCode(kSuccess), "");
+}
+
+}  // namespace
+}  // namespace gradsmith
