@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/explain.h"
 #include "errors.h"
 #include "lock.h"
 #include "table.h"
@@ -437,7 +438,7 @@ const Row& Op::FindRow(const std::vector<Argument>& inputs, Device device) const
   const std::vector<DataType> types = BoundTypes(*schema_, inputs);
   const Row* row = BuiltinRegistry().Find(name_, types, device.backend);
   if (row == nullptr) {
-    Raise(Unsupported(BuiltinRegistry().Explain(name_, types, device.backend)));
+    Raise(Unsupported(internal::Explain(BuiltinRegistry(), name_, types, device.backend)));
   }
   return *row;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/device_backend.h"
+#include "core/explain.h"
 #include "errors.h"
 #include "gradsmith/ops.h"
 
@@ -100,7 +101,8 @@ std::string Explain(const nb::str& op, const nb::list& types, bool is_cuda) {
   for (const nb::handle type : types) {
     parsed.push_back(ParseType(TextOf(type)));
   }
-  return BuiltinRegistry().Explain(TextOf(op), parsed, is_cuda ? Backend::kCuda : Backend::kCpu);
+  return internal::Explain(
+      BuiltinRegistry(), TextOf(op), parsed, is_cuda ? Backend::kCuda : Backend::kCpu);
 }
 
 }  // namespace
