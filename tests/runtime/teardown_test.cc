@@ -1,5 +1,6 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,17 +32,17 @@ constexpr auto kSuccess = 0;
 /// Threads that call through a context until the process ends, each of which has called once.
 void StartCalls(const Context& context) {
   constexpr int kThreads = 4;
-  static std::atomic<int> calls = 0;
+  static std::atomic<int> threads_that_called = 0;
   for (int i = 0; i < kThreads; ++i) {
     std::thread([&context] {
       ConvGradCall conv;
-      while (conv.IsRightOn(context)) {
-        ++calls;
+      for (bool is_first = true; conv.IsRightOn(context); is_first = false) {
+        threads_that_called += is_first ? 1 : 0;
       }
       _exit(1);  // a wrong result
     }).detach();
   }
-  while (calls < kThreads) {
+  while (threads_that_called < kThreads) {
     std::this_thread::yield();
   }
 }
@@ -150,6 +151,45 @@ TEST_F(Fork, WhileOtherThreadsAreInCalls) {
       testing::ExitedWithCode(kSuccess), "");
 }
 
+/// The first process of a namespace of process ids has a child that is the first of another: both
+/// are process 1. Returns kNoNamespaces where nobody may make one.
+constexpr int kNoNamespaces = 77;
+
+int ForkAsProcessOne(const std::function<int()>& action) {
+  if (unshare(CLONE_NEWPID) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) {
+    return kNoNamespaces;
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(getpid() == 1 ? action() : 2);
+  }
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 3;
+}
+
+TEST_F(Fork, AChildOfTheSameProcessIdIsAChild) {
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(ForkAsProcessOne([this] {
+      const Context context({.threads = 3});
+      if (context.threads() != 3 || !conv_.IsRightOn(context)) {
+        return 4;
+      }
+      return ForkAsProcessOne([&] {
+        alarm(60);  // its parent's threads would never come
+        return context.threads() == 1 && conv_.IsRightOn(context) ? kSuccess : 5;
+      });
+    }));
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoNamespaces) {
+    GTEST_SKIP() << "no namespace of process ids may be made here";
+  }
+  EXPECT_EQ(WEXITSTATUS(status), kSuccess);
+}
+
 /// 0 where the plug-in is as it must be: see gradsmith_plugin_call.
 int LoadAndUnload(int threads, int keep, bool stays) {
   for (int round = 0; round < 10; ++round) {
@@ -179,6 +219,21 @@ TEST(Dlclose, LeavesThreadsTheirCode) {
 TEST(Dlclose, UnloadsWhatHasStartedNone) {
   EXPECT_EXIT(
       std::exit(LoadAndUnload(1, 0, /*stays=*/false)), testing::ExitedWithCode(kSuccess), "");
+}
+
+TEST(Dlclose, LeavesNothingThatAForkCalls) {
+  EXPECT_EXIT(
+      {
+        const int loaded = LoadAndUnload(1, 0, /*stays=*/false);
+        const pid_t child = fork();
+        if (child == 0) {
+          _exit(kSuccess);
+        }
+        int status = 1;
+        waitpid(child, &status, 0);
+        std::exit(loaded + status);
+      },
+      testing::ExitedWithCode(kSuccess), "");
 }
 
 }  // namespace
