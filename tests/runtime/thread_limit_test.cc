@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <optional>
-#include <vector>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "gradsmith/gradsmith.h"
 #include "support/conv_grad_call.h"
@@ -17,30 +19,41 @@ using support::ConvGradCall;
 using support::ProcessComesTo;
 using support::ProcessThreads;
 
-/// Lets the process start so many threads more, and returns whether it is so many exactly. The
-/// limit counts what the user has running, so it becomes a user who has nothing; who may not do so
-/// can start none.
-bool LimitThreads(int more) {
+constexpr int kWanted = 6;
+
+/// Lets the process start so many threads more, and returns how many a Context that wants kWanted
+/// then has. The limit counts what the user has running, so the process becomes a user who has
+/// nothing. Who may not do so can start none, or is not limited at all.
+int LimitThreads(int more) {
   const auto nobody = static_cast<uid_t>(64000 + (getpid() % 1000));
   const bool is_alone = geteuid() == 0 && setuid(nobody) == 0;
   const auto limit = static_cast<rlim_t>(is_alone ? 1 + more : 0);
   const rlimit limits = {limit, limit};
-  return setrlimit(RLIMIT_NPROC, &limits) == 0 && is_alone;
+  setrlimit(RLIMIT_NPROC, &limits);
+  if (is_alone) {
+    return 1 + more;
+  }
+  try {
+    std::thread([] {}).join();
+    return kWanted;
+  } catch (const std::system_error&) {
+    return 1;
+  }
 }
 
-/// In a child, which the limit then is for: 0 where a Context that wants six threads has those that
-/// there are, and computes with them.
+/// In a child, which the limit then is for: 0 where a Context has the threads that there are, and
+/// computes with them.
 int ComputeWithin(int more) {
   ConvGradCall conv;
-  const bool is_exact = LimitThreads(more);
-  const Context context({.threads = 6});
-  if (is_exact ? context.threads() != more + 1 : context.threads() > 6) {
+  const int expected = LimitThreads(more);
+  const Context context({.threads = kWanted});
+  if (context.threads() != expected) {
     return 1;
   }
   if (!context.status().ok()) {
     return 2;
   }
-  const Context second({.threads = 3});  // there are no more
+  const Context second({.threads = 3});  // there may be no more
   return conv.IsRightOn(context) && conv.IsRightOn(second) ? 0 : 3;
 }
 
