@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <cstddef>
 #include <mutex>
 #include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "core/cancellation.h"
 
 namespace gradsmith::internal {
 
@@ -47,13 +48,8 @@ class ThreadPool::Team {
  public:
   /// Start makes threads one by one, until the system gives no more, and returns how many.
   int Start(int workers) {
-    try {
-      threads_.reserve(static_cast<std::size_t>(workers));
-      while (std::ssize(threads_) < workers) {
-        threads_.emplace_back([this] { Serve(); });
-      }
-    } catch (const std::system_error&) {  // there is a limit on threads
-    } catch (const std::bad_alloc&) {     // or no memory
+    KeepCodeLoaded();
+    while (std::ssize(threads_) < workers && StartOne()) {
     }
     return static_cast<int>(threads_.size());
   }
@@ -101,6 +97,17 @@ class ThreadPool::Team {
   }
 
  private:
+  bool StartOne() {
+    try {
+      threads_.emplace_back([this] { Serve(); });
+      return true;
+    } catch (const std::system_error&) {  // there is a limit on threads
+      return false;
+    } catch (const std::bad_alloc&) {  // or no memory
+      return false;
+    }
+  }
+
   /// What a thread does.
   void Serve() {
     std::unique_lock lock(mutex_);
@@ -179,12 +186,10 @@ class ThreadPool::Team {
   Team* next_abandoned_ = nullptr;
 };
 
-ThreadPool::ThreadPool(int workers) : team_(new Team) {
-  KeepCodeLoaded();
-  started_ = team_->Start(workers);
-}
+ThreadPool::ThreadPool(int workers) : team_(new Team), started_(team_->Start(workers)) {}
 
 ThreadPool::~ThreadPool() {
+  const NoCancellation until_ended;
   if (!origin_.IsCurrent()) {
     team_->Abandon();
     return;
@@ -194,6 +199,7 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::Run(Job& job, int helpers) {
+  const NoCancellation until_withdrawn;  // helpers may be in the job, which is on this stack
   helpers = std::min(helpers, workers());
   if (helpers < 1) {
     job.Work();

@@ -47,7 +47,8 @@ class ThreadPool {
   [[nodiscard]] int workers() const { return origin_.IsCurrent() ? started_ : 0; }
 
   /// Run works on a job, with up to `helpers` of the threads beside the caller's, and returns when
-  /// all have left it. It allocates nothing, and waits for no thread to come.
+  /// all have left it. It allocates nothing, and waits for no thread to come. Where the calling
+  /// thread is cancelled meanwhile, that counts afterwards.
   void Run(Job& job, int helpers);
 
  private:

@@ -1,6 +1,8 @@
 #include "core/parallel.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -181,6 +183,52 @@ TEST(ParallelFor, MayOutliveTheContextItWasGiven) {
     visits += static_cast<int>(end - begin);
   });
   EXPECT_EQ(visits, 10);
+}
+
+/// A thread that is cancelled before it calls, and whose call comes to points where that counts: in
+/// the body, and where it waits for a helper that is late. Returns whether the call was done, and
+/// the thread ended behind it.
+bool EndsBehindItsCall(const Context& context, std::int64_t pieces) {
+  std::atomic<int> visits = 0;
+  std::atomic<bool> is_back = false;
+  std::atomic<bool> is_beyond = false;
+  std::thread caller([&] {
+    const std::thread::id self = std::this_thread::get_id();
+    std::atomic<bool> has_helper = false;
+    pthread_cancel(pthread_self());
+    ParallelFor(context, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+      visits += static_cast<int>(end - begin);
+      if (std::this_thread::get_id() != self) {
+        has_helper = true;
+        usleep(1000);
+      } else {
+        while (!has_helper) {
+          std::this_thread::yield();
+        }
+        pthread_testcancel();
+      }
+    });
+    is_back = true;
+    pthread_testcancel();
+    is_beyond = true;
+  });
+  caller.join();
+  return visits == pieces && is_back && !is_beyond;
+}
+
+TEST(ParallelFor, OfACancelledThreadIsDoneBeforeItEnds) {
+  EXPECT_EXIT(
+      {
+        bool all_well = true;
+        for (const int threads : {2, 4}) {
+          const Context context = ContextWith(threads);
+          for (int round = 0; round < 20; ++round) {
+            all_well = all_well && EndsBehindItsCall(context, 2) && EndsBehindItsCall(context, 50);
+          }
+        }
+        _exit(all_well ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
