@@ -174,6 +174,19 @@ bool IsEqual(nb::handle a, nb::handle b) {
   return is_equal == 1;
 }
 
+/// Raises ValueError where an array, the subject, is on another device than others.
+void CheckPlace(
+    const std::string& subject,
+    nb::handle place,
+    const char* others_are_on,
+    nb::handle of_others) {
+  if (!IsEqual(place, of_others)) {
+    RaiseValueError(
+        subject + " is on " + ReprOf(place) + ", " + others_are_on + ReprOf(of_others) +
+        "; expected arrays on one device");
+  }
+}
+
 Status RunWithoutLock(
     const Kernel& kernel,
     const Context& context,
@@ -226,6 +239,7 @@ void TellWritten(const Library& library, const std::vector<Wish>& wishes) {
 Output OutputInto(
     const std::string& op,
     const Library& library,
+    nb::handle place,
     const std::string& subject,
     const nb::object& object) {
   const std::shared_ptr<const Library> its = Library::Of(object, op.c_str(), subject.c_str());
@@ -239,6 +253,9 @@ Output OutputInto(
   output.array = its->Read(object, op.c_str(), subject.c_str());
   if (!output.array.is_writable || !its->is_writable()) {
     RaiseValueError(op + ": " + subject + " is read-only; expected an array to write to");
+  }
+  if (library.has_places()) {
+    CheckPlace(op + ": " + subject, its->PlaceOf(object), "the inputs are on ", place);
   }
   return output;
 }
@@ -325,7 +342,7 @@ Op::Bound Op::Bind(
   const Row& row = FindRow(in, device);
   std::shared_ptr<CachedKernel> kernel = FindKernel(row, attributes);
   std::vector<Wish> wishes = ReadWishes(outputs, out);
-  std::vector<Output> made = MakeOutputs(*kernel, *library, in, wishes);
+  std::vector<Output> made = MakeOutputs(*kernel, *library, place, in, wishes);
   Context context = policies.On(device, library->CurrentStream(device));
   return {std::move(library), std::move(place), std::move(in),     std::move(wishes),
           std::move(kernel),  std::move(made),  std::move(context)};
@@ -363,10 +380,9 @@ nb::object Op::PlaceOf(const Library& library, const std::vector<Argument>& inpu
       continue;
     }
     nb::object its = library.PlaceOf(inputs[i].object);
-    if (!place.is_none() && !IsEqual(its, place)) {
-      RaiseValueError(
-          name_ + ": " + std::string(schema_->inputs[i].name) + " is on " + ReprOf(its) +
-          ", the inputs before it are on " + ReprOf(place) + "; expected arrays on one device");
+    if (!place.is_none()) {
+      const std::string subject = name_ + ": " + std::string(schema_->inputs[i].name);
+      CheckPlace(subject, its, "the inputs before it are on ", place);
     }
     place = std::move(its);
   }
@@ -377,8 +393,9 @@ std::vector<Wish> Op::ReadWishes(nb::handle outputs, nb::handle out) {
   std::vector<Wish> wishes =
       last_outputs_.is(outputs) ? last_wishes_ : ReadWanted(*schema_, outputs);
   if (!last_outputs_.is(outputs) && IsFixed(outputs)) {
+    std::vector<Wish> copy = wishes;  // memory may run out here, before one of the two has changed
+    last_wishes_.swap(copy);
     last_outputs_ = nb::borrow(outputs);
-    last_wishes_ = wishes;
   }
   ReadOut(*schema_, out, &wishes);
   return wishes;
@@ -387,44 +404,44 @@ std::vector<Wish> Op::ReadWishes(nb::handle outputs, nb::handle out) {
 std::vector<Output> Op::MakeOutputs(
     CachedKernel& kernel,
     const Library& library,
+    nb::handle place,
     const std::vector<Argument>& inputs,
     const std::vector<Wish>& wishes) const {
   std::vector<Output> outputs(wishes.size());
   const bool are_shapes_needed = std::any_of(wishes.begin(), wishes.end(), [](const Wish& wish) {
     return wish.is_wanted && !wish.into.is_valid();
   });
-  const auto forms = are_shapes_needed ? FormsOf(kernel, inputs) : nullptr;
+  const auto inferred = are_shapes_needed ? Infer(kernel, inputs) : nullptr;
   for (std::size_t i = 0; i < wishes.size(); ++i) {
     const TensorSpec& spec = schema_->outputs[i];
     if (wishes[i].into.is_valid()) {
-      outputs[i] = OutputInto(name_, library, output_subjects_[i], wishes[i].into);
+      outputs[i] = OutputInto(name_, library, place, output_subjects_[i], wishes[i].into);
     } else if (wishes[i].is_wanted) {
       const DataType type = ExpectedType(*kernel.row, spec);
       const Argument& like = MostLike(inputs, type);
       const Device device = like.array.ref.device;
-      outputs[i] = library.Make(type, (*forms)[i], device, like.object);
+      outputs[i] = library.Make(type, inferred->forms[i], device, like.object);
     }
   }
   return outputs;
 }
 
-std::shared_ptr<const std::vector<Form>> Op::FormsOf(
+std::shared_ptr<const Op::Inferred> Op::Infer(
     CachedKernel& kernel,
     const std::vector<Argument>& inputs) {
-  if (kernel.forms == nullptr || !HasLayouts(inputs, kernel.layouts)) {
+  if (kernel.inferred == nullptr || !HasLayouts(inputs, kernel.inferred->layouts)) {
     const std::vector<ConstTensorRef> refs = Refs(inputs);
-    const Result<std::vector<Dims>> inferred =
+    const Result<std::vector<Dims>> outputs =
         kernel.kernel.InferShapes(std::span<const ConstTensorRef>(refs));
-    Check(inferred.status());
+    Check(outputs.status());
     const bool is_channels_last = IsChannelsLast(inputs);
-    std::vector<Form> forms;
-    for (const Dims& dims : *inferred) {
-      forms.emplace_back(dims, is_channels_last);
+    Inferred inferred{LayoutsOf(inputs), {}};
+    for (const Dims& dims : *outputs) {
+      inferred.forms.emplace_back(dims, is_channels_last);
     }
-    kernel.layouts = LayoutsOf(inputs);
-    kernel.forms = std::make_shared<const std::vector<Form>>(std::move(forms));
+    kernel.inferred = std::make_shared<const Inferred>(std::move(inferred));
   }
-  return kernel.forms;
+  return kernel.inferred;
 }
 
 const Row& Op::FindRow(const std::vector<Argument>& inputs, Device device) const {
@@ -476,7 +493,7 @@ std::shared_ptr<Op::CachedKernel> Op::FindKernel(
     kernels_.pop_back();
   }
   auto made = std::make_shared<CachedKernel>(
-      CachedKernel{&row, std::move(attributes), std::move(*kernel), {}, {}, nullptr});
+      CachedKernel{&row, std::move(attributes), std::move(*kernel), {}, nullptr});
   kernels_.insert(kernels_.begin(), made);
   return made;
 }

@@ -57,6 +57,12 @@ class Op {
   nanobind::object InferShapes(nanobind::handle inputs, nanobind::handle attributes);
 
  private:
+  /// Inferred is how inputs lay, and the forms of all outputs that were inferred for them.
+  struct Inferred {
+    std::vector<std::optional<Layout>> layouts;
+    std::vector<Form> forms;
+  };
+
   /// CachedKernel is a kernel, and what calls of it tend to have in common.
   struct CachedKernel {
     const Row* row;
@@ -65,10 +71,9 @@ class Op {
     /// The tuple that the attributes were last read from where nothing in it can change, so that
     /// the same objects mean the same values; otherwise not valid.
     nanobind::object values;
-    /// How inputs lay that the forms of outputs were last inferred for, and what came of it.
-    /// Shared, as other threads may make calls while a library makes an array.
-    std::vector<std::optional<Layout>> layouts;
-    std::shared_ptr<const std::vector<Form>> forms;
+    /// What was last inferred. Shared, as other threads may make calls while a library makes an
+    /// array.
+    std::shared_ptr<const Inferred> inferred;
   };
 
   /// Bound is a call whose arguments have been read, ready to run.
@@ -102,10 +107,11 @@ class Op {
   std::vector<Output> MakeOutputs(
       CachedKernel& kernel,
       const Library& library,
+      nanobind::handle place,
       const std::vector<Argument>& inputs,
       const std::vector<Wish>& wishes) const;
-  /// FormsOf infers the forms of all outputs, anew only where inputs lie otherwise than before.
-  static std::shared_ptr<const std::vector<Form>> FormsOf(
+  /// Infer infers the forms of all outputs, anew only where inputs lie otherwise than before.
+  static std::shared_ptr<const Inferred> Infer(
       CachedKernel& kernel,
       const std::vector<Argument>& inputs);
   const Row& FindRow(const std::vector<Argument>& inputs, Device device) const;

@@ -24,40 +24,49 @@ void Policies::AbandonThreads() {
   SharedCpuContexts() = new CpuContexts();
 }
 
-const Context& Policies::OnCpu() {
+Context Policies::OnCpu() {
   CpuContexts* const contexts = SharedCpuContexts();
-  if (cpu_ == nullptr || shared_by_ != contexts) {
-    const std::lock_guard<std::mutex> lock(contexts->mutex);
-    std::weak_ptr<const Context>& shared = contexts->by_threads[options_.threads];
-    cpu_ = shared.lock();
-    if (cpu_ == nullptr) {
-      cpu_ = std::make_shared<const Context>(ContextOptions{.threads = options_.threads});
-      shared = cpu_;
-    }
-    shared_by_ = contexts;
+  if (cpu_ != nullptr && shared_by_ == contexts) {
+    return *cpu_;
   }
+  const std::lock_guard<std::mutex> lock(contexts->mutex);
+  std::erase_if(contexts->by_threads, [](const auto& one) { return one.second.expired(); });
+  std::weak_ptr<const Context>& shared = contexts->by_threads[options_.threads];
+  std::shared_ptr<const Context> context = shared.lock();
+  if (context == nullptr) {
+    context = std::make_shared<const Context>(ContextOptions{.threads = options_.threads});
+    if (!context->status().ok()) {
+      return *context;
+    }
+    shared = context;
+  }
+  cpu_ = std::move(context);
+  shared_by_ = contexts;
   return *cpu_;
+}
+
+Context Policies::OnCuda(Device device, void* stream) {
+  const std::pair<int, void*> key(device.index, stream);
+  if (const auto found = contexts_.find(key); found != contexts_.end()) {
+    return found->second;
+  }
+  ContextOptions options = options_;
+  options.device = device;
+  options.stream = stream;
+  Context context(options);
+  if (context.status().ok()) {
+    contexts_.emplace(key, context);
+  }
+  return context;
 }
 
 Context Policies::On(Device device, void* stream) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (device.backend == Backend::kCpu) {
-    const Context& context = OnCpu();
-    return is_preparing_ ? context.ForPreparing() : context;
+  Context context = device.backend == Backend::kCpu ? OnCpu() : OnCuda(device, stream);
+  if (is_preparing_) {
+    return context.ForPreparing();
   }
-  const std::pair<int, void*> key(device.index, stream);
-  const auto found = contexts_.find(key);
-  const Context& context = found != contexts_.end()
-                               ? found->second
-                               : contexts_.emplace(key, MakeContext(device, stream)).first->second;
-  return is_preparing_ ? context.ForPreparing() : context;
-}
-
-Context Policies::MakeContext(Device device, void* stream) {
-  ContextOptions options = options_;
-  options.device = device;
-  options.stream = stream;
-  return Context(options);
+  return context;
 }
 
 }  // namespace gradsmith::python

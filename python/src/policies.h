@@ -30,8 +30,10 @@ class Policies {
   struct CpuContexts;
 
   static CpuContexts*& SharedCpuContexts();
-  const Context& OnCpu();
-  [[nodiscard]] Context MakeContext(Device device, void* stream);
+  /// OnCpu and OnCuda keep the contexts that they make, but for one that could not be made whole:
+  /// calls in it say why, and the next tries anew.
+  [[nodiscard]] Context OnCpu();
+  [[nodiscard]] Context OnCuda(Device device, void* stream);
 
   ContextOptions options_;
   bool is_preparing_;

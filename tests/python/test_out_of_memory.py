@@ -19,6 +19,8 @@ CALLS = {
     "arrays of DLPack": "g.conv(capsules.Lying(X), capsules.Lying(W)).Y.tolist() == [[[2, 2]]]",
     "a new type": "g.conv(X.view(type('New', (np.ndarray,), {})), W).Y.tolist() == [[[2, 2]]]",
     "new policies": "g.conv(X, W, context=g.Context(deterministic=True)).Y.tolist() == [[[2, 2]]]",
+    "two shapes in turn": "g.conv(X[..., : 2 + n % 2], W).Y.tolist() == [[[2] * (1 + n % 2)]]",
+    "two outputs in turn": "only(g.conv_grad(X[..., :2], X, W, outputs=ASKED[n % 2])) == GRADIENTS[n % 2]",
     "a wrong shape": "refuses(lambda: g.conv(X, W[..., :0]))",
     "a wrong attribute": "refuses(lambda: g.conv(X, W, strides=(0,)))",
     "a wrong type": "refuses(lambda: g.conv(X.astype(int), W))",
@@ -35,12 +37,18 @@ import gradsmith as g
 
 new = ctypes.PyDLL(sys.argv[1])
 X, W, strides = np.ones((1, 1, 3)), np.ones((1, 1, 2)), itertools.count(3)
+ASKED, GRADIENTS = (("dW",), ("dX",)), ([[[2, 2]]], [[[1, 2, 1]]])
+n = 0
 
 def refuses(call):
     try:
         call()
     except (TypeError, ValueError):
         return True
+
+def only(result):
+    (given,) = [one for one in result if one is not None]
+    return given.tolist()
 
 def call():
     return CALL
@@ -59,6 +67,7 @@ for and_on in (0, 1):
         except MemoryError as error:
             new.FailAllocation(0, 0)
             assert "memory" in str(error), f"allocation {n}: {error!r}"
+            assert call(), f"allocation {n}: a wrong result of the next call"
     else:
         raise AssertionError("there is no end of allocations")
     assert n > 1

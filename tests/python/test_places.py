@@ -108,6 +108,28 @@ def test_arrays_of_the_standard(name: str) -> None:
     assert bool(strict.all(y + strict.asarray(0.0, device=device) == 2.0))
     if name != "CPU_DEVICE":
         with pytest.raises(
-            ValueError, match=r"W is on .*CPU_DEVICE.*, the inputs before it are on .*; expected arrays on"
+            ValueError, match=r"^Conv: W is on .*CPU_DEVICE.*, the inputs before it are on .*; expected arrays on"
         ):
             gradsmith.conv(x, strict.asarray(np.ones((1, 1, 2))))
+
+
+@pytest.mark.parametrize("of_inputs", ["CPU_DEVICE", "device1", "device2"])
+@pytest.mark.parametrize("of_output", ["CPU_DEVICE", "device1", "device2"])
+def test_outputs_that_are_given_are_where_the_inputs_are(of_inputs: str, of_output: str) -> None:
+    strict = pytest.importorskip("array_api_strict")
+    given, wanted = strict.Device(of_inputs), strict.Device(of_output)
+    dY, x, w = (strict.asarray(np.ones((1, 1, size)), device=given) for size in (2, 3, 2))
+    dX, dW = (strict.asarray(np.full((1, 1, size), -7.0), device=wanted) for size in (3, 2))
+    if of_inputs == of_output:
+        result = gradsmith.conv_grad(dY, x, w, out={"dW": dW})
+        assert result.dW is dW
+        assert result.dX.device == given
+        assert bool(strict.all(dW == 2.0))
+        return
+    there = strict.asarray(np.ones((1, 1, 2)), device=given)
+    for name, out in (("dW", {"dW": dW}), ("dW", (None, dW, None)), ("dX", {"dX": dX, "dW": there})):
+        told = f"^ConvGrad: output {name} is on .*{of_output}.*, the inputs are on .*{of_inputs}.*; expected arrays"
+        with pytest.raises(ValueError, match=told):
+            gradsmith.conv_grad(dY, x, w, out=out)
+    assert bool(strict.all(dX == -7.0))
+    assert bool(strict.all(dW == -7.0))
