@@ -275,43 +275,42 @@ Status DecisionFile::Forget(const StoredDecision& stored) const {
 }
 
 Status DecisionFile::Write(
-    const std::function<Status(const UserFile& file, const std::string& text)>& write) const {
-  const Result<UserFile> file = UserFile::FindToWrite(path_);
+    const std::function<Status(const Locked& locked, const std::string& text)>& write) const {
+  Result<UserFile> file = UserFile::FindToWrite(path_);
   if (!file.ok()) {
     return file.status();
   }
-  const Result<FileDescriptor> lock = file->Lock();
+  Result<FileDescriptor> lock = file->Lock();
   if (!lock.ok()) {
     return lock.status();
   }
-  if (lock->is_open()) {
-    file->RemoveTemporaries();
-  }
   const Result<std::string> text = file->Read();
-  return text.ok() ? write(*file, *text) : text.status();
+  return text.ok() ? write({std::move(file).value(), std::move(lock).value()}, *text)
+                   : text.status();
 }
 
 Status DecisionFile::AppendLines(const std::string& lines) const {
-  return Write([&](const UserFile& file, const std::string& text) {
+  return Write([&](const Locked& locked, const std::string& text) {
     if (!text.starts_with(kHeader)) {
       // New, cut short within the header, or of another version.
       Status status = CheckIsOurs(path_, text);
-      return status.ok() ? file.Replace(std::string(kHeader) + lines) : status;
+      return status.ok() ? locked.Replace(std::string(kHeader) + lines) : status;
     }
     // A file that was cut short ends in the middle of a line: begin a new one.
     const std::string added = (text.back() == '\n' ? "" : "\n") + lines;
     if (text.size() <= most_bytes_ && text.size() + added.size() <= UserFile::kMostBytes) {
-      return file.Append(added);
+      return locked.file.Append(added);
     }
     int damaged = 0;
-    return file.Replace(ToText(Newest(FromText(text + added, &damaged), most_bytes_ / 2)));
+    return locked.Replace(ToText(Newest(FromText(text + added, &damaged), most_bytes_ / 2)));
   });
 }
 
 Status DecisionFile::Replace(const std::vector<StoredDecision>& decisions) const {
-  return Write([&](const UserFile& file, const std::string& text) {
+  return Write([&](const Locked& locked, const std::string& text) {
     Status status = CheckIsOurs(path_, text);
-    return status.ok() ? file.Replace(ToText(Newest(decisions, UserFile::kMostBytes / 2))) : status;
+    return status.ok() ? locked.Replace(ToText(Newest(decisions, UserFile::kMostBytes / 2)))
+                       : status;
   });
 }
 

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/file_descriptor.h"
 #include "core/problem_key.h"
 #include "core/selection.h"
 #include "core/user_file.h"
@@ -66,9 +68,17 @@ class DecisionFile {
   [[nodiscard]] Status Replace(const std::vector<StoredDecision>& decisions) const;
 
  private:
+  /// A file that no other process writes meanwhile.
+  struct Locked {
+    UserFile file;
+    FileDescriptor lock;
+
+    [[nodiscard]] Status Replace(std::string_view text) const { return file.Replace(text, lock); }
+  };
+
   /// Calls `write` with the file's text, while no other process writes.
   [[nodiscard]] Status Write(
-      const std::function<Status(const UserFile& file, const std::string& text)>& write) const;
+      const std::function<Status(const Locked& locked, const std::string& text)>& write) const;
   [[nodiscard]] Status AppendLines(const std::string& lines) const;
 
   std::string path_;

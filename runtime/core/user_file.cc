@@ -165,12 +165,18 @@ std::string UserFile::Reason(const struct stat& file, Access access) const {
   return static_cast<std::uint64_t>(file.st_size) > kMostBytes ? ReasonOfSize() : "";
 }
 
-std::string UserFile::ReasonByName(const std::string& name, Access access) const {
-  struct stat file {};
-  if (fstatat(place_.folder.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0) {
-    return Reason(file, access);
+std::string UserFile::ReasonByName(const std::string& name, Access access, struct stat* file)
+    const {
+  *file = {};
+  if (fstatat(place_.folder.get(), name.c_str(), file, AT_SYMLINK_NOFOLLOW) == 0) {
+    return Reason(*file, access);
   }
   return errno == ENOENT ? "" : LastError();
+}
+
+std::string UserFile::ReasonByName(const std::string& name, Access access) const {
+  struct stat file {};
+  return ReasonByName(name, access, &file);
 }
 
 FileDescriptor
@@ -263,13 +269,18 @@ FileDescriptor UserFile::MakeTemporary(mode_t mode, std::string* name) const {
       Uninterrupted([&] { return openat(place_.folder.get(), name->c_str(), kFlags, mode); }));
 }
 
-Status UserFile::Replace(std::string_view text) const {
-  if (std::string reason = ReasonByName(place_.name, Access::kWrite); !reason.empty()) {
+Status UserFile::Replace(std::string_view text, const FileDescriptor& lock) const {
+  // What is taken over is of the file that was looked at: its name may mean another one by then.
+  struct stat before {};
+  std::string reason = ReasonByName(place_.name, Access::kWrite, &before);
+  if (!reason.empty()) {
     return CannotWrite(reason);
   }
+  if (lock.is_open()) {
+    RemoveTemporaries();
+  }
+  const bool is_there = S_ISREG(before.st_mode);
   const int folder = place_.folder.get();
-  struct stat before {};
-  const bool is_there = fstatat(folder, place_.name.c_str(), &before, AT_SYMLINK_NOFOLLOW) == 0;
   std::string name;
   const FileDescriptor file = MakeTemporary(is_there ? 0600 : 0644, &name);
   if (!file.is_open()) {
@@ -278,7 +289,7 @@ Status UserFile::Replace(std::string_view text) const {
   if (is_there) {
     TakeOver(before, file);
   }
-  std::string reason = WriteWhole(file, text);
+  reason = WriteWhole(file, text);
   if (reason.empty() && renameat(folder, name.c_str(), folder, place_.name.c_str()) != 0) {
     reason = LastError();
   }

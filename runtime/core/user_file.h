@@ -49,12 +49,9 @@ class UserFile {
   [[nodiscard]] Status Append(std::string_view text) const;
 
   /// Replace writes the file anew, with the permissions and the group of the one before: whoever
-  /// reads meanwhile sees the old one or the new one. The caller should hold the lock.
-  [[nodiscard]] Status Replace(std::string_view text) const;
-
-  /// RemoveTemporaries removes what processes left that were killed within Replace. The caller
-  /// holds the lock.
-  void RemoveTemporaries() const;
+  /// reads meanwhile sees the old one or the new one. The caller should hold the lock, which is
+  /// what Lock returned. With it, Replace also removes what processes left that were killed within.
+  [[nodiscard]] Status Replace(std::string_view text, const FileDescriptor& lock) const;
 
  private:
   enum class Access : std::uint8_t { kRead, kWrite };
@@ -64,12 +61,16 @@ class UserFile {
   /// The reason for which a file in the folder is refused; empty where it is not.
   [[nodiscard]] std::string Reason(const struct stat& file, Access access) const;
   [[nodiscard]] std::string ReasonByName(const std::string& name, Access access) const;
+  /// `*file` is what was looked at; all zeros where there is none of that name.
+  [[nodiscard]] std::string ReasonByName(const std::string& name, Access access, struct stat* file)
+      const;
   /// Opens a file in the folder, unless Reason refuses it. With a reason in `*reason`, or where the
   /// file is not there, none is open.
   [[nodiscard]] FileDescriptor
   Open(const std::string& name, int flags, Access access, std::string* reason) const;
   /// Makes a file that was not there and whose name nobody can guess.
   [[nodiscard]] FileDescriptor MakeTemporary(mode_t mode, std::string* name) const;
+  void RemoveTemporaries() const;
   [[nodiscard]] Status CannotWrite(const std::string& reason) const;
 
   std::string shown_;  ///< the path, printable
