@@ -1,7 +1,6 @@
 #include "gradsmith/cache.h"
 
 #include <algorithm>
-#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 
 namespace gradsmith {
 
+using internal::CallOr;
 using internal::CatchExceptions;
 using internal::DecisionCache;
 using internal::DecisionFile;
@@ -45,19 +45,11 @@ Status Import(const std::string& path, const std::optional<std::string>& cache) 
 }  // namespace
 
 std::vector<CachedChoice> CachedChoices(const std::optional<std::string>& cache) {
-  try {
-    return ChoicesOf(DecisionCache::Named(cache));
-  } catch (const std::bad_alloc&) {
-    return {};
-  }
+  return CallOr([&] { return ChoicesOf(DecisionCache::Named(cache)); }, {});
 }
 
 std::string CacheFile(const std::optional<std::string>& cache) {
-  try {
-    return DecisionCache::Named(cache).path();
-  } catch (const std::bad_alloc&) {
-    return {};
-  }
+  return CallOr([&] { return DecisionCache::Named(cache).path(); }, {});
 }
 
 Status ClearCache(const std::optional<std::string>& cache) {

@@ -25,6 +25,18 @@ std::invoke_result_t<Call> CatchExceptions(Call&& call) {
   }
 }
 
+/// CallOr is CatchExceptions for a function that returns no Status: where something is thrown,
+/// `otherwise` is returned.
+template <typename Call>
+std::invoke_result_t<Call> CallOr(Call&& call, std::invoke_result_t<Call> otherwise) {
+  try {
+    return std::forward<Call>(call)();
+  } catch (...) {
+    static_cast<void>(StatusOfException());  // throws on that a thread is being ended
+    return otherwise;
+  }
+}
+
 }  // namespace gradsmith::internal
 
 #endif  // GRADSMITH_CORE_EXCEPTIONS_H_

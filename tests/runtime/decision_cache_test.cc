@@ -1,6 +1,7 @@
 #include "core/decision_cache.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -618,6 +619,45 @@ TEST(Cache, InTheFolderOfAnotherUserNothingIsMade) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(_exit(UseFolderOfAnother("HOME")), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(_exit(UseFolderOfAnother("XDG_CACHE_HOME")), testing::ExitedWithCode(0), "");
+}
+
+/// Each file has a line that is whole and one that is damaged, of which the first call warns.
+std::string DamagedFile(const ScratchFolder& folder, const std::string& name) {
+  std::string path = folder.path() + "/" + name;
+  EXPECT_TRUE(DecisionFile(path).Append(Stored(1, "whole")).ok());
+  WriteFile(path, ReadFile(path) + "damaged");
+  return path;
+}
+
+TEST(Cache, WhatAWarningHandlerThrowsEndsAtTheCall) {
+  const ScratchFolder folder;
+  const std::string listed = DamagedFile(folder, "listed");
+  const std::string exported = DamagedFile(folder, "exported");
+  SetWarningHandler([](const std::string&) { throw std::runtime_error("thrown by the handler"); });
+  EXPECT_NO_THROW(EXPECT_TRUE(CachedChoices(listed).empty()));
+  EXPECT_NO_THROW(EXPECT_EQ(CachedChoices(listed).size(), 1U));  // said once
+  EXPECT_EQ(CacheFile(listed), listed);
+  Status status;
+  EXPECT_NO_THROW(status = ExportCache(folder.path() + "/out", exported));
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  EXPECT_EQ(status.message(), "thrown by the handler");
+  SetWarningHandler([](const std::string&) { throw 7; });
+  EXPECT_NO_THROW(EXPECT_TRUE(CachedChoices(DamagedFile(folder, "number")).empty()));
+  SetWarningHandler({});
+}
+
+TEST(Cache, AWarningHandlerMayEndItsThread) {
+  const ScratchFolder folder;
+  const std::string path = DamagedFile(folder, "decisions.txt");
+  SetWarningHandler([](const std::string&) { pthread_exit(nullptr); });
+  bool is_back = false;
+  std::thread([&] {
+    static_cast<void>(CachedChoices(path));
+    is_back = true;
+  }).join();
+  SetWarningHandler({});
+  EXPECT_FALSE(is_back);
+  EXPECT_EQ(CachedChoices(path).size(), 1U);
 }
 
 TEST(Cache, IsSeenExportedImportedAndCleared) {

@@ -33,7 +33,7 @@ struct CachedChoice {
 };
 
 /// CachedChoices returns what is remembered, the last used first; nothing where there is no memory
-/// for the list.
+/// for the list, or the warning handler throws.
 std::vector<CachedChoice> CachedChoices(const std::optional<std::string>& cache = {});
 
 /// CacheFile returns the path of the file; empty where there is none, or no memory for the path.
@@ -51,7 +51,8 @@ Status ExportCache(const std::string& path, const std::optional<std::string>& ca
 Status ImportCache(const std::string& path, const std::optional<std::string>& cache = {});
 
 /// SetWarningHandler sets who is told of what is odd and harmless, as a damaged cache file. Without
-/// one, sentences go to standard error.
+/// one, sentences go to standard error. What it throws ends at the function that was called, which
+/// returns it as an internal error where it returns a Status.
 void SetWarningHandler(std::function<void(const std::string& sentence)> handler);
 
 }  // namespace gradsmith
