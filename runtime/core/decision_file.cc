@@ -23,10 +23,8 @@ namespace gradsmith::internal {
 
 namespace {
 
-constexpr std::string_view kHeader = "gradsmith decisions, format 3\n";
 /// What every version's header begins with.
 constexpr std::string_view kMark = "gradsmith decisions";
-constexpr int kFields = 8;
 /// In place of a mode: what the line names does not count any more.
 constexpr std::string_view kForgotten = "forgotten";
 /// Lines are some hundred bytes long, and files have some ten thousand: whoever made one that has
@@ -79,8 +77,8 @@ std::string ToLine(const StoredDecision& stored) {
 /// The fields of a line; one more than there should be where there are more.
 std::vector<std::string_view> Split(std::string_view line) {
   std::vector<std::string_view> fields;
-  for (std::size_t tab = line.find('\t'); tab != std::string_view::npos && fields.size() < kFields;
-       tab = line.find('\t')) {
+  for (std::size_t tab = line.find('\t');
+       tab != std::string_view::npos && fields.size() < kDecisionFields; tab = line.find('\t')) {
     fields.push_back(line.substr(0, tab));
     line.remove_prefix(tab + 1);
   }
@@ -113,7 +111,7 @@ bool FromLine(std::string_view line, StoredDecision* stored, bool* forgotten) {
   }
   const std::vector<std::string_view> fields = Split(line);
   std::uint32_t checksum = 0;
-  if (fields.size() != kFields || !Parse(fields[7], &checksum) ||
+  if (fields.size() != kDecisionFields || !Parse(fields[7], &checksum) ||
       Checksum(line.substr(0, line.rfind('\t'))) != checksum) {
     return false;
   }
@@ -168,7 +166,7 @@ class Standing {
 /// The decisions of a file's text; how many lines are damaged.
 std::vector<StoredDecision> FromText(std::string_view text, int* damaged) {
   Standing standing;
-  text.remove_prefix(kHeader.size());
+  text.remove_prefix(kDecisionFileHeader.size());
   while (!text.empty()) {
     // The last line may lack its end: the checksum tells whether it is whole.
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -210,7 +208,7 @@ std::string ToLines(const std::vector<StoredDecision>& decisions) {
 }
 
 std::string ToText(const std::vector<StoredDecision>& decisions) {
-  return std::string(kHeader) + ToLines(decisions);
+  return std::string(kDecisionFileHeader) + ToLines(decisions);
 }
 
 /// The decisions of a file, and in `*warnings` what is odd of it.
@@ -219,7 +217,7 @@ FromFile(const std::string& path, std::string_view text, std::vector<std::string
   if (text.empty()) {
     return {};
   }
-  if (!text.starts_with(kHeader)) {
+  if (!text.starts_with(kDecisionFileHeader)) {
     warnings->push_back(Printable(path) + " is ignored: it is not a decision file of this version");
     return {};
   }
@@ -291,10 +289,10 @@ Status DecisionFile::Write(
 
 Status DecisionFile::AppendLines(const std::string& lines) const {
   return Write([&](const Locked& locked, const std::string& text) {
-    if (!text.starts_with(kHeader)) {
+    if (!text.starts_with(kDecisionFileHeader)) {
       // New, cut short within the header, or of another version.
       Status status = CheckIsOurs(path_, text);
-      return status.ok() ? locked.Replace(std::string(kHeader) + lines) : status;
+      return status.ok() ? locked.Replace(std::string(kDecisionFileHeader) + lines) : status;
     }
     // A file that was cut short ends in the middle of a line: begin a new one.
     const std::string added = (text.back() == '\n' ? "" : "\n") + lines;

@@ -28,6 +28,10 @@ struct StoredDecision {
 /// earlier one was timed in benchmark mode and it was not.
 bool Replaces(const Decision& later, const Decision& earlier);
 
+/// What a decision file of this version begins with, and how many fields a line has.
+inline constexpr std::string_view kDecisionFileHeader = "gradsmith decisions, format 3\n";
+inline constexpr int kDecisionFields = 8;
+
 /// DecisionFile keeps decisions across processes: one line each, with a checksum. Of a key's lines
 /// the last counts, where it replaces what is before it. Several processes may use a file at once.
 /// A line that is damaged, or a file of another format, is left out with a warning and never harms.

@@ -19,7 +19,9 @@ using internal::ProblemKey;
 using internal::StoredDecision;
 
 constexpr std::string_view kMark = "gradsmith decisions";
-constexpr std::string_view kHeader = "gradsmith decisions, format 2\n";
+
+/// How many decisions came of all inputs.
+std::size_t decisions_read = 0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 /// The text with the right checksum (FNV-1a) behind every line that has a tab, so that fields are
 /// read and not the checksum alone.
@@ -95,7 +97,7 @@ void Check(const std::string& text) {
   static const support::ScratchFolder folder;
   const DecisionFile file(folder.path() + "/decisions.txt");
   support::WriteFile(file.path(), text);
-  ReadAndCheck(file);
+  decisions_read += ReadAndCheck(file).size();
   Expect(support::ReadFile(file.path()) == text, "reading has changed the file");
   CheckAppends(file, text);
 }
@@ -107,6 +109,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(data, data + size);
   gradsmith::fuzz::Check(text);
   gradsmith::fuzz::Check(
-      std::string(gradsmith::fuzz::kHeader) + gradsmith::fuzz::WithChecksums(text));
+      std::string(gradsmith::internal::kDecisionFileHeader) + gradsmith::fuzz::WithChecksums(text));
   return 0;
+}
+
+/// Where lines look different from those of the corpus, nothing behind their fields is reached.
+extern "C" void FuzzTargetHasRunCorpus() {
+  gradsmith::fuzz::Expect(
+      gradsmith::fuzz::decisions_read > 0,
+      "no input of the corpus holds a decision: a line has " +
+          std::to_string(gradsmith::internal::kDecisionFields) + " fields now");
 }

@@ -203,6 +203,9 @@ int Main(const std::string& program, const Options& options) {
     Run(corpus.back());
   }
   Expect(!corpus.empty(), "there is no corpus");
+  if (options.has_folder && FuzzTargetHasRunCorpus != nullptr) {
+    FuzzTargetHasRunCorpus();
+  }
   for (std::uint64_t number = 0; number < options.runs; ++number) {
     std::seed_seq seed{options.seed, number};
     Chance chance(seed);

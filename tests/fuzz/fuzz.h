@@ -11,6 +11,10 @@
 /// name, whose driver calls it where there is one, and otherwise driver.cc.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
+/// A target may define this too: driver.cc calls it when it has run the whole corpus, and nothing
+/// else yet.
+extern "C" __attribute__((weak)) void FuzzTargetHasRunCorpus();
+
 namespace gradsmith::fuzz {
 
 /// Expect aborts with a sentence where a claim does not hold.
