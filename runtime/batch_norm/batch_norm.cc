@@ -69,8 +69,8 @@ struct Normalization {
       inv_std.push_back(static_cast<double>(batch[c].inv_std));
       const auto rounding = static_cast<double>(batch[c].mean - mean[c]);
       shift[c] -= rounding == 0 ? 0 : scale[c] * (rounding * inv_std[c]);
-      const bool is_far = std::abs(scale[c]) <= 0x1p900 && std::abs(bias[c]) <= 0x1p900;
-      is_wide[c] = batch[c].is_wide || !is_far ? 1 : 0;
+      const bool is_near = std::abs(scale[c]) <= 0x1p900 && std::abs(bias[c]) <= 0x1p900;
+      is_wide[c] = batch[c].is_wide || !is_near ? 1 : 0;
     }
   }
 };

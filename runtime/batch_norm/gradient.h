@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -65,7 +66,7 @@ GradientChannel<kActivation, Wide> Widened(const GradientChannel<kActivation, do
 struct Gradient {
   Wide dBias = 0;
   Wide dScale = 0;
-  /// Of dY as far as it is passed.
+  /// The mean of dY as far as it is passed.
   Wide mean = 0;
   /// What dX is made of may not be a double.
   bool is_wide = false;
@@ -101,30 +102,52 @@ bool IsDoubtful(const GradientChannel<kActivation, double>& channel, const inter
   return !usual;
 }
 
-template <typename T>
-using GradientReader = internal::ChannelReader<T, 2>;
-
-/// Whether dY is all one value, as far as it is passed: its mean is that value, whatever rounding
-/// makes of the sum.
+/// SetConstantMeans makes the mean exact of each channel whose dY is all one value, as far as it is
+/// passed: it is that value, whatever rounding makes of the sum. There are samples.
 template <typename T, Activation kActivation>
-bool IsPassedConstant(
-    const GradientReader<T>& reader,
-    const GradientChannel<kActivation, double>& channel,
-    std::int64_t c,
-    double sum,
-    double m) {
-  const auto passed = [&](const std::array<double, 2>& values) {
-    return channel.template Passed<T>(values);
+void SetConstantMeans(
+    const Context& context,
+    const ConstTensorRef& dY,
+    const ConstTensorRef& X,
+    const Channels<kActivation>& channels,
+    std::vector<Gradient>* gradients) {
+  // All of dY is passed where there is no activation, whatever X is.
+  constexpr int kRead = kActivation == Activation::kNone ? 1 : 2;
+  std::array<ConstTensorRef, kRead> tensors{dY};
+  if constexpr (kRead == 2) {
+    tensors[1] = X;
+  }
+  const auto passed = [&](std::int64_t c, const std::array<double, kRead>& values) {
+    if constexpr (kRead == 1) {
+      return values[0];
+    } else {
+      return (*gradients)[c].is_wide ? Widened(channels[c]).template Passed<T>(values)
+                                     : channels[c].template Passed<T>(values);
+    }
   };
-  const double all = m * passed(reader.First(c));
-  const bool may_be = all != 0 && !(std::abs(sum - all) > 0x1p-20 * std::abs(all));
-  return may_be && reader.IsConstant(c, passed);
+  const internal::ChannelReader<T, kRead> reader(tensors);
+  std::vector<char> may_be;
+  may_be.reserve(gradients->size());
+  for (const Gradient& gradient : *gradients) {
+    const std::int64_t c = std::ssize(may_be);
+    const Wide first = passed(c, reader.First(c));
+    may_be.push_back(
+        first != 0 && std::abs(gradient.mean - first) <= 0x1p-20 * std::abs(first) ? 1 : 0);
+  }
+  const std::vector<char> is_constant =
+      internal::ConstantChannels<T, kRead>(context, tensors, may_be, passed);
+  for (std::size_t c = 0; c < is_constant.size(); ++c) {
+    if (is_constant[c] != 0) {
+      const auto channel = static_cast<std::int64_t>(c);
+      (*gradients)[c].mean = passed(channel, reader.First(channel));
+    }
+  }
 }
 
 /// The gradient of one channel, in Wide.
 template <typename T, Activation kActivation>
 Gradient WideGradient(
-    const GradientReader<T>& reader,
+    const internal::ChannelReader<T, 2>& reader,
     const GradientChannel<kActivation, double>& given,
     std::int64_t c) {
   const auto channel = Widened(given);
@@ -162,22 +185,19 @@ std::vector<Gradient> SumGradients(
     const double inv_std = channels[gradients.size()].inv_std;
     gradients.push_back({.dBias = sum[0], .dScale = sum[1] * inv_std, .mean = sum[0] / m});
   }
-  const GradientReader<T> reader({dY, X});
+  const internal::ChannelReader<T, 2> reader({dY, X});
   ForEachChannelThat(
       context, sums.size(), [&](std::size_t c) { return IsDoubtful<T>(channels[c], sums[c]); },
       [&](std::size_t c) {
         gradients[c] = WideGradient(reader, channels[c], static_cast<std::int64_t>(c));
         gradients[c].mean = gradients[c].dBias / m;
-        if (std::isfinite(sums[c][0])) {
-          gradients[c].dBias = sums[c][0];  // as without dScale and dX
+        if (kActivation == Activation::kNone && std::isfinite(sums[c][0])) {
+          // The same bits as where dBias alone is asked for. What an activation passes is known
+          // better now.
+          gradients[c].dBias = sums[c][0];
         }
       });
-  for (std::size_t c = 0; c < sums.size(); ++c) {
-    const auto channel = static_cast<std::int64_t>(c);
-    if (IsPassedConstant(reader, channels[c], channel, sums[c][0], m)) {
-      gradients[c].mean = channels[c].template Passed<T>(reader.First(channel));
-    }
-  }
+  SetConstantMeans<T>(context, dY, X, channels, &gradients);
   return gradients;
 }
 

@@ -42,15 +42,11 @@ Moments MomentsFrom(Real mean, Real squares, Real rest, Real m) {
       .deviation = deviation < 0 ? Real{0} : deviation};
 }
 
-/// MomentsOf computes one channel's moments one value after the other: exactly where all are the
-/// same, and otherwise in Wide.
+/// MomentsOf computes one channel's moments one value after the other, in Wide.
 template <typename T>
 Moments MomentsOf(const internal::ChannelReader<T, 1>& reader, std::size_t channel, double m) {
   using Value = std::array<double, 1>;
   const auto c = static_cast<std::int64_t>(channel);
-  if (reader.IsConstant(c, [](const Value& x) { return x[0]; })) {
-    return {.mean = reader.First(c)[0]};
-  }
   Wide sum = 0;
   reader.ForEach(c, [&](const Value& x) { sum += x[0]; });
   const Wide mean = sum / m;
@@ -101,10 +97,21 @@ std::vector<Moments> BatchMoments(const Context& context, const ConstTensorRef& 
   for (const auto& [squares, rest] : internal::SumChannels<T, 1>(context, {X}, squared)) {
     moments.push_back(MomentsFrom<double>(mean[moments.size()], squares, rest, m));
   }
+  std::vector<char> are_doubtful;
+  are_doubtful.reserve(moments.size());
+  for (const Moments& of_channel : moments) {
+    are_doubtful.push_back(AreDoubtful<T>(of_channel, m) ? 1 : 0);
+  }
+  const std::vector<char> is_constant = internal::ConstantChannels<T, 1>(
+      context, {X}, are_doubtful, [](std::int64_t, const Value& x) { return x[0]; });
   const internal::ChannelReader<T, 1> reader({X});
   ForEachChannelThat(
-      context, moments.size(), [&](std::size_t c) { return AreDoubtful<T>(moments[c], m); },
-      [&](std::size_t c) { moments[c] = MomentsOf(reader, c, m); });
+      context, moments.size(), [&](std::size_t c) { return are_doubtful[c] != 0; },
+      [&](std::size_t c) {
+        moments[c] = is_constant[c] != 0
+                         ? Moments{.mean = reader.First(static_cast<std::int64_t>(c))[0]}
+                         : MomentsOf(reader, c, m);
+      });
   return moments;
 }
 

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <iterator>
+#include <limits>
 #include <vector>
 
 #include "core/element.h"
@@ -289,13 +292,19 @@ class ChannelReader {
   void ForEach(std::int64_t channel, const Visitor& visit) const {
     walk_.Walk({channel, channel + 1}, {0, walk_.samples()}, [&](const auto& stretch) {
       for (std::int64_t i = 0; i < stretch.count; ++i) {
-        Values values{};
-        for (int k = 0; k < kCount; ++k) {
-          values[k] = Load(k, stretch.offsets[k] + (i * stretch.strides[k]));
-        }
-        visit(values);
+        visit(At(stretch, i));
       }
     });
+  }
+
+  /// The elements at a place of a stretch of a walk through the same tensors.
+  [[nodiscard]] Values At(const typename ChannelWalk<kCount>::Stretch& stretch, std::int64_t i)
+      const {
+    Values values{};
+    for (int k = 0; k < kCount; ++k) {
+      values[k] = Load(k, stretch.offsets[k] + (i * stretch.strides[k]));
+    }
+    return values;
   }
 
   [[nodiscard]] Values First(std::int64_t channel) const {
@@ -306,15 +315,6 @@ class ChannelReader {
     return values;
   }
 
-  /// IsConstant says whether value(values) is finite and the same for every sample.
-  template <typename Value>
-  [[nodiscard]] bool IsConstant(std::int64_t channel, const Value& value) const {
-    const double first = value(First(channel));
-    bool same = std::isfinite(first);
-    ForEach(channel, [&](const Values& values) { same = same && value(values) == first; });
-    return same;
-  }
-
  private:
   [[nodiscard]] double Load(int tensor, std::int64_t offset) const {
     return Convert<double>(static_cast<const T*>(tensors_[tensor].data)[offset]);
@@ -323,6 +323,48 @@ class ChannelReader {
   std::array<ConstTensorRef, kCount> tensors_;
   ChannelWalk<kCount> walk_;
 };
+
+/// ConstantChannels returns which of the channels that may be constant are: those for which
+/// value(channel, values) is finite and the same for every sample. It reads memory in its order,
+/// and no more of a channel once a difference is found. The tensors are as those of SumChannels.
+template <typename T, int kCount, typename Value>
+std::vector<char> ConstantChannels(
+    const Context& context,
+    const std::array<ConstTensorRef, kCount>& tensors,
+    const std::vector<char>& may_be,
+    const Value& value) {
+  const ChannelWalk<kCount> walk(tensors);
+  std::vector<std::atomic<bool>> left(may_be.size());
+  const auto is_left = [&](std::int64_t c) { return left[c].load(std::memory_order_relaxed); };
+  std::vector<double> first(may_be.size());
+  const ChannelReader<T, kCount> reader(tensors);
+  for (std::int64_t c = 0; c < walk.channels() && walk.samples() > 0; ++c) {
+    first[c] = may_be[c] != 0 ? value(c, reader.First(c)) : std::numeric_limits<double>::infinity();
+    left[c] = std::isfinite(first[c]);
+  }
+  const std::int64_t channel_step = walk.along_channels() ? 1 : 0;
+  const auto compare = [&](const auto& stretch) {
+    for (std::int64_t i = 0; i < stretch.count; ++i) {
+      const std::int64_t c = stretch.channel + (i * channel_step);
+      if (is_left(c) && value(c, reader.At(stretch, i)) != first[c]) {
+        left[c].store(false, std::memory_order_relaxed);
+      }
+    }
+  };
+  if (std::ranges::any_of(left, std::identity())) {
+    const ChannelTasks tasks(walk);
+    ParallelFor(context, tasks.count(), tasks.grain(), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t task = begin; task < end; ++task) {
+        const Range channels = tasks.channels(task);
+        if (std::any_of(
+                left.begin() + channels.begin, left.begin() + channels.end, std::identity())) {
+          walk.Walk(channels, tasks.samples(task), compare);
+        }
+      }
+    });
+  }
+  return {left.begin(), left.end()};
+}
 
 }  // namespace gradsmith::internal
 

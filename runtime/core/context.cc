@@ -22,7 +22,7 @@
 namespace gradsmith {
 namespace {
 
-/// More would only cost memory, and the pool's own limit is not far.
+/// More threads would only cost memory.
 constexpr int kMaxThreads = 1024;
 
 int ResolveThreads(const ContextOptions& options) {

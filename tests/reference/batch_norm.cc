@@ -533,7 +533,7 @@ class Gradient final : public Oracle {
     for (std::int64_t c = 0; relu_ && c < channels.Count(); ++c) {
       const Real slope = Real{inputs.at("scale").values[c]} * inputs.at("saved_inv_std").values[c];
       for (const std::int64_t i : channels.Offsets(c)) {
-        const Real normalized = slope * (X.values[i] - inputs.at("saved_mean").values[c]);
+        const Real normalized = slope * (Real{X.values[i]} - inputs.at("saved_mean").values[c]);
         if (!IsPassed(normalized + inputs.at("B").values[c])) {
           passed[i] = 0;
         }

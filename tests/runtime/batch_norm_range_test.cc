@@ -348,5 +348,52 @@ TEST(BatchNormRange, SumsOfGradientsThatOverflowOnTheWay) {
   step.ExpectAsTheOracle({});
 }
 
+/// Where y over- or underflows in double on the way to the gate, dBias is of what is passed, as
+/// dScale and dX are.
+TEST(BatchNormRange, DBiasOfReluIsOfWhatIsPassed) {
+  struct Case {
+    double scale;
+    Values x;
+  };
+  for (const Case& each :
+       {Case{5e-324, {-1, -0.4, 0.2, 0.3, 0.4, 1}}, Case{-5e-324, {-1, -0.4, 0.2, 0.3, 0.4, 1}},
+        Case{0, {kMax, -kMax, -kMax, -kMax, -kMax, kMax}}}) {
+    for (const Values& dy : {Values{1, 1, 1, 1, 1, 1}, Values{1, 2, 4, 8, 16, 32}}) {
+      SCOPED_TRACE(
+          "scale " + std::to_string(each.scale * 1e300) + "e-300, dY " + std::to_string(dy[5]));
+      Step step(DataType::kDouble, {6, 1}, Layout::kContiguous, true);
+      step.Set("X", each.x);
+      step.Set("dY", dy);
+      step.Set("scale", {each.scale});
+      step.Set("B", {0});
+      step.Run({});
+      step.ExpectAsTheOracle({});
+    }
+  }
+}
+
+/// With channels last as well, where each of a hundred channels lies all over the tensor.
+TEST(BatchNormRange, ConstantGradientsOfManyChannels) {
+  Random random("constant gradients");
+  for (const bool relu : {false, true}) {
+    for (const Layout layout : {Layout::kContiguous, Layout::kChannelsLast}) {
+      for (const int threads : {1, 3}) {
+        Step step(DataType::kFloat, {7, 100, 11, 9}, layout, relu);
+        // One value of X, so that all or nothing of dY is passed.
+        step.Fill("X", [] { return 2.5; });
+        step.Fill("dY", [] { return 0.1; });
+        step.Run({}, threads);
+        EXPECT_EQ(step.Get("dX"), Values(7 * 100 * 11 * 9)) << relu << threads;
+        Values dy = step.Get("dY");
+        dy.back() = 0.2;  // nearly constant is not constant
+        step.Set("dY", dy);
+        step.Fill("X", [&] { return random.Real(-1, 1); });
+        step.Run({}, threads);
+        step.ExpectAsTheOracle({});
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gradsmith::batch_norm
