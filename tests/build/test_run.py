@@ -270,3 +270,31 @@ def test_skips_are_counted_by_reason(tmp_path: Path) -> None:
         "    1 no jax",
     ]
     assert module().counted_skips([], ctest) == []
+
+
+def test_a_report_that_was_cut_off_hides_neither_the_others_nor_the_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verbs, path = module(), tmp_path / "path"
+    path.mkdir()
+    results = tmp_path / "build/test-results"
+    written = "<testsuite><testcase><skipped message='no jax'/></testcase></testsuite>"
+    texts = {"ctest.xml": written[:30], "pytest-a.xml": "", "pytest-b.xml": written[:-3], "pytest-c.xml": written}
+    ctest = path / "ctest"
+    lines = [f"open({str(results / name)!r}, 'w').write({text!r})" for name, text in texts.items()]
+    ctest.write_text("\n".join([f"#!{sys.executable}", *lines, "print('tests failed')", "raise SystemExit(8)"]))
+    ctest.chmod(0o755)
+    monkeypatch.setenv("PATH", str(path))
+    monkeypatch.setattr(verbs, "ROOT", tmp_path)
+    monkeypatch.setattr(verbs, "BUILD", tmp_path / "build")
+    assert verbs.run_ctest("default", []) == 8
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "tests failed"
+    assert told[1:] == [
+        *[
+            f"== build/test-results/{name} is no report that can be read: its skipped tests are not counted"
+            for name in ("ctest.xml", "pytest-a.xml", "pytest-b.xml")
+        ],
+        "== skipped 1 test:",
+        "==     1 no jax",
+    ]
