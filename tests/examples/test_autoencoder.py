@@ -47,7 +47,7 @@ class Training:
 def training(autoencoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Training:
     """A run as a newcomer starts it; that it exits with 0 is checked."""
     folder = tmp_path_factory.mktemp("training")
-    result = subprocess.run([str(autoencoder)], cwd=folder, check=True, text=True, capture_output=True, timeout=60)
+    result = subprocess.run([str(autoencoder)], cwd=folder, check=True, text=True, capture_output=True, timeout=300)
     return Training(result.stdout, (folder / "autoencoder.png").read_bytes())
 
 

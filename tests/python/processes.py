@@ -7,7 +7,7 @@ import subprocess
 import sys
 from textwrap import dedent
 
-_PATIENCE = 300
+PATIENCE = 300
 """Seconds after which a process counts as one that never ends."""
 
 
@@ -19,7 +19,7 @@ def run(code: str, *arguments: str, **environment: str) -> subprocess.CompletedP
         env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
-        timeout=_PATIENCE,
+        timeout=PATIENCE,
         check=False,
     )
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import gradsmith
+import processes
 import pytest
 
 HEADER = b"gradsmith decisions, format 3\n"
@@ -38,7 +39,7 @@ def hostile(tmp_path: Path) -> Path:
 def cache(*arguments: str, file: bytes | str) -> subprocess.CompletedProcess[bytes]:
     variables = {**os.environb, b"GRADSMITH_CACHE": os.fsencode(file), b"PYTHONIOENCODING": b"utf-8"}
     command = [sys.executable, "-m", "gradsmith", "cache", *arguments]
-    return subprocess.run(command, env=variables, check=False, capture_output=True, timeout=60)
+    return subprocess.run(command, env=variables, check=False, capture_output=True, timeout=processes.PATIENCE)
 
 
 def is_shown_safely(output: bytes) -> bool:

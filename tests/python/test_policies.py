@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -18,6 +16,7 @@ from typing import Any
 import gradsmith
 import numpy as np
 import problems
+import processes
 import pytest
 from gradsmith._policy import current, of_text
 
@@ -245,18 +244,19 @@ def test_many_threads_get_their_own_results() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_calls_work_in_a_forked_child() -> None:
     """The child has none of its parent's threads."""
-    program = (
-        "import os, numpy as np, gradsmith\n"
-        "x, w = np.ones((4, 8, 32, 32), 'float32'), np.ones((8, 8, 3, 3), 'float32')\n"
-        "context = gradsmith.Context(threads=2)\n"
-        "expected = gradsmith.conv(x, w, context=context).Y\n"
-        "child = os.fork()\n"
-        "same = bool((gradsmith.conv(x, w, context=context).Y == expected).all())\n"
-        "if child == 0:\n"
-        "    os._exit(0 if same else 3)\n"
-        "raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) or not same)\n"
+    processes.check(
+        """
+        import os, numpy as np, gradsmith
+        x, w = np.ones((4, 8, 32, 32), 'float32'), np.ones((8, 8, 3, 3), 'float32')
+        context = gradsmith.Context(threads=2)
+        expected = gradsmith.conv(x, w, context=context).Y
+        child = os.fork()
+        same = bool((gradsmith.conv(x, w, context=context).Y == expected).all())
+        if child == 0:
+            os._exit(0 if same else 3)
+        raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) or not same)
+        """
     )
-    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
 
 
 def test_a_callback_needs_no_hash() -> None:
