@@ -16,6 +16,7 @@ if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 4):
     pytest.skip("torch.library.custom_op came with PyTorch 2.4", allow_module_level=True)
 
 import gradsmith.torch as ours  # noqa: E402 - after the check that it can be imported
+from gradsmith import _autograd  # noqa: E402
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 OPS = torch.ops.gradsmith
@@ -183,7 +184,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch, *ops: str) -> list[tuple[str, Any]
     """The calls of operators that are made from now on, each with its context."""
     calls: list[tuple[str, Any]] = []
     for op in ops:
-        registration = ours._REGISTRATIONS[op]
+        registration = _autograd._REGISTRATIONS[op]
 
         def record(*inputs: Any, op: str = op, function: Any = registration.function, **keywords: Any) -> Any:
             calls.append((op, keywords["context"]))
@@ -211,7 +212,7 @@ def test_backward_passes_have_the_policies_of_the_forward(monkeypatch: pytest.Mo
     assert [(op, one and one.deterministic) for op, one in calls] == [("Conv", None), ("ConvGrad", True)]
 
 
-@pytest.mark.skipif(not ours._IS_GUARDED, reason="torch.compile looks at context variables since PyTorch 2.15")
+@pytest.mark.skipif(not _autograd._IS_GUARDED, reason="torch.compile looks at context variables since PyTorch 2.15")
 @pytest.mark.parametrize("device", DEVICES)
 def test_what_is_compiled_has_the_policies_of_its_forward(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     """Those of each call, whatever surrounds the backward pass, and whatever was compiled before."""
@@ -297,7 +298,7 @@ def test_other_errors_are_not_taken_for_wrong_arguments(monkeypatch: pytest.Monk
     def fail(*inputs: Any, **keywords: Any) -> Any:
         raise RuntimeError("a fault below")
 
-    monkeypatch.setattr(ours._REGISTRATIONS["Conv"], "function", fail)
+    monkeypatch.setattr(_autograd._REGISTRATIONS["Conv"], "function", fail)
     with pytest.raises(RuntimeError, match="a fault below"):
         ours.conv(*SMALL)
 
@@ -586,7 +587,7 @@ def test_of_several_gradients_the_fullest_serves() -> None:
     partial = replace(full, name="PartialConvGrad", outputs=full.outputs[:2])
     again = replace(full, name="ConvGradAgain")
     for operators in ([full, partial, again], [partial, full, again]):
-        assert ours._gradients(operators) == {"Conv": full}
+        assert _autograd._gradients(operators) == {"Conv": full}
 
 
 X, W, B = torch.randn(3, 2, 4, 7, 6), torch.randn(6, 2, 3, 3, 2), torch.randn(3, 6)

@@ -1,0 +1,320 @@
+"""What `gradsmith.torch` holds: the operators with PyTorch's autograd, by the names of their functions.
+
+That module has nothing else of its own, as an operator may have any name.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+import gradsmith
+from gradsmith import _arguments, _core
+from gradsmith._double_backward import ASSUMED, FORMULAS, Call
+from gradsmith._libraries import torch_dtypes
+from gradsmith._ops import FUNCTIONS, TORCH_SCHEMAS
+from gradsmith._policy import current, entered_text, of_text
+from gradsmith._table import Operator, ops
+from gradsmith._text import class_name, quoted
+
+_IS_GUARDED = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
+"""Whether torch.compile looks at context variables before it takes what it compiled."""
+
+
+class _Registration:
+    """One operator, as torch.library knows it."""
+
+    def __init__(self, op: Operator, gradient: Operator | None) -> None:
+        self.op = op
+        self.gradient = gradient
+        self.function = FUNCTIONS[op.name]
+        self.result = getattr(gradsmith, f"{op.name}Result")
+        self.outputs = [tensor.name for tensor in op.outputs]
+        self.core = _core.Op(op.name, tuple)
+        self.torch_op = torch.library.custom_op(
+            f"gradsmith::{op.function}", self._run, mutates_args=(), schema=TORCH_SCHEMAS[op.name]
+        )
+        self.torch_op.register_fake(self._fake)
+        if hasattr(self.torch_op, "register_vmap"):  # since PyTorch 2.5
+            self.torch_op.register_vmap(self._map)
+        self._family = op.kernel.partition("::")[0]
+        if gradient is not None:
+            self.torch_op.register_autograd(self._backward, setup_context=self._remember)
+        elif op.gradient_of and self._family in FORMULAS:
+            self.torch_op.register_autograd(self._double_backward, setup_context=self._remember_all)
+
+    def _run(
+        self, /, *inputs: Any, outputs: Sequence[str] | None = None, policies: str | None = None, **attributes: Any
+    ) -> Any:
+        context = None if policies is None else of_text(policies)
+        # What records gradients is the layer above this one.
+        with torch.no_grad():
+            result = self.function(*inputs, outputs=outputs, context=context, **attributes)
+        return self._returned([getattr(result, name) for name in (self.outputs if outputs is None else outputs)])
+
+    def _fake(
+        self, /, *inputs: Any, outputs: Sequence[str] | None = None, policies: str | None = None, **attributes: Any
+    ) -> Any:
+        dims = tuple(None if tensor is None else tuple(tensor.shape) for tensor in self._all(inputs))
+        shapes = self.core.infer_shapes(dims, tuple(attributes.get(name) for name in self.op.attributes))
+        made = dict(zip(self.outputs, shapes, strict=True))
+        is_channels_last = any(_is_channels_last(tensor) for tensor in inputs if tensor is not None)
+        return self._returned(
+            [
+                _empty(inputs[0], made[name], self._dtype(name, inputs), is_channels_last)
+                for name in (self.outputs if outputs is None else outputs)
+            ]
+        )
+
+    def _map(self, info: Any, in_dims: Sequence[int | None], /, *inputs: Any, **keywords: Any) -> Any:
+        """The rule of torch.vmap: a call for each slice."""
+        call = self._torch_function(self.op.name)
+        slices = [
+            (given,) * info.batch_size if dim is None else given.unbind(dim)
+            for given, dim in zip(inputs, in_dims, strict=True)
+        ]
+        made = [_listed(call(*one, **keywords)) for one in zip(*slices, strict=True)]
+        if not made:  # a call tells dims and dtypes
+            one = [
+                given if dim is None else given.new_zeros(given.shape[:dim] + given.shape[dim + 1 :])
+                for given, dim in zip(inputs, in_dims, strict=True)
+            ]
+            made = [_listed(call(*one, **keywords))]
+        mapped = [torch.stack(tensors)[: info.batch_size] for tensors in zip(*made, strict=True)]
+        return self._returned(mapped), self._returned([0] * len(mapped))
+
+    def _returned(self, tensors: list[Any]) -> Any:
+        """What has a gradient returns all its outputs; the others a list of those that were asked for."""
+        if self.gradient is None:
+            return tensors
+        return tensors[0] if len(tensors) == 1 else tuple(tensors)
+
+    def _all(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """The inputs with None for those that were left out."""
+        return (*inputs, *[None] * (len(self.op.inputs) - len(inputs)))
+
+    def _dtype(self, output: str, inputs: Sequence[Any]) -> Any:
+        wanted = next(tensor.type for tensor in self.op.outputs if tensor.name == output)
+        for tensor, given in zip(self.op.inputs, inputs, strict=False):
+            if tensor.type == wanted and given is not None:
+                return given.dtype
+        return torch_dtypes()[wanted]
+
+    def _remember(self, ctx: Any, inputs: Any, keyword_only_inputs: dict[str, Any], output: Any) -> None:
+        assert self.gradient is not None
+        outputs = output if isinstance(output, tuple) else (output,)
+        tensors = dict(zip(self.outputs, outputs, strict=True))
+        # An input and an output of one name: the gradient is given what the forward was given.
+        tensors |= dict(zip((tensor.name for tensor in self.op.inputs), self._all(inputs), strict=True))
+        ctx.save_for_backward(*[tensors[one.name] for one in self.gradient.inputs if not one.gradient_of])
+        ctx.attributes = {name: keyword_only_inputs[name] for name in self.gradient.attributes}
+        ctx.policies = _policies_of(keyword_only_inputs)
+        with_gradient = {tensor.gradient_of for tensor in self.gradient.inputs}
+        ctx.mark_non_differentiable(
+            *[tensor for name, tensor in zip(self.outputs, outputs, strict=True) if name not in with_gradient]
+        )
+
+    def _backward(self, ctx: Any, *gradients: Any) -> Any:
+        assert self.gradient is not None
+        of_outputs = dict(zip(self.outputs, gradients, strict=True))
+        of_inputs = {tensor.gradient_of: tensor.name for tensor in self.gradient.outputs}
+        asked = self._needed(ctx)
+        needed = [of_inputs[one.name] for one in self.op.inputs if one.name in asked and one.name in of_inputs]
+        if not needed:  # as where running statistics alone require a gradient, of which there is none
+            return tuple(None for _ in ctx.needs_input_grad)
+        saved = iter(ctx.saved_tensors)
+        inputs = [
+            of_outputs[tensor.gradient_of] if tensor.gradient_of else next(saved) for tensor in self.gradient.inputs
+        ]
+        gradient = self._torch_function(self.gradient.name)
+        made = gradient(*inputs, **ctx.attributes, outputs=needed, policies=ctx.policies)
+        by_name = dict(zip(needed, made, strict=True))
+        names = [tensor.name for tensor in self.op.inputs[: len(ctx.needs_input_grad)]]
+        return tuple(by_name.get(of_inputs.get(name, "")) for name in names)
+
+    def _remember_all(self, ctx: Any, inputs: Any, keyword_only_inputs: dict[str, Any], output: Any) -> None:
+        needed = self._needed(ctx)
+        for name in ASSUMED.get(self._family, ()):
+            if name in needed:
+                raise ValueError(
+                    f"{self.op.name}: {name} requires a gradient and has none of its own: it is taken to be that of X, "
+                    f"whose gradient accounts for it. Give {name}.detach()"
+                )
+        ctx.save_for_backward(*inputs)
+        ctx.attributes = {name: keyword_only_inputs[name] for name in self.op.attributes}
+        asked = keyword_only_inputs["outputs"]
+        ctx.outputs = self.outputs if asked is None else asked
+        ctx.policies = _policies_of(keyword_only_inputs)
+        ctx.set_materialize_grads(False)
+
+    def _double_backward(self, ctx: Any, gradients: Sequence[Any]) -> Any:
+        call = Call(
+            forward=partial(self._torch_function(self.op.gradient_of), policies=ctx.policies),
+            gradient=partial(self._torch_function(self.op.name), policies=ctx.policies),
+            attributes=ctx.attributes,
+            inputs=dict(zip((tensor.name for tensor in self.op.inputs), ctx.saved_tensors, strict=True)),
+            given={name: one for name, one in zip(ctx.outputs, gradients, strict=True) if one is not None},
+            needed=self._needed(ctx),
+        )
+        made = FORMULAS[self._family](call)
+        return tuple(made.get(tensor.name) for tensor in self.op.inputs)
+
+    def wanted(self, outputs: Any) -> list[str]:
+        """The outputs that a caller asks for, by the rules of the function without autograd."""
+        # What those rules are is in C++, which torch.compile cannot follow; usual forms are read without it.
+        if outputs is None:
+            return list(self.outputs)
+        if not isinstance(outputs, (str, list, tuple)) and not isinstance(outputs, Iterable):
+            return self.core.wanted(outputs)  # which says what is expected
+        names = [outputs] if isinstance(outputs, str) else list(outputs)
+        is_usual = names and set(names) <= set(self.outputs) and len(set(names)) == len(names)
+        return names if is_usual else self.core.wanted(names)
+
+    def _needed(self, ctx: Any) -> set[str]:
+        """The inputs whose gradients are asked for."""
+        flags = zip(self.op.inputs, ctx.needs_input_grad, strict=False)
+        return {tensor.name for tensor, is_needed in flags if is_needed}
+
+    @staticmethod
+    def _torch_function(op: str) -> Any:
+        return getattr(torch.ops.gradsmith, FUNCTIONS[op].__name__)
+
+
+def _policies() -> str | None:
+    """The text of the surrounding policies. torch.compile compiles anew where it has changed; before PyTorch 2.15 it
+    could not know, and what it compiles runs under what surrounds it then."""
+    return None if torch.compiler.is_compiling() and not _IS_GUARDED else entered_text.get()
+
+
+def _policies_of(keywords: dict[str, Any]) -> str | None:
+    """The policies of a call, for its backward pass."""
+    told: str | None = keywords["policies"]
+    return current().text if told is None and not torch.compiler.is_compiling() else told
+
+
+def _listed(made: Any) -> Sequence[Any]:
+    """What an operator returned, as a sequence also where it is one tensor."""
+    return made if isinstance(made, (tuple, list)) else (made,)
+
+
+def _is_channels_last(tensor: Any) -> bool:
+    """As python/src/op.cc has it: by the strides of dims that have more than one element."""
+    if tensor.dim() < 3 or tensor.numel() == 0:
+        return False
+    return _lies_as(tensor, (0, *range(2, tensor.dim()), 1)) and not _lies_as(tensor, tuple(range(tensor.dim())))
+
+
+def _lies_as(tensor: Any, order: tuple[int, ...]) -> bool:
+    """Whether the elements are dense with the axes in this order, outermost first."""
+    stride = 1
+    for axis in reversed(order):
+        if tensor.shape[axis] > 1 and tensor.stride(axis) != stride:
+            return False
+        stride *= tensor.shape[axis]
+    return True
+
+
+def _empty(like: Any, dims: tuple[int, ...], dtype: Any, is_channels_last: bool) -> Any:
+    if not is_channels_last or len(dims) < 3:
+        return like.new_empty(dims, dtype=dtype)
+    return like.new_empty((dims[0], *dims[2:], dims[1]), dtype=dtype).movedim(-1, 1)
+
+
+def _refuse_tangents(op: Operator, inputs: Sequence[Any], keywords: dict[str, Any]) -> None:
+    """PyTorch would take the derivative along a tangent for zero, without a word."""
+    if torch.compiler.is_compiling() or forward_ad._current_level < 0:
+        return
+    positional = zip((tensor.name for tensor in op.inputs), inputs, strict=False)
+    for name, given in (*positional, *keywords.items()):
+        if isinstance(given, torch.Tensor) and forward_ad.unpack_dual(given).tangent is not None:
+            raise NotImplementedError(
+                f"{op.name}: {name} has a tangent: there are no derivatives in forward mode; expected a tensor "
+                "without one (torch.autograd.grad and backward() work)"
+            )
+
+
+def _fault(op: Operator, signature: inspect.Signature, core: Any, inputs: Any, keywords: Any) -> Exception | None:
+    """What is wrong with arguments that PyTorch has refused, in the library's words; None where nothing is."""
+    if unknown := [name for name in keywords if name not in signature.parameters]:
+        return _arguments.unknown(op.name, signature, unknown)
+    try:
+        given = signature.bind(*inputs, **keywords).arguments
+    except TypeError as error:
+        return TypeError(f"{op.name}: {error}; expected {op.function}{signature}")
+    for tensor in op.inputs:
+        value = given.get(tensor.name)
+        if not isinstance(value, torch.Tensor) and not (tensor.optional and value is None):
+            told = f"{op.name}: {tensor.name} is {quoted(value)} ({class_name(value)})"
+            return TypeError(f"{told}; expected a torch.Tensor")
+    tensors = [given.get(tensor.name) for tensor in op.inputs]
+    try:
+        dims = tuple(None if tensor is None else tuple(tensor.shape) for tensor in tensors)
+        core.infer_shapes(dims, tuple(given.get(name) for name in op.attributes))
+    except (TypeError, ValueError) as error:
+        return error
+    return None
+
+
+def _function(registration: _Registration) -> Callable[..., Any]:
+    """The operator for callers: its result is the named tuple of the function without autograd."""
+    op, result, names = registration.op, registration.result, registration.outputs
+    overload = getattr(torch.ops.gradsmith, op.function).default
+
+    def call(inputs: Any, attributes: dict[str, Any], **others: Any) -> Any:
+        _refuse_tangents(op, inputs, attributes)
+        given = {k: v for k, v in attributes.items() if v is not None or k not in op.attributes}
+        try:
+            return overload(*inputs, **given, **others, policies=_policies())
+        except RuntimeError:
+            fault = _fault(op, function.__signature__, registration.core, inputs, attributes)
+            if fault is None:
+                raise
+            raise fault from None
+
+    def forward(*inputs: Any, **attributes: Any) -> Any:
+        return result(*_listed(call(inputs, attributes)))
+
+    def some(*inputs: Any, outputs: str | Iterable[str] | None = None, **attributes: Any) -> Any:
+        wanted = registration.wanted(outputs)
+        made = dict(zip(wanted, call(inputs, attributes, outputs=wanted), strict=True))
+        return result(*[made.get(name) for name in names])
+
+    function: Any = some if registration.gradient is None else forward
+    model = registration.function
+    absent = {"out", "context"} if registration.gradient is None else {"out", "context", "outputs"}
+    signature = inspect.signature(model)
+    kept = [one for name, one in signature.parameters.items() if name not in absent]
+    function.__signature__ = signature.replace(parameters=kept)
+    function.__name__ = function.__qualname__ = op.function
+    function.__module__ = "gradsmith.torch"
+    function.__doc__ = f"`gradsmith.{op.function}` with autograd and torch.compile. See there."
+    named: Callable[..., Any] = function
+    return named
+
+
+def _gradients(operators: Iterable[Operator]) -> dict[str, Operator]:
+    """The gradient of each operator that has one: of several that which serves the most inputs, or stands first."""
+
+    def served(op: Operator) -> int:
+        return sum(bool(tensor.gradient_of) for tensor in op.outputs)
+
+    found: dict[str, Operator] = {}
+    for op in operators:
+        if op.gradient_of and (op.gradient_of not in found or served(op) > served(found[op.gradient_of])):
+            found[op.gradient_of] = op
+    return found
+
+
+def _registrations() -> dict[str, _Registration]:
+    gradients = _gradients(ops())
+    return {op.name: _Registration(op, gradients.get(op.name)) for op in ops()}
+
+
+_REGISTRATIONS = _registrations()
+WITH_AUTOGRAD = {one.op.function: _function(one) for one in _REGISTRATIONS.values()}
+"""The functions that callers have, by their names."""
