@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
 INHERITED = ("Attributes", "Inputs", "Outputs")  # members of a base that what derives from it has
@@ -26,6 +26,16 @@ _LEXEME = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+_NO_VARIABLE = frozenset(
+    ("class", "enum", "extern", "friend", "struct", "template", "typedef", "union", "using")
+)
+# Words that another may follow or precede in a value; else a ';' is missing between two words.
+_BEFORE = frozenset(
+    "and bitand bitor compl const long new not or short signed sizeof typename unsigned xor".split()
+)
+_BETWEEN = frozenset("and and_eq bitand bitor const noexcept mutable not_eq or s sv xor".split())
+_FIRST = frozenset(("namespace", "static", "using"))  # words that are in no value
+
 Declaration = Sequence[str]  # its lexemes, without the ';'
 
 
@@ -35,6 +45,7 @@ class Struct:
     derives: bool = False  # from whatever it is
     base: Struct | None = None  # from this struct alone
     declarations: list[Declaration] = field(default_factory=list)  # but those of structs
+    variables: set[str] = field(default_factory=set)  # the names of those among the declarations
     members: dict[str, Struct | None] = field(default_factory=dict)  # None for names of other things
     inherited: dict[str, Struct | None] = field(default_factory=dict)
     is_closed: bool = False
@@ -43,11 +54,16 @@ class Struct:
         return self.members[name] if name in self.members else self.inherited.get(name)
 
     def lineage(self) -> list[Struct]:
-        """What it derives from, and itself at the end."""
+        """The structs that it derives from, and itself at the end."""
         found = [self]
         while found[-1].base:
             found.append(found[-1].base)
         return found[::-1]
+
+    @property
+    def has_unread_base(self) -> bool:
+        """It derives, itself or through its base, from what is no one struct of the header."""
+        return self.lineage()[0].derives
 
 
 @dataclass(slots=True)
@@ -55,6 +71,26 @@ class Header:
     structs: dict[str, Struct] = field(default_factory=dict)  # those in no other struct
     declarations: list[Declaration] = field(default_factory=list)  # likewise
     fault: str = ""  # what ended the reading, and on which line
+
+
+def head(declaration: Declaration) -> Declaration:
+    """What stands before the value."""
+    ends = [declaration.index(mark) for mark in ("=", BLOCK) if mark in declaration]
+    return declaration[: min(ends, default=len(declaration))]
+
+
+def variable(declaration: Declaration) -> str:
+    """The name of a variable such as `static constexpr char kText[] = "X"`; empty where something else is
+    declared."""
+    lexemes = list(head(declaration))
+    while lexemes[:1] == ["["] and "]" in lexemes:  # attributes
+        del lexemes[: lexemes.index("]") + 1]
+        del lexemes[: lexemes[:1] == ["]"]]
+    while lexemes[-1:] == ["]"]:  # an array
+        del lexemes[len(lexemes) - 1 - lexemes[::-1].index("[") if "[" in lexemes else 0 :]
+    if len(lexemes) < 2 or lexemes[0] in _NO_VARIABLE or "(" in lexemes:
+        return ""
+    return lexemes[-1] if lexemes[-1].isidentifier() else ""
 
 
 def text_of(lexemes: Sequence[str]) -> str | None:
@@ -90,19 +126,32 @@ class _Pending:
     """A declaration that is being read."""
 
     lexemes: list[str] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)  # where they begin
     struct_at: int = -1  # where the last `struct` stands
     has_parentheses: bool = False
     depth: int = 0  # of these
     has_value: bool = False
     is_tail: bool = False  # what stands between a struct's brace and its ';'
+    angles: int = 0  # depth of a template's parameters
 
-    def add(self, lexeme: str) -> None:
+    def add(self, lexeme: str, place: int) -> None:
+        if self.lexemes == ["template"] or self.angles:
+            self.angles += (lexeme == "<") - (lexeme == ">")
         if lexeme == "struct":
             self.struct_at = len(self.lexemes)
         self.has_parentheses |= lexeme == "("
         self.depth += (lexeme == "(") - (lexeme == ")")
-        self.has_value |= lexeme == "=" and self.depth == 0 and self.lexemes[-1:] != ["operator"]
+        is_value = lexeme == "=" and self.depth == 0 and self.angles == 0
+        self.has_value |= is_value and self.lexemes[-1:] != ["operator"]
         self.lexemes.append(lexeme)
+        self.places.append(place)
+
+    def is_ended_by(self, lexeme: str) -> bool:
+        """Two words in a row are never in a value, but for strings and a few words."""
+        last = self.lexemes[-1] if self.has_value and self.depth == 0 else ""
+        is_word = last == BLOCK or last[:1].isalnum() or last[:1] in ("_", _TEXT)
+        is_ended = is_word and last not in _BEFORE and lexeme.isidentifier() and lexeme not in _BETWEEN
+        return is_ended or (bool(last) and lexeme in _FIRST)
 
     @property
     def opens_namespace(self) -> bool:
@@ -135,7 +184,7 @@ class _Reader:
             elif lexeme == ";":
                 self._end_declaration()
             else:
-                self._pending.add(lexeme)
+                self._add(lexeme, start)
         if self._scopes:
             raise _Fault(f"{self._line(self._unclosed())}: this '{{' has no '}}'")
 
@@ -195,13 +244,27 @@ class _Reader:
         self._closed.append((scope.start, start))
         if scope.skipped:
             if not (self._scopes and self._scopes[-1].skipped):
-                self._pending.add(BLOCK)
+                self._pending.add(BLOCK, start)
                 if self._pending.has_parentheses and not self._pending.has_value:  # a function's body
                     self._end_declaration()
         else:
+            if scope.struct and not self._pending.is_tail and variable(self._pending.lexemes):
+                raise self._unended()
             self._pending = _Pending(is_tail=scope.struct is not None)
             if scope.struct:
                 scope.struct.is_closed = True
+
+    def _add(self, lexeme: str, start: int) -> None:
+        if self._pending.is_ended_by(lexeme):
+            raise self._unended()
+        self._pending.add(lexeme, start)
+
+    def _unended(self) -> _Fault:
+        name = variable(self._pending.lexemes)
+        what = f" of {name}" if name else ""
+        return _Fault(
+            f"{self._line(self._pending.places[-1])}: expected ';' at the end of the declaration{what}"
+        )
 
     def _end_declaration(self) -> None:
         pending, self._pending = self._pending, _Pending()
@@ -211,9 +274,19 @@ class _Reader:
         if struct is None:
             self.header.declarations.append(pending.lexemes)
         elif pending.lexemes[0] == "using" and pending.lexemes[2:3] == ["="]:
-            struct.members[pending.lexemes[1]] = self._find(pending.lexemes[3:])
+            name = pending.lexemes[1]
+            self._expect_first(name, struct.members, pending.places[1])
+            struct.members[name] = self._find(pending.lexemes[3:])
         else:
+            name = variable(pending.lexemes)
+            if name:
+                self._expect_first(name, struct.variables, pending.places[pending.lexemes.index(name)])
+                struct.variables.add(name)
             struct.declarations.append(pending.lexemes)
+
+    def _expect_first(self, name: str, known: Container[str], place: int) -> None:
+        if name in known:
+            raise _Fault(f"{self._line(place)}: a second {name}; the preprocessor's #if is not read")
 
     # -- Structs ---
 
@@ -229,8 +302,7 @@ class _Reader:
             struct.inherited = base.inherited | own
         outer = self._struct
         siblings = outer.members if outer else self.header.structs
-        if struct.name in siblings:
-            raise _Fault(f"{self._line(start)}: a second {struct.name}; the preprocessor's #if is not read")
+        self._expect_first(struct.name, siblings, start)
         siblings[struct.name] = struct
         return struct
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from . import cpp_structs, kernel_terms
-from .cpp_structs import BLOCK, Declaration, Struct
+from .cpp_structs import Declaration, Struct
+from .faults import instead, nearest
 from .grammar import family
 from .kernel_faults import contradictions
-from .kernel_terms import MEMBERS, NO_LIMITS, Fields, Kernel, Rule, Unread
+from .kernel_terms import CONSTANTS, MEMBERS, NO_LIMITS, Fields, Kernel, Rule, Unread
 
 T = TypeVar("T")
 
@@ -36,6 +37,7 @@ _OPTIONAL = frozenset(
     f"{form}*" for ref in ("ConstTensorRef", "TensorRef") for form in (f"const {ref}", f"{ref} const")
 )
 _SPECIFIERS = frozenset(("[", "]", "nodiscard", "inline", "constexpr"))
+_TEXT_TYPES = frozenset(("char", "string", "string_view"))
 _RUNS = frozenset(("RunCpu", "RunCuda"))
 
 
@@ -48,9 +50,7 @@ class Family:
         self.fault = header.fault
         self._name = name
         self._structs = {
-            f"{name}::{struct.name}": struct
-            for struct in header.structs.values()
-            if all(member in struct.members or member in struct.inherited for member in MEMBERS)
+            f"{name}::{struct.name}": struct for struct in header.structs.values() if _is_kernel(struct)
         }
         self._all_structs = header.structs
         self._read: dict[str, Kernel] = {}
@@ -134,7 +134,7 @@ def _fields(struct: Struct | None) -> Fields | None:
         if one.derives and not one.base:
             return None
         for declaration in one.declarations:
-            if declaration[0] == "static":
+            if "static" in declaration:
                 continue
             found = _field(declaration)
             if found is None or found[1] in fields:
@@ -145,8 +145,7 @@ def _fields(struct: Struct | None) -> Fields | None:
 
 def _field(declaration: Declaration) -> tuple[str, str] | None:
     """Type and name of `IntList pads = {}` or `double epsilon{0.5}`."""
-    ends = [declaration.index(mark) for mark in ("=", BLOCK) if mark in declaration]
-    end = min(ends, default=len(declaration))
+    end = len(cpp_structs.head(declaration))
     *kind, name = declaration[:end] or ("",)
     words = [lexeme for lexeme in kind if lexeme not in ("::", "*", "&")]
     if not words or not all(map(str.isidentifier, [*words, name])) or _has_comma(declaration[end:]):
@@ -181,6 +180,14 @@ def _arguments(fields: Fields | None) -> Mapping[str, bool] | None:
 # Kernels
 
 
+def _is_kernel(struct: Struct) -> bool:
+    """It has the members, or may have those that it lacks from a base that is not read."""
+    has_member = [member in struct.members or member in struct.inherited for member in MEMBERS]
+    names = {name for one in struct.lineage() for name in one.variables}
+    is_meant = any(has_member) or not names.isdisjoint(CONSTANTS)
+    return all(has_member) or (struct.has_unread_base and is_meant)
+
+
 class _KernelReader:
     def __init__(self, family_name: str, struct: Struct, structs: Mapping[str, Struct]) -> None:
         self._family = family_name
@@ -188,9 +195,14 @@ class _KernelReader:
         self._structs = structs
         self._faults: list[str] = []
         self._says: dict[str, str] = {}
+        self._mistyped: set[str] = set()  # the constants that others' names are like
 
     def kernel(self, rules: Mapping[str, Rule]) -> Kernel:
         struct = self._struct
+        if struct.has_unread_base:
+            base = struct.lineage()[0].name
+            self._faults.append(f"{base} derives from what is no one struct of the header before it")
+        self._note_other_texts()
         kernel = Kernel(
             _attributes(struct.member("Attributes")),
             _arguments(_fields(struct.member("Inputs"))),
@@ -204,11 +216,20 @@ class _KernelReader:
         )
         return replace(kernel, faults=tuple(self._faults or contradictions(kernel, rules)))
 
+    def _note_other_texts(self) -> None:
+        """A constant's name may be mistyped: then what it says would hold for nothing."""
+        for one in self._struct.lineage():
+            for declaration in one.declarations:
+                name = cpp_structs.variable(declaration)
+                if name and name not in CONSTANTS and _is_text(declaration):
+                    self._mistyped.add(nearest(name, CONSTANTS))
+                    self._faults.append(f"it has no use for the text {name}{instead(name, CONSTANTS)}")
+
     def _read(self, constant: str, read: Callable[[str], T]) -> T | None:
         value = _constant(self._struct, constant, self._structs, (self._family, "gradsmith"))
         can_be_any = constant in ("kShapes", "kTypes")
         if value is None:
-            if can_be_any:
+            if can_be_any and constant not in self._mistyped:
                 self._faults.append(f"it has no {constant}")
             return None
         text = cpp_structs.text_of(value)
@@ -253,6 +274,14 @@ def _value(struct: Struct, name: str) -> Sequence[str] | None:
     """What a struct gives a constant, or what it derives from."""
     for one in reversed(struct.lineage()):
         for declaration in one.declarations:
-            if declaration[0] == "static" and name in declaration:
-                return declaration[declaration.index("=") + 1 :] if "=" in declaration else ()
+            head = cpp_structs.head(declaration)
+            if name in head:
+                return declaration[len(head) + 1 :]
     return None
+
+
+def _is_text(declaration: Declaration) -> bool:
+    head = cpp_structs.head(declaration)
+    value = declaration[len(head) + 1 :]
+    is_anothers = len(value) > 1 and value[-2] == "::" and value[-1] in CONSTANTS
+    return not _TEXT_TYPES.isdisjoint(head) or cpp_structs.text_of(value) is not None or is_anothers

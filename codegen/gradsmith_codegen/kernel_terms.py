@@ -11,6 +11,7 @@ from . import grammar
 from .model import TYPE_ALIASES, Backend, DataType, LengthRule, Shape, ShapeRule
 
 ANY = "any"  # of kShapes and kTypes: the kernel compares its arguments itself
+CONSTANTS = ("kShapes", "kTypes", "kLimits", "kGradientOf")
 MEMBERS = ("Attributes", "Inputs", "Outputs")
 
 _END = r"(?:, |\Z)"

@@ -54,6 +54,26 @@ def test_circles_are_none(text: str) -> None:
         assert len(struct.lineage()) <= 2
 
 
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        "template <int N = 2> static int F() { return N; } int a;",
+        "template <typename T = int> static T F(T t = T()); int a;",
+        "static constexpr auto f = [](int a) { return a; }; int a;",
+        "static constexpr auto f = [](int a) mutable noexcept { return a; }; int a;",
+        "bool operator==(const A& other) const = default; int a;",
+        "bool F() const; int F(int a) const; int F; int a = 2 and not 3;",
+        "[[deprecated(\"b\")]] int b; unsigned long long a = sizeof(const unsigned char) + 0x1p-3;",
+        "using F = const unsigned char* (*)(int a, int b); enum class E; enum class E { k }; int a[] = {1, 2};",
+        'static constexpr auto k = "text"sv; public: int a = B::C ? 1 : 2;',
+    ],
+)
+def test_odd_declarations_that_are_right_are_read(declaration: str) -> None:
+    header = structs(f"struct A {{ {declaration} }};")
+    assert not header.fault
+    assert "a" in header.structs["A"].variables
+
+
 def test_what_only_looks_like_code_is_none() -> None:
     text = r"""
     // struct A { \

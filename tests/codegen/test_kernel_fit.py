@@ -247,8 +247,25 @@ def test_the_gradient_of_another_operator() -> None:
             "kShapes has 'XX', which is no field of its Inputs or Outputs; did you mean 'X'?",
         ),
         ("B [M], Y", "Y", "kShapes lacks its field 'B'"),
-        ("kShapes =", "kShape =", "it has no kShapes"),
-        ("kTypes =", "Types =", "it has no kTypes"),
+        ("kShapes =", "kShape =", "it has no use for the text kShape; did you mean 'kShapes'?"),
+        ("kTypes =", "Types =", "it has no use for the text Types; did you mean 'kTypes'?"),
+        ("kLimits =", "kLimit =", "it has no use for the text kLimit; did you mean 'kLimits'?"),
+        ("kLimits =", "klimits =", "it has no use for the text klimits; did you mean 'kLimits'?"),
+        ("view kLimits =", "view kLimit[] =", "it has no use for the text kLimit; did you mean 'kLimits'?"),
+        ("kLimits =", "kBounds =", "it has no use for the text kBounds; expected one of kShapes, kTypes, kLimits, kG"),
+        (
+            "using Attributes = conv::Attributes;",
+            "using Attributes = conv::Attributes;\npublic: constexpr static auto kGradientof = ConvGrad::kGradientOf;",
+            "it has no use for the text kGradientof; did you mean 'kGradientOf'?",
+        ),
+        (
+            "static constexpr std::string_view kTypes =",
+            "public: constexpr static auto kTypes = 1 +",
+            "kTypes is neither",
+        ),
+        ("struct Conv {", "struct Conv : Missing {", "Conv derives from what is no one struct of the header before it"),
+        ("struct Conv {", "struct B : other::Conv {};\n\nstruct Conv : B {", "B derives from what is no one struct"),
+        ("struct Conv {", "struct B {};\n\nstruct Conv : B, ConvBase {", "Conv derives from what is no one struct"),
         (TYPES, '"X T, W T, B T"', "kTypes lacks its field 'Y'"),
         (TYPES, '"X T, W T, B T, Y T, Z T"', "kTypes has 'Z', which is no field of its Inputs or Outputs"),
         (TYPES, '"X T, W flaot, B T, Y T"', "its kTypes does not read from 'W flaot, B T, Y T' on"),
@@ -308,6 +325,25 @@ def test_a_header_that_contradicts_itself_is_told_once(tmp_path: Path, old: str,
     (fault,) = told(CONVOLVE, kernels(tmp_path, (old, new)))
     start = "G706 7: kernel conv::Conv in conv/kernels.h: "
     assert fault[: len(start + expected)] == start + expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (f"{TYPES};", TYPES, r"line 51: expected ';' at the end of the declaration of kTypes"),
+        ('group min 1";', 'group min 1"', r"line 5\d: expected ';' at the end of the declaration of kLimits"),
+        ("std::int64_t group = 1;", "std::int64_t group = 1", r"line \d+: expected ';' at the end of .* of group"),
+        (f"{TYPES};", f"{TYPES}\n[[maybe_unused]]", r"line 52: expected ';' at the end of the declaration of kTypes"),
+        ("RequiredOutput Y = nullptr;", "RequiredOutput Y", r"line \d+: expected ';' at the end of .* of Y"),
+        (f"{TYPES};", f"{TYPES};\n#if 0\n{{limits}}\n#endif", r"line 5\d: a second kLimits; the preproc.* is not read"),
+        (f"{TYPES};", f'{TYPES};\nconstexpr static auto kTypes = "any";', r"line 52: a second kTypes; the prep.* read"),
+        ("struct Conv {", "struct Conv {\n  using Inputs = A;\n  using Inputs = B;", r"line \d+: a second Inputs; .*"),
+    ],
+)
+def test_a_header_that_does_not_read_is_told_once(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    new = new.replace("{limits}", 'static constexpr std::string_view kLimits = "group min 1";')
+    (fault,) = told(CONVOLVE + GRADIENT, kernels(tmp_path, (old, new)))
+    assert re.fullmatch(rf"G706 7: conv/kernels\.h does not read: {expected}", fault)
 
 
 def test_a_header_without_a_brace_is_told_once(tmp_path: Path) -> None:
