@@ -23,8 +23,10 @@ def contradictions(kernel: Kernel, rules: Mapping[str, Rule]) -> list[str]:
 
 def _unread_members(kernel: Kernel) -> Iterator[str]:
     members = zip(MEMBERS, (kernel.attributes, kernel.inputs, kernel.outputs), strict=True)
-    for name, found in members if kernel.shapes else ():
-        if found is None:
+    says_of_tensors = any((kernel.shapes, kernel.types, kernel.gradients))
+    for name, found in members:
+        is_compared = kernel.shapes or kernel.limits.of if name == "Attributes" else says_of_tensors
+        if found is None and is_compared:
             yield f"its {name} are in no form that the generator reads: fields, one to a declaration"
 
 
@@ -44,7 +46,7 @@ def _type_faults(kernel: Kernel) -> Iterator[str]:
 
 
 def _limit_faults(kernel: Kernel) -> Iterator[str]:
-    for name, limit in kernel.limits.of.items() if kernel.shapes else ():
+    for name, limit in kernel.limits.of.items():
         yield from _bad_limit(kernel, name, limit)
 
 

@@ -355,11 +355,52 @@ def test_a_header_without_a_brace_is_told_once(tmp_path: Path) -> None:
     assert re.fullmatch(r"G706 7: conv/kernels\.h does not read: line \d+: this '{' has no '}'", fault)
 
 
-def test_a_kernel_that_takes_any_is_compared_with_nothing(tmp_path: Path) -> None:
+def any_kernel(tmp_path: Path, limits: str, *edits: tuple[str, str]) -> KernelHeaders:
+    """A convolution that takes any shapes and types."""
     text = (RUNTIME / "conv/kernels.h").read_text(encoding="utf-8")
     shapes = text[text.index('"X [N, C, *D]') : text.index(";", text.index('"X [N, C, *D]'))]
-    limits = text[text.index("static constexpr std::string_view kLimits") :]
-    limits = limits[: limits.index(";") + 1]
-    headers = kernels(tmp_path, (shapes, '"any"'), (TYPES, '"any"'), (limits, ""))
+    old = text[text.index("static constexpr std::string_view kLimits") :]
+    old = old[: old.index(";") + 1]
+    return kernels(tmp_path, (shapes, '"any"'), (TYPES, '"any"'), (old, limits), *edits)
+
+
+LIMITS = "static constexpr std::string_view kLimits ="
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ("group min 2", ["G409 22: attribute 'group' may be less than 2"]),
+        ("group min 0 max 9", ["G409 22: attribute 'group' may be more than 9"]),
+        ("pads min 1, strides min 2", ["G409 20: attribute 'strides' may", "G409 21: attribute 'pads' may be"]),
+        ("group min 1", []),
+        ("groups min 1", ["G706 7: kernel conv::Conv in conv/kernels.h: kLimits has 'groups', which is no symbol of"]),
+        ("D length [1, 3]", ["G706 7: kernel conv::Conv in conv/kernels.h: kLimits has 'D', which is no symbol of"]),
+        ("auto_pad max 1", ["G706 7: kernel conv::Conv in conv/kernels.h: kLimits gives 'auto_pad' a range, and it"]),
+        ("pads length 2 * D", ["G706 7: kernel conv::Conv in conv/kernels.h: kLimits gives 'pads' the length of 'D'"]),
+    ],
+)
+def test_ranges_hold_for_a_kernel_that_takes_any_shapes(tmp_path: Path, limits: str, expected: list[str]) -> None:
+    found = told(CONVOLVE, any_kernel(tmp_path, f'{LIMITS} "{limits}";'))
+    assert len(found) == len(expected)
+    assert all(fault.startswith(start) for fault, start in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("constant", "edit", "expected"),
+    [
+        (f'{LIMITS} "group min 1";', ("using Attributes = conv::Attributes;", "using Attributes = Any;"), "Attributes"),
+        ('static constexpr auto kGradientOf = "Conv, dY of Y";', ("RequiredInput X = nullptr;", "Any X;"), "Inputs"),
+    ],
+)
+def test_constants_of_what_does_not_read_are_told(
+    tmp_path: Path, constant: str, edit: tuple[str, str], expected: str
+) -> None:
+    (fault,) = told(CONVOLVE, any_kernel(tmp_path, constant, edit))
+    assert fault.startswith(f"G706 7: kernel conv::Conv in conv/kernels.h: its {expected} are in no form")
+
+
+def test_a_kernel_that_takes_any_is_compared_with_nothing(tmp_path: Path) -> None:
+    headers = any_kernel(tmp_path, "")
     wrong = edited(CONVOLVE, ("W: {type: T,", "W: {type: half,"), ("D: {length: [1, 3]}", "D: {length: [1, 2]}"))
     assert told(wrong, headers) == []

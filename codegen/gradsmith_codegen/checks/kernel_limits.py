@@ -32,7 +32,7 @@ def attribute_beyond_the_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
     limits = scope.kernel.limits.of if scope.kernel else {}
     for attribute in op.attributes:
         limit = limits.get(attribute.name)
-        if limit and symbols:
+        if limit:
             for what, key in _attribute_problems(op, attribute, limit, symbols):
                 yield Finding(f"attribute '{attribute.name}' {what}", attribute.at(key), (_note(op, limit),))
 
@@ -125,7 +125,7 @@ def _range(low: float, high: float) -> str:
 
 
 def _attribute_problems(
-    op: Op, attribute: Attribute, limit: Limit, symbols: _Symbols
+    op: Op, attribute: Attribute, limit: Limit, symbols: _Symbols | None
 ) -> Iterator[tuple[str, str]]:
     """What is wrong, and at which key."""
     takes = f"kernel {op.kernel} takes"
@@ -134,8 +134,8 @@ def _attribute_problems(
         yield f"may be less than {least:g}, which is the least that {takes}; write 'min: {least:g}'", "min"
     if most is not None and (attribute.maximum is None or attribute.maximum > most):
         yield f"may be more than {most:g}, which is the most that {takes}; write 'max: {most:g}'", "max"
-    dims = symbols.dims_of(limit.length.symbol) if limit.length else None
-    if limit.length and dims:
+    dims = symbols.dims_of(limit.length.symbol) if symbols and limit.length else None
+    if symbols and limit.length and dims:
         yield from _length_problems(attribute, limit.length, dims, symbols, takes)
 
 
