@@ -35,10 +35,10 @@ RUNTIME_NAMES = frozenset(
     """Allocator Attribute AttributeKind AttributeSpec AttributeValue AutoPad BFloat16 Backend
     BasicTensorRef BuiltinTable CacheFile CachedChoice CachedChoices Call ChannelsLastStrides
     CheckDevice ClearCache ConstTensorRef Context ContextOptions ContiguousStrides ConvAddresses
-    ConvAlgorithm ConvAlgorithms ConvAttempt ConvGeometry ConvPrimitive DataType DecisionCache Device
+    ConvAlgorithm ConvAlgorithms ConvAttempt ConvGeometry ConvPrimitive CutToOdd DataType DecisionCache Device
     DeviceBuffer DimSpec Dims DispatchTable ExportCache ImportCache InferShapes IntList Internal
     InvalidArgument Kernel LargestWorkspace MLFloat16 NumElements OpSchema OutOfMemory RegisterAll
-    Registry RequiredInput RequiredOutput Result RoundToOdd Row RunFunction SearchMode SearchProgress
+    Registry RequiredInput RequiredOutput Result Row RunFunction SearchMode SearchProgress
     SetWarningHandler ShapeRule SizeOf Status StatusCode Strides SymbolSpec Synchronize TensorRef
     TensorSpec TensorView ThreadPool ToString Unsupported WorkspaceArena WorkspaceLimit""".split()
 )
