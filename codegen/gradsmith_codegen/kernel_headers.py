@@ -257,10 +257,10 @@ def _constant(
     """The lexemes of its value: a kernel's own come after those of what it derives from."""
     seen: set[int] = set()
     while id(struct) not in seen:
-        seen.add(id(struct))
         value = _value(struct, name)
         if value is None:
-            return None
+            return () if seen else None
+        seen.add(id(struct))
         path = [lexeme for lexeme in value if lexeme != "::"]
         while len(path) > 2 and path[0] in namespaces:
             del path[0]

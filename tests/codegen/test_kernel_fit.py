@@ -81,6 +81,7 @@ def kernels(tmp_path: Path, *edits: tuple[str, str]) -> KernelHeaders:
     return KernelHeaders([tmp_path])
 
 
+LIMITS = "static constexpr std::string_view kLimits ="
 TYPES = '"X T, W T, B T, Y T"'
 THREE_ROWS = edited(CONVOLVE, ("      float: {T: float}\n", ROWS))
 
@@ -250,6 +251,11 @@ def test_the_gradient_of_another_operator() -> None:
         ("kShapes =", "kShape =", "it has no use for the text kShape; did you mean 'kShapes'?"),
         ("kTypes =", "Types =", "it has no use for the text Types; did you mean 'kTypes'?"),
         ("kLimits =", "kLimit =", "it has no use for the text kLimit; did you mean 'kLimits'?"),
+        (
+            "using Attributes = conv::Attributes;",
+            "using Attributes = conv::Attributes;\n  static constexpr auto kGradientOf = Attributes::kGradientOf;",
+            "kGradientOf is neither text nor another kernel's kGradientOf",
+        ),
         ("kLimits =", "klimits =", "it has no use for the text klimits; did you mean 'kLimits'?"),
         ("view kLimits =", "view kLimit[] =", "it has no use for the text kLimit; did you mean 'kLimits'?"),
         ("kLimits =", "kBounds =", "it has no use for the text kBounds; expected one of kShapes, kTypes, kLimits, kG"),
@@ -362,9 +368,6 @@ def any_kernel(tmp_path: Path, limits: str, *edits: tuple[str, str]) -> KernelHe
     old = text[text.index("static constexpr std::string_view kLimits") :]
     old = old[: old.index(";") + 1]
     return kernels(tmp_path, (shapes, '"any"'), (TYPES, '"any"'), (old, limits), *edits)
-
-
-LIMITS = "static constexpr std::string_view kLimits ="
 
 
 @pytest.mark.parametrize(
