@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, defaultdict, deque
+from collections.abc import Callable, ItemsView, KeysView, Mapping, ValuesView
 from itertools import islice
 from reprlib import Repr
+from types import MappingProxyType
 from typing import Any
 
 LONGEST = 60
@@ -15,14 +18,21 @@ _WIDEST = 1024
 
 
 class _Short(Repr):
-    """The repr of what holds others, of which no more is looked at than is quoted."""
+    """The repr of one value that holds others, of which no more is looked at than is quoted."""
 
     def __init__(self) -> None:
         super().__init__()
+        self._left = LONGEST + 1  # each has a character at least
         self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdeque = self.maxarray = LONGEST
         self.maxstring = self.maxother = 4 * LONGEST  # escapes take up to ten characters, and are cut later
 
-    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+    def repr1(self, x: Any, level: int) -> str:
+        self._left -= 1
+        return super().repr1(x, level) if self._left >= 0 else self.fillvalue
+
+    def repr_dict(self, x: Mapping[Any, Any], level: int) -> str:
+        if level <= 0:
+            return "{...}"
         # The base sorts all keys first.
         items = [f"{self.repr1(key, level - 1)}: {self.repr1(one, level - 1)}" for key, one in islice(x.items(), 20)]
         return "{" + ", ".join(items) + "}"
@@ -33,8 +43,18 @@ class _Short(Repr):
     def repr_bytes(self, x: bytes, level: int) -> str:
         return repr(x[: LONGEST + 1])
 
+    def repr_instance(self, x: Any, level: int) -> str:
+        # The base quotes the whole, and cuts it then.
+        if isinstance(x, _MAPPINGS):
+            return f"{type(x).__name__}({self.repr_dict(x, level)})"
+        if isinstance(x, _VIEWS):
+            return f"{type(x).__name__}({self.repr_list(list(islice(x, LONGEST)), level)})"
+        return super().repr_instance(x, level)
 
-_SHORT = _Short()
+
+_MAPPINGS = (OrderedDict, defaultdict, Counter, ChainMap, UserDict, MappingProxyType)
+_VIEWS = (UserList, KeysView, ValuesView, ItemsView)
+_HOLDERS = (*_MAPPINGS, *_VIEWS, deque, array)
 
 _FIRST: dict[type, Callable[[Any], Any]] = {
     str: lambda text: str.__getitem__(text, slice(LONGEST + 1)),
@@ -57,7 +77,7 @@ def quoted(value: object) -> str:
 
 def written(value: object) -> str:
     """The same without quotes: a text itself, the repr of what holds others, and what `str` makes of all else."""
-    return _of_code(str if isinstance(value, str) or not isinstance(value, tuple(_FIRST)) else _repr, value)
+    return _of_code(str if isinstance(value, str) or not isinstance(value, (*_FIRST, *_HOLDERS)) else _repr, value)
 
 
 def _of_code(tell: Callable[[object], str], value: object) -> str:
@@ -72,8 +92,8 @@ def _of_code(tell: Callable[[object], str], value: object) -> str:
 def _repr(value: Any) -> str:
     for kind, first in _FIRST.items():  # a subclass may have a repr of its own
         if isinstance(value, kind) and getattr(type(value), "__repr__", None) is kind.__repr__:
-            return _SHORT.repr(first(value))
-    return repr(value)
+            return _Short().repr(first(value))
+    return _Short().repr(value) if isinstance(value, _HOLDERS) else repr(value)
 
 
 def shortened(text: str) -> str:

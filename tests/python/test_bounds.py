@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import array
+import collections
 import itertools
 import re
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -217,6 +220,55 @@ def test_problems_without_an_end_are_refused_before_any_is_tuned(line: str, monk
 )
 def test_values_are_quoted(value: Any, quoted: str) -> None:
     assert _text.quoted(value) == quoted
+
+
+class Counted:
+    """Counts how often it is looked at."""
+
+    seen = 0
+
+    def __repr__(self) -> str:
+        Counted.seen += 1
+        return "x"
+
+
+CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
+    "deque": collections.deque,
+    "deque of a length": lambda items: collections.deque(items, maxlen=len(items)),
+    "OrderedDict": lambda items: collections.OrderedDict(enumerate(items)),
+    "defaultdict": lambda items: collections.defaultdict(list, enumerate(items)),
+    "Counter": lambda items: collections.Counter(dict(enumerate(items))),
+    "ChainMap": lambda items: collections.ChainMap({}, dict(enumerate(items))),
+    "UserDict": lambda items: collections.UserDict(enumerate(items)),
+    "UserList": collections.UserList,
+    "keys": lambda items: {(number, one): one for number, one in enumerate(items)}.keys(),
+    "values": lambda items: dict(enumerate(items)).values(),
+    "items": lambda items: collections.OrderedDict(enumerate(items)).items(),
+    "mappingproxy": lambda items: types.MappingProxyType(dict(enumerate(items))),
+    "list": list,
+    "tuple": tuple,
+    "dict": lambda items: dict(enumerate(items)),
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+@pytest.mark.parametrize("depth", [0, 1, 8])
+def test_no_more_of_a_container_is_looked_at_than_is_quoted(name: str, depth: int) -> None:
+    value = CONTAINERS[name]([Counted() for _ in range(1000)])
+    for _ in range(depth):
+        value = CONTAINERS[name]([value] * 70) if name != "keys" else [value] * 70
+    Counted.seen = 0
+    told = _text.quoted(value)
+    assert Counted.seen <= 1000 // 4
+    assert len(told) <= 63
+    assert told == _text.written(value)
+
+
+def test_other_containers_are_cut() -> None:
+    assert _text.quoted(array.array("d", [1.0] * 10**6)) == "array('d', [" + "1.0, " * 9 + "1.0..."
+    assert _text.quoted(collections.OrderedDict(a=1)) == "OrderedDict({'a': 1})"
+    assert _text.quoted(collections.deque([1, 2])) == "deque([1, 2])"
+    assert _text.quoted({1: 2}.values()) == "dict_values([2])"
 
 
 def test_interrupts_within_a_repr_pass() -> None:
