@@ -287,8 +287,7 @@ def nothing_there(owner: str, member: str) -> str:
 
 @fault("G024")
 def bad_doc(problem: str) -> str:
-    """Documentation is empty, longer than a line, or ends in a backslash (which would continue a C++
-    comment)."""
+    """Documentation is empty or longer than a line."""
     return f"documentation {problem}"
 
 

@@ -377,10 +377,4 @@ def _quick_entries(node: Mapping) -> Entries:
 def _sentence_problem(text: str) -> str:
     if not text.strip():
         return "is empty"
-    if not text.isprintable():
-        return "must be one line of printable characters"
-    if text.rstrip().endswith("\\"):
-        return "must not end in a backslash, which would continue a C++ comment"
-    if "\\ " in text:
-        return "must not have a backslash before a blank, where a C++ comment may be broken"
-    return ""
+    return "must be one line" if text.splitlines() != [text] else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -135,9 +136,17 @@ def test_the_least_integer_is_written_as_cpp_can_read_it() -> None:
     assert least not in header
 
 
-@pytest.mark.parametrize("doc", ["'ends in \\ '", "ends in \\", f"{'x' * 80} \\ {'y' * 40}"])
-def test_documentation_does_not_continue_a_comment(doc: str) -> None:
-    assert ids(edited(SCALE, ("doc: Y is X times factor.", f"doc: {doc}"))) == ["G024"]
+@pytest.mark.parametrize(
+    "doc",
+    ["ends in \\ ", "in \\", f"{'x' * 80} \\ {'y' * 40}", "C:\\ is", "a\tb", "a\xa0b", "a\u200db", "a\u202eb", "a\0b\x1b"],
+)
+def test_documentation_may_hold_any_characters_of_a_line(doc: str) -> None:
+    assert ids(edited(SCALE, ("doc: Y is X times factor.", f"doc: {json.dumps(doc)}"))) == []
+
+
+@pytest.mark.parametrize("doc", ["", " ", "\t\xa0", "a\n", "a\nb", "a\rb", "a\fb", "a\x85b", "a\u2028b"])
+def test_documentation_is_one_line(doc: str) -> None:
+    assert ids(edited(SCALE, ("doc: Y is X times factor.", f"doc: {json.dumps(doc)}"))) == ["G024"]
 
 
 def test_control_characters_are_not_printed() -> None:

@@ -25,10 +25,14 @@ def _hostile_text(chance: random.Random, characters: str) -> str:
     return "".join(pieces) + MARK
 
 
+def _quoted(text: str) -> str:
+    escaped = re.sub(r'["\\]', r"\\\g<0>", text)
+    return '"' + "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in escaped) + '"'
+
+
 def _hostile_schema(chance: random.Random) -> str:
     names = chance.sample(sorted({*f"{hostile.INPUTS} {hostile.OUTPUTS} {hostile.INTS}".split()} - {"BFloat16"}), 5)
-    texts = [_hostile_text(chance, "\\\"'`?*_<>|/ #{}") for _ in range(3)]
-    docs = ["'" + text.replace("'", "''") + "'" for text in texts]
+    docs = [_quoted(_hostile_text(chance, "\\\"'`?*_<>|/ #{}\t\x00\x1b\xa0\u200d\u202e\\")) for _ in range(3)]
     return edited(
         SCALE,
         ("name: Scale", f'name: "{chance.choice(hostile.ops())}"'),
@@ -60,7 +64,7 @@ def test_hostile_names_and_texts_are_never_code(seed: int) -> None:
     for _ in range(15):
         name = _hostile_text(chance, "\\\"'`?*_<>| \n\r\x00\x1b\u2028\u202e\udcff#{}").replace("/", "_")
         schema, diagnostics = load_source(source_of(name, _hostile_schema(chance)), headers=HEADERS)
-        assert {diagnostic.id for diagnostic in diagnostics} <= {"G024"}  # a backslash where a comment may end
+        assert diagnostics == []
         for path, text in render(artefacts(make_plan(schema, shards=1))) if schema else ():
             rendered += 1
             assert text.isascii() or text.replace("\n", "").isprintable()
