@@ -238,10 +238,10 @@ def unknown_layout(name: str, known: Collection[str]) -> str:
 
 
 @fault("G017")
-def undefined_alias(anchor: str, known: Collection[str]) -> str:
+def undefined_alias(anchor: str, known: Collection[str], key: str = "") -> str:
     """An alias has no anchor before it. A list symbol of a shape must be quoted: `"*D"`."""
     near = did_you_mean(anchor, known)
-    meant = near or f'; to mean a list symbol, write "*{anchor}"'
+    meant = near or (f'; to mean a list symbol, write "*{anchor}"' if key == "shape" else "")
     return f"alias '*{anchor}' has no anchor '&{anchor}' before it{meant}"
 
 

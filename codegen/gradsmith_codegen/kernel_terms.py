@@ -20,9 +20,10 @@ _COMPUTED = re.compile(rf"(\w+) = ([\w:]+\([^()]*\)){_END}")
 _IN_PLACE = re.compile(rf"(\w+) in_place_of (\w+){_END}")
 _TYPE = re.compile(rf"(\w+) (\w+){_END}")
 _CHOICE = re.compile(rf"(\w+) = (\w+(?: \| \w+)*)(?: on (\w+))?{_END}")
+_NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d{1,2})?"
 _LIMIT = re.compile(
     rf"(\w+)(?: length (?:\[(\d), (\d)\]|((?:[1-9] \* )?[A-Za-z]\w*)))?(?: multiple_of (\w+))?"
-    rf"(?: min (-?\d+(?:\.\d+)?))?(?: max (-?\d+(?:\.\d+)?))?{_END}"
+    rf"(?: min ({_NUMBER}))?(?: max ({_NUMBER}))?{_END}"
 )
 _VARIABLE = re.compile(r"T[0-9]*\Z")
 _GRADIENT = re.compile(rf"(\w+) of (\w+){_END}")
@@ -171,7 +172,7 @@ def read_types(text: str) -> Types:
 
 def read_limits(text: str) -> Limits:
     limits: dict[str, Limit] = {}
-    form = "expected 'D length [1, 3]', 'M multiple_of group' or 'pads length 2 * D min 0'"
+    form = "expected 'D length [1, 3]', 'M multiple_of group' or 'pads length 2 * D min 0 max 1e-5'"
     for start, found in _items(text, form, _LIMIT):
         lengths = (int(found[2]), int(found[3])) if found[2] else None
         length = grammar.length_rule(found[4]) if found[4] else None

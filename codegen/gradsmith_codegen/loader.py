@@ -226,6 +226,16 @@ class _Anchor:
     open: bool = True  # its node is still being read
 
 
+def _key_of(current: list[Node], outer: list[list[Node]]) -> str:
+    """The key whose value comes next, or has the next item; empty where there is none."""
+    items, count, level = current, len(current), len(outer) - 1
+    if level > 0 and isinstance(outer[level][-1], Sequence):
+        items, count, level = outer[level], len(outer[level]) - 1, level - 1
+    is_value = level > 0 and isinstance(outer[level][-1], Mapping) and count % 2 == 1
+    key = items[count - 1] if is_value else None
+    return key.value if isinstance(key, Scalar) else ""
+
+
 class _Composer:
     """Builds nodes from the parser's events, without recursion."""
 
@@ -312,9 +322,9 @@ class _Composer:
     def _repeat(self, event: Any, current: list[Node], outer: list[list[Node]]) -> None:
         if len(outer) > 1:  # in a collection
             cast(_Collection, outer[-1][-1]).alias(len(current), _span(event))
-        current.append(self._alias(event))
+        current.append(self._alias(event, _key_of(current, outer)))
 
-    def _alias(self, event: Any) -> Node:
+    def _alias(self, event: Any, key: str) -> Node:
         anchor = self._anchors.get(event.anchor)
         if anchor and not anchor.open:
             anchor.used = True
@@ -324,7 +334,7 @@ class _Composer:
             recursive = faults.recursive_alias(_span(event), event.anchor)
             self.diagnostics.append(recursive.noting("which starts here", anchor.span))
         else:
-            self.diagnostics.append(faults.undefined_alias(_span(event), event.anchor, self._anchors))
+            self.diagnostics.append(faults.undefined_alias(_span(event), event.anchor, self._anchors, key))
         return Invalid(self._source, event.start_mark, event.end_mark)
 
     def unused_anchors(self) -> Iterator[Diagnostic]:

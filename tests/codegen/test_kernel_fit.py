@@ -137,6 +137,17 @@ def test_limits_of_a_convolution(old: str, new: str, expected: str) -> None:
     assert [fault[: len(expected)] for fault in found] == ([expected] if expected else [])
 
 
+def test_the_least_that_is_said_can_be_written(tmp_path: Path) -> None:
+    headers = any_kernel(tmp_path, f'{LIMITS} "epsilon min 1e-5";', ("std::int64_t group = 1;", "double epsilon = 1;"))
+    group = "group: {type: int, default: 1, min: 1}"
+    text = edited(CONVOLVE, (group, "epsilon: {type: float, default: 0.5}"), (" / group", ""))
+    text = edited(text, ("      M: {multiple_of: group}\n", ""))
+    (fault,) = told(text, headers)
+    assert fault.startswith("G409 21: attribute 'epsilon' may be less than 1.0e-05, which")
+    remedy = fault.rpartition("write '")[2].removesuffix("'")
+    assert told(edited(text, ("default: 0.5}", f"default: 0.5, {remedy}}}")), headers) == []
+
+
 def test_a_fixed_number_of_dims_has_no_length_to_refer_to() -> None:
     flat = edited(NORMALIZE, ('[N, C, "*D"]', "[N, C, H, W, A, B1]"), ("    dims:\n      D: {length: [0, 3]}\n", ""))
     found = told(edited(flat, ("X: [2, 4, 5, 6]", "X: [2, 4, 5, 6, 1, 1]")))
@@ -376,6 +387,11 @@ def any_kernel(tmp_path: Path, limits: str, *edits: tuple[str, str]) -> KernelHe
         ("group min 2", ["G409 22: attribute 'group' may be less than 2"]),
         ("group min 0 max 9", ["G409 22: attribute 'group' may be more than 9"]),
         ("pads min 1, strides min 2", ["G409 20: attribute 'strides' may", "G409 21: attribute 'pads' may be"]),
+        ("group min 1e0 max 2.5e+1", ["G409 22: attribute 'group' may be more than 25, which is the most"]),
+        ("group min 1E-5 max 1.2345678e9", ["G409 22: attribute 'group' may be more than 1234567800, which"]),
+        ("group max 0.12345678", ["G409 22: attribute 'group' may be more than 0.12345678, which"]),
+        ("group min 1e", ["G706 7: kernel conv::Conv in conv/kernels.h: its kLimits does not read from"]),
+        ("group min 1e999", ["G706 7: kernel conv::Conv in conv/kernels.h: its kLimits does not read from 'group min"]),
         ("group min 1", []),
         ("groups min 1", ["G706 7: kernel conv::Conv in conv/kernels.h: kLimits has 'groups', which is no symbol of"]),
         ("D length [1, 3]", ["G706 7: kernel conv::Conv in conv/kernels.h: kLimits has 'D', which is no symbol of"]),

@@ -26,6 +26,40 @@ def told(text: str) -> list[str]:
 
 
 # ----------------------------------------------------------------------------------------------------
+# What another diagnostic tells
+
+GROUP = "group: {type: int"
+M = "      M: {multiple_of: group}\n"
+OF_X = 'X: {type: T, shape: [N, C, "*D"]}'
+WITHOUT_GROUP = edited(CONVOLVE, ("C / group", "C"), (M, ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (edited(CONVOLVE, (GROUP, "Group: {type: int")), "G408 22: kernel conv::Conv has no attribute 'Group'"),
+        (edited(CONVOLVE, (GROUP, "groups: {type: int")), "G408 22: kernel conv::Conv has no attribute 'groups'"),
+        (edited(CONVOLVE, (GROUP, "Group: {type: int"), (M, "")), "G408 21: kernel conv::Conv has no attribute"),
+        (edited(WITHOUT_GROUP, (GROUP, "Group: {type: int")), "G408 21: kernel conv::Conv has no attribute"),
+        (edited(CONVOLVE, (OF_X, f"{OF_X[:-1]}, optional: true}}")), "G703 10: input 'X' must not be optional"),
+        (edited(CONVOLVE, ("W: {", "W: {optional: true, ")), "G703 11: input 'W' must not be optional"),
+        (CONVOLVE + edited(GRADIENT, ("X: {", "X: {optional: true, ")), "G703 35: input 'X' must not be optional"),
+        (edited(CONVOLVE, ("conv::Conv\n", "conv::ConvGrad\n")), "G708 7: kernel conv::ConvGrad does not have 'Y'"),
+        (edited(CONVOLVE, (OF_X, f"<<: *q\n      {OF_X}")), "G017 10: alias '*q' has no anchor '&q' before it"),
+        (edited(CONVOLVE, (OF_X, f"<<: [*q]\n      {OF_X}")), "G017 10: alias '*q' has no anchor '&q' before it"),
+        (edited(CONVOLVE, ("[cpu]", "[*q]")), "G017 8: alias '*q' has no anchor '&q' before it"),
+        (edited(CONVOLVE, ("{type: T, shape", "{<<: *q, type: T, shape")), "G017 10: alias '*q' has no anchor"),
+        (edited(CONVOLVE, ('"*K"', "*K")), "G017 11: alias '*K' has no anchor '&K' before it; to mean a list"),
+    ],
+)
+def test_one_mistake_is_told_by_that_which_knows_what_is_meant(text: str, expected: str) -> None:
+    (fault,) = told(text)
+    assert fault.startswith(expected)
+    assert ("list symbol" in fault) is ("list" in expected)
+    assert "did you mean 'Group" not in fault
+
+
+# ----------------------------------------------------------------------------------------------------
 # Aliases
 
 

@@ -138,7 +138,7 @@ def test_the_least_integer_is_written_as_cpp_can_read_it() -> None:
 
 @pytest.mark.parametrize(
     "doc",
-    ["ends in \\ ", "in \\", f"{'x' * 80} \\ {'y' * 40}", "C:\\ is", "a\tb", "a\xa0b", "a\u200db", "a\u202eb", "a\0b\x1b"],
+    ["ends in \\ ", f"{'x' * 80} \\ {'y' * 40}", "C:\\", "a\tb", "a\xa0b", "a\u200db", "a\u202eb", "a\0b\x1b"],
 )
 def test_documentation_may_hold_any_characters_of_a_line(doc: str) -> None:
     assert ids(edited(SCALE, ("doc: Y is X times factor.", f"doc: {json.dumps(doc)}"))) == []

@@ -100,7 +100,8 @@ class _Symbols:
         name = dims[0].symbol
         if name and self._symbols[name].multiple_of == divisor:
             return True
-        dims_of_inputs = [dim for tensor in self._op.inputs if not tensor.optional for dim in tensor.shape]
+        inputs = [tensor for tensor in self._op.inputs if not self._scope.may_be_absent(tensor)]
+        dims_of_inputs = [dim for tensor in inputs for dim in tensor.shape]
         return any(name and (dim.symbol, dim.divisor) == (name, divisor) for dim in dims_of_inputs)
 
     def _finding(self, message: str, dims: tuple[Dim, ...], key: str, limit: Limit) -> Finding:
@@ -124,6 +125,12 @@ def _range(low: float, high: float) -> str:
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
+def _number(value: float) -> str:
+    """As the schema may have it: 1, 0.5 or 1.0e-05."""
+    text = f"{value:.0f}" if value.is_integer() and abs(value) < 2**53 else repr(value)
+    return text if "." in text else text.replace("e", ".0e")
+
+
 def _attribute_problems(
     op: Op, attribute: Attribute, limit: Limit, symbols: _Symbols | None
 ) -> Iterator[tuple[str, str]]:
@@ -131,9 +138,11 @@ def _attribute_problems(
     takes = f"kernel {op.kernel} takes"
     least, most = limit.minimum, limit.maximum
     if least is not None and (attribute.minimum is None or attribute.minimum < least):
-        yield f"may be less than {least:g}, which is the least that {takes}; write 'min: {least:g}'", "min"
+        said = _number(least)
+        yield f"may be less than {said}, which is the least that {takes}; write 'min: {said}'", "min"
     if most is not None and (attribute.maximum is None or attribute.maximum > most):
-        yield f"may be more than {most:g}, which is the most that {takes}; write 'max: {most:g}'", "max"
+        said = _number(most)
+        yield f"may be more than {said}, which is the most that {takes}; write 'max: {said}'", "max"
     dims = symbols.dims_of(limit.length.symbol) if symbols and limit.length else None
     if symbols and limit.length and dims:
         yield from _length_problems(attribute, limit.length, dims, symbols, takes)

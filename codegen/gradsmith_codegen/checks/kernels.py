@@ -13,7 +13,7 @@ from ..model import Attribute, Op, Tensor
 from .registry import TENSORS, Finding, Scope, op_rule
 
 
-@op_rule("G408", needs=("kernel", "attributes"), blames=("attributes",))
+@op_rule("G408", needs=("kernel", "attributes"), blames=("attributes",), turn=1)
 def attribute_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
     """An attribute is none of the kernel's, or is of another type there."""
     taken = scope.kernel.attributes if scope.kernel else None
@@ -99,11 +99,12 @@ def _is_first(op: Op, scope: Scope, is_alike: Callable[[Op], bool]) -> bool:
 
 @op_rule("G708", needs=("kernel", *TENSORS, "attributes"), blames=("kernel",), turn=0)
 def other_kernel_fits(op: Op, scope: Scope) -> Iterator[Finding]:
-    """Several of an operator's tensors and attributes are none of its kernel's, and all are another's of the
-    family."""
+    """Several of an operator's tensors and attributes are none of its kernel's, or one is and its tensors do
+    not fit, and all are another's of the family."""
     foreign = _foreign(op, scope.kernel) if scope.kernel and not scope.kernel.faults else []
     known = scope.kernels.family_of(op.kernel)
-    if len(foreign) < 2 or not known:
+    is_mistyped = len(foreign) == 1 and scope.kernel and has_its_tensors(op, scope.kernel)
+    if not foreign or is_mistyped or not known:
         return
     others = [(name, known.kernel(name)) for name in known.kernel_names if name != op.kernel]
     fitting = [

@@ -58,15 +58,19 @@ class Scope:
         """Every entry of a shape that a tensor has for itself, and where it stands."""
         return [entry for tensor in self.tensors for entry in tensor.own_dims]
 
+    def may_be_absent(self, tensor: Tensor) -> bool:
+        """It is optional; where the kernel needs it, that alone is at fault (G703)."""
+        return tensor.optional and not (self.kernel and self.kernel.tensors.get(tensor.name))
+
     @cached_property
     def bound(self) -> frozenset[str]:
         """Symbols in the shapes of inputs that must be there."""
-        return _symbols([tensor for tensor in self.draft.op.inputs if not tensor.optional])
+        return _symbols([tensor for tensor in self.draft.op.inputs if not self.may_be_absent(tensor)])
 
     @cached_property
     def optionally_bound(self) -> frozenset[str]:
         """Symbols in the shapes of inputs that may be absent."""
-        return _symbols([tensor for tensor in self.draft.op.inputs if tensor.optional])
+        return _symbols([tensor for tensor in self.draft.op.inputs if self.may_be_absent(tensor)])
 
     @cached_property
     def attributes(self) -> dict[str, Attribute]:

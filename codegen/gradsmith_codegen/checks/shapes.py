@@ -44,7 +44,7 @@ def like_optional(op: Op, scope: Scope) -> Iterator[Finding]:
     """A tensor is `like` an optional one, whose shape is unknown where it is absent."""
     tensors = {tensor.name: tensor for tensor in reversed(scope.tensors)}
     for tensor in scope.tensors:
-        if tensor.like and tensors[tensor.like].optional:
+        if tensor.like and scope.may_be_absent(tensors[tensor.like]):
             note = Note("which is optional", tensors[tensor.like].span)
             message = f"'{tensor.name}' is like '{tensor.like}', which may be absent"
             yield Finding(message, tensor.at("like"), (note,))
@@ -73,7 +73,7 @@ def bad_in_place_of(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G305", needs=TENSORS)
 def in_place_of_optional(op: Op, scope: Scope) -> Iterator[Finding]:
     """An output is in place of an optional input, which may be absent."""
-    optional = {tensor.name: tensor for tensor in op.inputs if tensor.optional}
+    optional = {tensor.name: tensor for tensor in op.inputs if scope.may_be_absent(tensor)}
     for tensor in op.outputs:
         if tensor.in_place_of in optional:
             note = Note("which is optional", optional[tensor.in_place_of].span)
