@@ -12,18 +12,31 @@ namespace gradsmith {
 
 namespace {
 
-/// A text so short that a std::string has it in place, and that is never destroyed: threads may
-/// still ask for it while the program ends.
-class ShortText {
+/// A text that is never destroyed: threads may still ask for it while the program ends.
+class FixedText {
  public:
-  explicit ShortText(const char* text) noexcept : text_(*new(memory_) std::string(text)) {}
+  explicit FixedText(const char* text) : text_(*new(memory_) std::string(text)) {}
 
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
-  alignas(std::string) std::byte memory_[sizeof(std::string)];
+  alignas(std::string) std::byte memory_[sizeof(std::string)] = {};
   const std::string& text_;
 };
+
+const std::string& NoText() {
+  static const FixedText none("");
+  return none.text();
+}
+
+const std::string& OutOfMemoryText() {
+  static const FixedText out_of_memory("out of memory");
+  return out_of_memory.text();
+}
+
+/// Made while the library is loaded: not every std::string has so short a text in place, and when
+/// it is asked for there is no memory.
+[[maybe_unused]] const std::string& made_out_of_memory_text = OutOfMemoryText();
 
 }  // namespace
 
@@ -55,12 +68,10 @@ Status::Status(StatusCode code, std::string message) noexcept : code_(code) {
 }
 
 const std::string& Status::message() const noexcept {
-  static const ShortText none("");
-  static const ShortText out_of_memory("out of memory");
   if (message_ != nullptr) {
     return *message_;
   }
-  return code_ == StatusCode::kOutOfMemory ? out_of_memory.text() : none.text();
+  return code_ == StatusCode::kOutOfMemory ? OutOfMemoryText() : NoText();
 }
 
 Status Status::WithPrefix(std::string_view prefix) const noexcept {

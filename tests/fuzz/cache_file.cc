@@ -15,7 +15,6 @@ namespace gradsmith::fuzz {
 namespace {
 
 using internal::DecisionFile;
-using internal::ProblemKey;
 using internal::StoredDecision;
 
 constexpr std::string_view kMark = "gradsmith decisions";
