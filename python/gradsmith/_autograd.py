@@ -271,7 +271,7 @@ def _function(registration: _Registration) -> Callable[..., Any]:
         try:
             return overload(*inputs, **given, **others, policies=_policies())
         except RuntimeError:
-            fault = _fault(op, function.__signature__, registration.core, inputs, attributes)
+            fault = _fault(op, signature, registration.core, inputs, attributes)
             if fault is None:
                 raise
             raise fault from None
@@ -289,7 +289,8 @@ def _function(registration: _Registration) -> Callable[..., Any]:
     absent = {"out", "context"} if registration.gradient is None else {"out", "context", "outputs"}
     signature = inspect.signature(model)
     kept = [one for name, one in signature.parameters.items() if name not in absent]
-    function.__signature__ = signature.replace(parameters=kept)
+    signature = signature.replace(parameters=kept)
+    function.__signature__ = signature
     function.__name__ = function.__qualname__ = op.function
     function.__module__ = "gradsmith.torch"
     function.__doc__ = f"`gradsmith.{op.function}` with autograd and torch.compile. See there."
