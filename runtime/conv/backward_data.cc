@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <type_traits>
 #include <vector>
 
 #include "conv/lowering.h"
 #include "conv/patch_product.h"
 #include "conv/patches.h"
+#include "conv/phases.h"
 #include "conv/primitives.h"
 #include "core/element.h"
 
@@ -28,55 +28,6 @@ PerAxis<std::int64_t> Scaled(
     result[i] = counts[i] > 1 ? strides[i] * steps[i] : 0;
   }
   return result;
-}
-
-/// Phase is the positions of x along one axis that have one remainder by the stride, and the taps
-/// that reach them: first_tap, first_tap + tap_period, and so on.
-struct Phase {
-  std::int64_t remainder;
-  std::int64_t first_tap;
-  std::int64_t tap_period;
-  AxisTaps taps;
-};
-
-std::vector<Phase> PhasesOf(const Axis& axis) {
-  const std::int64_t divisor = std::gcd(axis.stride, axis.dilation);
-  const std::int64_t period = axis.stride / divisor;
-  std::vector<Phase> phases;
-  for (std::int64_t tap = 0; tap < std::min(axis.w, period); ++tap) {
-    const std::int64_t reached = (tap * axis.dilation) - axis.pad_begin;
-    const std::int64_t rest = reached % axis.stride;
-    const std::int64_t remainder = rest < 0 ? rest + axis.stride : rest;
-    if (remainder >= axis.x) {
-      continue;
-    }
-    phases.push_back(
-        {.remainder = remainder,
-         .first_tap = tap,
-         .tap_period = period,
-         .taps = {
-             .positions = ((axis.x - remainder - 1) / axis.stride) + 1,
-             .source = axis.y,
-             .taps = ((axis.w - tap - 1) / period) + 1,
-             .step = 1,
-             .first = (remainder - reached) / axis.stride,
-             .tap_step = -(axis.dilation / divisor)}});
-  }
-  return phases;
-}
-
-/// Phases of all axes: every combination of theirs.
-using PhaseLists = PerAxis<std::vector<Phase>>;
-
-/// Whether the phases together are all positions of x.
-bool CoverAll(const PhaseLists& phases, const LoweredProblem& lowered) {
-  for (int i = 0; i < kMaxSpatialRank; ++i) {
-    const auto count = static_cast<std::int64_t>(phases[i].size());
-    if (count < std::min(lowered.axes[i].stride, lowered.axes[i].x)) {
-      return false;
-    }
-  }
-  return true;
 }
 
 template <typename T>

@@ -68,7 +68,7 @@ double Allowed(const Task& task, bool allow_reduced_accuracy) {
   return internal::AllowedOfStrictFloat(TermsOf(task)) * (allow_reduced_accuracy ? kLess : 1);
 }
 
-/// Of x, w, y and the bias.
+/// RangesOf returns what x, w, y and the bias are filled from.
 std::array<internal::UniformRange, kOperands + 1> RangesOf(const Task& task, TrialData data) {
   std::array<internal::UniformRange, kOperands + 1> ranges{};
   for (const Operand operand : {kX, kW, kY}) {
@@ -157,7 +157,7 @@ Result<double> CpuSearchSpace::Check(Plan& plan) {
   });
 }
 
-/// By the products that are multiplied.
+/// The number of products decides whether a task is large.
 bool CpuSearchSpace::IsLarge() const {
   constexpr double kProducts = 1e8;
   return ProductsOf(task_) > kProducts;

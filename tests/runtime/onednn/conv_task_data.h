@@ -119,6 +119,13 @@ class TaskData {
         task_.bias ? bias_values_.Ref().data : nullptr};
   }
 
+  /// Plants a value in an operand, at a part of its length: 0 is its begin, 1 its last element.
+  void Plant(Operand operand, double value, double part) {
+    Values values = tensors_.at(operand).Values();
+    values.at(static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))) = value;
+    tensors_.at(operand).Fill(values);
+  }
+
   /// What the result must be, by the definition.
   [[nodiscard]] Values Expected() {
     std::array<Values, kOperands> values;
