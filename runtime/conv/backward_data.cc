@@ -93,7 +93,7 @@ void BackwardDataOf(
     T* x) {
   const LoweredProblem lowered = Lower(problem);
   const Grid columns = ImageGrid(problem.batch, SizesOf(lowered, &Axis::x), lowered.x);
-  if (problem.x_channels == 0 || columns.size() == 0) {
+  if (problem.x_channels == 0 || columns.empty()) {
     return;
   }
   const std::vector<internal::Accumulator<T>> bias = LoadBias<T>(bias_tensor);
