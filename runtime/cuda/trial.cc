@@ -290,22 +290,48 @@ Status Trial::CheckGuards(std::size_t output) {
                      : status;
 }
 
-Status Trial::CheckElements(std::size_t output) {
+Result<std::int64_t> Trial::CountNotFinite(std::size_t output) {
   const TensorRef tensor = Ref(output);
   if (Status status = CompareTensors(device_, stream_, tensor, tensor, difference());
       !status.ok()) {
     return status;
   }
   const Result<Difference> found = Read();
-  if (!found.ok()) {
-    return found.status();
-  }
-  if (found->not_finite > 0) {
+  return found.ok() ? Result<std::int64_t>(static_cast<std::int64_t>(found->not_finite))
+                    : found.status();
+}
+
+Status Trial::CheckElements(std::size_t output) {
+  const Result<std::int64_t> not_finite = CountNotFinite(output);
+  if (not_finite.ok() && *not_finite > 0) {
     return Internal(
-        "left " + std::to_string(found->not_finite) + " of " +
-        std::to_string(NumElements(tensor.dims)) + " elements unwritten or not finite");
+        "left " + std::to_string(*not_finite) + " of " +
+        std::to_string(NumElements(Ref(output).dims)) + " elements unwritten or not finite");
   }
-  return {};
+  return not_finite.status();
+}
+
+Status Trial::Plant(std::size_t operand, std::int64_t offset) {
+  if (buffers_[operand].size() == 0) {
+    return OutOfMemory("there is no memory for inputs of which elements are not finite");
+  }
+  const std::size_t size = SizeOf(specs_[operand].tensor.type);
+  planted_ =
+      static_cast<std::byte*>(addresses_[operand]) + (offset * static_cast<std::int64_t>(size));
+  unplanted_.resize(size);
+  const DriverApi& driver = Driver();
+  CUresult result =
+      driver.cuMemcpyAsync(Address(unplanted_.data()), Address(planted_), size, stream_);
+  if (result == CUDA_SUCCESS) {
+    result = driver.cuMemsetD8Async(Address(planted_), kPoison, size, stream_);
+  }
+  return result == CUDA_SUCCESS ? Wait() : ToStatus(result, "planting an element");
+}
+
+Status Trial::Unplant() {
+  const CUresult result = Driver().cuMemcpyAsync(
+      Address(planted_), Address(unplanted_.data()), unplanted_.size(), stream_);
+  return result == CUDA_SUCCESS ? Wait() : ToStatus(result, "restoring an element");
 }
 
 Status Trial::CheckWritten() {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -70,6 +71,14 @@ class Trial {
   /// The second half of it: whether the last run wrote beyond its outputs or its workspace.
   Status CheckGuards();
 
+  /// CountNotFinite returns how many elements of an output are not finite after the last run.
+  Result<std::int64_t> CountNotFinite(std::size_t output);
+
+  /// Plant makes an input's element, so many behind its first in memory, not a number for the runs
+  /// to come; Unplant makes it what it was.
+  Status Plant(std::size_t operand, std::int64_t offset);
+  Status Unplant();
+
   /// There is room for the differences of so many outputs, one behind the other.
   static constexpr int kDifferences = 8;
   /// Read waits and returns a difference that a kernel wrote to `difference()`.
@@ -109,6 +118,9 @@ class Trial {
   /// How much of it the last run was given.
   std::size_t workspace_of_run_ = 0;
   Buffer difference_;
+  /// Where an element was planted, and its bytes before.
+  void* planted_ = nullptr;
+  std::vector<std::byte> unplanted_;
   /// Twice the size of the L2 cache: writing it leaves nothing else there.
   Buffer flush_;
 };
