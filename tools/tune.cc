@@ -49,6 +49,7 @@ Options
     --allow-tf32         float may be multiplied in TF32
     --allow-reduced-accuracy
                          kernels that are less exact than is promised may be taken where they are faster
+    --exact-padding      only kernels of convolutions that never multiply padding
     --deterministic      only kernels that give the same bits each time
     --workspace BYTES    most workspace that a kernel may take
     --verbose            a line for each kernel that was tried: its time, or why it cannot be taken
@@ -106,6 +107,10 @@ class ArgumentReader {
     }
     if (name == "--allow-tf32") {
       options->context.allow_tf32 = true;
+      return "";
+    }
+    if (name == "--exact-padding") {
+      options->context.exact_padding = true;
       return "";
     }
     if (name == "--allow-reduced-accuracy") {

@@ -154,6 +154,7 @@ def _tune(options: argparse.Namespace) -> int:
     with gradsmith.policy(
         allow_tf32=options.allow_tf32,
         allow_reduced_accuracy=options.allow_reduced_accuracy,
+        exact_padding=options.exact_padding,
         deterministic=options.deterministic or None,
         workspace_limit=options.workspace,
     ):
@@ -298,6 +299,9 @@ def _add_tune(commands: _Commands) -> argparse.ArgumentParser:
         "--allow-reduced-accuracy",
         action="store_true",
         help="kernels that are less exact than is promised may be taken where they are faster",
+    )
+    command.add_argument(
+        "--exact-padding", action="store_true", help="only kernels of convolutions that never multiply padding"
     )
     command.add_argument("--deterministic", action="store_true", help="only kernels with the same bits each time")
     command.add_argument("--workspace", type=int, metavar="BYTES", help="most workspace that a kernel may take")

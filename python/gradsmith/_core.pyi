@@ -10,6 +10,7 @@ class Policies:
         deterministic: bool | None,
         allow_tf32: bool,
         allow_reduced_accuracy: bool,
+        exact_padding: bool,
         workspace_limit: int | None,
         search_mode: str | None,
         search_budget_seconds: float,

@@ -48,6 +48,10 @@ class Context:
     """Kernels whose measured error is beyond the promise of their type may be taken where they are faster; batch
     normalization may then lose the digits that a large mean costs."""
 
+    exact_padding: bool = False
+    """Only kernels of convolutions that never multiply padding, which is zero: what is NaN or infinite in an input
+    then reaches those results alone that have a product with it. On the CPU that is so always."""
+
     workspace_limit: int | None = None
     """Most bytes of workspace that a call may take."""
 
@@ -148,6 +152,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "deterministic": ((bool, type(None)), "True, False or None"),
     "allow_tf32": ((bool,), "True or False"),
     "allow_reduced_accuracy": ((bool,), "True or False"),
+    "exact_padding": ((bool,), "True or False"),
     "workspace_limit": ((int, type(None)), "a number of bytes or None"),
     "search_mode": ((str, type(None)), "'default', 'heuristic', 'benchmark' or None"),
     "threads": ((int,), "a number of threads"),
@@ -230,6 +235,7 @@ class Changes(TypedDict, total=False):
     deterministic: bool | None
     allow_tf32: bool
     allow_reduced_accuracy: bool
+    exact_padding: bool
     workspace_limit: int | None
     search_mode: SearchMode | None
     search_budget_seconds: float

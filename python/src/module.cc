@@ -62,6 +62,7 @@ void InitPolicies(
     std::optional<bool> deterministic,
     bool allow_tf32,
     bool allow_reduced_accuracy,
+    bool exact_padding,
     std::optional<std::size_t> workspace_limit,
     nb::handle search_mode,
     double search_budget_seconds,
@@ -73,6 +74,7 @@ void InitPolicies(
   options.deterministic = deterministic;
   options.allow_tf32 = allow_tf32;
   options.allow_reduced_accuracy = allow_reduced_accuracy;
+  options.exact_padding = exact_padding;
   options.workspace_limit = workspace_limit.value_or(kNoLimit);
   options.search_mode = ParseMode(search_mode);
   options.search_budget_seconds = search_budget_seconds;
@@ -91,7 +93,7 @@ void BindPolicies(nb::module_& module) {
   nb::class_<Policies>(module, "Policies")
       .def(
           "__init__", &InitPolicies, nb::kw_only(), nb::arg("deterministic").none(),
-          nb::arg("allow_tf32"), nb::arg("allow_reduced_accuracy"),
+          nb::arg("allow_tf32"), nb::arg("allow_reduced_accuracy"), nb::arg("exact_padding"),
           nb::arg("workspace_limit").none(), nb::arg("search_mode").none(),
           nb::arg("search_budget_seconds"), nb::arg("cache").none(), nb::arg("threads"),
           nb::arg("on_search_progress").none(), nb::arg("is_preparing"));

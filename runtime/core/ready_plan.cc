@@ -48,6 +48,7 @@ SearchPolicy PolicyOf(const Context& context, DataType type, std::size_t workspa
   policy.deterministic = IsDeterministic(context, type);
   policy.allow_tf32 = context.options().allow_tf32;
   policy.allow_reduced_accuracy = context.options().allow_reduced_accuracy;
+  policy.exact_padding = context.options().exact_padding;
   policy.workspace_limit = LimitBucket(workspace_limit);
   policy.budget_seconds = context.options().search_budget_seconds;
   policy.on_progress = context.options().on_search_progress;

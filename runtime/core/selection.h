@@ -21,6 +21,7 @@ struct SearchPolicy {
   bool deterministic = false;
   bool allow_tf32 = false;
   bool allow_reduced_accuracy = false;
+  bool exact_padding = false;
   std::size_t workspace_limit = std::numeric_limits<std::size_t>::max();
   /// For kBenchmark: no new candidate is begun after so many seconds, from when the first was tried
   /// that loads libraries and code.

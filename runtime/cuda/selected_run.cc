@@ -36,7 +36,8 @@ std::string PolicyText(const Context& context, DataType type) {
          (IsDeterministic(context, type) ? "deterministic" : "any order of sums") +
          (context.options().allow_tf32 ? ", TF32 allowed" : ", no TF32") +
          (context.options().allow_reduced_accuracy ? ", reduced accuracy allowed" : "") +
-         ", search mode " + std::string(ToString(context.search_mode())) +
+         (context.options().exact_padding ? ", exact padding" : "") + ", search mode " +
+         std::string(ToString(context.search_mode())) +
          (limit == kNoLimit ? std::string(", no workspace limit")
                             : ", workspace limit " + std::to_string(limit)) +
          "; " + CudnnVersionText() + ")";
@@ -100,7 +101,8 @@ void AddPolicy(
   key->Add(
       (IsDeterministic(context, type) ? 1 : 0) + (context.options().allow_tf32 ? 2 : 0) +
       (context.search_mode() == SearchMode::kDefault ? 4 : 0) +
-      (context.options().allow_reduced_accuracy ? 8 : 0));
+      (context.options().allow_reduced_accuracy ? 8 : 0) +
+      (context.options().exact_padding ? 16 : 0));
   key->Add(static_cast<std::int64_t>(LimitBucket(context.workspace_arena()->limit())));
   for (const std::int64_t word : {origin.device, origin.cudnn, origin.search}) {
     key->Add(word);

@@ -67,7 +67,7 @@ def full(tune: Tune) -> Tune:
 def test_help_names_every_option(tune: Tune, option: str) -> None:
     text = tune.succeeds(option)
     names = ("show", "export", "import", "clear", "device", "cpu", "threads", "mode", "budget")
-    for name in (*names, "allow-tf32", "allow-reduced-accuracy", "deterministic"):
+    for name in (*names, "allow-tf32", "allow-reduced-accuracy", "exact-padding", "deterministic"):
         assert f"--{name}" in text
     assert "GRADSMITH_CACHE" in text
 

@@ -18,6 +18,7 @@
 #include "conv/cuda/few_channels.h"
 #include "conv/cuda/graph.h"
 #include "conv/cuda/legacy.h"
+#include "conv/cuda/padding_check.h"
 #include "conv/cuda/parts.h"
 #include "conv/cuda/planes.h"
 #include "conv/cuda/preference.h"
@@ -662,10 +663,12 @@ Result<double> ConvSearchSpace::Check(Plan& plan) {
     }
     error = std::max(error, *found);
   }
-  if (Status status = FillWith(TrialData::kUsual); !status.ok()) {
-    return status;
+  Status status = FillWith(TrialData::kUsual);
+  if (status.ok() && policy_.exact_padding) {
+    const TriedTask tried = {&task_, {kX, kW, kY}};
+    status = CheckPadding(*trial_, plan, {&tried, 1});
   }
-  return error;
+  return status.ok() ? Result<double>(error) : status;
 }
 
 Status ConvSearchSpace::FillWith(TrialData data) {

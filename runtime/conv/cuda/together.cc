@@ -15,6 +15,7 @@
 #include "conv/cuda/depthwise.h"
 #include "conv/cuda/form.h"
 #include "conv/cuda/one_pass.h"
+#include "conv/cuda/padding_check.h"
 #include "conv/cuda/parts.h"
 #include "conv/cuda/search_space.h"
 #include "conv/trial_data.h"
@@ -238,10 +239,11 @@ class TogetherSpace final : public internal::SearchSpace {
       }
       error = std::max(error, *found);
     }
-    if (Status status = FillWith(TrialData::kUsual); !status.ok()) {
-      return status;
+    Status status = FillWith(TrialData::kUsual);
+    if (status.ok() && policy_.exact_padding) {
+      status = CheckPaddingOfBoth(plan);
     }
-    return error;
+    return status.ok() ? Result<double>(error) : status;
   }
 
   Result<double> Time(Plan& plan) override {
@@ -376,6 +378,18 @@ class TogetherSpace final : public internal::SearchSpace {
       }
     }
     return trial_->Refill(values);
+  }
+
+  Status CheckPaddingOfBoth(Plan& plan) {
+    std::vector<TriedTask> tried;
+    for (const ReadyTask& ready : call_.tasks) {
+      const Operand result = ResultOf(ready.task.primitive);
+      TriedTask& one = tried.emplace_back(TriedTask{.task = &ready.task});
+      for (const Operand operand : {kX, kW, kY}) {
+        one.at.at(operand) = PlaceOf(result, operand);
+      }
+    }
+    return CheckPadding(*trial_, Recorded(plan), tried);
   }
 
   Result<double> CheckOn(TrialData data, Plan& plan) {

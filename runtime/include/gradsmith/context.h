@@ -90,6 +90,9 @@ struct ContextOptions {
   /// faster; batch normalization may then lose the digits that a large mean costs. On the CPU as
   /// well.
   bool allow_reduced_accuracy = false;
+  /// Only kernels of convolutions that never multiply padding, which is zero: what is NaN or
+  /// infinite in an input then reaches those results alone that have a product with it.
+  bool exact_padding = false;
   /// Unset: what the environment variable GRADSMITH_SEARCH_MODE says, otherwise kHeuristic.
   std::optional<SearchMode> search_mode = {};
   /// For kBenchmark: after so many seconds no further kernel is tried on a problem, counted from
