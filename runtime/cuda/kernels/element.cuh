@@ -20,11 +20,10 @@ struct AccumulatorOf<double> {
 template <typename T>
 using Accumulator = typename AccumulatorOf<T>::Type;
 
+/// Rounds once, to nearest.
 template <typename To, typename From>
 __device__ __forceinline__ To Convert(From value) {
-  if constexpr (sizeof(To) == 2 && sizeof(From) == 8) {
-    return static_cast<To>(static_cast<float>(value));
-  } else if constexpr (sizeof(To) == 8 && sizeof(From) == 2) {
+  if constexpr (sizeof(To) == 8 && sizeof(From) == 2) {
     return static_cast<double>(static_cast<float>(value));
   } else if constexpr (sizeof(To) == 2 && sizeof(From) == 2) {
     return static_cast<To>(static_cast<float>(value));
