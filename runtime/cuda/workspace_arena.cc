@@ -54,7 +54,7 @@ Result<WorkspaceArena::Lease> WorkspaceArena::Take(std::size_t size) {
   Lease lease;
   lease.lock = std::unique_lock(mutex_);
   lease.capturing = cuda::IsCapturing(memory_.stream());
-  if (size > 0) {
+  if (size > 0 || is_callers_) {
     const Result<void*> address = TakeFor(lease.capturing, size);
     if (!address.ok()) {
       return address.status();
