@@ -91,8 +91,9 @@ class SearchSpace {
   /// an output, relative to its norm; one that is too large is an error.
   virtual Result<double> Check(Plan& plan) = 0;
 
-  /// Relax lowers what Check demands, for when no candidate is left; false where it cannot.
-  virtual bool Relax() { return false; }
+  /// Relax lowers what Check demands, for when no candidate is left; false where it cannot. Where
+  /// memory was lacking, what is promised is still demanded: another process may have the memory.
+  virtual bool Relax(bool /*lacks_memory*/) { return false; }
 
   /// Whether a run may take many milliseconds: then time is worth some to a quick choice as well.
   [[nodiscard]] virtual bool IsLarge() const { return false; }

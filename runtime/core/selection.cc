@@ -502,10 +502,11 @@ std::string WhyFiltered(const Candidate& candidate, const SearchPolicy& policy) 
 Result<Selected> Select(SearchSpace& space, const SearchPolicy& policy) {
   const auto select = policy.mode == SearchMode::kBenchmark ? &TakeFastest : &TakeQuickly;
   Result<Selected> selected = select(space, policy);
-  const auto is_none_left = [](const Status& status) {
-    return status.code() == StatusCode::kUnsupported || status.code() == StatusCode::kOutOfMemory;
+  const auto may_relax = [&space](StatusCode code) {
+    const bool lacks_memory = code == StatusCode::kOutOfMemory;
+    return (lacks_memory || code == StatusCode::kUnsupported) && space.Relax(lacks_memory);
   };
-  while (!selected.ok() && is_none_left(selected.status()) && space.Relax()) {
+  while (!selected.ok() && may_relax(selected.status().code())) {
     selected = select(space, policy);
   }
   return selected;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -61,6 +62,7 @@ Result<Block> WorkspaceMemory::AllocateAside(std::size_t size) const {
   if (Status status = cuda::ToStatus(
           cuda::Driver().cuStreamSynchronize(*aside), "waiting for memory for a CUDA graph");
       !status.ok()) {
+    FreeOn(*aside, *block);
     return status;
   }
   return block;
@@ -105,7 +107,7 @@ void WorkspaceMemory::FreeOn(CUstream stream, const Block& block) const {
 }
 
 struct GraphMemory::GraphBlock {
-  GraphBlock(const WorkspaceMemory& from, Block block) : memory(from), block(block) {}
+  explicit GraphBlock(const WorkspaceMemory& from) : memory(from) {}
 
   WorkspaceMemory memory;
   Block block;
@@ -116,7 +118,7 @@ struct GraphMemory::GraphBlock {
 /// What graphs still use whose contexts have gone.
 struct GraphMemory::Left {
   std::mutex mutex;
-  std::vector<std::shared_ptr<GraphBlock>> blocks;
+  Blocks blocks;
 };
 
 GraphMemory::Left& GraphMemory::LeftBehind() {
@@ -125,33 +127,35 @@ GraphMemory::Left& GraphMemory::LeftBehind() {
 }
 
 GraphMemory::~GraphMemory() {
-  Left& left = LeftBehind();
-  const std::scoped_lock lock(left.mutex);
-  left.blocks.insert(left.blocks.end(), blocks_.begin(), blocks_.end());
-  FreeUnused(&left.blocks);
+  Free(Unused(&blocks_));
+  if (!blocks_.empty()) {
+    Left& left = LeftBehind();
+    const std::scoped_lock lock(left.mutex);
+    left.blocks.splice(left.blocks.end(), blocks_);
+  }
+  FreeLeftBehind();
 }
 
 Result<Block> GraphMemory::Allocate(std::size_t size, CUgraph graph) {
-  FreeUnused(&blocks_);
-  {
-    Left& left = LeftBehind();
-    const std::scoped_lock lock(left.mutex);
-    FreeUnused(&left.blocks);
-  }
+  Free(Unused(&blocks_));
+  FreeLeftBehind();
+  // First what may throw: a block that nobody knows of would never be freed.
+  Blocks made = {std::make_shared<GraphBlock>(memory_)};
+  const std::shared_ptr<GraphBlock>& block = made.front();
   const Result<Block> allocated = memory_.AllocateAside(size);
   if (!allocated.ok()) {
     return allocated;
   }
-  const auto block = std::make_shared<GraphBlock>(memory_, *allocated);
+  block->block = *allocated;
   if (Status status = GiveTo(graph, block); !status.ok()) {
     memory_.FreeAside(*allocated);
     return status;
   }
-  blocks_.push_back(block);
+  blocks_.splice(blocks_.end(), made);
   return allocated;
 }
 
-Status GraphMemory::GiveTo(CUgraph graph, const std::shared_ptr<GraphBlock>& block) const {
+Status GraphMemory::GiveTo(CUgraph graph, const std::shared_ptr<GraphBlock>& block) {
   constexpr const char* kDoing = "keeping workspace for a CUDA graph";
   const auto drop = [](void* holder) {
     // Called by a thread of the driver's, which must not call the driver.
@@ -159,16 +163,19 @@ Status GraphMemory::GiveTo(CUgraph graph, const std::shared_ptr<GraphBlock>& blo
         static_cast<std::shared_ptr<GraphBlock>*>(holder));
     (*held)->is_unused = true;
   };
-  auto holder = std::make_unique<std::shared_ptr<GraphBlock>>(block);
+  auto* holder = new (std::nothrow) std::shared_ptr<GraphBlock>(block);
+  if (holder == nullptr) {
+    return OutOfMemory("");
+  }
   CUuserObject object = nullptr;
   if (Status status = cuda::ToStatus(
           cuda::Driver().cuUserObjectCreate(
-              &object, holder.get(), drop, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+              &object, holder, drop, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
           kDoing);
       !status.ok()) {
+    delete holder;
     return status;
   }
-  static_cast<void>(holder.release());
   Status status = cuda::ToStatus(
       cuda::Driver().cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE), kDoing);
   if (!status.ok()) {
@@ -177,19 +184,36 @@ Status GraphMemory::GiveTo(CUgraph graph, const std::shared_ptr<GraphBlock>& blo
   return status;
 }
 
-void GraphMemory::FreeUnused(std::vector<std::shared_ptr<GraphBlock>>* blocks) {
-  std::erase_if(*blocks, [](const std::shared_ptr<GraphBlock>& block) {
-    if (!block->is_unused) {
-      return false;
+GraphMemory::Blocks GraphMemory::Unused(Blocks* blocks) {
+  Blocks unused;
+  for (auto next = blocks->begin(); next != blocks->end();) {
+    const auto block = next++;
+    if ((*block)->is_unused) {
+      unused.splice(unused.end(), *blocks, block);
     }
+  }
+  return unused;
+}
+
+void GraphMemory::Free(const Blocks& unused) {
+  for (const std::shared_ptr<GraphBlock>& block : unused) {
     const Result<const cuda::DeviceInfo*> device = cuda::DeviceInfo::Open(block->memory.ordinal());
-    if (!device.ok()) {
-      return false;  // in a fork's child the memory is the parent's
+    if (device.ok()) {  // not in a child of fork, whose parent has the memory
+      const cuda::CurrentDevice current(**device);
+      block->memory.FreeAside(block->block);
     }
-    const cuda::CurrentDevice current(**device);
-    block->memory.FreeAside(block->block);
-    return true;
-  });
+  }
+}
+
+/// The lock is not held while memory is freed, by a function of a caller's perhaps.
+void GraphMemory::FreeLeftBehind() {
+  Left& left = LeftBehind();
+  Blocks unused;
+  {
+    const std::scoped_lock lock(left.mutex);
+    unused = Unused(&left.blocks);
+  }
+  Free(unused);
 }
 
 }  // namespace gradsmith::internal

@@ -4,8 +4,8 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <list>
 #include <memory>
-#include <vector>
 
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
@@ -63,13 +63,18 @@ class GraphMemory {
  private:
   struct GraphBlock;
 
-  Status GiveTo(CUgraph graph, const std::shared_ptr<GraphBlock>& block) const;
-  static void FreeUnused(std::vector<std::shared_ptr<GraphBlock>>* blocks);
+  using Blocks = std::list<std::shared_ptr<GraphBlock>>;
   struct Left;
+
+  static Status GiveTo(CUgraph graph, const std::shared_ptr<GraphBlock>& block);
+  /// Unused takes those out of the blocks that no graph uses any more.
+  static Blocks Unused(Blocks* blocks);
+  static void Free(const Blocks& unused);
   static Left& LeftBehind();
+  static void FreeLeftBehind();
 
   WorkspaceMemory memory_;
-  std::vector<std::shared_ptr<GraphBlock>> blocks_;
+  Blocks blocks_;
 };
 
 }  // namespace gradsmith::internal

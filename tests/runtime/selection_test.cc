@@ -89,7 +89,8 @@ class FakeSpace final : public SearchSpace {
     return engine.times.at(std::min(run, engine.times.size() - 1));
   }
 
-  bool Relax() override {
+  bool Relax(bool lacks_memory) override {
+    ++(lacks_memory ? relaxed_for_memory : relaxed);
     was_relaxed = relaxes;
     return std::exchange(relaxes, false);
   }
@@ -98,6 +99,8 @@ class FakeSpace final : public SearchSpace {
   /// Once relaxed, what only rounds too often is right.
   bool relaxes = false;
   bool was_relaxed = false;
+  int relaxed = 0;
+  int relaxed_for_memory = 0;
   std::vector<std::string> built;
   std::vector<std::string> checked;
   std::map<std::string, int> timed;
@@ -418,6 +421,8 @@ TEST(Selection, NoMemoryForOneRelaxesWhatIsAskedOfOthers) {
     const Result<Selected> selected = Select(space, In(mode));
     ASSERT_TRUE(selected.ok()) << selected.status().message();
     EXPECT_EQ(selected->decision.id, "rounds");
+    EXPECT_EQ(space.relaxed_for_memory, 1) << "the space is not told why none is left";
+    EXPECT_EQ(space.relaxed, 0);
   }
 }
 

@@ -144,7 +144,7 @@ class RecordingSpace final : public internal::SearchSpace {
   [[nodiscard]] bool IsSlowToList(int batch) const override { return space_.IsSlowToList(batch); }
   Result<std::unique_ptr<Plan>> Build(const std::string& id) override { return space_.Build(id); }
   Result<double> Check(Plan& plan) override { return space_.Check(plan); }
-  bool Relax() override { return space_.Relax(); }
+  bool Relax(bool lacks_memory) override { return space_.Relax(lacks_memory); }
   [[nodiscard]] bool IsLarge() const override { return space_.IsLarge(); }
   Result<double> Time(Plan& plan) override { return space_.Time(plan); }
 

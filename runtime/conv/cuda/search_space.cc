@@ -387,7 +387,7 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
     AddImages(*form, /*where_they_pay=*/false, &candidates);
     AddPlanes(*form, /*where_they_pay=*/false, &candidates);
   }
-  if ((demands_.rounds_once || demands_.keeps_promise) && IsLarge()) {
+  if ((demands_.rounds_once || demands_.keeps_promise) && IsLarge() && !lists_slow_) {
     rejections->push_back({kDirect, "is slow: not while others may do"});
   } else {
     candidates.push_back({.id = kDirect, .engine = kDirect, .notes = {.last_resort = IsLarge()}});
@@ -705,8 +705,12 @@ bool ConvSearchSpace::IsLarge() const {
   return conv::IsLarge(task_);
 }
 
-bool ConvSearchSpace::Relax() {
+bool ConvSearchSpace::Relax(bool lacks_memory) {
   const bool was_strict = demands_.rounds_once || demands_.keeps_promise;
+  if (lacks_memory) {
+    const bool lists_more = was_strict && IsLarge() && !std::exchange(lists_slow_, true);
+    return std::exchange(demands_.rounds_once, false) || lists_more;
+  }
   demands_ = {.rounds_once = false, .keeps_promise = false};
   return was_strict;
 }

@@ -76,7 +76,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   [[nodiscard]] bool IsSlowToList(int batch) const override;
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
   Result<double> Check(internal::Plan& plan) override;
-  bool Relax() override;
+  bool Relax(bool lacks_memory) override;
   [[nodiscard]] bool IsLarge() const override;
   Result<double> Time(internal::Plan& plan) override;
 
@@ -140,6 +140,8 @@ class ConvSearchSpace final : public internal::SearchSpace {
   std::array<void*, kOperands> operands_;
   internal::SearchPolicy policy_;
   Demands demands_;
+  /// Whether what is slow is listed too, whatever is demanded.
+  bool lists_slow_ = false;
   std::vector<Form> forms_;
   /// In so many parts engines count the elements.
   std::int64_t parts_to_count_;

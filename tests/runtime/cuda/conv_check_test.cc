@@ -281,11 +281,14 @@ TEST_F(CudaConvCheck, ThePromiseIsRelaxedLast) {
       kX, kY, static_cast<std::size_t>(NumElements(DimsOf(task.problem, kY))), Right(space),
       [](float) { return 1 + 1.2e-6F; });
   EXPECT_FALSE(space.Check(plan).ok());
-  EXPECT_TRUE(space.Relax());
+  EXPECT_FALSE(space.Relax(/*lacks_memory=*/true)) << "nothing was left out as too slow";
+  EXPECT_FALSE(space.Check(plan).ok()) << "lack of memory lowers what is demanded";
+  EXPECT_TRUE(space.Relax(/*lacks_memory=*/false));
   EXPECT_TRUE(space.Check(plan).ok());
-  EXPECT_FALSE(space.Relax());
+  EXPECT_FALSE(space.Relax(/*lacks_memory=*/false));
   ConvSearchSpace of_double = MakeSpace(MakeTask(Primitive::kForward, DataType::kDouble, false));
-  EXPECT_FALSE(of_double.Relax()) << "nothing is asked of it that could be relaxed";
+  EXPECT_FALSE(of_double.Relax(/*lacks_memory=*/false))
+      << "nothing is asked of it that could be relaxed";
 }
 
 /// What is measured lies within what is promised, and is not made up.

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <set>
@@ -46,10 +47,12 @@ class CudaGraphWorkspace : public CudaTest {
     return lent;
   }
 
-  /// The driver may tell late that a graph has gone; whoever allocates for one frees such memory.
+  /// A thread of the driver's tells that a graph has gone, sooner or later; whoever comes next
+  /// frees its memory.
   void ExpectAllFreed(CUstream stream) {
-    constexpr int kTries = 1000;
-    for (int i = 0; i < kTries && allocator_.live > 0; ++i) {
+    constexpr std::chrono::minutes kPatience(5);
+    const auto begin = std::chrono::steady_clock::now();
+    while (allocator_.live > 0 && std::chrono::steady_clock::now() - begin < kPatience) {
       const WorkspaceArena arena(OnGpu());
       std::this_thread::yield();
       Driver().cuStreamSynchronize(stream);
@@ -123,18 +126,23 @@ TEST_F(CudaGraphWorkspace, OutlivesItsContext) {
 TEST_F(CudaGraphWorkspace, IsFreedWhenTheGraphHasGone) {
   const CurrentDevice current(device());
   const DeviceStream stream(device());
-  {
-    WorkspaceArena arena(OptionsFor(stream.get()));
-    constexpr int kCaptures = 20;
-    for (int i = 0; i < kCaptures; ++i) {
-      CudaGraph graph(stream.get());
-      CaptureUse(graph, arena, stream.get());
-      ASSERT_TRUE(graph.Launch().ok());
-      Driver().cuStreamSynchronize(stream.get());
-    }
-    EXPECT_GT(allocator_.frees, 0) << "a context keeps memory of graphs that have gone";
+  WorkspaceArena arena(OptionsFor(stream.get()));
+  constexpr int kCaptures = 20;
+  for (int i = 0; i < kCaptures; ++i) {
+    CudaGraph graph(stream.get());
+    CaptureUse(graph, arena, stream.get());
+    ASSERT_TRUE(graph.Launch().ok());
+    Driver().cuStreamSynchronize(stream.get());
   }
-  ExpectAllFreed(stream.get());
+  // The context lives on, and what it keeps shrinks to what one more capture takes.
+  constexpr std::chrono::minutes kPatience(5);
+  const auto begin = std::chrono::steady_clock::now();
+  while (allocator_.allocations - allocator_.frees > 2 &&
+         std::chrono::steady_clock::now() - begin < kPatience) {
+    CudaGraph graph(stream.get());
+    CaptureUse(graph, arena, stream.get());
+  }
+  EXPECT_LE(allocator_.allocations - allocator_.frees, 2);
 }
 
 TEST_F(CudaGraphWorkspace, ASpoiltCaptureIsToldSo) {
