@@ -104,6 +104,18 @@ TEST_F(CudaConvPadding, WhatIsNotFiniteReachesItsProductsAlone) {
   }
 }
 
+/// As above, of one layer: also for the emulated GPU, which takes long for all.
+TEST_F(CudaConvPadding, WhatIsNotFiniteInALayerReachesItsProductsAlone) {
+  Random random("cuda conv padding of a layer");
+  const Context context(Exactly(SearchMode::kDefault));
+  const ConvShape shape = {
+      .name = "small", .x = {2, 8, 5, 6}, .w = {8, 8, 3, 3}, .pads = {1, 1, 1, 1}};
+  for (const DataType type : {DataType::kFloat, DataType::kMLFloat16}) {
+    ASSERT_NO_FATAL_FAILURE(
+        PlantEach(MakeConvGrad(shape, type, Layout::kChannelsLast, random), context));
+  }
+}
+
 TEST_F(CudaConvPadding, ChoicesOfThePolicyAreItsOwn) {
   Random random("cuda conv padding choices");
   const OpCall call = MakeConv(Conv3x3(), DataType::kMLFloat16, Layout::kChannelsLast, random);
