@@ -21,7 +21,7 @@ void ForwardOf(
     T* y) {
   const LoweredProblem lowered = Lower(problem);
   const Grid columns = ImageGrid(problem.batch, SizesOf(lowered, &Axis::y), lowered.y);
-  if (problem.y_channels == 0 || columns.size() == 0) {
+  if (problem.y_channels == 0 || columns.empty()) {
     return;
   }
   const std::vector<internal::Accumulator<T>> bias = LoadBias<T>(bias_tensor);

@@ -15,10 +15,12 @@ namespace gradsmith {
 
 namespace {
 
+// NOLINTBEGIN(misc-unused-using-decls): they are used in lambdas, which the check overlooks
 using internal::Counted;
 using internal::DidYouMean;
 using internal::Join;
 using internal::Quoted;
+// NOLINTEND(misc-unused-using-decls)
 using internal::Shortened;
 using internal::TypesText;
 

@@ -142,7 +142,7 @@ Result<Block> GraphMemory::Allocate(std::size_t size, CUgraph graph) {
   // First what may throw: a block that nobody knows of would never be freed.
   Blocks made = {std::make_shared<GraphBlock>(memory_)};
   const std::shared_ptr<GraphBlock>& block = made.front();
-  const Result<Block> allocated = memory_.AllocateAside(size);
+  Result<Block> allocated = memory_.AllocateAside(size);
   if (!allocated.ok()) {
     return allocated;
   }

@@ -425,7 +425,7 @@ Result<double> BatchNormSearchSpace::Check(Plan& plan) {
   if (Status status = trial_->CheckWritten(); !status.ok()) {
     return status;
   }
-  const Result<double> usual = CheckOutputs();
+  Result<double> usual = CheckOutputs();
   // The caller's own inputs must stay as they are.
   if (!usual.ok() || allow_reduced_accuracy_ || !trial_->has_copies()) {
     return usual;
