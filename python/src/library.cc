@@ -32,7 +32,7 @@ constexpr std::uintptr_t kLegacyStream = 1;
 /// No machine has so many.
 constexpr std::int64_t kMostDevices = 1 << 16;
 
-/// So many types of arrays are remembered; no program has more in use.
+/// The most types of arrays that are remembered; no program has more in use.
 constexpr std::size_t kMostTypes = 1024;
 
 using Libraries = std::unordered_map<PyTypeObject*, std::shared_ptr<const Library>>;

@@ -63,7 +63,7 @@ struct AxisTaps {
   /// TapsInside returns the taps with which a position reads the source.
   [[nodiscard]] internal::Range TapsInside(std::int64_t position) const {
     const std::int64_t start = SourceOf(position, 0);
-    // Down from the start is up from the other end.
+    // Counting down from the start is counting up from the end.
     return tap_step < 0 ? InsidePart(source - 1 - start, -tap_step, taps, source)
                         : InsidePart(start, tap_step, taps, source);
   }

@@ -17,7 +17,7 @@ namespace gradsmith::internal {
 
 namespace {
 
-/// As many as Linux follows.
+/// The most links that are followed, which is what Linux follows.
 constexpr int kMostLinks = 40;
 
 FileDescriptor OpenFolder(int folder, const char* name) {

@@ -16,7 +16,7 @@ struct Grid {
   std::array<std::int64_t, kRank> counts{1, 1, 1, 1};
   std::array<std::int64_t, kRank> strides{};
 
-  /// Of an empty grid the other counts may be too large to multiply.
+  /// The other counts of an empty grid may be too large to multiply.
   [[nodiscard]] bool empty() const { return std::ranges::find(counts, 0) != counts.end(); }
   [[nodiscard]] std::int64_t size() const {
     return empty() ? 0 : counts[0] * counts[1] * counts[2] * counts[3];

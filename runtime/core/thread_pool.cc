@@ -21,7 +21,7 @@ namespace {
 /// woken takes longer.
 constexpr int kSpins = 300;
 
-/// As many for each that is woken, so that many threads are up after few steps.
+/// Each woken thread wakes this many more, so that many are up after few steps.
 constexpr int kWokenByOne = 2;
 
 void Pause() {

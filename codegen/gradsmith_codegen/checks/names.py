@@ -43,7 +43,7 @@ RUNTIME_NAMES = frozenset(
     TensorSpec TensorView ThreadPool ToString Unsupported WorkspaceArena WorkspaceLimit""".split()
 )
 
-# Of the structs that an operator has, by the key of what their fields are.
+# Names of the structs that an operator has, by what their fields are.
 _STRUCTS = {
     "attributes": ("Attributes",),
     "inputs": ("Inputs", "InputDims"),

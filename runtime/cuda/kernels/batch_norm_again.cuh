@@ -205,7 +205,7 @@ __device__ Totals TotalsOf(const Again& again, std::int64_t channel, double firs
     return found;
   }
   const double largest = again.Largest(channel, 0, 1);
-  // Of what is not finite no sum is any better.
+  // Another sum of what is not finite is no better.
   return isfinite(largest) ? again.Sum(channel, again.Unit(channel, largest), 0, 1) : found;
 }
 
