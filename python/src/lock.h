@@ -88,7 +88,7 @@ nanobind::object CallPython(nanobind::handle callable, const Arguments&... argum
   PyObject* stack[] = {nullptr, arguments.ptr()...};
   PyObject* const result = InPython([&] {
     return PyObject_Vectorcall(
-        callable.ptr(), stack + 1, sizeof...(arguments) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+        callable.ptr(), stack + 1, sizeof...(arguments) | NB_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
   });
   if (result == nullptr) {
     throw nanobind::python_error();

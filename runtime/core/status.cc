@@ -34,9 +34,11 @@ const std::string& OutOfMemoryText() {
   return out_of_memory.text();
 }
 
-/// Made while the library is loaded: not every std::string has so short a text in place, and when
-/// it is asked for there is no memory.
+#if defined(_GLIBCXX_USE_CXX11_ABI) && !_GLIBCXX_USE_CXX11_ABI
+/// Made while the library is loaded: this std::string keeps no text in place, and when it is asked
+/// for there is no memory. Any other keeps so short a one, and runs no code before main().
 [[maybe_unused]] const std::string& made_out_of_memory_text = OutOfMemoryText();
+#endif
 
 }  // namespace
 

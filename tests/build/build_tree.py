@@ -88,8 +88,8 @@ class BuildTree:
         replace_once(self.source / path, old, new)
 
     def shard_of(self, op: str) -> str:
-        """The name of the source file that holds an op's rows."""
-        definition = re.compile(rf"\bk{op}Rows = {{")
+        """The name of the source file that holds an op's schema and its rows."""
+        definition = re.compile(rf'\bkSchema = {{[^{{}}]*\.name = "{op}",')
         shards = [p.name for p in self.generated.glob("src/ops_shard_*.cc") if definition.search(p.read_text())]
         assert len(shards) == 1, f"{op} is defined in {shards}"
         return shards[0]

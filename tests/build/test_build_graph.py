@@ -106,7 +106,9 @@ def test_changed_generator_module_regenerates(tree: BuildTree) -> None:
 
 
 def test_changed_kernel_header_checks_the_schema_anew(tree: BuildTree) -> None:
-    tree.edit("runtime/batch_norm/kernels.h", "  double momentum = 0.9;\n", "  double inertia = 0.9;\n")
+    header = "runtime/batch_norm/kernels.h"
+    tree.edit(header, "  double momentum = 0.9;\n", "  double inertia = 0.9;\n")
+    tree.edit(header, "momentum min 0 max 1", "inertia min 0 max 1")
     log = tree.build()
     assert not log.succeeded
     assert "error[G408]: kernel batch_norm::BatchNormalization has no attribute 'momentum'" in log.output

@@ -208,19 +208,18 @@ std::vector<Candidate> ListOneDnn(
     std::vector<Rejection>* rejections) {
   const onednn::ThreadLimit limit(threads);
   std::vector<Candidate> candidates;
-  for (const auto& [place, any_layout] : kPlaces) {
-    const std::string begin = prefix + place + "/";
-    const Status status = onednn::Guarded([&] {
-      ForEachImplementation(task, any_layout, [&](const dnnl::primitive_desc& implementation) {
-        const std::string id = begin + implementation.impl_info_str();
-        const auto is_it = [&](const Candidate& each) { return each.id == id; };
-        if (!IsReference(implementation.impl_info_str()) &&
-            std::ranges::none_of(candidates, is_it)) {
-          candidates.push_back({.id = id, .engine = id});
-        }
-        return true;
-      });
-    });
+  for (const Place& place : kPlaces) {
+    const std::string begin = prefix + place.name + "/";
+    const auto add = [&](const dnnl::primitive_desc& implementation) {
+      const std::string id = begin + implementation.impl_info_str();
+      const auto is_it = [&](const Candidate& each) { return each.id == id; };
+      if (!IsReference(implementation.impl_info_str()) && std::ranges::none_of(candidates, is_it)) {
+        candidates.push_back({.id = id, .engine = id});
+      }
+      return true;
+    };
+    const Status status =
+        onednn::Guarded([&] { ForEachImplementation(task, place.any_layout, add); });
     if (!status.ok()) {
       rejections->push_back({begin, status.message()});
     }
@@ -234,20 +233,20 @@ Result<std::unique_ptr<Plan>>
 BuildOneDnnPlan(const Task& task, int threads, const std::string& choice) {
   const onednn::ThreadLimit limit(threads);
   std::unique_ptr<Plan> plan;
-  for (const auto& [place, any_layout] : kPlaces) {
-    const std::string begin = std::string(place) + "/";
+  for (const Place& place : kPlaces) {
+    const std::string begin = std::string(place.name) + "/";
     if (!choice.starts_with(begin)) {
       continue;
     }
-    const Status status = onednn::Guarded([&] {
-      ForEachImplementation(task, any_layout, [&](const dnnl::primitive_desc& implementation) {
-        if (begin + implementation.impl_info_str() != choice) {
-          return true;
-        }
-        plan = std::make_unique<OneDnnPlan>(task, threads, implementation);
-        return false;
-      });
-    });
+    const auto build = [&](const dnnl::primitive_desc& implementation) {
+      if (begin + implementation.impl_info_str() != choice) {
+        return true;
+      }
+      plan = std::make_unique<OneDnnPlan>(task, threads, implementation);
+      return false;
+    };
+    const Status status =
+        onednn::Guarded([&] { ForEachImplementation(task, place.any_layout, build); });
     if (!status.ok()) {
       return status;
     }
