@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,18 +95,49 @@ class BuildTree:
         return shards[0]
 
 
-def configure(source: Path, folder: Path, generator: str, *options: str) -> None:
-    """Configures a quick build: what is tested is what gets built, not how fast that is."""
+@dataclass(frozen=True)
+class SnapshotBuild:
+    """What came of building the library from generated/, with oneDNN's kernels where there is oneDNN."""
+
+    folder: Path
+    has_onednn: bool
+    called_python: bool
+
+
+def build_snapshot() -> SnapshotBuild:
+    """Builds generated/ where each of the usual interpreters of Python fails and leaves a trace."""
+    pythons = SCRATCH / "snapshot/python"
+    pythons.mkdir(parents=True, exist_ok=True)
+    trace = pythons / "was-called"
+    trace.unlink(missing_ok=True)
+    for name in ("python", "python3", f"python3.{sys.version_info.minor}"):
+        _write_script(pythons / name, f"touch {trace}\nexit 1\n")
+    environment = {**os.environ, "PATH": f"{pythons}:{os.environ['PATH']}"}
+    folder = SCRATCH / "snapshot/build"
+    options = ["-DGRADSMITH_USE_SNAPSHOT=ON", "-DGRADSMITH_ONEDNN=AUTO", f"-DPython3_EXECUTABLE={pythons / 'python3'}"]
+    told = configure(REPOSITORY, folder, "Ninja", *options, environment=environment)
+    build(folder, environment=environment)
+    return SnapshotBuild(folder, has_onednn="our own, oneDNN" in told, called_python=trace.exists())
+
+
+def configure(
+    source: Path, folder: Path, generator: str, *options: str, environment: Mapping[str, str] | None = None
+) -> str:
+    """Configures a quick build, and returns what that prints: what is tested is what gets built, not how fast it is."""
     command = ["cmake", "-S", str(source), "-B", str(folder), "-G", generator, "-DCMAKE_BUILD_TYPE=Debug"]
     # Without CUDA, whose kernels take minutes; a later option of the same name counts.
     command += ["-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DGRADSMITH_BUILD_TESTS=OFF", "-DGRADSMITH_CUDA=OFF", *options]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return subprocess.run(command, env=environment, check=True, text=True, stdout=subprocess.PIPE).stdout
 
 
-def build(folder: Path, *targets: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+def build(
+    folder: Path, *targets: str, check: bool = True, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     command = ["cmake", "--build", str(folder), "--parallel", JOBS]
     command += ["--target", *targets] if targets else []
-    result = subprocess.run(command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    result = subprocess.run(
+        command, env=environment, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     assert not check or result.returncode == 0, result.stdout
     return result
 

@@ -44,7 +44,7 @@ def test_touching_the_schema_compiles_nothing(tree: BuildTree) -> None:
     ("old", "new"),
     [
         pytest.param('"backward-filter(X, dY)"', '"backward-filter(X, dY), of the shape of W"', id="doc"),
-        pytest.param("dX: {type: T, like: X, optional: true,", "dX: {type: T, like: X, optional: false,", id="signature"),
+        pytest.param("dX: {type: T, like: X, optional: true", "dX: {type: T, like: X, optional: false", id="signature"),
     ],
 )
 def test_changed_op_compiles_its_shard_and_the_table(tree: BuildTree, old: str, new: str) -> None:
@@ -82,8 +82,8 @@ def test_removed_op_leaves_nothing_behind(tree: BuildTree) -> None:
     log = tree.build()
     assert log.succeeded, log.output
     assert log.compiled == ["dispatch_table.cc", shard]
-    left = [path for path in tree.generated.rglob("*") if path.is_file() and "BatchNormalizationGrad" in path.read_text()]
-    assert left == []
+    files = [path for path in tree.generated.rglob("*") if path.is_file()]
+    assert [path for path in files if "BatchNormalizationGrad" in path.read_text()] == []
     assert not (tree.generated / "include/gradsmith/ops/batch_normalization_grad.h").exists()
     assert tree.build().generator_runs == 0
 

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from build_tree import JOBS, REPOSITORY, build
+from build_tree import JOBS, REPOSITORY, SCRATCH, build
+from source_units import Kind, Unit, findings_in, units_of
 
 OPTIONS = ["-fsyntax-only", "-Wno-unknown-warning-option"]
 
 
-def findings(command: dict[str, str]) -> str:
-    words = shlex.split(command["command"])
-    output = words.index("-o")
-    compiler = next(place for place, word in enumerate(words) if word.endswith(("c++", "g++")))  # after a launcher
-    arguments = ["clang++", *OPTIONS, *words[compiler + 1 : output], *words[output + 2 :]]
-    return subprocess.run(arguments, cwd=command["directory"], check=False, text=True, capture_output=True).stderr
+def findings(kind: Kind, source: Path) -> str:
+    command = ["clang++", *OPTIONS, *kind.command[1:], str(source)]
+    return subprocess.run(command, cwd=kind.directory, check=False, text=True, capture_output=True).stderr
 
 
 def test_the_library_without_its_cuda_backend() -> None:
@@ -33,8 +30,13 @@ def test_the_library_without_its_cuda_backend() -> None:
     folders = (f"{REPOSITORY}/runtime/", f"{tree}/generated/src/")
     checked = [command for command in commands if command["file"].startswith(folders)]
     checked = [command for command in checked if "/cuda/" not in command["file"]]
-    assert {Path(command["file"]).parent.name for command in checked} >= {"core", "conv", "batch_norm", "src"}
+    units = units_of(checked)
+    assert {source.parent.name for unit in units for source in unit.sources} >= {"core", "conv", "batch_norm", "src"}
+
+    def findings_of(unit: Unit) -> str:
+        return findings_in(unit, SCRATCH / "clang", lambda source: findings(unit.kind, source))
+
     with ThreadPoolExecutor(int(JOBS)) as pool:
-        found = "".join(pool.map(findings, checked))
+        found = "".join(pool.map(findings_of, units))
     if found:
         pytest.fail(found, pytrace=False)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from build_tree import REPOSITORY, build, copy_sources
 
-
 WITHOUT_TOOLKIT = "-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON"
 
 
@@ -95,7 +94,8 @@ def test_paths_may_hold_what_means_something_elsewhere(tmp_path: Path, generator
 
 
 @pytest.mark.parametrize(
-    ("name", "fault"), [("x[y", "a bracket without"), ("x]y", "a bracket without"), ("x:y", "a colon"), ("x$(y)", "'$('")]
+    ("name", "fault"),
+    [("x[y", "a bracket without"), ("x]y", "a bracket without"), ("x:y", "a colon"), ("x$(y)", "'$('")],
 )
 @pytest.mark.parametrize("kind", ["source", "build"])
 def test_paths_that_build_tools_do_not_take_are_refused(tmp_path: Path, name: str, fault: str, kind: str) -> None:
@@ -215,7 +215,8 @@ def onednn_of(root: Path, version: str, runtime: str) -> list[str]:
     (root / "lib").mkdir()
     (root / "lib/libdnnl.so").touch()
     (root / "include/oneapi/dnnl/dnnl.hpp").touch()
-    (root / "include/oneapi/dnnl/dnnl_config.h").write_text(f"#define DNNL_CPU_THREADING_RUNTIME DNNL_RUNTIME_{runtime}\n")
+    defined = f"#define DNNL_CPU_THREADING_RUNTIME DNNL_RUNTIME_{runtime}\n"
+    (root / "include/oneapi/dnnl/dnnl_config.h").write_text(defined)
     parts = zip(("MAJOR", "MINOR", "PATCH"), version.split("."), strict=True)
     numbers = "".join(f"#define DNNL_VERSION_{name} {number}\n" for name, number in parts)
     (root / "include/oneapi/dnnl/dnnl_version.h").write_text(numbers)

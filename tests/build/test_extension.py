@@ -1,7 +1,8 @@
 """What the pages tell to add is added to a copy of the sources: it builds there, and passes the quick tests.
 
-Of `./run test --quick` these are the tests that read the operators: those of rows, on the CPU, and those of the
-generator, the tools and the benchmarks; the others do not know what is in ops.yaml, and are left out for their time.
+Of `./run test --quick` these are the tests that read the operators: those of rows, as README.md tells to run them
+alone, and those of the generator, the tools and the benchmarks; the others do not know what is in ops.yaml, and are
+left out for their time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from build_tree import REPOSITORY, SCRATCH, SOURCES, build, configure, copy_sources, replace_once, run_generator
+from build_tree import REPOSITORY, SCRATCH, SOURCES, copy_sources, replace_once, run_generator
 
 COPY = SCRATCH / "extension/source"
 BUILD = SCRATCH / "extension/build"
@@ -21,14 +22,29 @@ PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CMakePresets.json", "p
 FOLDERS = ("bench", "docs", "examples", "python", "tests", "tools")
 
 
-def block(page: str, start: str) -> str:
-    """The YAML of a page that begins so."""
-    (found,) = re.findall(rf"^```yaml\n({re.escape(start)}.*?)^```$", (REPOSITORY / page).read_text(), re.DOTALL | re.M)
+def block(page: str, start: str, language: str = "yaml") -> str:
+    """The block of a page that begins so."""
+    text = (REPOSITORY / page).read_text()
+    (found,) = re.findall(rf"^```{language}\n({re.escape(start)}.*?)^```$", text, re.DOTALL | re.M)
     return str(found)
 
 
 NEW_OP = block("README.md", "  - name: DepthwiseConvGrad\n")
 NEW_ROW = block("CONTRIBUTING.md", "    rows:\n").partition("\n")[2]
+TO_BUILD, TO_RUN = block("README.md", "cmake -S . -B build/rows ", "sh").replace("build/rows", str(BUILD)).splitlines()
+QUICKLY = "-DCMAKE_CXX_FLAGS_RELEASE=-O1"
+
+
+def in_the_copy(command: str) -> str:
+    """What a command of the shell prints, as in an environment of Python that is activated."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "VIRTUAL_ENV": sys.prefix}
+    told = subprocess.run(
+        ["sh", "-euc", command], check=False, cwd=COPY, env=environment, text=True, capture_output=True
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
+    return told.stdout
+
 
 def kernel_of_the_cpu(header: str) -> str:
     """A kernel as BatchNormalization is, but that it does not run on a GPU."""
@@ -53,20 +69,19 @@ def tree() -> Path:
     end = "}  // namespace gradsmith::batch_norm\n"
     replace_once(header, end, f"{kernel_of_the_cpu(header.read_text())}\n{end}")
     run_generator("generate", "--schema", "ops.yaml", "--out", "generated", repository=COPY, cwd=COPY)
-    configure(COPY, BUILD, "Ninja", "-DGRADSMITH_BUILD_TESTS=ON", f"-DPython3_EXECUTABLE={sys.executable}")
-    build(BUILD, "gradsmith_generated_tests")
+    in_the_copy(TO_BUILD.replace("cmake -S", f"cmake {QUICKLY} -S"))
     return COPY
+
+
+def test_rows_are_tested_alone(tree: Path) -> None:
+    told = in_the_copy(TO_RUN)
+    assert re.search(r"^\[  PASSED  \] [1-9]\d{3,} tests\.$", told, re.MULTILINE), told
 
 
 @pytest.mark.parametrize("name", ["BatchNormalization*half_double_stats_cpu*", "DepthwiseConvGrad*"])
 def test_new_tests_are_there_and_pass(tree: Path, name: str) -> None:
-    program = str(BUILD / "tests/gradsmith_generated_tests")
-    command = [program, "--backend=cpu", f"--gtest_filter={name}"]
-    result = subprocess.run(command, check=False, text=True, capture_output=True)
-    assert result.returncode == 0, result.stdout + result.stderr
-    passed = re.search(r"^\[  PASSED  \] (\d+) tests?\.$", result.stdout, re.MULTILINE)
-    assert passed is not None, result.stdout
-    assert int(passed[1]) > 0
+    told = in_the_copy(f"{BUILD}/tests/gradsmith_generated_tests --backend=cpu '--gtest_filter={name}'")
+    assert re.search(r"^\[  PASSED  \] [1-9]\d* tests?\.$", told, re.MULTILINE), told
 
 
 @pytest.mark.parametrize("tests", ["codegen", "tools", "bench", "build/test_kernel_fields.py"])

@@ -46,7 +46,7 @@ def test_every_block_is_tested_here() -> None:
         "cpp": ["int main()", "registry.Explain", "CheckDevice"],
         "text": ["dW:", "error[G014]"],
         "yaml": ["DepthwiseConvGrad"],
-        # The last: tests/package/test_wheel.py.
+        # The last two: tests/build/test_extension.py, tests/package/test_wheel.py.
         "sh": ["./run demo", "cmake --install", "pkg-config", "build/rows", "pip install ."],
         "cmake": ["find_package"],
         "python": ["gradsmith.conv_grad"],  # tests/python/test_docs.py
@@ -130,17 +130,6 @@ def test_entry_is_a_valid_one(tmp_path: Path) -> None:
     entry = block("yaml", "DepthwiseConvGrad")
     result = check_schema(tmp_path, SCHEMA if entry in SCHEMA else f"{SCHEMA}\n{entry}")  # as who followed it has it
     assert (result.returncode, result.stderr) == (0, "")
-
-
-def test_rows_are_tested_alone(tmp_path: Path) -> None:
-    commands = block("sh", "build/rows/tests/gradsmith_generated_tests").replace("build/rows", str(tmp_path / "rows"))
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "VIRTUAL_ENV": sys.prefix}  # as in an environment that is activated
-    told = subprocess.run(
-        ["sh", "-euc", commands], check=False, cwd=REPOSITORY, env=environment, text=True, capture_output=True
-    )
-    assert told.returncode == 0, told.stdout + told.stderr
-    assert re.search(r"^\[  PASSED  \] [1-9]\d{3,} tests\.$", told.stdout, re.MULTILINE), told.stdout
 
 
 def test_diagnostic_is_the_one_shown(tmp_path: Path) -> None:

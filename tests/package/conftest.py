@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from build_tree import REPOSITORY, SCRATCH, build
+from build_tree import REPOSITORY, SCRATCH, build, build_snapshot
 
 
 @pytest.fixture(scope="session")
@@ -19,16 +19,11 @@ def prefix() -> Path:
 
 @pytest.fixture(scope="session")
 def prefix_with_onednn() -> Path:
-    """What a build with oneDNN's kernels installs, likewise; not optimised, which would only take longer here."""
-    tree = SCRATCH / "package/onednn"
-    options = ["-DGRADSMITH_BUILD_TESTS=OFF", "-DGRADSMITH_CUDA=OFF", "-DGRADSMITH_USE_SNAPSHOT=ON"]
-    options += ["-DGRADSMITH_ONEDNN=AUTO", "-DCMAKE_CXX_FLAGS_RELEASE=-O0"]
-    command = ["cmake", "-S", str(REPOSITORY), "-B", str(tree), "-G", "Ninja", *options]
-    result = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if "our own, oneDNN" not in result.stdout:
+    """What a build with oneDNN's kernels installs, likewise."""
+    built = build_snapshot()
+    if not built.has_onednn:
         pytest.skip("there is no oneDNN (Debian, Ubuntu: libdnnl-dev)")
-    build(tree)
-    return install(tree, "_with_onednn")
+    return install(built.folder, "_with_onednn")
 
 
 def install(tree: Path, name: str) -> Path:

@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import subprocess
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from build_tree import JOBS, REPOSITORY, SCRATCH, build, run_generator
+from source_units import Kind, Unit, findings_in, units_of
 
 TIDY_FOLDERS = tuple(REPOSITORY / folder for folder in ("runtime", "tools", "tests/support", "tests/reference"))
 FOLDERS = ("runtime", "python", "tests", "tools", "bench", "examples", "generated")
@@ -62,36 +63,48 @@ def test_clang_tidy_finds_nothing(clang_tidy: Path) -> None:
     build(tree, "gradsmith_generate")
     commands = json.loads((tree / "compile_commands.json").read_text())
     checked = re.compile("|".join(map(re.escape, map(str, TIDY_FOLDERS + (tree / "generated",)))))
-    commands = [command for command in commands if checked.match(command["file"])]
-    assert {Path(command["file"]).parent.name for command in commands} >= {"core", "conv", "src", "support"}
+    units = units_of(command for command in commands if checked.match(command["file"]))
+    assert {source.parent.name for unit in units for source in unit.sources} >= {"core", "conv", "src", "support"}
+
+    def findings(unit: Unit) -> str:
+        return findings_in(unit, SCRATCH / "tidy", lambda source: tidy_findings(clang_tidy, unit.kind, source))
+
     with ThreadPoolExecutor(int(JOBS)) as pool:
-        findings = "".join(pool.map(lambda command: tidy_findings(clang_tidy, tree, command), commands))
-    if findings:
-        pytest.fail(findings, pytrace=False)
+        found = "".join(pool.map(findings, units))
+    if found:
+        pytest.fail(found, pytrace=False)
 
 
-def tidy_findings(clang_tidy: Path, tree: Path, command: dict[str, str]) -> str:
+def tidy_findings(clang_tidy: Path, kind: Kind, source: Path) -> str:
     """What clang-tidy prints, unless it had nothing to say of the very same input before."""
-    stamp = SCRATCH / "tidy" / input_digest(clang_tidy, command)
+    stamp = SCRATCH / "tidy" / input_digest(clang_tidy, kind, source)
     if stamp.exists():
         return ""
-    arguments = [str(clang_tidy), "--quiet", "-p", str(tree), command["file"]]
-    result = subprocess.run(arguments, check=False, text=True, capture_output=True)
+    # Sources of a unit include the same, which is looked for in each.
+    arguments = [str(clang_tidy), "--quiet", "--checks=-readability-duplicate-include", str(source), "--"]
+    result = subprocess.run(
+        [*arguments, *kind.command[1:]], cwd=kind.directory, check=False, text=True, capture_output=True
+    )
     if result.returncode == 0:
         stamp.parent.mkdir(parents=True, exist_ok=True)
         stamp.touch()
         return ""
-    return f"{command['file']}\n{result.stdout}{result.stderr}"
+    return f"{source}\n{result.stdout}{result.stderr}"
 
 
-def input_digest(clang_tidy: Path, command: dict[str, str]) -> str:
+def input_digest(clang_tidy: Path, kind: Kind, source: Path) -> str:
     """Of the tool, its configuration, the command, and every file that the command reads."""
-    words = shlex.split(command["command"])
-    output = words.index("-o")
-    listing = [*words[:output], *words[output + 2 :], "-MM", "-MF", "-"]
-    rule = subprocess.run(listing, cwd=command["directory"], check=True, text=True, capture_output=True).stdout
-    read = [Path(command["directory"], path) for path in rule.replace("\\\n", " ").split()[1:]]
-    digest = hashlib.sha256(f"{clang_tidy.stat().st_mtime_ns} {command['command']}".encode())
-    for path in (REPOSITORY / ".clang-tidy", REPOSITORY / "tests/.clang-tidy", *read):
+    listing = [*kind.command, "-MM", str(source)]
+    rule = subprocess.run(listing, cwd=kind.directory, check=True, text=True, capture_output=True).stdout
+    read = [Path(kind.directory, path) for path in rule.replace("\\\n", " ").split()[1:]]
+    digest = hashlib.sha256(f"{clang_tidy.stat().st_mtime_ns} {kind.command}".encode())
+    for path in (REPOSITORY / ".clang-tidy", kind.configuration, *read):
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_nothing_is_included_twice(folder: str) -> None:
+    for path in cpp_files(REPOSITORY / folder):
+        included = re.findall(r'^#include ([<"].*[>"])', Path(path).read_text(), re.MULTILINE)
+        assert [header for header, number in Counter(included).items() if number > 1] == [], path
