@@ -11,10 +11,11 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from build_tree import REPOSITORY, SCRATCH, SOURCES, copy_sources, replace_once, run_generator
+from build_tree import JOBS, REPOSITORY, SCRATCH, SOURCES, copy_sources, replace_once, run_generator
 
 COPY = SCRATCH / "extension/source"
 BUILD = SCRATCH / "extension/build"
@@ -32,6 +33,7 @@ def block(page: str, start: str, language: str = "yaml") -> str:
 NEW_OP = block("README.md", "  - name: DepthwiseConvGrad\n")
 NEW_ROW = block("CONTRIBUTING.md", "    rows:\n").partition("\n")[2]
 TO_BUILD, TO_RUN = block("README.md", "cmake -S . -B build/rows ", "sh").replace("build/rows", str(BUILD)).splitlines()
+TESTS = ["codegen", "tools", "bench", "build/test_kernel_fields.py"]
 QUICKLY = "-DCMAKE_CXX_FLAGS_RELEASE=-O1"
 
 
@@ -84,9 +86,22 @@ def test_new_tests_are_there_and_pass(tree: Path, name: str) -> None:
     assert re.search(r"^\[  PASSED  \] [1-9]\d* tests?\.$", told, re.MULTILINE), told
 
 
-@pytest.mark.parametrize("tests", ["codegen", "tools", "bench", "build/test_kernel_fields.py"])
-def test_tests_that_read_the_operators_pass(tree: Path, tests: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'its'}", tests]
+@pytest.fixture(scope="module")
+def results(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, subprocess.CompletedProcess[str]]:
+    """What comes of each folder's tests, of which some run while others do."""
     environment = {**os.environ, "GRADSMITH_BUILD_DIR": str(BUILD)}
-    result = subprocess.run(command, cwd=tree / "tests", env=environment, check=False, text=True, capture_output=True)
-    assert result.returncode == 0, result.stdout + result.stderr
+
+    def result(tests: str) -> subprocess.CompletedProcess[str]:
+        folder = tmp_path_factory.mktemp("its")
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={folder}", tests]
+        return subprocess.run(command, cwd=tree / "tests", env=environment, check=False, text=True, capture_output=True)
+
+    with ThreadPoolExecutor(int(JOBS)) as pool:
+        return dict(zip(TESTS, pool.map(result, TESTS), strict=True))
+
+
+@pytest.mark.parametrize("tests", TESTS)
+def test_tests_that_read_the_operators_pass(
+    results: dict[str, subprocess.CompletedProcess[str]], tests: str
+) -> None:
+    assert results[tests].returncode == 0, results[tests].stdout + results[tests].stderr

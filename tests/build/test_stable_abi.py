@@ -11,10 +11,11 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from build_tree import REPOSITORY
+from build_tree import JOBS, REPOSITORY
 
 ADDED_IN_3_12 = """
 #include <Python.h>
@@ -41,23 +42,33 @@ def limited_api(folder: Path) -> list[str]:
     return ["-DPy_LIMITED_API=0x030B0000", "-include", str(added), *options]
 
 
-def compile_for_it(source: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+def compile_for_it(source: Path, options: list[str]) -> subprocess.CompletedProcess[str]:
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     assert compiler
     own = [f"-I{REPOSITORY / place}" for place in ("tools", "runtime", "runtime/include", "generated/include")]
-    command = [compiler, "-std=c++20", "-fsyntax-only", *own, *limited_api(folder), str(source)]
+    command = [compiler, "-std=c++20", "-fsyntax-only", *own, *options, str(source)]
     return subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
 
 
-@pytest.mark.parametrize("source", sorted(path.name for path in (REPOSITORY / "python/src").glob("*.cc")))
-def test_sources_keep_to_it(source: str, tmp_path: Path) -> None:
-    compiled = compile_for_it(REPOSITORY / "python/src" / source, tmp_path)
-    assert compiled.returncode == 0, compiled.stdout
+SOURCES = sorted(path.name for path in (REPOSITORY / "python/src").glob("*.cc"))
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, subprocess.CompletedProcess[str]]:
+    options = limited_api(tmp_path_factory.mktemp("limited"))
+    with ThreadPoolExecutor(int(JOBS)) as pool:
+        results = pool.map(lambda source: compile_for_it(REPOSITORY / "python/src" / source, options), SOURCES)
+        return dict(zip(SOURCES, results, strict=True))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_sources_keep_to_it(compiled: dict[str, subprocess.CompletedProcess[str]], source: str) -> None:
+    assert compiled[source].returncode == 0, compiled[source].stdout
 
 
 def test_what_is_not_in_it_does_not_compile(tmp_path: Path) -> None:
     source = tmp_path / "field.cc"
     source.write_text("#include <Python.h>\nconst char* Name(PyObject* of) { return Py_TYPE(of)->tp_name; }\n")
-    compiled = compile_for_it(source, tmp_path)
+    compiled = compile_for_it(source, limited_api(tmp_path))
     assert compiled.returncode != 0
     assert "incomplete" in compiled.stdout
