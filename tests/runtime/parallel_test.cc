@@ -19,7 +19,7 @@
 #include "gradsmith/context.h"
 
 /// The address sanitizer has it, and calls it by itself before an exception or pthread_exit.
-extern "C" __attribute__((weak)) void __asan_handle_no_return();
+extern "C" __attribute__((weak)) void __asan_handle_no_return();  // NOLINT(*-reserved-identifier)
 
 namespace gradsmith::internal {
 namespace {
