@@ -167,6 +167,12 @@ Sample MakeSample(
       size == SampleSize::kLarge ? 1 : kSmallShare);
 }
 
+/// What adds up an element's products: of few terms most of a large block's threads would wait.
+unsigned CheckThreadsFor(double terms) {
+  constexpr double kFewTerms = 512;
+  return terms <= kFewTerms ? direct::kMinCheckThreads : direct::kMaxCheckThreads;
+}
+
 }  // namespace
 
 Status Direct(
@@ -222,7 +228,8 @@ Status CheckSample(
   }
   const Sample sample = MakeSample(primitive, problem, arguments.count, size);
   const cuda::LaunchShape shape = {
-      .blocks_x = static_cast<unsigned>(sample.count), .threads = direct::kCheckThreads};
+      .blocks_x = static_cast<unsigned>(sample.count),
+      .threads = CheckThreadsFor(TermsOf({.primitive = primitive, .problem = problem}))};
   const Operands<const void> operands = OperandsOf(primitive, x, w, y);
   return cuda::Launch(
       *kernel, shape, stream, arguments, sample, operands.a, operands.b, operands.result, before,

@@ -12,7 +12,9 @@ constexpr int kRank = 5;
 constexpr int kSpatialRank = 3;
 
 constexpr int kThreads = 256;
-constexpr int kCheckThreads = 128;
+/// A power of two between these adds up an element that is checked.
+constexpr int kMinCheckThreads = 32;
+constexpr int kMaxCheckThreads = 128;
 
 /// As conv::Primitive.
 constexpr int kForward = 0;

@@ -9,19 +9,43 @@
 namespace gradsmith::batch_norm::own {
 namespace {
 
+/// Powers of two that make what is summed about one, where its type's range asks for it.
+struct Units {
+  double of_deviation = 1;  ///< X - pivot is multiplied with it
+  double of_gradient = 1;   ///< dY is multiplied with it
+};
+
 /// A channel's two sums: what the first is of depends on the direction, the second is of products.
 struct Totals {
   double first;
   double second;
-  double unit;  ///< what X - pivot was multiplied with, a power of two
+  Units units;
 };
 
-/// Whether the inverse of a standard deviation is so far from one that maps need double and a unit:
-/// what they multiply with leaves the range of float (of a unit, that of double) otherwise.
-__device__ bool IsWide(double inv_std, int type) {
+/// Whether 1 / sqrt(variance + epsilon), or its product with scale, is so far from one that maps
+/// need double and a unit: what they multiply with leaves the range of float (of a unit, that of
+/// double) otherwise. A small product harms large deviations alone.
+__device__ bool IsWide(double inv_std, double scale, int type) {
   const double most = type == kDouble ? 0x1p400 : 0x1p40;
   const double least = type == kDouble ? 0x1p-400 : 0x1p-40;
-  return isfinite(inv_std) && inv_std > 0 && (inv_std < least || inv_std > most);
+  if (!isfinite(inv_std) || !(inv_std > 0)) {
+    return false;
+  }
+  const double factor = fabs(scale * inv_std);
+  const bool is_small = factor > 0 && factor < least * least && inv_std < 0.125;
+  return inv_std < least || inv_std > most || factor > most * most || is_small;
+}
+
+/// Whether what is made of gradients that add up to about `sum` leaves the range of the type that it
+/// is computed in: their products with deviations, and what maps multiply deviations with.
+__device__ bool LeavesRange(double sum, double samples, double inv_std, double scale, int type) {
+  const double least = type == kDouble ? 0x1p-900 : 0x1p-110;
+  if (!isfinite(inv_std) || !(sum > 0)) {
+    return false;
+  }
+  const double slopes = sum * fabs(scale) * inv_std * inv_std;
+  const bool is_small = slopes < least * samples && scale != 0 && inv_std < 0.125;
+  return sum < least * inv_std * samples || slopes * least > samples || is_small;
 }
 
 /// A power of two that makes numbers of a size about one, and itself is a number of double by which
@@ -35,11 +59,15 @@ __device__ double UnitFor(double size) {
   return scalbn(1.0, exponent > kMost ? kMost : (exponent < -kMost ? -kMost : exponent));
 }
 
-/// The unit of a wide channel. A mean that is large beside its deviation stays finite in it.
+/// The unit of a wide channel, which is not one. A mean that is large beside its deviation stays
+/// finite in it.
 __device__ double WideUnit(double inv_std, double mean) {
-  const double unit = UnitFor(1 / inv_std);
+  double unit = UnitFor(1 / inv_std);
   const double most = UnitFor(fabs(mean)) * 0x1p900;
-  return mean != 0 && unit > most ? most : unit;
+  if (mean != 0 && unit > most) {
+    unit = most;
+  }
+  return unit == 1 ? 2 : unit;
 }
 
 __device__ double SampleAt(
@@ -82,7 +110,7 @@ __device__ double LargestOf(
 struct ForwardAgain {
   const ForwardFinish& p;
 
-  /// Of squares in float, what is below their range may be left out where nothing larger is added.
+  /// A square that is below float's range may be lost where nothing larger is added.
   __device__ bool IsDoubtful(std::int64_t /*channel*/, double first, double second) const {
     if (p.walk.samples == 0) {
       return false;
@@ -98,13 +126,14 @@ struct ForwardAgain {
   }
 
   /// Epsilon must fit beside the squares.
-  __device__ double Unit(std::int64_t /*channel*/, double largest) const {
-    return UnitFor(fmax(largest, sqrt(p.epsilon)));
+  __device__ Units UnitsOf(std::int64_t /*channel*/, double largest) const {
+    return {UnitFor(fmax(largest, sqrt(p.epsilon)))};
   }
 
-  __device__ Totals Sum(std::int64_t channel, double unit, int lane, int lanes) const {
+  __device__ Totals Sum(std::int64_t channel, const Units& units, int lane, int lanes) const {
+    const double unit = units.of_deviation;
     const double offset = -MedianSample(p.walk, p.X, p.type, channel) * unit;
-    Totals totals = {0, 0, unit};
+    Totals totals = {0, 0, units};
 #pragma unroll 4
     for (std::int64_t i = lane; i < p.walk.samples; i += lanes) {
       const double deviation = fma(SampleAt(p.grid, p.grid.X, p.type, channel, i), unit, offset);
@@ -131,41 +160,57 @@ WideGateOf(const Normalization& given, std::int64_t channel, double rest, double
 struct BackwardAgain {
   const BackwardFinish& p;
 
+  /// Where both sums are zero, dY most likely is: ReLU leaves nothing of many channels.
   __device__ bool IsDoubtful(std::int64_t channel, double first, double second) const {
     if (p.walk.samples == 0) {
       return false;
     }
-    const bool may_overflow = p.type != kDouble && (!isfinite(first) || !isfinite(second));
-    return may_overflow ||
-           (p.products && IsWide(LoadParameter(p.normalization.inv_std, channel), p.type));
-  }
-
-  /// Only whether all are finite counts.
-  __device__ double Largest(std::int64_t channel, int lane, int lanes) const {
-    const double of_dy = LargestOf(p.grid, p.grid.dY, p.type, channel, p.walk.samples, lane, lanes);
-    return isfinite(of_dy) && p.products
-               ? LargestOf(p.grid, p.grid.X, p.type, channel, p.walk.samples, lane, lanes)
-               : of_dy;
-  }
-
-  __device__ double Unit(std::int64_t channel, double /*largest*/) const {
+    if (!isfinite(first) || !isfinite(second)) {
+      return true;
+    }
     if (!p.products) {
-      return 1;
+      return false;
     }
     const double inv_std = LoadParameter(p.normalization.inv_std, channel);
-    return IsWide(inv_std, p.type) ? WideUnit(inv_std, LoadParameter(p.normalization.mean, channel))
-                                   : 1;
+    const double scale = LoadParameter(p.normalization.scale, channel);
+    const double sum = fmax(fabs(first), fabs(second) * inv_std);
+    const auto m = static_cast<double>(p.walk.samples);
+    return IsWide(inv_std, scale, p.type) || LeavesRange(sum, m, inv_std, scale, p.type);
   }
 
-  __device__ Totals Sum(std::int64_t channel, double unit, int lane, int lanes) const {
-    Totals totals = {0, 0, unit};
+  /// Of dY; of X only whether all are finite counts.
+  __device__ double Largest(std::int64_t channel, int lane, int lanes) const {
+    const double of_dy = LargestOf(p.grid, p.grid.dY, p.type, channel, p.walk.samples, lane, lanes);
+    const bool is_finite =
+        isfinite(of_dy) &&
+        (!p.products ||
+         isfinite(LargestOf(p.grid, p.grid.X, p.type, channel, p.walk.samples, lane, lanes)));
+    return is_finite ? of_dy : HUGE_VAL;
+  }
+
+  __device__ Units UnitsOf(std::int64_t channel, double largest) const {
+    Units units;
+    if (p.type == kDouble) {
+      units.of_gradient = UnitFor(largest);
+    }
+    if (p.products) {
+      units.of_deviation = WideUnit(
+          LoadParameter(p.normalization.inv_std, channel),
+          LoadParameter(p.normalization.mean, channel));
+    }
+    return units;
+  }
+
+  __device__ Totals Sum(std::int64_t channel, const Units& units, int lane, int lanes) const {
+    Totals totals = {0, 0, units};
     if (!p.products) {
 #pragma unroll 4
       for (std::int64_t i = lane; i < p.walk.samples; i += lanes) {
-        totals.first += SampleAt(p.grid, p.grid.dY, p.type, channel, i);
+        totals.first += SampleAt(p.grid, p.grid.dY, p.type, channel, i) * units.of_gradient;
       }
       return totals;
     }
+    const double unit = units.of_deviation;
     const double mean = LoadParameter(p.normalization.mean, channel);
     const double pivot = RoundPivot(mean, p.type);
     const bool relu = p.normalization.bias.present;
@@ -175,8 +220,8 @@ struct BackwardAgain {
     for (std::int64_t i = lane; i < p.walk.samples; i += lanes) {
       const double x = SampleAt(p.grid, p.grid.X, p.type, channel, i);
       const double deviation = fma(x, unit, -pivot * unit);
-      double dy = SampleAt(p.grid, p.grid.dY, p.type, channel, i);
-      if (relu && !Passes(gate, x, deviation, pivot, unit)) {
+      double dy = SampleAt(p.grid, p.grid.dY, p.type, channel, i) * units.of_gradient;
+      if (relu && fma(deviation, gate.factor, gate.shift) <= 0) {  // as the map decides, bit for bit
         dy = 0;
       }
       totals.first += dy;
@@ -184,29 +229,18 @@ struct BackwardAgain {
     }
     return totals;
   }
-
- private:
-  /// As the map decides, bit for bit: in float where that is what it computes in.
-  __device__ bool
-  Passes(const WideGate& gate, double x, double deviation, double pivot, double unit) const {
-    if (unit != 1 || p.type == kDouble) {
-      return !(fma(deviation, gate.factor, gate.shift) <= 0);
-    }
-    const float narrow = static_cast<float>(x) - static_cast<float>(pivot);
-    return !(fma(narrow, static_cast<float>(gate.factor), static_cast<float>(gate.shift)) <= 0);
-  }
 };
 
 /// The sums of a channel that a thread has to itself, made anew where they are in doubt.
 template <typename Again>
 __device__ Totals TotalsOf(const Again& again, std::int64_t channel, double first, double second) {
-  const Totals found = {first, second, 1};
+  const Totals found = {first, second, {}};
   if (!again.IsDoubtful(channel, first, second)) {
     return found;
   }
   const double largest = again.Largest(channel, 0, 1);
   // Another sum of what is not finite is no better.
-  return isfinite(largest) ? again.Sum(channel, again.Unit(channel, largest), 0, 1) : found;
+  return isfinite(largest) ? again.Sum(channel, again.UnitsOf(channel, largest), 0, 1) : found;
 }
 
 /// What a block of kFinishLanes for each of its channels adds up in.
@@ -240,7 +274,7 @@ __device__ __forceinline__ void SumDoubtful(
   bool doubtful = false;
   if (y == 0) {
     doubtful = channel < channels && again.IsDoubtful(channel, sums[0][0][x], sums[1][0][x]);
-    *totals = {sums[0][0][x], sums[1][0][x], 1};
+    *totals = {sums[0][0][x], sums[1][0][x], {}};
     sums[0][1][x] = doubtful ? 1 : 0;
   }
   if (__syncthreads_or(doubtful ? 1 : 0) == 0) {
@@ -255,15 +289,15 @@ __device__ __forceinline__ void SumDoubtful(
   const double largest = sums[0][0][x];
   const bool is_better = mine && isfinite(largest);
   __syncthreads();
-  Totals share = {0, 0, 1};
+  Totals share = {0, 0, {}};
   if (is_better) {
-    share = again.Sum(channel, again.Unit(channel, largest), y, kFinishLanes);
+    share = again.Sum(channel, again.UnitsOf(channel, largest), y, kFinishLanes);
   }
   sums[0][y][x] = share.first;
   sums[1][y][x] = share.second;
   CombineLanes<kChannels>(sums, x, y, [](double from, double* to) { *to += from; });
   if (y == 0 && is_better) {
-    *totals = {sums[0][0][x], sums[1][0][x], share.unit};
+    *totals = {sums[0][0][x], sums[1][0][x], share.units};
   }
 }
 

@@ -59,7 +59,7 @@ __device__ __forceinline__ void ForEachSum(
     sums[0][y][x] = first;
     sums[1][y][x] = second;
     CombineLanes<kChannels>(sums, x, y, [](double from, double* to) { *to += from; });
-    Totals totals = {0, 0, 1};
+    Totals totals = {0, 0, {}};
     SumDoubtful<kChannels>(again, channel, walk.channels, x, y, sums, &totals);
     if (y == 0 && channel < walk.channels) {
       finish(channel, totals);
@@ -87,7 +87,7 @@ __device__ Moments MomentsOf(const ForwardFinish& p, std::int64_t channel, const
   // Rounding must not make it negative; a NaN stays one.
   return {
       MedianSample(p.walk, p.X, p.type, channel), totals.first / m, deviation < 0 ? 0 : deviation,
-      totals.unit};
+      totals.units.of_deviation};
 }
 
 __device__ void
@@ -126,7 +126,7 @@ __device__ void FinishMoments(
   const double mean = moments.mean();
   const double bias = LoadParameter(p.bias, channel);
   const double scale = LoadParameter(p.scale, channel);
-  if (IsWide(inv_std, p.type) || (isinf(inv_std) && isfinite(scaled))) {
+  if (IsWide(inv_std, scale, p.type) || (isinf(inv_std) && isfinite(scaled))) {
     const bool has_unit = moments.unit != 1;
     const double unit = has_unit ? moments.unit : WideUnit(inv_std, mean);
     const double rest = has_unit ? moments.rest : moments.rest * unit;
@@ -159,8 +159,12 @@ __device__ void FinishGradientSums(
     std::int64_t channel,
     const Totals& totals,
     const CoefficientPlace& place) {
-  const double dbias = totals.first;
-  StoreParameter(p.dBias, channel, dbias);
+  const double unit = totals.units.of_deviation;
+  const double gradient_unit = totals.units.of_gradient;
+  const auto in_unit_one = [&](double sum) {
+    return gradient_unit == 1 ? sum : sum / gradient_unit;
+  };
+  StoreParameter(p.dBias, channel, in_unit_one(totals.first));
   if (!p.products) {
     return;
   }
@@ -173,15 +177,15 @@ __device__ void FinishGradientSums(
   const double mean = LoadParameter(given.mean, channel);
   const double inv_std = LoadParameter(given.inv_std, channel);
   const double pivot = RoundPivot(mean, p.type);
-  const double unit = totals.unit;
   const double rest = (mean - pivot) * unit;
   const double inv_std_in_unit = unit == 1 ? inv_std : inv_std / unit;
-  const double dscale = (totals.second - rest * dbias) * inv_std_in_unit;
-  StoreParameter(p.dScale, channel, dscale);
+  const double dscale = (totals.second - rest * totals.first) * inv_std_in_unit;
+  StoreParameter(p.dScale, channel, in_unit_one(dscale));
   const auto m = static_cast<double>(p.walk.samples);
   const double factor = LoadParameter(given.scale, channel) * inv_std;
-  const double slope = -factor * inv_std_in_unit * dscale / m;
-  const double shift = -factor * dbias / m - rest * slope;
+  // Means first: a sum may be too large to be multiplied.
+  const double slope = -factor * (inv_std_in_unit * in_unit_one(dscale / m));
+  const double shift = -factor * in_unit_one(totals.first / m) - rest * slope;
   place.Store(pivot, factor, shift, slope, unit);
   if (given.bias.present) {
     place.StoreGate(WideGateOf(given, channel, mean - pivot, unit).shift);

@@ -314,9 +314,9 @@ __device__ double SumShare(const Terms& terms, const T* a, const T* b) {
 
 /// The sum over the block, to its first thread.
 __device__ double SumBlock(double share) {
-  __shared__ double shares[kCheckThreads];
+  __shared__ double shares[kMaxCheckThreads];
   shares[threadIdx.x] = share;
-  for (unsigned half = kCheckThreads / 2; half > 0; half /= 2) {
+  for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.x < half) {
       shares[threadIdx.x] += shares[threadIdx.x + half];
@@ -393,7 +393,7 @@ __device__ void Check(
         arguments, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(result), \
         accumulate);                                                                            \
   }                                                                                             \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::direct::kCheckThreads)          \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::direct::kMaxCheckThreads)       \
       gradsmith_conv_check_##suffix(                                                            \
           gradsmith::conv::direct::Arguments arguments, gradsmith::conv::direct::Sample sample, \
           const void* a, const void* b, const void* result, const void* before,                 \

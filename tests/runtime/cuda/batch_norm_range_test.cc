@@ -27,11 +27,13 @@ namespace {
 using cuda::Block;
 using Wide = long double;
 
-/// What X holds: a number for each sample.
+/// What X holds, a number for each sample, and how large dY and scale are.
 struct Filling {
   std::string name;
   std::function<double(Random& random)> draw;
   double epsilon = 1e-5;
+  double gradient = 1;
+  double scale = 1;
 };
 
 Filling Uniform(const std::string& name, double center, double radius, double epsilon = 1e-5) {
@@ -40,6 +42,15 @@ Filling Uniform(const std::string& name, double center, double radius, double ep
 
 Filling Constant(double value) {
   return {"constant " + std::to_string(value), [=](Random&) { return value; }};
+}
+
+/// The same beside gradients, or numbers of scale, that are as far from one.
+Filling Beside(double gradient, double scale, Filling filling) {
+  filling.name += ", dY of " + std::to_string(std::ilogb(gradient)) + " and scale of " +
+                  std::to_string(std::ilogb(scale)) + " bits";
+  filling.gradient = gradient;
+  filling.scale = scale;
+  return filling;
 }
 
 /// Numbers from the type's smallest to its largest, means that are large beside their deviation,
@@ -64,6 +75,12 @@ std::vector<Filling> FillingsOf(DataType type) {
           Uniform("near the largest", 0, 1.5e308),
           Uniform("1e-180", 0, 1e-180),
           Uniform("1e-180, no epsilon", 0, 1e-180, 0),
+          Beside(1e200, 1, Uniform("1e110", 0, 1e110)),
+          Beside(1e307, 1, Uniform("1", 0, 1)),
+          Beside(1e307, 1e-10, Uniform("1e-5", 0, 1e-5)),
+          Beside(1e-200, 1, Uniform("1e-110, no epsilon", 0, 1e-110, 0)),
+          Beside(1e-200, 1e-100, Uniform("1e110", 0, 1e110)),
+          Beside(1, 1e200, Uniform("1e50", 0, 1e50)),
           Uniform("subnormal, no epsilon", 0, 1e-310, 0)};
     default:
       return {
@@ -80,6 +97,13 @@ std::vector<Filling> FillingsOf(DataType type) {
           Uniform("1e-18", 0, 1e-18),
           Uniform("1e-18, no epsilon", 0, 1e-18, 0),
           Uniform("1e-30, epsilon 1e-60", 1e-30, 1e-30, 1e-60),
+          Beside(1e30, 1, Uniform("1e10", 0, 1e10)),
+          Beside(1e38, 1, Uniform("1", 0, 1)),
+          Beside(1e-30, 1, Uniform("1e-10, no epsilon", 0, 1e-10, 0)),
+          Beside(1e-20, 1, Uniform("1e10", 0, 1e10)),
+          Beside(1e-38, 1, Uniform("1", 0, 1)),
+          Beside(1, 1e35, Uniform("1e-3", 0, 1e-3)),
+          Beside(1, 1e-35, Uniform("1e11", 0, 1e11)),
           Uniform("subnormal, no epsilon", 0, 1e-39, 0)};
   }
 }
@@ -241,7 +265,7 @@ class BatchNormRange : public cuda::GpuTest, public testing::WithParamInterface<
     Data data(
         TypesOf(problem.type), problem.dims,
         {.X = problem.layout, .dY = problem.layout, .output = problem.layout}, random);
-    data.X.Fill([&] { return filling.draw(random); });
+    FillAs(filling, random, &data);
     const ConstTensorRef X = data.X.GpuRef();
     const ConstTensorRef scale = data.scale.GpuRef();
     const ConstTensorRef B = data.B.GpuRef();
@@ -264,6 +288,16 @@ class BatchNormRange : public cuda::GpuTest, public testing::WithParamInterface<
     ExpectForward(problem, filling, activation, data);
   }
 
+  static void FillAs(const Filling& filling, Random& random, Data* data) {
+    data->X.Fill([&] { return filling.draw(random); });
+    if (filling.gradient != 1) {
+      data->dY.Fill([&] { return filling.gradient * random.Real(-1, 1); });
+    }
+    if (filling.scale != 1) {
+      data->scale.Fill([&] { return filling.scale * random.Real(0.5, 1); });
+    }
+  }
+
   static void ExpectForward(
       const Problem& problem,
       const Filling& filling,
@@ -281,7 +315,9 @@ class BatchNormRange : public cuda::GpuTest, public testing::WithParamInterface<
       const std::size_t c = problem.ChannelOf(i);
       const Wide product = scale[c] * (channels[c].DeviationOf(X[i]) * channels[c].inv_std);
       Y[i] = product + B[c];
-      size[i] = std::abs(product) + std::abs(B[c]);
+      // The mean is as exact as what lies around it is large.
+      const Wide of_mean = std::abs(scale[c]) * std::sqrt(channels[c].var) * channels[c].inv_std;
+      size[i] = std::abs(product) + std::abs(B[c]) + of_mean;
       if (activation == Activation::kRelu && Y[i] < 0) {
         Y[i] = 0;
       }
@@ -321,7 +357,7 @@ class BatchNormRange : public cuda::GpuTest, public testing::WithParamInterface<
     Data data(
         TypesOf(problem.type), problem.dims,
         {.X = problem.layout, .dY = problem.layout, .output = problem.layout}, random);
-    data.X.Fill([&] { return filling.draw(random); });
+    FillAs(filling, random, &data);
     const std::vector<Channel> channels = ChannelsOf(problem, data.X.HostValues(), filling.epsilon);
     std::size_t c = 0;
     data.saved_mean.Fill([&] { return static_cast<double>(channels[c++].mean()); });
@@ -332,7 +368,7 @@ class BatchNormRange : public cuda::GpuTest, public testing::WithParamInterface<
         [&] { return static_cast<double>(std::min(channels[c++].inv_std, most)); });
     // So far from zero that no rounding decides what ReLU passes on.
     c = 0;
-    data.B.Fill([&] { return c++ % 2 == 0 ? 40 : -40; });
+    data.B.Fill([&] { return (c++ % 2 == 0 ? 40 : -40) * filling.scale; });
     const ConstTensorRef dY = data.dY.GpuRef();
     const ConstTensorRef X = data.X.GpuRef();
     const ConstTensorRef scale = data.scale.GpuRef();
