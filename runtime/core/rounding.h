@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_CORE_ROUNDING_H_
 #define GRADSMITH_CORE_ROUNDING_H_
 
+#include <algorithm>
 #include <cmath>
 
 namespace gradsmith::internal {
@@ -15,6 +16,14 @@ inline constexpr double kPromisedOfFloat = 1e-6;
 /// cannot be kept.
 inline double AllowedOfStrictFloat(double terms) {
   return kPromisedOfFloat + (3e-8 * std::sqrt(terms));
+}
+
+/// RelativeError returns how far a result is from the exact one, as a share of the exact one's
+/// norm: from the sums of the squares of both. Where all that is expected is zero, anything else is
+/// far off.
+inline double RelativeError(double squared_error, double squared_expected) {
+  constexpr double kLeast = 1e-300;
+  return std::sqrt(squared_error) / std::sqrt(std::max(squared_expected, kLeast));
 }
 
 }  // namespace gradsmith::internal

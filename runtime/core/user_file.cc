@@ -127,20 +127,24 @@ UserFile::UserFile(std::string shown, FilePlace place)
                 IsTrusted(folder) && !MayBeWrittenByOthers(folder);
 }
 
-Result<UserFile> UserFile::Find(const std::string& path) {
+Result<UserFile> UserFile::Find(const std::string& path, Access access) {
+  const bool is_to_write = access == Access::kWrite;
   FilePlace place;
-  const std::string reason = FindPlace(path, /*makes_folders=*/false, &place);
+  const std::string reason = FindPlace(path, /*makes_folders=*/is_to_write, &place);
   const std::string shown = Printable(path);
-  return reason.empty() ? Result<UserFile>(UserFile(shown, std::move(place)))
-                        : Internal("cannot read " + shown + ": " + reason);
+  if (!reason.empty()) {
+    return Internal(
+        (is_to_write ? "cannot make the folder of " : "cannot read ") + shown + ": " + reason);
+  }
+  return UserFile(shown, std::move(place));
+}
+
+Result<UserFile> UserFile::Find(const std::string& path) {
+  return Find(path, Access::kRead);
 }
 
 Result<UserFile> UserFile::FindToWrite(const std::string& path) {
-  FilePlace place;
-  const std::string reason = FindPlace(path, /*makes_folders=*/true, &place);
-  const std::string shown = Printable(path);
-  return reason.empty() ? Result<UserFile>(UserFile(shown, std::move(place)))
-                        : Internal("cannot make the folder of " + shown + ": " + reason);
+  return Find(path, Access::kWrite);
 }
 
 Status UserFile::CannotWrite(const std::string& reason) const {

@@ -58,6 +58,8 @@ class UserFile {
 
   UserFile(std::string shown, FilePlace place);
 
+  static Result<UserFile> Find(const std::string& path, Access access);
+
   /// The reason for which a file in the folder is refused; empty where it is not.
   [[nodiscard]] std::string Reason(const struct stat& file, Access access) const;
   [[nodiscard]] std::string ReasonByName(const std::string& name, Access access) const;

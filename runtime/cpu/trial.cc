@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/rounding.h"
 #include "core/stopwatch.h"
 #include "core/tensor_memory.h"
 
@@ -85,8 +86,7 @@ struct Errors {
           "writes between the result's elements or beside them, " +
           std::to_string(written_between) + " times");
     }
-    constexpr double kLeast = 1e-300;
-    const double relative = std::sqrt(squared) / std::sqrt(std::max(squared_expected, kLeast));
+    const double relative = internal::RelativeError(squared, squared_expected);
     return relative <= allowed ? Result<double>(relative) : TooFar(relative, allowed, largest);
   }
 };

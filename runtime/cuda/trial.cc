@@ -419,10 +419,7 @@ Result<double> Trial::Time(internal::Plan& plan, std::span<const double> scalars
 }
 
 double RelativeError(const Difference& difference) {
-  // Where all that is expected is zero, what is found must be.
-  constexpr double kLeast = 1e-300;
-  return std::sqrt(difference.squared_error) /
-         std::sqrt(std::max(difference.squared_expected, kLeast));
+  return internal::RelativeError(difference.squared_error, difference.squared_expected);
 }
 
 Status CheckDifference(

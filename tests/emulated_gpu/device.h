@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-/// What the emulated GPUs of a process are: like H200s, but for their memory.
+/// What the emulated GPUs of a process are: like H200s, but for their memory and their cache.
 namespace emulated_gpu {
 
 inline constexpr int kDevices = 2;

@@ -19,6 +19,9 @@ constexpr int kShortThreads = 64;
 constexpr int kFinishChannels = 8;
 constexpr int kFinishLanes = 64;
 
+/// Numbers of a channel that maps need, in double: see Coefficient in batch_norm_finish.cuh.
+constexpr int kAllCoefficients = 6;
+
 /// Threads side by side, each with its columns, at most.
 constexpr int kMaxWidth = 128;
 

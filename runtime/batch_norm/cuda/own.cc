@@ -40,8 +40,6 @@ bool IsPresent(const Ref* tensor) {
 // Workspace
 // ---------------------------------------------------------------------------------------------
 
-/// pivot, factor, shift, slope, gate, unit
-constexpr std::int64_t kCoefficients = 6;
 /// Two sums of each slice.
 constexpr std::int64_t kPartials = 2;
 
@@ -54,7 +52,7 @@ std::size_t WorkspaceBytes(const ConstTensorRef& X) {
     return 0;
   }
   return static_cast<std::size_t>(
-             (channels * kCoefficients) +
+             (channels * own::kAllCoefficients) +
              (kPartials * own::MostPartials(channels, samples, X.type))) *
          sizeof(double);
 }
@@ -62,7 +60,7 @@ std::size_t WorkspaceBytes(const ConstTensorRef& X) {
 struct Workspace {
   Workspace(void* data, std::int64_t channels)
       : coefficients(static_cast<double*>(data)),
-        partials(coefficients + (kCoefficients * channels)) {}
+        partials(coefficients + (own::kAllCoefficients * channels)) {}
 
   double* coefficients;
   double* partials;

@@ -13,7 +13,7 @@ namespace {
 /// With ReLU dY counts where (X - pivot) * factor + gate is positive. A wide channel has a unit
 /// that is not one, and for X - pivot then stands (X - pivot) * unit.
 enum Coefficient { kPivot, kFactor, kShift, kSlope, kGate, kUnit };
-constexpr int kAllCoefficients = 6;
+static_assert(kUnit + 1 == kAllCoefficients);
 
 /// Where a channel's coefficients go: `apart` from one to the next.
 struct CoefficientPlace {
