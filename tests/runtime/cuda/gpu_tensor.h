@@ -30,7 +30,7 @@ class GpuTest : public testing::Test {
  protected:
   void SetUp() override {
     if (std::getenv("EMULATED_GPU_ORDER") != nullptr) {
-      clock_.emplace();  // how long the emulation takes says nothing, and no search's budget ends
+      clock_.emplace();  // how long the emulation takes says nothing
     }
     const Result<const DeviceInfo*> device = DeviceInfo::Open(0);
     if (!device.ok()) {

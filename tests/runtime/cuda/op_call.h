@@ -20,6 +20,7 @@
 #include "gradsmith/gradsmith.h"
 #include "reference/random.h"
 #include "runtime/cuda/gpu_tensor.h"
+#include "runtime/test_clock.h"
 #include "support/device_memory.h"
 #include "support/test_tensor.h"
 
@@ -56,8 +57,11 @@ class CudaTest : public GpuTest {
   }
 };
 
+/// Where the clock is a test's, as on the emulated GPU, each candidate that a search tries takes thirty
+/// milliseconds of its budget.
 inline ContextOptions OnGpu(SearchMode mode = SearchMode::kHeuristic, double budget = 1) {
   ContextOptions options;
+  options.on_search_progress = [](const SearchProgress&) { TestClock::Advance(0.03); };
   options.device = {Backend::kCuda, 0};
   options.search_mode = mode;
   options.search_budget_seconds = budget;
