@@ -19,10 +19,12 @@ namespace {
 
 constexpr std::size_t kLeastAlignment = alignof(std::max_align_t);
 
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): what replaced functions share
 std::atomic<bool> is_watched = false;
 std::atomic<std::int64_t> counted = 0;
 std::atomic<std::int64_t> first_to_fail = 0;
 std::atomic<std::int64_t> last_to_fail = 0;
+// NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
 /// Counts an allocation and says whether it is to be there.
 bool MayAllocate() {
@@ -72,6 +74,7 @@ void* AllocateOrThrow(std::size_t size, std::size_t alignment = kLeastAlignment)
 #ifndef GRADSMITH_SANITIZED
 
 // For whoever does not go through operator new: C libraries, and the start of a thread.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): the C library's are reserved
 extern "C" {
 void* malloc(std::size_t size) {
   return MayAllocate() ? __libc_malloc(size) : nullptr;
@@ -93,12 +96,13 @@ int posix_memalign(void** memory, std::size_t alignment, std::size_t size) {
   return *memory == nullptr ? ENOMEM : 0;
 }
 }
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
 #endif
 
 // All forms: memory of one that was not replaced could end in one that was. Not inlined: the
 // compiler would take the pair of new and free for a mistake.
-// NOLINTBEGIN(misc-new-delete-overloads)
+// NOLINTBEGIN(misc-new-delete-overloads, cppcoreguidelines-no-malloc)
 [[gnu::noinline]] void* operator new(std::size_t size) {
   return AllocateOrThrow(size);
 }
@@ -175,7 +179,7 @@ operator delete[](void* memory, std::size_t /*size*/, std::align_val_t /*alignme
     const std::nothrow_t& /*unused*/) noexcept {
   std::free(memory);
 }
-// NOLINTEND(misc-new-delete-overloads)
+// NOLINTEND(misc-new-delete-overloads, cppcoreguidelines-no-malloc)
 
 namespace gradsmith::support {
 
