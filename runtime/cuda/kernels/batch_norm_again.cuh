@@ -36,8 +36,8 @@ __device__ bool IsWide(double inv_std, double scale, int type) {
   return inv_std < least || inv_std > most || factor > most * most || is_small;
 }
 
-/// Whether what is made of gradients that add up to about `sum` leaves the range of the type that it
-/// is computed in: their products with deviations, and what maps multiply deviations with.
+/// Whether what is made of gradients that add up to about `sum` leaves the range of the type that
+/// it is computed in: their products with deviations, and what maps multiply deviations with.
 __device__ bool LeavesRange(double sum, double samples, double inv_std, double scale, int type) {
   const double least = type == kDouble ? 0x1p-900 : 0x1p-110;
   if (!isfinite(inv_std) || !(sum > 0)) {
@@ -221,7 +221,8 @@ struct BackwardAgain {
       const double x = SampleAt(p.grid, p.grid.X, p.type, channel, i);
       const double deviation = fma(x, unit, -pivot * unit);
       double dy = SampleAt(p.grid, p.grid.dY, p.type, channel, i) * units.of_gradient;
-      if (relu && fma(deviation, gate.factor, gate.shift) <= 0) {  // as the map decides, bit for bit
+      if (relu &&
+          fma(deviation, gate.factor, gate.shift) <= 0) {  // as the map decides, bit for bit
         dy = 0;
       }
       totals.first += dy;

@@ -145,13 +145,20 @@ TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
       ByDepthwiseTiles(72, 14, 14, 7),
       ByDepthwiseTiles(16, 4, 4, 7),
       ByDepthwiseTiles(8, 150, 150, 3)};
+  int number = 0;
   for (const auto& [shape, id] : problems) {
+    // Where a call takes seconds, types and outputs that share a kernel's code take turns.
+    const bool is_thorough = !IsEmulated() || number++ % 3 == 0;
     for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16, DataType::kFloat}) {
       const bool is_depthwise = shape.group > 1 && shape.group == shape.x[1];
       if (type == DataType::kFloat && !is_depthwise) {
         continue;  // in 16 bits alone
       }
       for (const bool with_bias : {true, false}) {
+        const bool is_first = with_bias && type == DataType::kMLFloat16;
+        if (!is_thorough && !is_first) {
+          continue;
+        }
         if (!with_bias && type != DataType::kMLFloat16) {
           continue;  // the same kernels, in every type
         }

@@ -25,11 +25,16 @@
 /// What tests of our own kernels share: a GPU, and tensors that are on it and on the host.
 namespace gradsmith::cuda {
 
+/// Whether tests run on the emulated GPU.
+inline bool IsEmulated() {
+  return std::getenv("EMULATED_GPU_ORDER") != nullptr;
+}
+
 /// GpuTest skips its tests where there is no GPU. They run on the default stream of the first one.
 class GpuTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (std::getenv("EMULATED_GPU_ORDER") != nullptr) {
+    if (IsEmulated()) {
       clock_.emplace();  // how long the emulation takes says nothing
     }
     const Result<const DeviceInfo*> device = DeviceInfo::Open(0);

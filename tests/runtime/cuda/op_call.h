@@ -57,8 +57,8 @@ class CudaTest : public GpuTest {
   }
 };
 
-/// Where the clock is a test's, as on the emulated GPU, each candidate that a search tries takes thirty
-/// milliseconds of its budget.
+/// Where the clock is a test's, as on the emulated GPU, each candidate that a search tries takes
+/// thirty milliseconds of its budget.
 inline ContextOptions OnGpu(SearchMode mode = SearchMode::kHeuristic, double budget = 1) {
   ContextOptions options;
   options.on_search_progress = [](const SearchProgress&) { TestClock::Advance(0.03); };
