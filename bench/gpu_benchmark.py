@@ -126,7 +126,7 @@ def run_part(
         lines.append(line | {"kind": part.kind or part.name})
         results["left_out"][part.name] -= 1
         if time.monotonic() - saved >= SAVED_EVERY:
-            gpu_report.write_json(results, options.out)
+            gpu_report.write_json(results, options.out / gpu_report.RESULTS_FILE)
             saved = time.monotonic()
 
 

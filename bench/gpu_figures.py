@@ -63,6 +63,11 @@ def torch_ratio(case: Case) -> float | None:
     return ratio(torch_time(case, part), ours(case, part))
 
 
+def heuristic_ratio(case: Case) -> float | None:
+    """Of a convolution the same, where ours were chosen without a search."""
+    return None if is_batch_norm(case) else ratio(torch_time(case, "all"), ours(case, "all", "heuristic"))
+
+
 def legacy_ratio(case: Case) -> float | None:
     """Of dX, dW and dB one after the other, as ONNX Runtime's ops call them, to ours in one call; there is none where
     the legacy API lacks dX or dW."""

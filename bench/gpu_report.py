@@ -1,8 +1,9 @@
 """What the figures of gpu_benchmark.py come to: a summary with the goals, tables and charts. Needs no GPU.
 
-    python3 bench/gpu_report.py RESULTS.json [--out FOLDER]
+    python3 bench/gpu_report.py [RESULTS.json ...] [--out FOLDER]
 
-Times are medians in milliseconds; a ratio above 1 says that gradsmith is faster.
+Without a file these are made of every run that bench/results keeps. They go to a folder of the run's name in
+build/bench-results, or in FOLDER. Times are medians in milliseconds; a ratio above 1 says that gradsmith is faster.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,11 @@ from gpu_figures import (
     torch_time,
 )
 from gpu_goals import NOISE, goals, slower_than_legacy, slower_than_torch
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "bench/results"
+OUT = ROOT / "build/bench-results"
+RESULTS_FILE = "results.json"  # of a run, in its own folder
 
 COMPARISONS: tuple[tuple[str, str, Callable[[Case], float | None]], ...] = (
     ("conv, torch / ours, dX+dW+dB", "conv", torch_ratio),
@@ -117,12 +123,21 @@ def table_head(names: list[str]) -> list[str]:
     return [row(names), row(["---"] * len(names))]
 
 
-def write_json(results: dict[str, Any], folder: Path) -> None:
-    (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+def write_json(results: dict[str, Any], file: Path) -> None:
+    """One line for each case, so that a file stays small and a change of it can be read."""
+    fields = [f"{json.dumps(key)}: {lines_of(value)}" for key, value in results.items()]
+    file.write_text("{\n" + ",\n".join(fields) + "\n}\n", encoding="utf-8")
+
+
+def lines_of(value: Any) -> str:
+    if not isinstance(value, list) or not value:
+        return json.dumps(value)
+    return "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
 
 
 def write(results: dict[str, Any], folder: Path) -> None:
-    write_json(results, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(results, folder / RESULTS_FILE)
     (folder / "results.md").write_text(markdown(results), encoding="utf-8")
     text = summary(results)
     (folder / "summary.txt").write_text(text + "\n", encoding="utf-8")
@@ -133,17 +148,24 @@ def write(results: dict[str, Any], folder: Path) -> None:
     print(text)
 
 
-def main() -> int:
+def run_name(file: Path) -> str:
+    """A run's file has its name in bench/results; where it was measured, the folder has it."""
+    return file.parent.name if file.name == RESULTS_FILE else file.stem
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path, help="results.json of gpu_benchmark.py, or its folder")
-    parser.add_argument("--out", type=Path, help="where table and charts go; default: beside the results")
-    options = parser.parse_args()
-    file = options.results / "results.json" if options.results.is_dir() else options.results
-    folder = options.out or file.parent
-    folder.mkdir(parents=True, exist_ok=True)
-    results = json.loads(file.read_text(encoding="utf-8"))
-    write(results, folder)
-    return 1 if any(goal.verdict == "MISSED" for goal in goals(results)) else 0
+    parser.add_argument("results", type=Path, nargs="*", help="results of gpu_benchmark.py, or their folder")
+    parser.add_argument("--out", type=Path, default=OUT, help="the folder of the runs' folders")
+    options = parser.parse_args(arguments)
+    missed = False
+    for path in options.results or sorted(KEPT.glob("gpu_*.json")):
+        file = path / RESULTS_FILE if path.is_dir() else path
+        results = json.loads(file.read_text(encoding="utf-8"))
+        print(f"{run_name(file)}:")
+        write(results, options.out / run_name(file))
+        missed = missed or any(goal.verdict == "MISSED" for goal in goals(results))
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

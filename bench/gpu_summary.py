@@ -2,10 +2,10 @@
 
     python3 bench/gpu_summary.py [--check]
 
-They come from bench/results: of each case of SUITE_OF counts the newest run that measured it, as gpu_runs.txt orders
-them; cases of other suites are in no table, and runs of one card in no table of another. A table
-stands between the marks `<!-- gpu_summary: NAME -->` and `<!-- end -->`. --check writes nothing, and exits with 1 where
-a page has other figures.
+They come from bench/results: of each case counts the newest run that measured it, as gpu_runs.txt orders them, and
+runs of one card are in no table of another. Cases of SUITE_OF are in the tables of operators, those of OTHER_SUITES in
+a table of their own. A table stands between the marks `<!-- gpu_summary: NAME -->` and `<!-- end -->`. --check writes
+nothing, and exits with 1 where a page has other figures.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpu_figures import Case, copy_rate, geometric_mean, group_of, legacy_ratio, of_kind, torch_ratio
+from gpu_figures import Case, copy_rate, geometric_mean, group_of, heuristic_ratio, legacy_ratio, of_kind, torch_ratio
 from gpu_goals import ENOUGH_BYTES, LAYOUTS, LEGACY_GOALS, MEMORY_GOAL, TORCH_GOALS, memory_share
 from gpu_report import row, table_head
 from gpu_suites import SUITES, read_suite
@@ -29,7 +29,7 @@ from gpu_suites import SUITES, read_suite
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/performance.md")
 RESULTS = "bench/results"
-ORDER = "gpu_runs.txt"  # the folders, oldest first: their dates do not tell those of one day apart
+ORDER = "gpu_runs.txt"  # their names, oldest first: their dates do not tell those of one day apart
 MARKED = re.compile(r"(<!-- gpu_summary: (\w+) -->)\n.*?^(<!-- end -->)", re.DOTALL | re.MULTILINE)
 
 OPERATORS = {
@@ -43,6 +43,16 @@ SUITE_OF = {
     "conv_transpose": "conv_transpose",
     "batch_norm": "batch_norm",
     "batch_norm_relu": "batch_norm",
+}
+# Layers of one kind each, and the operators that they were measured with.
+OTHER_SUITES = {
+    "depthwise": ("conv",),
+    "few_channels": ("conv",),
+    "first_layers": ("conv",),
+    "narrow_groups": ("conv",),
+    "pointwise": ("conv",),
+    "small_channels": ("conv",),
+    "odd_planes": ("batch_norm", "batch_norm_relu"),
 }
 TYPES = {"f16": "half", "bf16": "bf16", "tf32": "TF32", "f32": "strict float", "f64": "double"}
 PARAMETERS = {"f16/f32": "half, float parameters", "f16/f16": "half", "bf16/f32": "bf16, float parameters"}
@@ -80,26 +90,28 @@ class Cell:
 
 def read_runs(folder: Path) -> list[Run]:
     names = (folder / ORDER).read_text(encoding="utf-8").split()
-    return [Run(name, json.loads((folder / name / "results.json").read_text(encoding="utf-8"))) for name in names]
+    return [Run(name, json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))) for name in names]
 
 
 @functools.cache
-def suite_of(kind: str) -> frozenset[str]:
-    return frozenset(case["case"] for case in read_suite(SUITES / f"{SUITE_OF[kind]}.tsv"))
+def cases_in(suite: str) -> frozenset[tuple[str, str]]:
+    """Each with its type and layout."""
+    return frozenset((case["case"], group_of(case)) for case in read_suite(SUITES / f"{suite}.tsv"))
 
 
-def newest_cases(runs: Sequence[Run], kind: str, group: str) -> list[tuple[Case, Run]]:
-    """Each case of the suite with the newest run that measured it."""
+def newest_cases(runs: Sequence[Run], kind: str, group: str, suite: str = "") -> list[tuple[Case, Run]]:
+    """Each case of the suite, by default the operator's, with the newest run that measured it."""
     newest: dict[str, tuple[Case, Run]] = {}
     for run in runs:
         for case in of_kind(run.results, kind):
-            if case["case"] in suite_of(kind) and group_of(case) == group and "error" not in case:
+            is_wanted = group_of(case) == group and "error" not in case
+            if is_wanted and (case["case"], group) in cases_in(suite or SUITE_OF[kind]):
                 newest[case["case"]] = case, run
     return list(newest.values())
 
 
-def cell(runs: Sequence[Run], kind: str, group: str, ratio_of: Ratio) -> Cell:
-    newest = newest_cases(runs, kind, group)
+def cell(runs: Sequence[Run], kind: str, group: str, ratio_of: Ratio, suite: str = "") -> Cell:
+    newest = newest_cases(runs, kind, group, suite)
     found = [(value, run.name) for case, run in newest if (value := ratio_of(case)) is not None]
     return Cell(tuple(value for value, _ in found), frozenset(name for _, name in found))
 
@@ -140,15 +152,36 @@ def whole(runs: Sequence[Run]) -> list[str]:
     return lines
 
 
-def alone(runs: Sequence[Run]) -> list[str]:
-    """Transposed convolutions, beside the run in which each gradient was by a choice of its own."""
-    lines = table_head(["ConvTransposeGrad", *[text for layout in LAYOUTS for text in (layout, "alone")], "goal"])
-    first = [run for run in runs if run.name.endswith("_alone")]
-    for types, name in TYPES.items():
-        goals = TORCH_GOALS["conv_transpose"][types]
-        found = [cells(which, "conv_transpose", types, torch_ratio) for which in (runs, first)]
-        told = [text for now, then, goal in zip(*found, goals, strict=True) for text in (now.text(goal), then.text())]
-        lines.append(row([name, *told, f"{goals[0]:.1f}"]))
+def least(runs: Sequence[Run]) -> list[str]:
+    """The two cases of each type and layout that are the least over PyTorch."""
+    lines = table_head(["the least of PyTorch / ours", *LAYOUTS])
+    for kind, groups in GROUPS.items():
+        for types, name in groups.items():
+            told = [least_of(newest_cases(runs, kind, f"{types} {layout}")) for layout in LAYOUTS]
+            if any(told):
+                lines.append(row([f"{OPERATORS[kind]}, {name}", *told]))
+    return lines
+
+
+def least_of(newest: Sequence[tuple[Case, Run]]) -> str:
+    found = [(value, case["case"]) for case, _ in newest if (value := torch_ratio(case)) is not None]
+    return ", ".join(f"{value:.2f} `{name}`" for value, name in sorted(found)[:2])
+
+
+def others(runs: Sequence[Run]) -> list[str]:
+    """The suites of layers of one kind; without a search where that was measured."""
+    heading = ["suite of bench/suites", "type, layout", "cases", "PyTorch / ours", "least", "without a search"]
+    lines = table_head([*heading, "figures of"])
+    for suite, kinds in OTHER_SUITES.items():
+        for kind in kinds:
+            for types, name in GROUPS[kind].items():
+                for layout in LAYOUTS:
+                    group = f"{types} {layout}"
+                    found, first = (cell(runs, kind, group, of, suite) for of in (torch_ratio, heuristic_ratio))
+                    if found.ratios:
+                        relu = " with ReLU" if kind == "batch_norm_relu" else ""
+                        told = [count([found]), found.text(), f"{min(found.ratios):.2f}", first.text()]
+                        lines.append(row([f"{suite}{relu}", f"{name}, {layout}", *told, sources(runs, [found])]))
     return lines
 
 
@@ -199,9 +232,11 @@ MEMORY_ROWS = [
 TABLES = {
     "short": (short, "H200"),
     "whole": (whole, "H200"),
-    "alone": (alone, "H200"),
+    "least": (least, "H200"),
+    "others": (others, "H200"),
     "memory": (memory, "H200"),
     "whole_h100": (whole, "H100"),
+    "least_h100": (least, "H100"),
 }
 
 
@@ -213,8 +248,8 @@ def sources(runs: Sequence[Run], found: Sequence[Cell]) -> str:
     """Links to the runs, as docs/performance.md has them."""
 
     def link(name: str) -> str:
-        told = name.removeprefix("gpu_").replace("_h200", "").replace("_h100", "").replace("_", " ")
-        return f"[{told}](../{RESULTS}/{name})"
+        told = name.removeprefix("gpu_2026-").replace("_h200", "").replace("_h100", "").replace("_", " ")
+        return f"[{told}](../{RESULTS}/{name}.json)"
 
     used = {name for one in found for name in one.runs}
     return ", ".join(link(run.name) for run in runs if run.name in used)

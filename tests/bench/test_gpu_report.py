@@ -216,3 +216,27 @@ def test_charts_are_small(results: dict[str, Any], tmp_path: Path) -> None:
         "conv_transpose_torch.svg",
     ]
     assert all(path.stat().st_size < 300_000 for path in tmp_path.glob("*.svg"))
+
+
+def test_a_run_keeps_its_figures_with_a_case_on_each_line(results: dict[str, Any], tmp_path: Path) -> None:
+    gpu_report.write_json(results, tmp_path / "run.json")
+    text = (tmp_path / "run.json").read_text()
+    assert json.loads(text) == results
+    assert all(json.dumps(case) in text.replace(",\n", "\n").splitlines() for case in results["cases"])
+
+
+def test_kept_runs_are_drawn_in_folders_of_their_names(
+    results: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, out = tmp_path / "kept", tmp_path / "out"
+    (kept / "gpu_new").mkdir(parents=True)
+    gpu_report.write_json(results, kept / "gpu_one.json")
+    gpu_report.write_json(results, kept / "gpu_new/results.json")
+    (kept / "host.json").write_text("[]")
+    monkeypatch.setattr(gpu_report, "KEPT", kept)
+    gpu_report.main(["--out", str(out)])
+    assert [path.name for path in out.iterdir()] == ["gpu_one"]
+    gpu_report.main([str(kept / "gpu_new"), "--out", str(out)])
+    for name in ("gpu_one", "gpu_new"):
+        assert json.loads((out / name / "results.json").read_text()) == results
+        assert (out / name / "summary.txt").read_text().startswith("geometric means")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import gpu_goals
 import gpu_summary
 import pytest
 from gpu_figures import torch_ratio
@@ -43,9 +45,33 @@ def test_every_table_is_in_a_page() -> None:
 def test_every_run_has_its_place_in_the_order() -> None:
     folder = REPOSITORY / gpu_summary.RESULTS
     names = (folder / gpu_summary.ORDER).read_text(encoding="utf-8").split()
-    assert sorted(names) == sorted(path.parent.name for path in folder.glob("*/results.json"))
-    dates = [json.loads((folder / name / "results.json").read_text())["machine"]["date"] for name in names]
+    assert sorted(names) == sorted(path.stem for path in folder.glob("gpu_*.json"))
+    dates = [json.loads((folder / f"{name}.json").read_text())["machine"]["date"] for name in names]
     assert dates == sorted(dates)
+
+
+def test_every_run_that_is_kept_has_the_newest_figures_of_something() -> None:
+    runs = gpu_summary.read_runs(REPOSITORY / gpu_summary.RESULTS)
+    counts = {name for sweep in ("batches", "workspaces") for name in newest_of_sweep(runs, sweep)}
+    for card in {card for _, card in gpu_summary.TABLES.values()}:
+        of_card = [run for run in runs if run.is_of(card)]
+        for kind, groups in gpu_summary.GROUPS.items():
+            suites = [suite for suite, kinds in gpu_summary.OTHER_SUITES.items() if kind in kinds]
+            for types, layout, suite in itertools.product(groups, gpu_goals.LAYOUTS, ["", *suites]):
+                newest = gpu_summary.newest_cases(of_card, kind, f"{types} {layout}", suite)
+                counts |= {run.name for _, run in newest}
+    assert [run.name for run in runs if run.name not in counts] == []
+
+
+def newest_of_sweep(runs: list[gpu_summary.Run], sweep: str) -> set[str]:
+    newest = {case["name"]: run.name for run in runs for case in run.results.get(sweep, [])}
+    return set(newest.values())
+
+
+def test_results_are_data_alone_and_little() -> None:
+    files = list((REPOSITORY / gpu_summary.RESULTS).iterdir())
+    assert {path.suffix for path in files} == {".json", ".md", ".txt"}
+    assert sum(path.stat().st_size for path in files) < 3_000_000
 
 
 def test_of_each_case_the_newest_run_counts() -> None:
@@ -79,6 +105,22 @@ def test_a_table_is_of_one_card() -> None:
     runs = [of("H100 80GB HBM3", 2.0), of("H200", 3.0)]
     assert "| ConvGrad, half | 1 | **3.00** |  |" in gpu_summary.with_tables(marks.format("whole_h100"), runs)
     assert "| ConvGrad, half | 1 | **2.00** |  |" in gpu_summary.with_tables(marks.format("whole"), runs)
+
+
+def test_the_least_cases_are_named() -> None:
+    layers = {"rn50_stem": 2.0, "unet3d": 0.97, "conv1d_4096": 1.5}
+    cases = [conv(name, "NHWC", value) for name, value in layers.items()]
+    found = gpu_summary.least([run("one", *cases, conv("convnext_dw_56", "NHWC", 0.5))])
+    assert found[2:] == ["| ConvGrad, half |  | 0.97 `unet3d`, 1.50 `conv1d_4096` |"]
+
+
+def test_suites_of_one_kind_of_layer_have_a_table_of_their_own() -> None:
+    cases = [conv("convnext_dw_56", "NHWC", 8.0), conv("dw_5x5_28", "NHWC", 2.0), conv("conv1d_4096", "NHWC", 9.0)]
+    cases[0]["results"]["ours"]["heuristic"] = {"all": {"median": 2.0}}
+    link = "[11-23 depthwise](../bench/results/gpu_2026-11-23_h200_depthwise.json)"
+    assert gpu_summary.others([run("gpu_2026-11-23_h200_depthwise", *cases)])[2:] == [
+        f"| depthwise | half, NHWC | 2 | 4.00 | 2.00 | 4.00 | {link} |"
+    ]
 
 
 def test_what_meets_its_goal_is_bold() -> None:
