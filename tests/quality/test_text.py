@@ -60,3 +60,42 @@ def test_text_ends_with_one_newline() -> None:
 
 def test_no_file_is_large() -> None:
     assert [str(path) for path in files() if path.stat().st_size > LARGEST] == []
+
+
+def test_links_within_pages_lead_somewhere() -> None:
+    pages = {path: text for path, text in text_files() if path.suffix == ".md"}
+    broken = [
+        f"{path.relative_to(REPOSITORY)}: {link}"
+        for path, text in pages.items()
+        for link in LINK.findall(CODE.sub("", text))
+        if not leads_somewhere(link, path)
+    ]
+    assert len(pages) > 10
+    assert broken == []
+
+
+CODE = re.compile(r"^ *```.*?^ *```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s:]+)\)")  # none of the web, whose addresses have a colon
+
+
+def leads_somewhere(link: str, page: Path) -> bool:
+    name, _, anchor = link.partition("#")
+    target = page.parent / name if name else page
+    if not target.exists():
+        return False
+    return not anchor or target.suffix != ".md" or anchor in anchors(target.read_text(encoding="utf-8"))
+
+
+def anchors(text: str) -> set[str]:
+    """Of its headings, as GitHub makes them, and of elements with an id."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    shown = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower() for heading in headings]
+    made = {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in shown}
+    return made | set(re.findall(r'<a id="([^"]+)"', text))
+
+
+def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# What `f` does, and why\n", encoding="utf-8")
+    for link, leads in (("page.md", True), ("#what-f-does-and-why", True), ("page.md#f", False), ("none.md", False)):
+        assert leads_somewhere(link, page) == leads

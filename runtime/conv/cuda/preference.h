@@ -9,8 +9,8 @@
 #include "conv/task.h"
 
 /// What is likely to be the quickest where nothing is timed: read off the benchmarks of
-/// docs/performance.md (cuDNN 9.19 on an H200). It settles which candidates come first, and never
-/// what is right.
+/// docs/lab/first-choices.md (cuDNN 9.19 on an H200). It settles which candidates come first, and
+/// never what is right.
 namespace gradsmith::conv {
 
 /// Whether the channels of x and y are next to each other.

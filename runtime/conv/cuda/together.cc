@@ -88,7 +88,7 @@ ProblemKey KeyInThread(const Call& call) {
 
 /// Whether the gradients of x and w are likely to be quicker side by side than one after the other:
 /// what one leaves of the device, the other fills. But those of half and bf16 that wait for memory
-/// evict from the cache what they both read (docs/performance.md).
+/// evict from the cache what they both read (docs/lab/gradients-together.md).
 bool ArePromisingSideBySide(const Problem& problem) {
   constexpr double kEnoughForEachByte = 95;  // multiplications and additions
   const double terms = TermsOf({.primitive = Primitive::kForward, .problem = problem});

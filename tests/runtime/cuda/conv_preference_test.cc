@@ -13,7 +13,7 @@
 #include "conv/cuda/warpgroups.h"
 
 /// What comes first where nothing is timed, for layers of the benchmarks whose quickest candidates
-/// were measured on an H200 (bench/results). Needs no GPU.
+/// were measured on an H200 (docs/lab/first-choices.md). Needs no GPU.
 namespace gradsmith::conv {
 namespace {
 
