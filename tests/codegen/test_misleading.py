@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -252,6 +253,19 @@ def test_a_gradient_that_does_not_say_of_which_operator() -> None:
     (fault,) = told(CONVOLVE + edited(GRADIENT, ("    gradient_of: Convolve\n", "")))
     sentence = "operator 'ConvolveGrad' lacks 'gradient_of', and has gradients"
     assert fault == f"G503 28: {sentence}; did you mean 'gradient_of: Convolve'?"
+
+
+@pytest.mark.parametrize(
+    ("forwards", "hint"),
+    [(CONVOLVE, "did you mean 'gradient_of: Convolve'?"), ("", "write 'gradient_of' and an operator with that kernel")],
+)
+def test_a_gradient_that_nothing_but_its_kernel_tells(forwards: str, hint: str) -> None:
+    entry = re.sub(r"(?m), gradient_of: \w+|^    gradient_of: \w+\n", "", GRADIENT)
+    schema = (forwards or CONVOLVE[: CONVOLVE.index("  - name")]) + entry
+    (fault,) = told(schema)
+    computes = "kernel conv::ConvGrad computes the gradient of kernel conv::Conv"
+    line = schema.splitlines().index("  - name: ConvolveGrad") + 1
+    assert fault == f"G503 {line}: operator 'ConvolveGrad' lacks 'gradient_of', and {computes}; {hint}"
 
 
 @pytest.mark.parametrize(

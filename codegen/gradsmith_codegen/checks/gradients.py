@@ -61,7 +61,11 @@ def gradient_of_other_tensor(op: Op, scope: Scope) -> Iterator[Finding]:
 
 
 def _gradients(op: Op, scope: Scope) -> Gradients | None:
-    return scope.kernel.gradients if op.gradient_of and scope.kernel and not scope.kernel.faults else None
+    return _kernel_gradients(scope) if op.gradient_of else None
+
+
+def _kernel_gradients(scope: Scope) -> Gradients | None:
+    return scope.kernel.gradients if scope.kernel and not scope.kernel.faults else None
 
 
 def _said(op: Op, said: Gradients) -> Note:
@@ -95,15 +99,28 @@ def circular_gradient(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G503", needs=(*TENSORS, "gradient_of"))
 def gradient_in_forward(op: Op, scope: Scope) -> Iterator[Finding]:
-    """A tensor is a gradient, and its operator is not."""
-    gradients = [tensor for tensor in scope.tensors if tensor.gradient_of] if not op.gradient_of else []
+    """A tensor is a gradient, or the kernel computes one (`kGradientOf`), and the operator has no
+    'gradient_of'."""
+    if op.gradient_of:
+        return
+    gradients = [tensor for tensor in scope.tensors if tensor.gradient_of]
+    said = _kernel_gradients(scope) if "kernel" not in scope.draft.broken else None
+    lacks = f"operator '{op.name}' lacks 'gradient_of', and"
     if gradients:
-        said = scope.kernel.gradients if scope.kernel else None
-        kernel = f"{family(op.kernel)}::{said.forward}" if said else ""
-        meant = [draft.op.name for draft in scope.document.drafts if kernel and draft.op.kernel == kernel]
-        hint = f"; did you mean 'gradient_of: {meant[0]}'?" if meant else ""
         note = Note(f"'{gradients[0].name}' is a gradient", gradients[0].at("gradient_of"))
-        yield Finding(f"operator '{op.name}' lacks 'gradient_of', and has gradients{hint}", op.span, (note,))
+        hint = _forward_of(op, said, scope) if said else ""
+        yield Finding(f"{lacks} has gradients{hint}", op.span, (note,))
+    elif said:
+        hint = _forward_of(op, said, scope) or "; write 'gradient_of' and an operator with that kernel"
+        computes = f"kernel {op.kernel} computes the gradient of kernel {family(op.kernel)}::{said.forward}"
+        yield Finding(f"{lacks} {computes}{hint}", op.span, (_said(op, said),))
+
+
+def _forward_of(op: Op, said: Gradients, scope: Scope) -> str:
+    """Which operator of the schema it may be the gradient of."""
+    kernel = f"{family(op.kernel)}::{said.forward}"
+    meant = [draft.op.name for draft in scope.document.drafts if draft.op.kernel == kernel]
+    return f"; did you mean 'gradient_of: {meant[0]}'?" if meant else ""
 
 
 @op_rule("G504", needs=(*TENSORS, "gradient_of"), blames=("gradient_of",))
