@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from .faults import nearest
-from .kernel_terms import MEMBERS, Kernel, Limit, Rule, Shapes
+from .kernel_terms import CPP_TYPES, FOREIGN, MEMBERS, Kernel, Limit, Rule, Shapes
 from .model import ShapeRule
 
 _NO_FIELD = "which is no field of its Inputs or Outputs"
@@ -102,8 +102,10 @@ def _bad_limit(kernel: Kernel, name: str, limit: Limit) -> Iterator[str]:
         return
     if (limit.lengths and not is_list) or (limit.length and not (is_list or kind == "ints")):
         yield f"kLimits gives '{name}' a length, and it is no list"
-    if (limit.minimum is not None or limit.maximum is not None) and kind not in ("int", "float", "ints"):
-        yield f"kLimits gives '{name}' a range, and it is no number"
+    if (limit.minimum is not None or limit.maximum is not None) and kind not in CPP_TYPES:
+        is_foreign = kind is not None and kind.startswith(FOREIGN)
+        what = f"{kind}, neither {' nor '.join(CPP_TYPES.values())}" if is_foreign else "no number"
+        yield f"kLimits gives '{name}' a range, and it is {what}"
     if limit.length and not symbols.get(limit.length.symbol):
         yield f"kLimits gives '{name}' the length of '{limit.length.symbol}', which is no list symbol"
     if limit.multiple_of and (is_list is not False or attributes.get(limit.multiple_of) != "int"):

@@ -8,6 +8,7 @@ kernel's they are. What is in another form, or contradicts itself, is a fault of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from .cpp_structs import Declaration, Struct
 from .faults import instead, nearest
 from .grammar import family
 from .kernel_faults import contradictions
-from .kernel_terms import CONSTANTS, MEMBERS, NO_LIMITS, Fields, Kernel, Rule, Unread
+from .kernel_terms import CONSTANTS, CPP_TYPES, FOREIGN, MEMBERS, NO_LIMITS, Fields, Kernel, Rule, Unread
 
 T = TypeVar("T")
 
@@ -31,7 +32,11 @@ RUNTIME = next((place for place in _PLACES if place.exists()), _PLACES[0])
 HEADER = "kernels.h"
 
 # The types of attributes' fields, as the schema calls them; an enum is called by its name.
-_ATTRIBUTE_TYPES = {"std::int64_t": "int", "int64_t": "int", "double": "float", "IntList": "ints"}
+_ATTRIBUTE_TYPES = {"int64_t": "int"} | {cpp: word for word, cpp in CPP_TYPES.items()}
+_FOREIGN_TYPE = re.compile(
+    r"ints|(?:(?:bool|char|const|double|float|int|long|short|signed|unsigned)\b ?)+"
+    r"|(?:std::)?(?:u?int\w*_t|size_t|ptrdiff_t)"
+)
 _REQUIRED = frozenset(("RequiredInput", "RequiredOutput"))  # core/kernel_arguments.h
 _OPTIONAL = frozenset(
     f"{form}*" for ref in ("ConstTensorRef", "TensorRef") for form in (f"const {ref}", f"{ref} const")
@@ -167,7 +172,12 @@ def _has_comma(value: Declaration) -> bool:
 def _attributes(struct: Struct | None) -> Fields | None:
     """Fields with types as the schema calls them."""
     fields = _fields(struct)
-    return fields and {name: _ATTRIBUTE_TYPES.get(kind, kind) for name, kind in fields.items()}
+    return fields and {name: _attribute_type(kind) for name, kind in fields.items()}
+
+
+def _attribute_type(kind: str) -> str:
+    foreign = FOREIGN if _FOREIGN_TYPE.fullmatch(kind) else ""
+    return _ATTRIBUTE_TYPES.get(kind, f"{foreign}{kind}")
 
 
 def _arguments(fields: Fields | None) -> Mapping[str, bool] | None:

@@ -101,12 +101,15 @@ NO_LIMITS = Limits()
 
 Fields = Mapping[str, str]  # C++ types by name
 
+CPP_TYPES = {"int": "std::int64_t", "float": "double", "ints": "IntList"}  # by what the schema calls them
+FOREIGN = "C++ "  # begins a type that no attribute has, be it called by a word of the schema, such as int
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """What an operator may bind."""
 
-    attributes: Fields | None  # types as the schema calls them: int, float, ints, AutoPad
+    attributes: Fields | None  # types as the schema calls them: int, float, ints, AutoPad; others FOREIGN
     inputs: Mapping[str, bool] | None  # whether each must be there
     outputs: Mapping[str, bool] | None
     runs: frozenset[str]  # RunCpu, RunCuda

@@ -322,6 +322,7 @@ def test_the_gradient_of_another_operator() -> None:
         ("strides length D", "strides length L", "kLimits gives 'strides' the length of 'L', which is no list symbol"),
         ("group min 1", "group length D", "kLimits gives 'group' a length, and it is no list"),
         ("group min 1", "auto_pad min 1", "kLimits gives 'auto_pad' a range, and it is no number"),
+        ("std::int64_t group = 1;", "int group = 1;", "kShapes divides by 'group', which is no std::int64_t of its"),
         ("M multiple_of group", "M multiple_of pads", "kLimits has 'M multiple_of pads', no single dim"),
         ("M multiple_of group", "D multiple_of group", "its kLimits does not read from 'D multiple_of group"),
         ("group min 1", "group minimum 1", "its kLimits does not read from 'group minimum 1' on"),
@@ -403,6 +404,39 @@ def test_ranges_hold_for_a_kernel_that_takes_any_shapes(tmp_path: Path, limits: 
     found = told(CONVOLVE, any_kernel(tmp_path, f'{LIMITS} "{limits}";'))
     assert len(found) == len(expected)
     assert all(fault.startswith(start) for fault, start in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    "narrow",
+    ["int", "unsigned", "unsigned int", "long long", "const int", "bool", "float", "int32_t", "std::int32_t"],
+)
+def test_an_int_is_no_other_type_of_cpp(tmp_path: Path, narrow: str) -> None:
+    """Some are called by the schema's own words."""
+    edit = ("std::int64_t group = 1;", f"{narrow} group = 1;")
+    fault = f"G408 22: attribute 'group' is of type int; kernel conv::Conv takes C++ {narrow}, not std::int64_t"
+    assert told(CONVOLVE, any_kernel(tmp_path, "", edit)) == [fault]
+    (fault,) = told(CONVOLVE, any_kernel(tmp_path, f'{LIMITS} "group min 1";', edit))
+    expected = f"kLimits gives 'group' a range, and it is C++ {narrow}, neither std::int64_t nor double nor IntList"
+    assert fault == f"G706 7: kernel conv::Conv in conv/kernels.h: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("word", "given", "expected"),
+    [
+        ("float", "{type: float, default: 1.0}", "float; kernel conv::Conv takes C++ float, not double"),
+        ("ints", "{type: ints, default: []}", "ints; kernel conv::Conv takes C++ ints, not IntList"),
+        (
+            "int32_t",
+            "{type: enum, enum: int32_t, choices: [A], default: A}",
+            "int32_t; kernel conv::Conv takes C++ int32_t, not an enum",
+        ),
+    ],
+)
+def test_a_word_of_the_schema_is_no_type_of_cpp(tmp_path: Path, word: str, given: str, expected: str) -> None:
+    headers = any_kernel(tmp_path, "", ("std::int64_t group = 1;", f"{word} scale = 1;"))
+    text = edited(CONVOLVE, ("group: {type: int, default: 1, min: 1}", f"scale: {given}"))
+    text = edited(text, ("C / group", "C"), ("      M: {multiple_of: group}\n", ""))
+    assert [fault.partition("of type ")[2] for fault in told(text, headers)] == [expected]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from ..diagnostics import Note
 from ..faults import did_you_mean, either, instead, listing
 from ..grammar import family
 from ..kernel_headers import HEADER
-from ..kernel_terms import Kernel
+from ..kernel_terms import CPP_TYPES, FOREIGN, Kernel
 from ..model import Attribute, Op, Tensor
 from .registry import TENSORS, Finding, Scope, op_rule
 
@@ -24,7 +24,9 @@ def attribute_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
         if expected is None:
             yield _unknown(op, "attribute", attribute, taken)
         elif given != expected:
-            message = f"attribute '{attribute.name}' is of type {given}; kernel {op.kernel} takes {expected}"
+            right = CPP_TYPES.get(given, "an enum")
+            takes = f"{expected}, not {right}" if expected.startswith(FOREIGN) else expected
+            message = f"attribute '{attribute.name}' is of type {given}; kernel {op.kernel} takes {takes}"
             place = attribute.at("enum" if attribute.enum else "type")
             yield Finding(message, place, (_offer(op, "attribute", taken),))
 
