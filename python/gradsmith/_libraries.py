@@ -99,7 +99,7 @@ class Library:
 
     def unreadable(self, array: Any, error: BaseException) -> str:
         """Why an array cannot be read, after its name in a sentence."""
-        return f"cannot be read through DLPack: {str(error).partition(chr(10))[0]}"
+        return f"cannot be read through DLPack: {_text.first_line(error)}"
 
     def channels_second(self, array: Any) -> Any:
         """A view with the last axis as the second."""

@@ -13,6 +13,9 @@ from typing import Any
 LONGEST = 60
 """So many characters of a text are quoted."""
 
+_LONGEST_LINE = 240
+"""So many characters of another library's sentence are told."""
+
 _WIDEST = 1024
 """The most bits of an integer that is quoted in digits, which take quadratic time."""
 
@@ -99,6 +102,18 @@ def _repr(value: Any) -> str:
 def shortened(text: str) -> str:
     """A text, cut where it is long."""
     return text if len(text) <= LONGEST else text[:LONGEST] + "..."
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says, cut where it is long, with escapes for what cannot be printed."""
+    try:
+        line = str.__getitem__(str(error), slice(_LONGEST_LINE + 1)).partition("\n")[0]
+    except MemoryError:
+        raise
+    except Exception:
+        return type_name(error)
+    shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
+    return shown if len(shown) <= _LONGEST_LINE else shown[:_LONGEST_LINE] + "..."
 
 
 def type_name(value: object) -> str:

@@ -209,8 +209,18 @@ Array Library::Read(nb::handle array, const char* op, const char* name) const {
   return read;
 }
 
+void Library::ReadMoved(nb::handle object, const char* op, const char* name, Array* array) const {
+  const bool is_writable = array->is_writable;
+  *array = ReadMemory(object, op, name);
+  array->is_writable = is_writable;
+}
+
+bool Library::IsViewed() const {
+  return implementation_.is_known() && torch_.CanView() && !torch_.IsInMode();
+}
+
 std::optional<Array> Library::ReadTensor(nb::handle array, const char* op, const char* name) const {
-  if (!implementation_.is_known() || !torch_.CanView() || torch_.IsInMode()) {
+  if (!IsViewed()) {
     return std::nullopt;
   }
   const nb::object address = implementation_.Get(array);
@@ -448,8 +458,12 @@ Output Library::Allocate(DataType type, const Dims& dims, Device device) const {
   return output;
 }
 
-nb::object Library::PlaceOf(nb::handle array) const {
-  return CallPython(place_of_, array);
+nb::object Library::PlaceOf(nb::handle array, const char* op, const char* name) const {
+  try {
+    return CallPython(place_of_, array);
+  } catch (const nb::python_error& error) {
+    RaiseUnreadable(array, error, op, name);
+  }
 }
 
 nb::object Library::Finish(Output output, const Context& context, nb::handle place) const {

@@ -18,10 +18,14 @@
 
 namespace gradsmith::python {
 
+class Library;
+
 /// Output is an array that is being computed: one of the library's own, or memory that becomes one
 /// when Library::Finish is told that it is whole.
 struct Output {
   nanobind::object object;
+  /// That of a caller's array; null for an output that is made.
+  std::shared_ptr<const Library> library;
   Array array;
   DeviceBuffer memory;
 };
@@ -87,10 +91,18 @@ class Library {
   /// they are read, or a part in gradients that the library records.
   [[nodiscard]] Array Read(nanobind::handle array, const char* op, const char* name) const;
 
+  /// Whether code of the caller's may run after Read has borrowed an array, and move its memory: a
+  /// mode or a subclass of PyTorch's tensors is asked while other arrays are read and made.
+  [[nodiscard]] bool MayMove() const { return exchange_ != nullptr && !IsViewed(); }
+  /// ReadMoved borrows an array anew, by what runs no code of the caller's.
+  void ReadMoved(nanobind::handle object, const char* op, const char* name, Array* array) const;
+
   /// Whether the library has devices that DLPack calls the same.
   [[nodiscard]] bool has_places() const { return !place_of_.is_none(); }
   /// PlaceOf returns the device of an array by the library's own account, where it has places.
-  [[nodiscard]] nanobind::object PlaceOf(nanobind::handle array) const;
+  /// Raises TypeError for an array that is not to be had.
+  [[nodiscard]] nanobind::object PlaceOf(nanobind::handle array, const char* op, const char* name)
+      const;
 
   /// TellWritten lets the library know that a caller's arrays, in a tuple, were written to: what it
   /// keeps for gradients from before is stale.
@@ -112,6 +124,8 @@ class Library {
   /// The same without the ValueError.
   [[nodiscard]] Array ReadMemory(nanobind::handle array, const char* op, const char* name) const;
   void CheckMeaning(nanobind::handle array, const char* op, const char* name) const;
+  /// Whether PyTorch's own functions read the arrays, so that nobody else is asked.
+  [[nodiscard]] bool IsViewed() const;
   /// Empty where PyTorch's own functions are not to be had, or for an array that needs a closer
   /// look.
   [[nodiscard]] std::optional<Array>

@@ -236,28 +236,33 @@ void TellWritten(const Library& library, const std::vector<Wish>& wishes) {
   library.TellWritten(written);
 }
 
+/// The output that a caller's array is to be, of which nothing has been read.
 Output OutputInto(
     const std::string& op,
     const Library& library,
     nb::handle place,
     const std::string& subject,
     const nb::object& object) {
-  const std::shared_ptr<const Library> its = Library::Of(object, op.c_str(), subject.c_str());
-  if (!its->IsSame(library)) {
-    RaiseTypeError(
-        op + ": " + subject + " is an array of " + its->name() + ", the inputs are of " +
-        library.name() + "; expected arrays of one library");
-  }
   Output output;
   output.object = object;
-  output.array = its->Read(object, op.c_str(), subject.c_str());
-  if (!output.array.is_writable || !its->is_writable()) {
-    RaiseValueError(op + ": " + subject + " is read-only; expected an array to write to");
+  output.library = Library::Of(object, op.c_str(), subject.c_str());
+  if (!output.library->IsSame(library)) {
+    RaiseTypeError(
+        op + ": " + subject + " is an array of " + output.library->name() + ", the inputs are of " +
+        library.name() + "; expected arrays of one library");
   }
   if (library.has_places()) {
-    CheckPlace(op + ": " + subject, its->PlaceOf(object), "the inputs are on ", place);
+    const nb::object its = output.library->PlaceOf(object, op.c_str(), subject.c_str());
+    CheckPlace(op + ": " + subject, its, "the inputs are on ", place);
   }
   return output;
+}
+
+void ReadOutput(const std::string& op, const std::string& subject, Output* output) {
+  output->array = output->library->Read(output->object, op.c_str(), subject.c_str());
+  if (!output->array.is_writable || !output->library->is_writable()) {
+    RaiseValueError(op + ": " + subject + " is read-only; expected an array to write to");
+  }
 }
 
 }  // namespace
@@ -335,22 +340,32 @@ Op::Bound Op::Bind(
     nb::handle outputs,
     nb::handle out,
     Policies& policies) {
-  std::shared_ptr<const Library> library;
-  std::vector<Argument> in = ReadInputs(inputs, &library);
+  // What may run a caller's code comes first: it may move or free the memory of arrays, whatever
+  // holds them, so that addresses are read after it.
+  std::vector<Argument> in = FindInputs(inputs);
+  std::shared_ptr<const Library> library = FirstGiven(in).library;
   nb::object place = PlaceOf(*library, in);
+  std::vector<Wish> wishes = ReadWishes(outputs, out);
+  std::vector<Output> made = FindOutputs(*library, place, wishes);
+  std::optional<std::vector<GivenAttribute>> values;
+  if (!IsFixed(attributes)) {
+    values = ReadAttributes(*schema_, attributes);
+  }
+  ReadInputs(&in);
   const Device device = FirstGiven(in).array.ref.device;
   const Row& row = FindRow(in, device);
-  std::shared_ptr<CachedKernel> kernel = FindKernel(row, attributes);
-  std::vector<Wish> wishes = ReadWishes(outputs, out);
-  std::vector<Output> made = MakeOutputs(*kernel, *library, place, in, wishes);
+  std::shared_ptr<CachedKernel> kernel =
+      values ? FindKernel(row, std::move(*values)) : FindKernel(row, attributes);
+  MakeOutputs(*kernel, *library, in, wishes, &made);
   Context context = policies.On(device, library->CurrentStream(device));
+  ReadMoved(&in, &made);
   return {std::move(library), std::move(place), std::move(in),     std::move(wishes),
           std::move(kernel),  std::move(made),  std::move(context)};
 }
 
-std::vector<Argument> Op::ReadInputs(nb::handle inputs, std::shared_ptr<const Library>* library)
-    const {
+std::vector<Argument> Op::FindInputs(nb::handle inputs) const {
   std::vector<Argument> arguments(schema_->inputs.size());
+  const Library* library = nullptr;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const nb::handle object = PyTuple_GetItem(inputs.ptr(), static_cast<Py_ssize_t>(i));
     const TensorSpec& spec = schema_->inputs[i];
@@ -358,19 +373,45 @@ std::vector<Argument> Op::ReadInputs(nb::handle inputs, std::shared_ptr<const Li
       continue;
     }
     std::shared_ptr<const Library> its = Library::Of(object, name_.c_str(), spec.name.data());
-    if (*library != nullptr && !its->IsSame(**library)) {
+    if (library != nullptr && !its->IsSame(*library)) {
       RaiseTypeError(
           name_ + ": " + std::string(spec.name) + " is an array of " + its->name() +
-          ", the inputs before it are of " + (*library)->name() +
-          "; expected arrays of one library");
+          ", the inputs before it are of " + library->name() + "; expected arrays of one library");
     }
-    arguments[i] = {object, its->Read(object, name_.c_str(), spec.name.data())};
-    *library = std::move(its);
+    library = its.get();
+    arguments[i] = {object, std::move(its), {}};
   }
-  if (*library == nullptr) {
+  if (library == nullptr) {
     RaiseTypeError(name_ + ": no input is given; expected at least one");
   }
   return arguments;
+}
+
+void Op::ReadInputs(std::vector<Argument>* inputs) const {
+  for (std::size_t i = 0; i < inputs->size(); ++i) {
+    Argument& input = (*inputs)[i];
+    if (input.object.is_valid()) {
+      input.array =
+          input.library->Read(input.object, name_.c_str(), schema_->inputs[i].name.data());
+    }
+  }
+}
+
+void Op::ReadMoved(std::vector<Argument>* inputs, std::vector<Output>* outputs) const {
+  for (std::size_t i = 0; i < inputs->size(); ++i) {
+    Argument& input = (*inputs)[i];
+    if (input.object.is_valid() && input.library->MayMove()) {
+      input.library->ReadMoved(
+          input.object, name_.c_str(), schema_->inputs[i].name.data(), &input.array);
+    }
+  }
+  for (std::size_t i = 0; i < outputs->size(); ++i) {
+    Output& output = (*outputs)[i];
+    if (output.library != nullptr && output.library->MayMove()) {
+      output.library->ReadMoved(
+          output.object, name_.c_str(), output_subjects_[i].c_str(), &output.array);
+    }
+  }
 }
 
 nb::object Op::PlaceOf(const Library& library, const std::vector<Argument>& inputs) const {
@@ -379,7 +420,8 @@ nb::object Op::PlaceOf(const Library& library, const std::vector<Argument>& inpu
     if (!inputs[i].object.is_valid()) {
       continue;
     }
-    nb::object its = library.PlaceOf(inputs[i].object);
+    nb::object its =
+        inputs[i].library->PlaceOf(inputs[i].object, name_.c_str(), schema_->inputs[i].name.data());
     if (!place.is_none()) {
       const std::string subject = name_ + ": " + std::string(schema_->inputs[i].name);
       CheckPlace(subject, its, "the inputs before it are on ", place);
@@ -401,13 +443,23 @@ std::vector<Wish> Op::ReadWishes(nb::handle outputs, nb::handle out) {
   return wishes;
 }
 
-std::vector<Output> Op::MakeOutputs(
+std::vector<Output>
+Op::FindOutputs(const Library& library, nb::handle place, const std::vector<Wish>& wishes) const {
+  std::vector<Output> outputs(wishes.size());
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    if (wishes[i].into.is_valid()) {
+      outputs[i] = OutputInto(name_, library, place, output_subjects_[i], wishes[i].into);
+    }
+  }
+  return outputs;
+}
+
+void Op::MakeOutputs(
     CachedKernel& kernel,
     const Library& library,
-    nb::handle place,
     const std::vector<Argument>& inputs,
-    const std::vector<Wish>& wishes) const {
-  std::vector<Output> outputs(wishes.size());
+    const std::vector<Wish>& wishes,
+    std::vector<Output>* outputs) const {
   const bool are_shapes_needed = std::any_of(wishes.begin(), wishes.end(), [](const Wish& wish) {
     return wish.is_wanted && !wish.into.is_valid();
   });
@@ -415,15 +467,14 @@ std::vector<Output> Op::MakeOutputs(
   for (std::size_t i = 0; i < wishes.size(); ++i) {
     const TensorSpec& spec = schema_->outputs[i];
     if (wishes[i].into.is_valid()) {
-      outputs[i] = OutputInto(name_, library, place, output_subjects_[i], wishes[i].into);
+      ReadOutput(name_, output_subjects_[i], &(*outputs)[i]);
     } else if (wishes[i].is_wanted) {
       const DataType type = ExpectedType(*kernel.row, spec);
       const Argument& like = MostLike(inputs, type);
       const Device device = like.array.ref.device;
-      outputs[i] = library.Make(type, inferred->forms[i], device, like.object);
+      (*outputs)[i] = library.Make(type, inferred->forms[i], device, like.object);
     }
   }
-  return outputs;
 }
 
 std::shared_ptr<const Op::Inferred> Op::Infer(

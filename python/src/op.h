@@ -20,6 +20,7 @@ namespace gradsmith::python {
 /// Argument is an input of a call; one that is not given has no object.
 struct Argument {
   nanobind::handle object;
+  std::shared_ptr<const Library> library;
   Array array;
 };
 
@@ -93,9 +94,13 @@ class Op {
       nanobind::handle outputs,
       nanobind::handle out,
       Policies& policies);
-  /// ReadInputs borrows the inputs; all must be of one library, which is `*library`.
-  std::vector<Argument> ReadInputs(nanobind::handle inputs, std::shared_ptr<const Library>* library)
-      const;
+  /// FindInputs returns the inputs with their libraries, which must be one; no array has been read.
+  [[nodiscard]] std::vector<Argument> FindInputs(nanobind::handle inputs) const;
+  /// ReadInputs borrows the arrays.
+  void ReadInputs(std::vector<Argument>* inputs) const;
+  /// ReadMoved reads the arrays anew that the caller's own code may have moved since they were
+  /// read.
+  void ReadMoved(std::vector<Argument>* inputs, std::vector<Output>* outputs) const;
   /// The place of the inputs, which must be one.
   [[nodiscard]] nanobind::object PlaceOf(
       const Library& library,
@@ -104,12 +109,19 @@ class Op {
   std::vector<Wish> ReadWishes(nanobind::handle outputs, nanobind::handle out);
   /// The named tuple of what a call has made.
   [[nodiscard]] nanobind::object ResultOf(Bound& call) const;
-  std::vector<Output> MakeOutputs(
-      CachedKernel& kernel,
+  /// FindOutputs returns the outputs that are a caller's arrays, with their libraries; no array has
+  /// been read, and the others are empty.
+  [[nodiscard]] std::vector<Output> FindOutputs(
       const Library& library,
       nanobind::handle place,
-      const std::vector<Argument>& inputs,
       const std::vector<Wish>& wishes) const;
+  /// MakeOutputs borrows the arrays that FindOutputs found, and makes the others that are wanted.
+  void MakeOutputs(
+      CachedKernel& kernel,
+      const Library& library,
+      const std::vector<Argument>& inputs,
+      const std::vector<Wish>& wishes,
+      std::vector<Output>* outputs) const;
   /// Infer infers the forms of all outputs, anew only where inputs lie otherwise than before.
   static std::shared_ptr<const Inferred> Infer(
       CachedKernel& kernel,

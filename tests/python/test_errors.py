@@ -237,6 +237,28 @@ def test_what_devices_cannot_be(place: Any, kind: type[Exception], sentence: str
     assert sentence in str(caught.value)
 
 
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (BufferError("no\nmore"), "no"),
+        (BufferError("a" * 240), "a" * 240),
+        (BufferError("a" * 10_000_000), "a" * 240 + "..."),
+        (BufferError("\x1b[31mred\r\0\ud800 \N{GREEK SMALL LETTER PI}"), r"\x1b[31mred\r\x00\ud800 π"),
+        (Mute(), f"{__name__}.Mute"),
+    ],
+    ids=["lines", "short", "long", "unprintable", "mute"],
+)
+def test_what_an_arrays_own_error_says_is_cut(error: Exception, told: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        gradsmith.conv(Bare(error=error), Bare())
+    assert str(caught.value) == f"Conv: X cannot be read through DLPack: {told}"
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), MemoryError("none")])
 def test_interrupts_and_lack_of_memory_are_no_fault_of_the_array(error: BaseException) -> None:
     class Interrupted:

@@ -230,3 +230,53 @@ def test_types_of_buffers_are_not_kept() -> None:
     types = [call() for _ in range(3)]
     gc.collect()
     assert [one() for one in types] == [None] * 3
+
+
+MOVE = """
+import ctypes, sys, gradsmith, numpy as np
+how, where = sys.argv[1:]
+SIZE = 1 << 20  # large enough to be given back to the system
+W = np.array([[[1.0, 10.0]]])
+if how == "ctypes":
+    X = ((ctypes.c_double * SIZE) * 1 * 1)()
+    move = lambda: ctypes.resize(X, 4 * ctypes.sizeof(X))
+else:
+    X = np.ones((1, 1, SIZE))
+    move = lambda: X.resize((0,), refcheck=False)
+
+def after_move(value):
+    move()
+    return value
+
+class Index:
+    __index__ = lambda self: after_move(1)
+
+class Name:
+    __iter__ = lambda self: iter([after_move("Y")])
+
+class Kind(type):
+    def __getattribute__(self, name):
+        if name == "__module__":
+            move()
+        return super().__getattribute__(name)
+
+Into = Kind("Into", (np.ndarray,), {})
+keywords = {
+    "attribute": lambda: {"strides": [Index()]},
+    "number": lambda: {"group": Index()},
+    "outputs": lambda: {"outputs": Name()},
+    "out": lambda: {"out": {"Y": np.zeros((1, 1, SIZE - 1)).view(Into)}},
+}[where]()
+try:
+    gradsmith.conv(X, W, **keywords)
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("where", ["attribute", "number", "outputs", "out"])
+@pytest.mark.parametrize("how", ["ctypes", "numpy"])
+def test_memory_that_a_callers_code_moves_is_read_where_it_is_then(how: str, where: str) -> None:
+    """What has been taken of a buffer keeps neither `ctypes.resize` nor NumPy's `refcheck=False` from it."""
+    told = processes.check(MOVE, how, where)
+    assert {"ctypes": "X has dims [1, 1, 1048576] and a buffer of", "numpy": "X has shape [0]"}[how] in told
