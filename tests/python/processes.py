@@ -12,11 +12,11 @@ PATIENCE = 300
 
 
 def run(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python code, with this folder's modules at hand."""
+    """Runs Python code, with this folder's modules at hand, and without what the user's cache remembers."""
     paths = [os.path.dirname(__file__), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.run(
         [sys.executable, "-c", dedent(code), *arguments],
-        env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(paths)},
+        env={**os.environ, "GRADSMITH_CACHE": "off", **environment, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         timeout=PATIENCE,
