@@ -263,6 +263,12 @@ def bad_merge(got: str) -> str:
     return f"'<<' merges a mapping or a list of mappings, not {got}"
 
 
+@fault("G036")
+def too_many_merged(limit: int) -> str:
+    """The merge key `<<` brings more entries than any schema needs."""
+    return f"'<<' brings more than {limit} entries"
+
+
 @fault("G021")
 def duplicate_anchor(anchor: str) -> str:
     """Two nodes have the same anchor, so that it depends on the place what an alias repeats."""

@@ -22,6 +22,9 @@ Alike = dict[tuple[str, ...], list[Diagnostic]]  # faults that are one mistake, 
 Entries = dict[str, tuple[Scalar, Node]]  # a mapping's: the key's node and the value's
 
 
+MAX_MERGED = 128  # entries that one `<<` brings: those of long chains of merges grow with each
+
+
 class Entry:
     """The `Origin` of a noun: the node of its name, and what its entry holds.
 
@@ -303,7 +306,7 @@ class ValueReader:
                 if merge_key:
                     self._report_duplicate(key, merge_key)
                 merge_key = merge_key or key
-                merged = merged or self._merged(value)
+                merged = merged or self._merged(key, value)
             elif not key.plain or scalars.is_word(text):
                 own[text] = (key, value)
             else:
@@ -314,16 +317,24 @@ class ValueReader:
         duplicate = faults.duplicate_key(key.span, key.value)
         self.report(duplicate.noting("first given here", first.span))
 
-    def _merged(self, node: Node) -> Entries:
+    def _merged(self, key: Scalar, node: Node) -> Entries:
         """The entries that `<<` brings; where several mappings have a key, the first wins."""
         merged: Entries = {}
         if self._merge_depth == MAX_DEPTH:
             self.report(faults.too_deep(node.span, MAX_DEPTH))
             return merged
         self._merge_depth += 1
+        left = MAX_MERGED
         for source in reversed(node.items if type(node) is Sequence else [node]):
             if type(source) is Mapping:
-                merged.update(self.entries(source, ""))
+                is_long = len(source.items) > 2 * (MAX_MERGED + 1)  # it may have a `<<` of its own
+                found = {} if is_long else self.entries(source, "")
+                left -= len(found)
+                if is_long or left < 0:
+                    self.report(faults.too_many_merged(key.span, MAX_MERGED))
+                    merged = {}
+                    break
+                merged.update(found)
             elif isinstance(source, Invalid):
                 self.fault_count += 1
             else:

@@ -64,6 +64,9 @@ SCHEMAS: dict[str, Callable[[int], str]] = {
         "".join(f"a{i}: &anchor{i} a\n" for i in range(n)) + "".join(f"b{i}: *other{i}\n" for i in range(n))
     ),
     "one_line": _json,
+    "merges_of_a_long_mapping": lambda n: (
+        HEAD + f"  - &a {{{', '.join(f'k{i}: 1' for i in range(n))}}}\n" + "  - {<<: [*a, *a]}\n" * n
+    ),
     "chain_of_likes": lambda n: _outputs(lambda i: f"Y{i}: {{type: T, like: {f'Y{i + 1}' if i < n - 1 else 'X'}}}", n),
     "circle_of_likes": lambda n: _outputs(lambda i: f"Y{i}: {{type: T, like: Y{(i + 1) % n}}}", n),
     "unknown_likes": lambda n: _outputs(lambda i: f"Y{i}: {{type: T, like: Z{i}}}", n),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from gradsmith_codegen.checks.names import MAX_NAME
+from gradsmith_codegen.values import MAX_MERGED
 from schemas import CONVOLVE, SCALE, edited, load
 
 
@@ -23,6 +24,30 @@ def ids(text: str, *edits: tuple[str, str]) -> list[str]:
 def test_names_have_36_characters(old: str, new: str, rule: str) -> None:
     assert ids(SCALE, (old, new.format("c" * (MAX_NAME - 1)))) == []
     assert ids(SCALE, (old, new.format("c" * MAX_NAME))) == [rule]
+
+
+def merging(sources: list[int]) -> list[str]:
+    """What is told of attributes into which mappings of so many attributes are merged."""
+    total = iter(range(sum(sources)))
+    mappings = [", ".join(f"a{next(total)}: {{type: int, default: 1}}" for _ in range(count)) for count in sources]
+    merged = ", ".join(f"{{{mapping}}}" for mapping in mappings)
+    return ids(SCALE, ("attributes:\n", f"attributes:\n      <<: [{merged}]\n"))
+
+
+def test_a_merge_brings_128_entries() -> None:
+    assert merging([MAX_MERGED]) == merging([MAX_MERGED // 2, 0, MAX_MERGED // 2]) == []
+    assert merging([MAX_MERGED + 1]) == merging([MAX_MERGED, 1]) == merging([1, 0, MAX_MERGED]) == ["G036"]
+
+
+def test_a_chain_of_merges_grows_no_longer_than_one_merge_may() -> None:
+    """All that each brings was all of those before it."""
+    count = 3 * (MAX_MERGED + 1)
+    chain = "".join(f"  - &a{i} {{<<: *a{i - 1}, k{i}: 1}}\n" for i in range(1, count))
+    faults = load(SCALE[: SCALE.index("  - name")] + "  - &a0 {k0: 1}\n" + chain)[1]
+    assert [fault.span.line for fault in faults if fault.span and fault.id == "G036"] == [
+        4 + MAX_MERGED + 2,
+        4 + 2 * (MAX_MERGED + 1) + 1,
+    ]
 
 
 @pytest.mark.parametrize("suffix", ["Attributes", "Inputs", "Outputs", "InputDims", "OutputDims"])
