@@ -178,7 +178,8 @@ struct BackwardAgain {
     return IsWide(inv_std, scale, p.type) || LeavesRange(sum, m, inv_std, scale, p.type);
   }
 
-  /// Of dY; of X only whether all are finite counts.
+  /// Returns the largest magnitude of dY, which its unit is chosen by; infinity where an element of
+  /// dY, or of X where products are summed, is not finite.
   __device__ double Largest(std::int64_t channel, int lane, int lanes) const {
     const double of_dy = LargestOf(p.grid, p.grid.dY, p.type, channel, p.walk.samples, lane, lanes);
     const bool is_finite =
