@@ -85,14 +85,14 @@ Status ConvCase::CallOf(const Context& context, const WantedGradients& wanted, i
 
 Status ConvCase::Call(const Context& context, const WantedGradients& wanted, int set) const {
   switch (type_) {
-    case DataType::kFloat:
-      break;
     case DataType::kDouble:
       return CallOf<double>(context, wanted, set);
     case DataType::kMLFloat16:
       return CallOf<MLFloat16>(context, wanted, set);
     case DataType::kBFloat16:
       return CallOf<BFloat16>(context, wanted, set);
+    default:
+      break;
   }
   return CallOf<float>(context, wanted, set);
 }

@@ -69,14 +69,14 @@ DeviceBuffer RandomBlock(const Context& context) {
 
 DeviceBuffer RandomBlock(const Context& context, DataType type) {
   switch (type) {
-    case DataType::kFloat:
-      break;
     case DataType::kDouble:
       return RandomBlock<double>(context);
     case DataType::kMLFloat16:
       return RandomBlock<MLFloat16>(context);
     case DataType::kBFloat16:
       return RandomBlock<BFloat16>(context);
+    default:
+      break;
   }
   return RandomBlock<float>(context);
 }

@@ -66,7 +66,9 @@ class Types:
     def suits(self, variable: str, data_type: DataType, backend: Backend) -> bool:
         fixed = TYPES.get(variable)
         known = self.choices.get(variable, {}).get(backend)
-        return data_type is fixed if fixed else known is None or data_type in known
+        if fixed:
+            return data_type is fixed
+        return data_type.is_floating if known is None else data_type in known
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class RowPlan:
 
     @cached_property
     def cpp_types(self) -> str:
-        return ", ".join(data_type.value for _, data_type in self.row.types)
+        return ", ".join(data_type.cpp_type for _, data_type in self.row.types)
 
     @cached_property
     def enumerators(self) -> list[str]:

@@ -21,7 +21,7 @@ FUNCTION_KEYWORDS = frozenset("outputs out context policies".split())
 # What an example spells besides its inputs.
 EXAMPLE_NAMES = frozenset("gradsmith np".split())
 
-_NUMPY_TYPES = {"float": "float32", "double": "float64", "MLFloat16": "float16"}
+_NUMPY_TYPES = {data_type.value: data_type.numpy_name for data_type in model.DataType if data_type.numpy_name}
 _KINDS = {
     model.AttributeKind.INT: "int",
     model.AttributeKind.FLOAT: "float",
@@ -253,5 +253,5 @@ def _is_plain(case: model.Case) -> bool:
 
 def _numpy_types(row: model.Row) -> dict[str, str]:
     """NumPy's names for the type parameters and element types that have one."""
-    bound = {parameter: _NUMPY_TYPES.get(data_type.value, "") for parameter, data_type in row.types}
+    bound = {parameter: data_type.numpy_name for parameter, data_type in row.types}
     return {name: numpy for name, numpy in (_NUMPY_TYPES | bound).items() if numpy}

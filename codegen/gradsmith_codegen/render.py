@@ -311,8 +311,9 @@ def _element_type(name: str) -> str:
     if name not in vocabulary.TYPES:
         return type_parameter(name)
     data_type = _data_type(name)
-    is_own = data_type in (model.DataType.MLFLOAT16, model.DataType.BFLOAT16)
-    return f"::gradsmith::{data_type.value}" if is_own else data_type.value
+    if data_type.cpp_type == data_type.value:  # the library's own, or a word of C++
+        return f"::gradsmith::{data_type.value}" if data_type.value[0].isupper() else data_type.value
+    return f"::{data_type.cpp_type}"
 
 
 def _data_type(name: str) -> model.DataType:

@@ -13,7 +13,7 @@ from typing import Any
 
 import gradsmith
 from gradsmith import _core, _device
-from gradsmith._libraries import torch_dtypes
+from gradsmith._libraries import ELEMENT_TYPES, torch_dtypes
 from gradsmith._ops import FUNCTIONS
 
 PROBLEMS = (
@@ -92,12 +92,10 @@ def _arrays_on(device: str) -> tuple[Callable[[Sequence[int], str], Any], Callab
         raise RuntimeError(f"{device} cannot be used: {missing}")
     if not place.is_cuda:
         numpy = _library("numpy", "NumPy")
-        bfloat16 = "bfloat16"
-        names = {"float": "float32", "double": "float64", "MLFloat16": "float16", "BFloat16": bfloat16}
 
         def make(dims: Sequence[int], element_type: str) -> Any:
-            name = names[element_type]
-            dtype = _library("ml_dtypes", "ml_dtypes").bfloat16 if name == bfloat16 else name
+            name = ELEMENT_TYPES[element_type]
+            dtype = _library("ml_dtypes", "ml_dtypes").bfloat16 if name == "bfloat16" else name
             return numpy.ones(dims, dtype)
 
         return make, lambda: None

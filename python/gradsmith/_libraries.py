@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -43,8 +43,8 @@ class Library:
     place_of: Callable[[Any], Any] | None = None
     """Tells an array's device where DLPack has one name for several; `adopt` is given it. None: DLPack tells."""
     dtypes: tuple[Any, ...] = ()
-    """The library's objects for float, double, MLFloat16 and BFloat16. None, for the last, is the dtype of the input
-    that outputs are made like."""
+    """The library's objects for the element types, in the order of ELEMENT_TYPES. None, for BFloat16, is the dtype of
+    the input that outputs are made like."""
     empty: Callable[[tuple[int, ...], Any, Any], Any] | None = None
     """Makes an array of some dims and dtype on the device of another; None: memory is made and `adopt`ed."""
 
@@ -114,10 +114,22 @@ class Library:
         return 0
 
 
+_ARRAY_NAMES = {"float": "float32", "double": "float64", "MLFloat16": "float16", "BFloat16": "bfloat16"}
+
+ELEMENT_TYPES = {name: _ARRAY_NAMES.get(name, name) for name in _core.element_types()}
+"""What NumPy and PyTorch call the element types, by their names in ops.yaml, in the order of _core."""
+
+
+def _dtypes_of(module: Any) -> Iterator[Any]:
+    """The dtypes of NumPy or CuPy, which have none for bfloat16: that is another package's, from which an input has
+    come."""
+    return (None if dtype == "bfloat16" else module.dtype(dtype) for dtype in ELEMENT_TYPES.values())
+
+
 def torch_dtypes() -> dict[str, Any]:
     """PyTorch's types of elements by their names in ops.yaml, in the order of _core."""
     torch = import_module("torch")
-    return {"float": torch.float32, "double": torch.float64, "MLFloat16": torch.float16, "BFloat16": torch.bfloat16}
+    return {name: getattr(torch, dtype) for name, dtype in ELEMENT_TYPES.items()}
 
 
 class NumPy(Library):
@@ -129,8 +141,7 @@ class NumPy(Library):
         self.array = self._array = numpy.ndarray
         self._integers = numpy.uint16
         self._moveaxis = numpy.moveaxis
-        # bfloat16 is a dtype of another package, from which an input has come.
-        self.dtypes = (*(numpy.dtype(name) for name in ("float32", "float64", "float16")), None)
+        self.dtypes = tuple(_dtypes_of(numpy))
         self.plain_empty = numpy.empty
         self.empty = lambda dims, dtype, like: numpy.empty(dims, self._dtype.__get__(like))
         self._dtype: Any = numpy.ndarray.dtype
@@ -279,7 +290,7 @@ class CuPy(Library):
     def __init__(self) -> None:
         self._cupy = import_module("cupy")
         self.array = getattr(self._cupy, "ndarray", None)
-        self.dtypes = (*(self._cupy.dtype(name) for name in ("float32", "float64", "float16")), None)
+        self.dtypes = tuple(_dtypes_of(self._cupy))
 
     def empty(self, dims: tuple[int, ...], dtype: Any, like: Any) -> Any:
         with like.device:

@@ -7,13 +7,12 @@ from functools import cache
 from typing import Any
 
 from gradsmith import _core, _device
+from gradsmith._libraries import ELEMENT_TYPES
 from gradsmith._text import shortened, written
 
 _SPELLINGS = {
-    "float": "float", "float32": "float", "single": "float",
-    "double": "double", "float64": "double",
-    "MLFloat16": "MLFloat16", "half": "MLFloat16", "float16": "MLFloat16",
-    "BFloat16": "BFloat16", "bf16": "BFloat16", "bfloat16": "BFloat16",
+    **{dtype: name for name, dtype in ELEMENT_TYPES.items()},
+    "single": "float", "half": "MLFloat16", "bf16": "BFloat16", "long": "int64", "bool_": "bool",
 }  # fmt: skip
 
 
@@ -90,14 +89,15 @@ def explain(op: Any, *types: Any, device: str = "cpu") -> str:
     """Says whether an operator takes these types and, if not, the nearest rows and what differs::
 
         >>> import gradsmith
-        >>> print(gradsmith.explain("ConvGrad", "int8"))
+        >>> print(gradsmith.explain("ConvGrad", "int8"))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ValueError: there is no type 'int8'; expected float, double, MLFloat16 (half) or BFloat16 (bf16)
+        ValueError: there is no type 'int8'; expected float, double, MLFloat16, BFloat16, int32, int64, uint8, ...
         >>> gradsmith.explain(gradsmith.conv_grad, "half").partition(" (")[0]
         'ConvGrad(MLFloat16) on cpu is there: ConvGrad[half] on cpu'
 
     `op` is an operator's name or a function of this package. There is one type for each of its type parameters, by
-    name (float or float32, double, half, bf16) or as a dtype. `device` is "cpu", "cuda" or, for example, "cuda:1".
+    name (float or float32, double, half, bf16, int64) or as a dtype. `device` is "cpu", "cuda" or, for example,
+    "cuda:1".
     """
     is_cuda = _device.parse(device).is_cuda
     if len(types) > _MOST_TYPES:

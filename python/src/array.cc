@@ -28,22 +28,13 @@ std::optional<DataType> FindType(dlpack::ElementType type) {
   if (type.lanes != 1) {
     return std::nullopt;
   }
-  if (type.code == dlpack::kBfloat && type.bits == 16) {
-    return DataType::kBFloat16;
+  for (int i = 0; i < kDataTypeCount; ++i) {
+    const dlpack::ElementType known = ToElementType(static_cast<DataType>(i));
+    if (known.code == type.code && known.bits == type.bits) {
+      return static_cast<DataType>(i);
+    }
   }
-  if (type.code != dlpack::kFloat) {
-    return std::nullopt;
-  }
-  switch (type.bits) {
-    case 16:
-      return DataType::kMLFloat16;
-    case 32:
-      return DataType::kFloat;
-    case 64:
-      return DataType::kDouble;
-    default:
-      return std::nullopt;
-  }
+  return std::nullopt;
 }
 
 std::string TypeText(dlpack::ElementType type) {
@@ -53,21 +44,31 @@ std::string TypeText(dlpack::ElementType type) {
   return name + std::to_string(type.bits) + lanes;
 }
 
-/// The type of a struct-style format such as "f" or "<d"; none where it is another, or big-endian.
-std::optional<DataType> FindType(std::string_view format) {
+/// The type of a struct-style format such as "f" or "<q", whose letters say what elements are and
+/// only together with the order of bytes how large; none where it is another, or big-endian.
+std::optional<DataType> FindType(std::string_view format, Py_ssize_t item_size) {
   if (!format.empty() && std::string_view("@=<").find(format.front()) != std::string_view::npos) {
     format.remove_prefix(1);
   }
-  if (format == "f") {
-    return DataType::kFloat;
+  if (format.size() != 1 || item_size < 1 || item_size > 8) {
+    return std::nullopt;
   }
-  if (format == "d") {
-    return DataType::kDouble;
+  dlpack::ElementType type{.bits = static_cast<std::uint8_t>(8 * item_size)};
+  const auto is_one_of = [&](std::string_view letters) {
+    return letters.find(format.front()) != std::string_view::npos;
+  };
+  if (is_one_of("efd")) {
+    type.code = dlpack::kFloat;
+  } else if (is_one_of("bhilqn")) {
+    type.code = dlpack::kInt;
+  } else if (is_one_of("BHILQN")) {
+    type.code = dlpack::kUInt;
+  } else if (is_one_of("?")) {
+    type.code = dlpack::kBool;
+  } else {
+    return std::nullopt;
   }
-  if (format == "e") {
-    return DataType::kMLFloat16;
-  }
-  return std::nullopt;
+  return FindType(type);
 }
 
 std::optional<Device> FindDevice(dlpack::Device device) {
@@ -103,15 +104,29 @@ Strides ElementStrides(const Py_buffer& view, const Dims& dims, const char* op, 
 }  // namespace
 
 void RaiseElementType(const char* op, const char* name, const std::string& got) {
-  RaiseTypeError(
-      Subject(op, name) + " holds " + got +
-      "; expected float, double, MLFloat16 (half) or BFloat16");
+  RaiseTypeError(Subject(op, name) + " holds " + got + "; expected " + DataTypeNames());
 }
 
 dlpack::ElementType ToElementType(DataType type) {
-  return {
-      .code = type == DataType::kBFloat16 ? dlpack::kBfloat : dlpack::kFloat,
-      .bits = static_cast<std::uint8_t>(8 * SizeOf(type))};
+  dlpack::ElementType element{.bits = static_cast<std::uint8_t>(8 * SizeOf(type))};
+  switch (type) {
+#define GRADSMITH_CODE(enumerator, type, name, dlpack_code, torch_type) \
+  case DataType::enumerator:                                            \
+    element.code = (dlpack_code);                                       \
+    break;
+    GRADSMITH_ELEMENT_TYPES(GRADSMITH_CODE)
+#undef GRADSMITH_CODE
+  }
+  return element;
+}
+
+std::string DataTypeNames() {
+  std::string names;
+  for (int i = 0; i < kDataTypeCount; ++i) {
+    names += i == 0 ? "" : (i + 1 == kDataTypeCount ? " or " : ", ");
+    names += ToString(static_cast<DataType>(i));
+  }
+  return names;
 }
 
 namespace {
@@ -256,7 +271,8 @@ std::optional<Array> FromBuffer(
   array.buffer.reset(view.release());
   const Py_buffer& buffer = *array.buffer;
   if (!type) {
-    type = FindType(std::string_view(buffer.format == nullptr ? "B" : buffer.format));
+    const char* const format = buffer.format == nullptr ? "B" : buffer.format;
+    type = FindType(std::string_view(format), buffer.itemsize);
   }
   if (!type) {
     RaiseElementType(op, name, dtype.is_valid() ? ShortTextOf(nb::str(dtype)) : buffer.format);

@@ -55,6 +55,9 @@ std::optional<Array> FromBuffer(
 /// RaiseElementType raises the TypeError for elements that no op takes.
 [[noreturn]] void RaiseElementType(const char* op, const char* name, const std::string& got);
 
+/// DataTypeNames lists the names of all types, for sentences.
+std::string DataTypeNames();
+
 /// ToElementType returns DLPack's name of a type.
 dlpack::ElementType ToElementType(DataType type);
 

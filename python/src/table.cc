@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "array.h"
 #include "core/device_backend.h"
 #include "core/explain.h"
 #include "errors.h"
@@ -85,15 +86,22 @@ nb::list Operators() {
   return operators;
 }
 
+/// The names of all element types, in the order of DataType.
+nb::list ElementTypes() {
+  nb::list names;
+  for (int i = 0; i < kDataTypeCount; ++i) {
+    names.append(ToString(static_cast<DataType>(i)));
+  }
+  return names;
+}
+
 DataType ParseType(std::string_view name) {
   for (int i = 0; i < kDataTypeCount; ++i) {
     if (ToString(static_cast<DataType>(i)) == name) {
       return static_cast<DataType>(i);
     }
   }
-  RaiseValueError(
-      "there is no type '" + std::string(name) +
-      "'; expected float, double, MLFloat16 (half) or BFloat16 (bf16)");
+  RaiseValueError("there is no type '" + std::string(name) + "'; expected " + DataTypeNames());
 }
 
 std::string Explain(const nb::str& op, const nb::list& types, bool is_cuda) {
@@ -118,6 +126,7 @@ const Registry& BuiltinRegistry() {
 
 void BindTable(nb::module_& module) {
   module.def("operators", &Operators);
+  module.def("element_types", &ElementTypes);
   module.def("is_built", [](bool is_cuda) {
     return internal::CheckBuilt(is_cuda ? Backend::kCuda : Backend::kCpu).ok();
   });

@@ -67,15 +67,13 @@ bool TorchFunctions::CanMake(Backend backend) const {
 
 TorchFunctions::ScalarType TorchFunctions::ToScalarType(DataType type) {
   switch (type) {
-    case DataType::kDouble:
-      return ScalarType::kDouble;
-    case DataType::kMLFloat16:
-      return ScalarType::kHalf;
-    case DataType::kBFloat16:
-      return ScalarType::kBFloat16;
-    default:
-      return ScalarType::kFloat;
+#define GRADSMITH_TORCH_TYPE(enumerator, type, name, dlpack_code, torch_type) \
+  case DataType::enumerator:                                                  \
+    return ScalarType{torch_type};
+    GRADSMITH_ELEMENT_TYPES(GRADSMITH_TORCH_TYPE)
+#undef GRADSMITH_TORCH_TYPE
   }
+  return ScalarType{};
 }
 
 TorchFunctions::Made TorchFunctions::Make(

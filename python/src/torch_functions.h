@@ -71,7 +71,8 @@ class TorchFunctions {
   struct KeySet {
     std::uint64_t bits;
   };
-  enum class ScalarType : std::int8_t { kHalf = 5, kFloat = 6, kDouble = 7, kBFloat16 = 15 };
+  /// c10::ScalarType, whose numbers GRADSMITH_ELEMENT_TYPES has.
+  enum class ScalarType : std::int8_t {};
   /// Owned is a tensor in the caller's place that was returned, as classes with a destructor are.
   /// Whoever takes it leaves another pointer.
   struct Owned {

@@ -26,7 +26,7 @@ using internal::ChannelReader;
 using internal::MapChannels;
 using internal::SumChannels;
 using internal::Sums;
-using internal::VisitDataType;
+using internal::VisitFloatingType;
 
 template <int kCount>
 using Values = std::array<double, kCount>;
@@ -188,7 +188,7 @@ Status TrainOf(
           outputs.saved_inv_std)) {
     return {};
   }
-  VisitDataType(inputs.X->type, [&]<typename T>(std::type_identity<T>) {
+  VisitFloatingType(inputs.X->type, [&]<typename T>(std::type_identity<T>) {
     Train<T, kActivation>(context, attributes, inputs, outputs);
   });
   return {};
@@ -205,7 +205,7 @@ Status BackwardOf(
   if (HasNothingToWrite(*inputs.X, outputs.dScale, outputs.dBias)) {
     return {};
   }
-  VisitDataType(inputs.dY->type, [&]<typename T>(std::type_identity<T>) {
+  VisitFloatingType(inputs.dY->type, [&]<typename T>(std::type_identity<T>) {
     Backward<T, kActivation>(context, inputs, outputs);
   });
   return {};

@@ -30,7 +30,7 @@ bool IsPresent(const Ref* tensor) {
 
 inline PerChannel Load(const ConstTensorRef& tensor) {
   PerChannel values(tensor.dims[0]);
-  internal::VisitDataType(tensor.type, [&]<typename T>(std::type_identity<T>) {
+  internal::VisitFloatingType(tensor.type, [&]<typename T>(std::type_identity<T>) {
     const T* data = static_cast<const T*>(tensor.data);
     for (std::int64_t c = 0; c < tensor.dims[0]; ++c) {
       values[c] = internal::Convert<double>(data[c * tensor.strides[0]]);
@@ -48,7 +48,7 @@ void StoreIfPresent(
   if (!IsPresent(tensor)) {
     return;
   }
-  internal::VisitDataType(tensor->type, [&]<typename T>(std::type_identity<T>) {
+  internal::VisitFloatingType(tensor->type, [&]<typename T>(std::type_identity<T>) {
     T* data = static_cast<T*>(tensor->data);
     for (std::int64_t c = 0; c < tensor->dims[0]; ++c) {
       data[c * tensor->strides[0]] =

@@ -25,7 +25,7 @@ void BackwardBiasOf(const Context& context, const ConstTensorRef& dY, const Tens
 }  // namespace
 
 void BackwardBias(const Context& context, const ConstTensorRef& dY, const TensorRef& dB) {
-  internal::VisitDataType(
+  internal::VisitFloatingType(
       dY.type, [&]<typename T>(std::type_identity<T>) { BackwardBiasOf<T>(context, dY, dB); });
 }
 

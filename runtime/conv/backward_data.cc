@@ -124,7 +124,7 @@ void BackwardData(
     const void* w,
     const ConstTensorRef* bias,
     void* x) {
-  internal::VisitDataType(problem.type, [&]<typename T>(std::type_identity<T>) {
+  internal::VisitFloatingType(problem.type, [&]<typename T>(std::type_identity<T>) {
     BackwardDataOf(
         context, problem, static_cast<const T*>(y), static_cast<const T*>(w), bias,
         static_cast<T*>(x));

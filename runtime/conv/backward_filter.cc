@@ -312,7 +312,7 @@ void BackwardFilter(
     const void* x,
     const void* y,
     void* w) {
-  internal::VisitDataType(problem.type, [&]<typename T>(std::type_identity<T>) {
+  internal::VisitFloatingType(problem.type, [&]<typename T>(std::type_identity<T>) {
     BackwardFilterOf(
         context, problem, static_cast<const T*>(x), static_cast<const T*>(y), static_cast<T*>(w));
   });

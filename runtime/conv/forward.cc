@@ -55,7 +55,7 @@ void Forward(
     const void* w,
     const ConstTensorRef* bias,
     void* y) {
-  internal::VisitDataType(problem.type, [&]<typename T>(std::type_identity<T>) {
+  internal::VisitFloatingType(problem.type, [&]<typename T>(std::type_identity<T>) {
     ForwardOf(
         context, problem, static_cast<const T*>(x), static_cast<const T*>(w), bias,
         static_cast<T*>(y));

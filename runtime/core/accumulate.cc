@@ -97,7 +97,8 @@ Status RunOnCpu(
     return status;
   }
   for (const Addend& addend : addends) {
-    VisitDataType(addend.output.type, [&]<typename T>(std::type_identity<T>) { Add<T>(addend); });
+    VisitFloatingType(
+        addend.output.type, [&]<typename T>(std::type_identity<T>) { Add<T>(addend); });
   }
   return {};
 }

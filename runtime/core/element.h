@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_CORE_ELEMENT_H_
 #define GRADSMITH_CORE_ELEMENT_H_
 
+#include <cstdlib>
 #include <type_traits>
 #include <utility>
 
@@ -27,13 +28,27 @@ To Convert(From value) {
 template <typename Visitor>
 decltype(auto) VisitDataType(DataType type, Visitor&& visitor) {
   switch (type) {
+#define GRADSMITH_VISIT(enumerator, type, name, dlpack_code, torch_type) \
+  case DataType::enumerator:                                             \
+    return std::forward<Visitor>(visitor)(std::type_identity<type>{});
+    GRADSMITH_ELEMENT_TYPES(GRADSMITH_VISIT)
+#undef GRADSMITH_VISIT
+  }
+  std::abort();  // no enumerator
+}
+
+/// VisitFloatingType is VisitDataType for a type that is floating, so that the visitor need take no
+/// other.
+template <typename Visitor>
+decltype(auto) VisitFloatingType(DataType type, Visitor&& visitor) {
+  switch (type) {
     case DataType::kFloat:
       return std::forward<Visitor>(visitor)(std::type_identity<float>{});
     case DataType::kDouble:
       return std::forward<Visitor>(visitor)(std::type_identity<double>{});
     case DataType::kMLFloat16:
       return std::forward<Visitor>(visitor)(std::type_identity<MLFloat16>{});
-    case DataType::kBFloat16:
+    default:
       break;
   }
   return std::forward<Visitor>(visitor)(std::type_identity<BFloat16>{});

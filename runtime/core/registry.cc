@@ -40,7 +40,7 @@ std::uint64_t HashName(std::string_view name) {
 std::uint64_t Key(std::string_view op, std::span<const DataType> types, Backend backend) {
   std::uint64_t packed = static_cast<std::uint64_t>(backend) + 1;
   for (const DataType type : types) {
-    packed = packed << 3U | (static_cast<std::uint64_t>(type) + 1);
+    packed = packed << 4U | (static_cast<std::uint64_t>(type) + 1);
   }
   const std::uint64_t hash = (HashName(op) ^ packed) * kMultiplier;
   return hash ^ (hash >> 32U);

@@ -117,6 +117,8 @@ cudnnDataType_t ToCudnn(DataType type) {
       return CUDNN_DATA_HALF;
     case DataType::kBFloat16:
       return CUDNN_DATA_BFLOAT16;
+    default:
+      break;
   }
   return CUDNN_DATA_FLOAT;
 }

@@ -24,7 +24,8 @@ class KernelTable {
   /// Find returns the kernel `name` + "_" + "f32", "f64", "f16" or "bf16". A variant always has the
   /// same name.
   Result<CUkernel> Find(int variant, std::string_view name, DataType type) {
-    std::atomic<CUkernel>& entry = kernels_[(variant * kDataTypeCount) + static_cast<int>(type)];
+    std::atomic<CUkernel>& entry =
+        kernels_[(variant * kFloatingTypeCount) + static_cast<int>(type)];
     if (CUkernel known = entry.load(std::memory_order_acquire); known != nullptr) {
       return known;
     }
@@ -45,14 +46,14 @@ class KernelTable {
         return "f64";
       case DataType::kMLFloat16:
         return "f16";
-      case DataType::kBFloat16:
+      default:
         break;
     }
     return "bf16";
   }
 
   const KernelImage& image_;
-  std::array<std::atomic<CUkernel>, std::size_t{kVariants} * kDataTypeCount> kernels_{};
+  std::array<std::atomic<CUkernel>, std::size_t{kVariants} * kFloatingTypeCount> kernels_{};
 };
 
 }  // namespace gradsmith::cuda

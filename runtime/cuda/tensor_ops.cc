@@ -37,7 +37,7 @@ static_assert(
 /// KernelSlot remembers a kernel that was looked up; zero-initialised, so that a table of them is
 /// no static initialiser.
 using KernelSlot = std::atomic<CUkernel>;
-using KernelsOfTypes = std::array<KernelSlot, kDataTypeCount>;
+using KernelsOfTypes = std::array<KernelSlot, kFloatingTypeCount>;
 
 /// Finds the kernel gradsmith_<family><suffix>, at the first call by its name.
 template <typename Suffix>
@@ -55,7 +55,7 @@ Result<CUkernel> FindOnce(KernelSlot* slot, std::string_view family, const Suffi
 }
 
 std::string Suffix(DataType type) {
-  constexpr std::array<const char*, kDataTypeCount> kSuffixes = {"f32", "f64", "f16", "bf16"};
+  constexpr std::array<const char*, kFloatingTypeCount> kSuffixes = {"f32", "f64", "f16", "bf16"};
   return kSuffixes[static_cast<std::size_t>(type)];
 }
 
@@ -392,6 +392,8 @@ Pattern PatternOf(double value, DataType type) {
       return Repeat(MLFloat16(value).bits, 2);
     case DataType::kBFloat16:
       return Repeat(BFloat16(value).bits, 2);
+    default:
+      break;
   }
   return {};
 }
@@ -703,7 +705,7 @@ Status CopyTensor(
     CUstream stream,
     const ConstTensorRef& from,
     const TensorRef& to) {
-  static std::array<KernelsOfTypes, kDataTypeCount> kernels;
+  static std::array<KernelsOfTypes, kFloatingTypeCount> kernels;
   if (Status status = CheckRank(to.rank()); !status.ok() || IsEmpty(to.dims)) {
     return status;
   }

@@ -445,6 +445,8 @@ Status CheckDifference(
     case DataType::kBFloat16:
       allowed = 8e-3 + (1e-6 * walk);
       break;
+    default:
+      break;
   }
   if (SizeOf(type) == 2) {
     allowed += CutOff(cut_off_terms, 16);

@@ -13,6 +13,7 @@ from gradsmith_codegen.diagnostics import RULES
 from gradsmith_codegen.model import AttributeKind, Backend, DataType, Layout
 from gradsmith_codegen.vocabulary import RUNTIME_ENUMS
 
+DLPACK_FLOATING = ("2", "4")
 TABLE = re.compile(
     r"(?<=<!-- The table below is generated: pytest tests/codegen --refresh -->\n\n).*", re.DOTALL
 )
@@ -32,7 +33,9 @@ def test_enumerators(repository: Path) -> None:
 def test_element_types_and_backends(repository: Path) -> None:
     text = _runtime(repository, "include/gradsmith/types.h")
     enums = dict(re.findall(r"enum class (\w+)[^{]*\{([^}]*)\}", text))
-    assert re.findall(r"\w+", enums["DataType"]) == [data_type.cpp_enumerator for data_type in DataType]
+    table = re.findall(r"^  X\((\w+), ([\w:]+), \"(\w+)\", (\d+), \d+\)", text, re.MULTILINE)
+    known = [(one.cpp_enumerator, one.cpp_type, one.value, one.is_floating) for one in DataType]
+    assert [(*names, code in DLPACK_FLOATING) for *names, code in table] == known
     assert re.findall(r"\w+", enums["Backend"]) == [f"k{backend.value.capitalize()}" for backend in Backend]
 
 

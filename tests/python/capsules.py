@@ -120,7 +120,7 @@ LIES: dict[str, tuple[type[Exception], dict[str, Any]]] = {
     "no bits": (TypeError, {"bits": 0}),
     "two lanes": (TypeError, {"bits": 32, "lanes": 2}),
     "no lanes": (TypeError, {"lanes": 0}),
-    "integers": (TypeError, {"code": 0}),
+    "short integers": (TypeError, {"code": 0, "bits": 16}),
     "a type of the future": (TypeError, {"code": 200}),
     "a device of no kind": (TypeError, {"device_type": 9}),
     "another device than __dlpack_device__": (ValueError, {"device_type": 2}),

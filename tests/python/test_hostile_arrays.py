@@ -64,7 +64,7 @@ def test_a_subclass_is_read_by_what_its_memory_holds(name: str, dtype: str) -> N
     np.testing.assert_array_equal(gradsmith.conv(x, w).Y.astype("float64"), Y)
 
 
-@pytest.mark.parametrize("truly", ["uint8", "float16", "int64", ">f8", "complex128", "S8"])
+@pytest.mark.parametrize("truly", ["uint16", "float16", "int16", ">f8", ">i8", "complex128", "S8"])
 def test_elements_are_of_the_type_that_they_are_of(truly: str) -> None:
     memory = np.zeros(4000, "uint8")
     x = lying(memory[: 6 * np.dtype(truly).itemsize].view(truly).reshape(1, 1, 6), dtype=np.dtype("float64"))
@@ -74,6 +74,16 @@ def test_elements_are_of_the_type_that_they_are_of(truly: str) -> None:
     with pytest.raises(TypeError, match=r"Y (holds|has type) .*; expected"):
         gradsmith.conv(X, W, out={"Y": y})
     assert not memory.any()
+
+
+@pytest.mark.parametrize("truly", ["int32", "int64", "uint8", "uint32", "bool", "longlong", "<i8"])
+def test_integers_are_told_from_what_an_operator_takes(truly: str) -> None:
+    x = lying(np.zeros((1, 1, 6), truly), dtype=np.dtype("float64"))
+    name = "int64" if np.dtype(truly).itemsize == 8 else truly
+    with pytest.raises(NotImplementedError, match=rf"No row is Conv\({name}\) on cpu"):
+        gradsmith.conv(x, W)
+    with pytest.raises(TypeError, match=f"Y has type {name}; expected double"):
+        gradsmith.conv(X, W, out={"Y": np.zeros((1, 1, 5), truly)})
 
 
 def test_elements_without_a_size_are_refused() -> None:
@@ -95,8 +105,8 @@ def test_elements_without_a_size_are_refused() -> None:
 def test_what_has_only_a_buffer_is_read_by_that() -> None:
     ones = np.ones(2, "float32")
     x = np.array([[1, 2], [3, 6]], "float32")
-    small = type("Lying", (ctypes.c_uint8 * 2,), {"dtype": np.dtype("float32"), "shape": (2,)})()
-    with pytest.raises(TypeError, match=r"running_mean holds <B; expected"):
+    small = type("Lying", (ctypes.c_uint16 * 2,), {"dtype": np.dtype("float32"), "shape": (2,)})()
+    with pytest.raises(TypeError, match=r"running_mean holds <H; expected"):
         gradsmith.batch_normalization(x, ones, ones, small, ones)
     mean = type("Lying", (ctypes.c_float * 2,), {"dtype": np.dtype("float64"), "strides": (80,)})()
     gradsmith.batch_normalization(x, ones, ones, mean, ones, momentum=0, out={"running_mean": mean})

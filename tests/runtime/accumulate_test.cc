@@ -104,7 +104,7 @@ class Accumulating : public testing::Test {
         rows.push_back(row);
       }
     }
-    EXPECT_GE(rows.size(), 3U * kDataTypeCount);
+    EXPECT_GE(rows.size(), 3U * kFloatingTypeCount);
     return rows;
   }
 

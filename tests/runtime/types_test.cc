@@ -163,5 +163,30 @@ TEST(DataType, NamesAndSizesAreThoseOfTheSchema) {
   EXPECT_EQ(SizeOf(kDataTypeOf<BFloat16>), 2U);
 }
 
+TEST(DataType, EachHasItsNameItsSizeAndItsCppType) {
+  EXPECT_EQ(ToString(DataType::kFloat), "float");
+  EXPECT_EQ(ToString(DataType::kMLFloat16), "MLFloat16");
+  EXPECT_EQ(ToString(DataType::kInt64), "int64");
+  EXPECT_EQ(ToString(DataType::kBool), "bool");
+  EXPECT_EQ(SizeOf(DataType::kDouble), 8U);
+  EXPECT_EQ(SizeOf(DataType::kBFloat16), 2U);
+  EXPECT_EQ(SizeOf(DataType::kInt32), 4U);
+  EXPECT_EQ(SizeOf(DataType::kInt64), 8U);
+  EXPECT_EQ(SizeOf(DataType::kUint8), 1U);
+  EXPECT_EQ(SizeOf(DataType::kBool), 1U);
+  EXPECT_EQ(kDataTypeOf<std::int64_t>, DataType::kInt64);
+  EXPECT_EQ(kDataTypeOf<std::uint8_t>, DataType::kUint8);
+  EXPECT_EQ(kDataTypeOf<bool>, DataType::kBool);
+}
+
+TEST(DataType, TheFloatingOnesComeFirst) {
+  for (int i = 0; i < kDataTypeCount; ++i) {
+    EXPECT_EQ(IsFloating(static_cast<DataType>(i)), i < kFloatingTypeCount);
+  }
+  EXPECT_EQ(kFloatingTypeCount, 4);
+  EXPECT_TRUE(IsFloating(DataType::kBFloat16));
+  EXPECT_FALSE(IsFloating(DataType::kInt32));
+}
+
 }  // namespace
 }  // namespace gradsmith

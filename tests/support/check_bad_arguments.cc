@@ -16,7 +16,10 @@ namespace gradsmith::support {
 namespace {
 
 constexpr DataType kTypes[] = {
-    DataType::kFloat, DataType::kDouble, DataType::kMLFloat16, DataType::kBFloat16};
+#define GRADSMITH_TYPE(enumerator, type, name, dlpack_code, torch_type) DataType::enumerator,
+    GRADSMITH_ELEMENT_TYPES(GRADSMITH_TYPE)
+#undef GRADSMITH_TYPE
+};
 
 /// The arguments of one call.
 struct CallArguments {

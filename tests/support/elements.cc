@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 namespace gradsmith::support {
@@ -31,8 +34,24 @@ Format FormatOf(DataType type) {
       return {2, 11, 15};
     case DataType::kBFloat16:
       return {2, 8, 127};
+    default:
+      throw std::invalid_argument(std::string(ToString(type)) + " has no floating format");
   }
-  return {};
+}
+
+/// Calls visit with a value of the integer type, or with a bool.
+template <typename Visit>
+void VisitInteger(DataType type, Visit visit) {
+  switch (type) {
+#define GRADSMITH_CASE(enumerator, type, name, dlpack_code, torch_type) \
+  case DataType::enumerator:                                            \
+    if constexpr (std::is_integral_v<type>) {                           \
+      visit(type{});                                                    \
+    }                                                                   \
+    break;
+    GRADSMITH_ELEMENT_TYPES(GRADSMITH_CASE)
+#undef GRADSMITH_CASE
+  }
 }
 
 /// The exponent of the last digit that the format keeps of `value`.
@@ -79,6 +98,9 @@ double OverflowLimit(DataType type) {
 }
 
 double Round(DataType type, double value) {
+  if (!IsFloating(type)) {
+    return type == DataType::kBool ? static_cast<double>(value != 0) : std::trunc(value);
+  }
   if (value == 0 || !std::isfinite(value)) {
     return value;
   }
@@ -90,12 +112,30 @@ double Round(DataType type, double value) {
 }
 
 void Encode(DataType type, double value, std::byte* element) {
+  if (!IsFloating(type)) {
+    VisitInteger(type, [&]<typename T>(T integer) {
+      integer = static_cast<T>(value);
+      std::memcpy(element, &integer, sizeof(T));
+    });
+    return;
+  }
   const Format format = FormatOf(type);
   const std::uint64_t bits = BitsOf(format, Round(type, value));
   std::memcpy(element, &bits, format.size);  // little-endian, as every platform of the library is
 }
 
 double Decode(DataType type, const std::byte* element) {
+  if (!IsFloating(type)) {
+    double value = 0;
+    VisitInteger(type, [&]<typename T>(T integer) {
+      // A byte that is neither true nor false is read as the number that it is.
+      using Stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+      auto stored = static_cast<Stored>(integer);
+      std::memcpy(&stored, element, sizeof(T));
+      value = static_cast<double>(stored);
+    });
+    return value;
+  }
   const Format format = FormatOf(type);
   std::uint64_t bits = 0;
   std::memcpy(&bits, element, format.size);

@@ -23,7 +23,7 @@ double SmallestPositive(DataType type);
 double OverflowLimit(DataType type);
 
 /// Round returns the number of the type that is nearest to `value`, ties to even; overflow gives
-/// infinity.
+/// infinity. Of integers it returns the integral part, of bool 0 or 1.
 double Round(DataType type, double value);
 
 /// Encode writes `value`, rounded, as one element.

@@ -69,6 +69,20 @@ TEST(ElementsTest, FloatAndDoubleAgreeWithTheCompiler) {
   }
 }
 
+TEST(ElementsTest, IntegersAndTruthValuesAreWhatTheCompilerStores) {
+  EXPECT_EQ(Bits(DataType::kInt32, -2), 0xFFFFFFFEU);
+  EXPECT_EQ(Bits(DataType::kInt64, -2), 0xFFFFFFFFFFFFFFFEU);
+  EXPECT_EQ(Bits(DataType::kUint8, 200), 200U);
+  EXPECT_EQ(Bits(DataType::kUint32, 0x1p31), 0x80000000U);
+  EXPECT_EQ(Bits(DataType::kBool, 5), 1U);
+  const std::array<std::byte, 8> ones{std::byte{0xFF}, std::byte{0xFF}, std::byte{0xFF},
+                                      std::byte{0xFF}, std::byte{0xFF}, std::byte{0xFF},
+                                      std::byte{0xFF}, std::byte{0xFF}};
+  EXPECT_EQ(Decode(DataType::kInt64, ones.data()), -1);
+  EXPECT_EQ(Decode(DataType::kUint32, ones.data()), 4294967295.0);
+  EXPECT_EQ(Decode(DataType::kBool, ones.data()), 255);
+}
+
 TEST(ElementsTest, TheFormatsNumbers) {
   EXPECT_EQ(UnitRoundoff(DataType::kFloat), std::numeric_limits<float>::epsilon() / 2);
   EXPECT_EQ(UnitRoundoff(DataType::kMLFloat16), 0x1p-11);

@@ -9,7 +9,7 @@ from ..diagnostics import Note
 from ..faults import did_you_mean, either, listing
 from ..grammar import family
 from ..kernel_terms import Gradients
-from ..model import Dim, DimKind, Op, Tensor
+from ..model import FLOATING_TYPES, DataType, Dim, DimKind, Op, Tensor
 from .kernels import header_of
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
@@ -201,6 +201,26 @@ def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
         whose = f"'{original.name}' of '{forward.name}'"
         note = Note(f"{whose} is {original.type} {original.shape_text}", original.span)
         yield Finding(f"'{tensor.name}' has {difference}, unlike {whose}", span, (note,))
+
+
+@op_rule("G512", needs=(*TENSORS, "types", "rows", "gradient_of"), blames=("types",))
+def gradient_of_no_number(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A gradient has an element type that is not floating: only what is not differentiated may have one."""
+    expected = f"expected {either([data_type.value for data_type in FLOATING_TYPES])}"
+    fixed = {data_type.value: data_type for data_type in DataType}
+    for tensor in scope.tensors if op.gradient_of else ():
+        if not tensor.gradient_of:
+            continue
+        if tensor.type in fixed and not fixed[tensor.type].is_floating:
+            message = f"'{tensor.name}' is a gradient of type {tensor.type}; {expected}"
+            yield Finding(message, tensor.at("type"))
+            return
+        for row in op.rows:
+            bound = dict(row.types).get(tensor.type)
+            if bound and not bound.is_floating:
+                message = f"row '{row.name}' makes '{tensor.name}', a gradient, {bound.value}; {expected}"
+                yield Finding(message, row.at(tensor.type), (Note("the gradient", tensor.span),))
+                return
 
 
 class _Renaming:

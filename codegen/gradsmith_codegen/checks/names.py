@@ -37,7 +37,7 @@ RUNTIME_NAMES = frozenset(
     CheckDevice ClearCache ConstTensorRef Context ContextOptions ContiguousStrides ConvAddresses
     ConvAlgorithm ConvAlgorithms ConvAttempt ConvGeometry ConvPrimitive CutToOdd DataType DecisionCache Device
     DeviceBuffer DimSpec Dims DispatchTable ExportCache ImportCache InferShapes IntList Internal
-    InvalidArgument Kernel LargestWorkspace MLFloat16 NumElements OpSchema OutOfMemory RegisterAll
+    InvalidArgument IsFloating Kernel LargestWorkspace MLFloat16 NumElements OpSchema OutOfMemory RegisterAll
     Registry RequiredInput RequiredOutput Result Row RunFunction SearchMode SearchProgress
     SetWarningHandler ShapeRule SizeOf Status StatusCode Strides SymbolSpec Synchronize TensorRef
     TensorSpec TensorView ThreadPool ToString Unsupported WorkspaceArena WorkspaceLimit""".split()

@@ -43,7 +43,7 @@ bool IsWhole(const own::Walk& walk) {
 /// The kernels by device: how much shared memory a kernel may ask for is a matter of both.
 Result<CUkernel>
 FindResident(const cuda::DeviceInfo& device, Activation activation, bool whole, DataType type) {
-  constexpr std::array<const char*, kDataTypeCount> kSuffixes = {"f32", "f64", "f16", "bf16"};
+  constexpr std::array<const char*, kFloatingTypeCount> kSuffixes = {"f32", "f64", "f16", "bf16"};
   static auto& mutex = *new std::mutex;
   static auto& known = *new std::map<std::tuple<int, bool, bool, DataType>, CUkernel>;
   const bool relu = activation == Activation::kRelu;

@@ -42,7 +42,7 @@ std::int64_t TraitsOf(const TensorRef& tensor) {
          (static_cast<std::int64_t>(tensor.type) << 3U);
 }
 constexpr unsigned kTraitBits = 5;
-static_assert(kDataTypeCount <= 4);
+static_assert(kFloatingTypeCount <= 4);
 static_assert((kMaxOperands + 1) * kTraitBits < 63);
 
 bool IsInPlace(const Task& task, int input, int output) {

@@ -214,8 +214,7 @@ std::vector<cudnnMathType_t> MathsOf(DataType type) {
       return {CUDNN_DEFAULT_MATH, CUDNN_FMA_MATH};
     case DataType::kDouble:
       return {CUDNN_DEFAULT_MATH};
-    case DataType::kMLFloat16:
-    case DataType::kBFloat16:
+    default:
       break;
   }
   return {CUDNN_TENSOR_OP_MATH, CUDNN_DEFAULT_MATH};

@@ -12,10 +12,55 @@
 
 namespace gradsmith {
 
-/// DataType is the element type of a tensor.
-enum class DataType : std::uint8_t { kFloat, kDouble, kMLFloat16, kBFloat16 };
+/// GRADSMITH_ELEMENT_TYPES calls X(enumerator of DataType, C++ type, name in `ops.yaml`, DLPack's
+/// type code, PyTorch's ScalarType) for every element type, the floating ones first. All that is
+/// known of an element type comes from this table; a bool takes one byte.
+#define GRADSMITH_ELEMENT_TYPES(X)            \
+  X(kFloat, float, "float", 2, 6)             \
+  X(kDouble, double, "double", 2, 7)          \
+  X(kMLFloat16, MLFloat16, "MLFloat16", 2, 5) \
+  X(kBFloat16, BFloat16, "BFloat16", 4, 15)   \
+  X(kInt32, std::int32_t, "int32", 0, 3)      \
+  X(kInt64, std::int64_t, "int64", 0, 4)      \
+  X(kUint8, std::uint8_t, "uint8", 1, 0)      \
+  X(kUint32, std::uint32_t, "uint32", 1, 28)  \
+  X(kBool, bool, "bool", 6, 11)
 
-inline constexpr int kDataTypeCount = 4;
+/// DataType is the element type of a tensor.
+enum class DataType : std::uint8_t {
+#define GRADSMITH_ENUMERATOR(enumerator, type, name, dlpack_code, torch_type) enumerator,
+  GRADSMITH_ELEMENT_TYPES(GRADSMITH_ENUMERATOR)
+#undef GRADSMITH_ENUMERATOR
+};
+
+/// kDataTypeCount is how many element types there are.
+inline constexpr int kDataTypeCount = 0
+#define GRADSMITH_COUNT(enumerator, type, name, dlpack_code, torch_type) +1
+    GRADSMITH_ELEMENT_TYPES(GRADSMITH_COUNT)
+#undef GRADSMITH_COUNT
+    ;
+
+/// IsFloating returns whether elements of the type are real numbers, as those of whatever is
+/// differentiated are. Of the others, integers and truth values, nothing is rounded.
+constexpr bool IsFloating(DataType type) {
+  switch (type) {
+#define GRADSMITH_IS_FLOATING(enumerator, type, name, dlpack_code, torch_type) \
+  case DataType::enumerator:                                                   \
+    return (dlpack_code) == 2 || (dlpack_code) == 4;
+    GRADSMITH_ELEMENT_TYPES(GRADSMITH_IS_FLOATING)
+#undef GRADSMITH_IS_FLOATING
+  }
+  return false;
+}
+
+/// kFloatingTypeCount is how many of the element types are floating: the first ones.
+inline constexpr int kFloatingTypeCount = [] {
+  int count = 0;
+  while (count < kDataTypeCount && IsFloating(static_cast<DataType>(count))) {
+    ++count;
+  }
+  return count;
+}();
 
 namespace internal {
 
@@ -81,18 +126,16 @@ struct BFloat16 {
   static constexpr std::uint16_t FromFloat(float value);
 };
 
-static_assert(sizeof(MLFloat16) == 2 && sizeof(BFloat16) == 2);
+static_assert(sizeof(MLFloat16) == 2 && sizeof(BFloat16) == 2 && sizeof(bool) == 1);
 
 /// SizeOf returns the size in bytes of one element.
 constexpr std::size_t SizeOf(DataType type) {
   switch (type) {
-    case DataType::kFloat:
-      return 4;
-    case DataType::kDouble:
-      return 8;
-    case DataType::kMLFloat16:
-    case DataType::kBFloat16:
-      return 2;
+#define GRADSMITH_SIZE(enumerator, type, name, dlpack_code, torch_type) \
+  case DataType::enumerator:                                            \
+    return sizeof(type);
+    GRADSMITH_ELEMENT_TYPES(GRADSMITH_SIZE)
+#undef GRADSMITH_SIZE
   }
   return 0;
 }
@@ -100,14 +143,11 @@ constexpr std::size_t SizeOf(DataType type) {
 /// ToString returns the type's name as `ops.yaml` spells it.
 constexpr std::string_view ToString(DataType type) {
   switch (type) {
-    case DataType::kFloat:
-      return "float";
-    case DataType::kDouble:
-      return "double";
-    case DataType::kMLFloat16:
-      return "MLFloat16";
-    case DataType::kBFloat16:
-      return "BFloat16";
+#define GRADSMITH_NAME(enumerator, type, name, dlpack_code, torch_type) \
+  case DataType::enumerator:                                            \
+    return name;
+    GRADSMITH_ELEMENT_TYPES(GRADSMITH_NAME)
+#undef GRADSMITH_NAME
   }
   return "unknown type";
 }
@@ -115,17 +155,17 @@ constexpr std::string_view ToString(DataType type) {
 /// kDataTypeOf is the DataType of a C++ element type; other types do not compile.
 template <typename T>
 inline constexpr DataType kDataTypeOf = [] {
-  static_assert(sizeof(T) == 0, "gradsmith: a tensor holds float, double, MLFloat16 or BFloat16");
+  static_assert(
+      sizeof(T) == 0,
+      "gradsmith: a tensor holds float, double, MLFloat16, BFloat16, std::int32_t, std::int64_t, "
+      "std::uint8_t, std::uint32_t or bool");
   return DataType::kFloat;
 }();
-template <>
-inline constexpr DataType kDataTypeOf<float> = DataType::kFloat;
-template <>
-inline constexpr DataType kDataTypeOf<double> = DataType::kDouble;
-template <>
-inline constexpr DataType kDataTypeOf<MLFloat16> = DataType::kMLFloat16;
-template <>
-inline constexpr DataType kDataTypeOf<BFloat16> = DataType::kBFloat16;
+#define GRADSMITH_TYPE_OF(enumerator, type, name, dlpack_code, torch_type) \
+  template <>                                                              \
+  inline constexpr DataType kDataTypeOf<type> = DataType::enumerator;
+GRADSMITH_ELEMENT_TYPES(GRADSMITH_TYPE_OF)
+#undef GRADSMITH_TYPE_OF
 
 /// Backend names who computes: the host's processors or a CUDA device.
 enum class Backend : std::uint8_t { kCpu, kCuda };

@@ -143,7 +143,7 @@ inline double Tolerance(DataType type) {
       return 1e-14;
     case DataType::kMLFloat16:
       return 1e-3;
-    case DataType::kBFloat16:
+    default:
       break;
   }
   return 8e-3;

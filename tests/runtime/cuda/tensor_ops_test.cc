@@ -29,7 +29,7 @@ using reference::Shape;
 using support::DeviceMemory;
 using support::DeviceStream;
 
-constexpr std::array<DataType, kDataTypeCount> kTypes = {
+constexpr std::array<DataType, kFloatingTypeCount> kTypes = {
     DataType::kFloat, DataType::kDouble, DataType::kMLFloat16, DataType::kBFloat16};
 
 /// Where a tensor's elements are: strides, and how many elements before the first one.
