@@ -24,6 +24,7 @@
 namespace emulated_gpu {
 
 Indices indices = {};
+DynamicShared dynamic_shared = {};
 
 namespace {
 
@@ -198,6 +199,7 @@ class Block {
     indices.block = index_;
     indices.block_size = launch_->block;
     indices.grid_size = launch_->grid;
+    dynamic_shared = {shared(), SharedBytes()};
     static_shared->Begin(launch_->kernel);
     while (alive_ > 0 && !waits_for_grid()) {
       if (order_ == Order::kShuffled) {
@@ -240,25 +242,29 @@ class Block {
     }
   }
 
-  const Exchanged&
-  Exchange(unsigned lanes, const void* mine, std::size_t size, void (*combine)(Exchanged*)) {
+  Exchanged* BeginExchange(unsigned lanes, void (*combine)(Exchanged*)) {
     Warp& warp = warps_[current_->number / kWarp];
     const unsigned lane = current_->number % kWarp;
     if (warp.arrived != 0 && warp.lanes != lanes) {
       Fail("%s: lanes of a warp name %08x and %08x", launch_->name, warp.lanes, lanes);
     }
+    if (warp.arrived != 0 && warp.combine != combine) {
+      Fail("%s: lanes of a warp meet in different instructions", launch_->name);
+    }
     if ((lanes >> lane & 1U) == 0) {
       Fail("%s: lane %u is not among those that it names, %08x", launch_->name, lane, lanes);
     }
-    Exchanged& exchanged = warp.exchanged[warp.gate.generation % 2];
-    std::memcpy(exchanged.lanes[lane], mine, size);
     warp.lanes = lanes;
     warp.combine = combine;
     warp.arrived |= 1U << lane;
+    return &warp.exchanged[warp.gate.generation % 2];
+  }
+
+  void EndExchange() {
+    Warp& warp = warps_[current_->number / kWarp];
     if (!OpenIfAllAreHere(&warp)) {
       WaitAt(warp.gate);
     }
-    return exchanged;
   }
 
   [[nodiscard]] std::byte* shared() const { return shared_ + kSharedBytes - SharedBytes(); }
@@ -271,11 +277,15 @@ class Block {
     return static_cast<unsigned>(address);
   }
 
+  [[noreturn]] void FailAtShared(unsigned address, std::size_t size) const {
+    Fail(
+        "%s: %zu bytes at %u of %u bytes of shared memory", launch_->name, size, address,
+        SharedBytes());
+  }
+
   std::byte* At(unsigned address, std::size_t size) const {
-    if (address % size != 0 || address + size > SharedBytes()) {
-      Fail(
-          "%s: %zu bytes at %u of %u bytes of shared memory", launch_->name, size, address,
-          SharedBytes());
+    if ((address & (size - 1)) != 0 || address + size > SharedBytes()) {  // a power of two
+      FailAtShared(address, size);
     }
     return shared() + address;
   }
@@ -563,21 +573,20 @@ void SyncGrid() {
   the_block->SyncGrid();
 }
 
-const Exchanged&
-Exchange(unsigned lanes, const void* mine, std::size_t size, void (*combine)(Exchanged*)) {
-  return the_block->Exchange(lanes, mine, size, combine);
+Exchanged* BeginExchange(unsigned lanes, void (*combine)(Exchanged*)) {
+  return the_block->BeginExchange(lanes, combine);
 }
 
-std::byte* DynamicShared() {
-  return the_block->shared();
+void EndExchange() {
+  the_block->EndExchange();
+}
+
+void FailAtShared(unsigned address, std::size_t size) {
+  the_block->FailAtShared(address, size);
 }
 
 unsigned SharedAddressOf(const void* shared) {
   return the_block->AddressOf(shared);
-}
-
-std::byte* SharedAt(unsigned address, std::size_t size) {
-  return the_block->At(address, size);
 }
 
 void BeginCopy(unsigned to, const void* from, int bytes, bool exists) {

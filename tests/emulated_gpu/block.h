@@ -4,6 +4,7 @@
 #include <vector_types.h>
 
 #include <cstddef>
+#include <cstring>
 #include <functional>
 
 /// Kernels on the CPU: the threads of a block take turns on one thread of the host, and change
@@ -63,21 +64,56 @@ void SyncThreads();
 /// kernel of ours counts on it.
 void SyncGrid();
 
-/// What every lane of a warp gave to an exchange, 96 bytes for each, and what was made of it.
+/// What the lanes of a warp give to each other: 16 bytes for each, or a product that they share.
 struct Exchanged {
-  alignas(16) std::byte lanes[kWarp][96];
-  alignas(16) std::byte results[kWarp][32];
+  static constexpr std::size_t kBytesOfLane = 16;
+
+  alignas(64) std::byte bytes[2560];
 };
 
-/// Waits for the lanes of a mask, and returns what they gave; good until the thread's next
-/// exchange. The last of them calls `combine`, unless it is null.
-const Exchanged&
-Exchange(unsigned lanes, const void* mine, std::size_t size, void (*combine)(Exchanged*) = nullptr);
+/// BeginExchange returns where the lanes of a mask put what they give. EndExchange then waits for
+/// all of them; the last one calls `combine`, unless it is null. What was given is good until the
+/// thread's next exchange.
+Exchanged* BeginExchange(unsigned lanes, void (*combine)(Exchanged*) = nullptr);
+void EndExchange();
 
-std::byte* DynamicShared();
+/// Waits for the lanes of a mask, and returns what they gave.
+template <typename T>
+const Exchanged& Exchange(unsigned lanes, const T& mine) {
+  static_assert(sizeof(T) <= Exchanged::kBytesOfLane);
+  Exchanged* const exchanged = BeginExchange(lanes);
+  std::memcpy(
+      exchanged->bytes + (indices.thread.x % kWarp * Exchanged::kBytesOfLane), &mine, sizeof(T));
+  EndExchange();
+  return *exchanged;
+}
+
+/// What a lane gave to an exchange.
+template <typename T>
+T Given(const Exchanged& all, unsigned lane) {
+  T value;
+  std::memcpy(&value, all.bytes + (lane * Exchanged::kBytesOfLane), sizeof(T));
+  return value;
+}
+
+/// The dynamic shared memory of the block that runs.
+struct DynamicShared {
+  std::byte* begin = nullptr;
+  unsigned bytes = 0;
+};
+extern DynamicShared dynamic_shared;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+[[noreturn]] void FailAtShared(unsigned address, std::size_t size);
+
 /// Where something is within it, in bytes, and back; both fail outside of it.
 unsigned SharedAddressOf(const void* shared);
-std::byte* SharedAt(unsigned address, std::size_t size);
+template <std::size_t kSize>
+std::byte* SharedAt(unsigned address) {
+  if (address % kSize != 0 || address + kSize > dynamic_shared.bytes) {
+    FailAtShared(address, kSize);
+  }
+  return dynamic_shared.begin + address;
+}
 
 /// Copies to shared memory, in groups that can be waited for.
 void BeginCopy(unsigned to, const void* from, int bytes, bool exists);

@@ -228,6 +228,12 @@ TEST(EmulatedGpu, LanesNameEachOther) {
   EXPECT_DEATH(vote(0xAAAAAAAAU, 0xAAAAAAAAU), "lane 0 is not among those that it names");
 }
 
+TEST(EmulatedGpu, LanesMeetInOneInstruction) {
+  EXPECT_DEATH(
+      RunKernel("test_two_instructions", Order::kForward, {.threads = 32}),
+      "lanes of a warp meet in different instructions");
+}
+
 TEST(EmulatedGpu, MatricesAreReadByRowsAndByColumns) {
   alignas(16) std::array<std::uint16_t, 4 * 64> from{};  // matrix, row, column
   std::iota(from.begin(), from.end(), std::uint16_t{0});

@@ -190,3 +190,16 @@ extern "C" __global__ void test_tf32_product(float a, float b, float* sums) {
     sums[4 * Lane() + i] = mine[i];
   }
 }
+
+/// One warp, half of which multiplies while the other half waits for all of it.
+extern "C" __global__ void test_two_instructions() {
+  using namespace gradsmith::cuda;
+  const std::uint32_t a[4] = {};
+  const std::uint32_t b[2] = {};
+  float sums[4] = {};
+  if (Lane() < 16) {
+    SynchronizeWarp();
+  } else {
+    AddProductOfTf32(a, b, sums);
+  }
+}

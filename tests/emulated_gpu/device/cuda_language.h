@@ -70,31 +70,24 @@ inline int __syncthreads_or(int predicate) {
 }
 
 template <typename T>
-T ExchangedValue(const emulated_gpu::Exchanged& all, unsigned lane) {
-  T value;
-  std::memcpy(&value, all.lanes[lane], sizeof(T));
-  return value;
-}
-
-template <typename T>
 T __shfl_down_sync(unsigned lanes, T value, unsigned distance, int width = 32) {
-  const auto& all = emulated_gpu::Exchange(lanes, &value, sizeof(T));
+  const auto& all = emulated_gpu::Exchange(lanes, value);
   const unsigned lane = threadIdx.x % 32;
   const bool exists = lane % static_cast<unsigned>(width) + distance < static_cast<unsigned>(width);
-  return ExchangedValue<T>(all, exists ? lane + distance : lane);
+  return emulated_gpu::Given<T>(all, exists ? lane + distance : lane);
 }
 
 template <typename T>
 T __shfl_xor_sync(unsigned lanes, T value, int mask) {
-  const auto& all = emulated_gpu::Exchange(lanes, &value, sizeof(T));
-  return ExchangedValue<T>(all, (threadIdx.x % 32) ^ static_cast<unsigned>(mask));
+  const auto& all = emulated_gpu::Exchange(lanes, value);
+  return emulated_gpu::Given<T>(all, (threadIdx.x % 32) ^ static_cast<unsigned>(mask));
 }
 
 inline unsigned __ballot_sync(unsigned lanes, bool predicate) {
-  const auto& all = emulated_gpu::Exchange(lanes, &predicate, sizeof(bool));
+  const auto& all = emulated_gpu::Exchange(lanes, predicate);
   unsigned votes = 0;
   for (unsigned lane = 0; lane < emulated_gpu::kWarp; ++lane) {
-    if ((lanes >> lane & 1U) != 0 && ExchangedValue<bool>(all, lane)) {
+    if ((lanes >> lane & 1U) != 0 && emulated_gpu::Given<bool>(all, lane)) {
       votes |= 1U << lane;
     }
   }

@@ -7,12 +7,13 @@
 #include <cstring>
 
 #include "emulated_gpu/block.h"
+#include "emulated_gpu/product.h"
 
 /// What the instructions of runtime/cuda/kernels/ptx.cuh do, from the PTX ISA's description of
 /// each.
 #define GRADSMITH_HAS_WARPGROUPS 1
 #define GRADSMITH_DYNAMIC_SHARED(name) \
-  auto* name = reinterpret_cast<uint4*>(emulated_gpu::DynamicShared())
+  auto* name = reinterpret_cast<uint4*>(emulated_gpu::dynamic_shared.begin)
 
 namespace gradsmith::cuda {
 
@@ -22,22 +23,22 @@ inline unsigned SharedAddress(const void* shared) {
 
 inline float LoadShared(unsigned address) {
   float value = 0;
-  std::memcpy(&value, emulated_gpu::SharedAt(address, sizeof(float)), sizeof(float));
+  std::memcpy(&value, emulated_gpu::SharedAt<sizeof(float)>(address), sizeof(float));
   return value;
 }
 
 template <std::size_t kCount>
 void LoadShared(unsigned address, std::uint32_t (&bits)[kCount]) {
-  std::memcpy(bits, emulated_gpu::SharedAt(address, sizeof(bits)), sizeof(bits));
+  std::memcpy(bits, emulated_gpu::SharedAt<sizeof(bits)>(address), sizeof(bits));
 }
 
 template <std::size_t kCount>
 void StoreShared(unsigned address, const std::uint32_t (&bits)[kCount]) {
-  std::memcpy(emulated_gpu::SharedAt(address, sizeof(bits)), bits, sizeof(bits));
+  std::memcpy(emulated_gpu::SharedAt<sizeof(bits)>(address), bits, sizeof(bits));
 }
 
 inline void StoreShared(unsigned address, const float (&values)[4]) {
-  std::memcpy(emulated_gpu::SharedAt(address, sizeof(values)), values, sizeof(values));
+  std::memcpy(emulated_gpu::SharedAt<sizeof(values)>(address), values, sizeof(values));
 }
 
 inline void PrefetchToL2(const void* /*from*/) {}
@@ -98,20 +99,22 @@ T Read(const std::byte* from) {
   return value;
 }
 
-/// Element `i` of what a lane gave.
-template <typename T>
-T Of(const emulated_gpu::Exchanged& all, unsigned lane, unsigned i) {
-  return Read<T>(all.lanes[lane] + (i * sizeof(T)));
+/// The row of the matrix that a lane has of what the lanes' addresses lead to.
+inline const std::byte* RowOf(const emulated_gpu::Exchanged& all, unsigned matrix, unsigned row) {
+  return emulated_gpu::Given<const std::byte*>(all, (8 * matrix) + row);
 }
 
-/// The rows of matrices whose addresses the lanes gave.
-inline const std::byte* RowOf(const emulated_gpu::Exchanged& all, unsigned matrix, unsigned row) {
-  return emulated_gpu::SharedAt(Of<unsigned>(all, (8 * matrix) + row, 0), 16);
+/// Exchanges the addresses of so many matrices' rows, of which each of the first lanes has one.
+template <int kMatrices>
+const emulated_gpu::Exchanged& ExchangeRows(unsigned row) {
+  const std::byte* const at =
+      LaneOfThread() < 8 * kMatrices ? emulated_gpu::SharedAt<16>(row) : nullptr;
+  return emulated_gpu::Exchange(kAllLanes, at);
 }
 
 template <int kMatrices>
 void LoadTransposed(unsigned row, std::uint32_t (&to)[kMatrices]) {
-  const emulated_gpu::Exchanged& all = emulated_gpu::Exchange(kAllLanes, &row, sizeof(row));
+  const emulated_gpu::Exchanged& all = ExchangeRows<kMatrices>(row);
   const unsigned lane = LaneOfThread();
   for (unsigned matrix = 0; matrix < kMatrices; ++matrix) {
     to[matrix] = 0;
@@ -122,80 +125,46 @@ void LoadTransposed(unsigned row, std::uint32_t (&to)[kMatrices]) {
   }
 }
 
-/// What a lane has of a product.
-template <typename Bits, typename Sum>
-struct Operands {
-  Bits a[4];
-  Bits b[2];
-  Sum sums[4];
-};
-
-/// The products of 8 pairs of registers, each of which holds Number::kEach numbers.
-template <typename Number, typename Sum>
-void Multiply(emulated_gpu::Exchanged* all) {
-  using Mine = Operands<typename Number::Bits, Sum>;
-  constexpr int kTerms = 8 * Number::kEach;
-  Sum a[16][kTerms];
-  Sum b[kTerms][8];
-  Sum sums[16][8];
-  const auto for_each_sum = [](int lane, const auto& visit) {
-    for (int i = 0; i < 4; ++i) {
-      visit(i, (lane / 4) + (i / 2 * 8), (lane % 4 * 2) + (i % 2));
-    }
-  };
-  for (int lane = 0; lane < 32; ++lane) {
-    const auto mine = Read<Mine>(all->lanes[lane]);
-    for (int place = 0; place < 2; ++place) {
-      const int term = ((lane % 4) + (4 * place)) * Number::kEach;
-      for (int k = 0; k < Number::kEach; ++k) {
-        a[lane / 4][term + k] = Number::Get(mine.a[2 * place], k);
-        a[(lane / 4) + 8][term + k] = Number::Get(mine.a[(2 * place) + 1], k);
-        b[term + k][lane / 4] = Number::Get(mine.b[place], k);
-      }
-    }
-    for_each_sum(lane, [&](int i, int row, int column) { sums[row][column] = mine.sums[i]; });
-  }
-  for (int row = 0; row < 16; ++row) {
-    for (int term = 0; term < kTerms; ++term) {
-      for (int column = 0; column < 8; ++column) {
-        sums[row][column] += a[row][term] * b[term][column];
-      }
-    }
-  }
-  for (int lane = 0; lane < 32; ++lane) {
-    Sum results[4];
-    for_each_sum(lane, [&](int i, int row, int column) { results[i] = sums[row][column]; });
-    std::memcpy(all->results[lane], results, sizeof(results));
-  }
-}
-
+/// Gives a lane's part of 8 pairs of registers, each of which holds Number::kEach numbers, and
+/// takes its part of the sums.
 template <typename Number, typename Sum>
 void AddProduct(
     const typename Number::Bits (&a)[4],
     const typename Number::Bits (&b)[2],
     Sum (&sums)[4]) {
-  const Operands<typename Number::Bits, Sum> mine = {
-      {a[0], a[1], a[2], a[3]}, {b[0], b[1]}, {sums[0], sums[1], sums[2], sums[3]}};
-  const emulated_gpu::Exchanged& all =
-      emulated_gpu::Exchange(kAllLanes, &mine, sizeof(mine), &Multiply<Number, Sum>);
-  std::memcpy(sums, all.results[LaneOfThread()], sizeof(sums));
+  using Product = emulated_gpu::Product<Sum, 8 * Number::kEach>;
+  auto* const product = reinterpret_cast<Product*>(
+      emulated_gpu::BeginExchange(kAllLanes, &emulated_gpu::MultiplyGiven<Product>)->bytes);
+  const unsigned lane = LaneOfThread();
+  const unsigned row = lane / 4;
+  const unsigned column = lane % 4 * 2;
+  for (unsigned place = 0; place < 2; ++place) {
+    const unsigned term = ((lane % 4) + (4 * place)) * Number::kEach;
+    for (int k = 0; k < Number::kEach; ++k) {
+      product->a[row][term + k] = Number::Get(a[2 * place], k);
+      product->a[row + 8][term + k] = Number::Get(a[(2 * place) + 1], k);
+      product->b[term + k][row] = Number::Get(b[place], k);
+    }
+  }
+  for (unsigned i = 0; i < 4; ++i) {
+    product->sums[row + (i / 2 * 8)][column + (i % 2)] = sums[i];
+  }
+  emulated_gpu::EndExchange();
+  for (unsigned i = 0; i < 4; ++i) {
+    sums[i] = product->sums[row + (i / 2 * 8)][column + (i % 2)];
+  }
 }
 
 struct Half {
   using Bits = std::uint32_t;
   static constexpr int kEach = 2;
+  /// Its exponent is 112 less than float's, whatever the exponent; that of what is not finite is
+  /// float's largest.
   static float Get(Bits bits, int i) {
-    static const std::array<float, 65536>& values = *MakeValues();
-    return values[bits >> (16 * i) & 0xFFFFU];
-  }
-
- private:
-  static const std::array<float, 65536>* MakeValues() {
-    auto* values = new std::array<float, 65536>;
-    for (unsigned i = 0; i < values->size(); ++i) {
-      (*values)[i] = std::bit_cast<__half>(static_cast<std::uint16_t>(i));
-    }
-    return values;
+    const Bits half = bits >> (16 * i);
+    const float size = std::bit_cast<float>((half & 0x7FFFU) << 13U) * 0x1p112F;
+    const Bits beyond = (half & 0x7C00U) == 0x7C00U ? 0x7F800000U : 0U;
+    return std::bit_cast<float>(std::bit_cast<Bits>(size) | beyond | (half & 0x8000U) << 16U);
   }
 };
 
@@ -220,13 +189,12 @@ struct Double {
 }  // namespace emulated
 
 inline void SynchronizeWarp() {
-  const char nothing = 0;
-  emulated_gpu::Exchange(emulated::kAllLanes, &nothing, sizeof(nothing));
+  emulated_gpu::BeginExchange(emulated::kAllLanes);
+  emulated_gpu::EndExchange();
 }
 
 inline void LoadMatrices(unsigned row, std::uint32_t (&to)[4]) {
-  const emulated_gpu::Exchanged& all =
-      emulated_gpu::Exchange(emulated::kAllLanes, &row, sizeof(row));
+  const emulated_gpu::Exchanged& all = emulated::ExchangeRows<4>(row);
   const unsigned lane = emulated::LaneOfThread();
   for (unsigned matrix = 0; matrix < 4; ++matrix) {
     to[matrix] =
@@ -293,27 +261,30 @@ inline std::uint64_t ColumnsAt(unsigned address) {
 /// At once, a warp at a time. The chunks of a column's 32 bytes lie where the address has them.
 template <int kSums>
 void AddWarpgroupProduct(const std::uint32_t (&a)[4], std::uint64_t columns, float (&sums)[kSums]) {
-  const emulated_gpu::Exchanged& all = emulated_gpu::Exchange(emulated::kAllLanes, a, sizeof(a));
+  using Chunk = std::array<std::uint32_t, 4>;
+  const emulated_gpu::Exchanged& all =
+      emulated_gpu::Exchange(emulated::kAllLanes, std::bit_cast<Chunk>(a));
   const unsigned lane = emulated::LaneOfThread();
   const auto begin = static_cast<unsigned>(columns);
   float rows[2][8];
   for (unsigned term = 0; term < 8; ++term) {
+    const auto given = emulated_gpu::Given<Chunk>(all, (lane / 4 * 4) + (term % 4));
     for (unsigned half = 0; half < 2; ++half) {
-      const unsigned of_lane = (lane / 4 * 4) + (term % 4);
-      rows[half][term] =
-          emulated::Tf32::Get(emulated::Of<std::uint32_t>(all, of_lane, (term / 4 * 2) + half), 0);
+      rows[half][term] = emulated::Tf32::Get(given[(term / 4 * 2) + half], 0);
     }
   }
   for (unsigned i = 0; i < kSums; i += 4) {
     for (unsigned j = 0; j < 2; ++j) {
       const unsigned column = (i / 4 * 8) + (lane % 4 * 2) + j;
-      for (unsigned term = 0; term < 8; ++term) {
+      for (unsigned term = 0; term < 8; term += 4) {
         const unsigned plain = begin + (column * 32) + (term * 4);
         const unsigned place = plain ^ ((plain / 128 % 2) * 16);
-        const float value =
-            emulated::Tf32::Get(emulated::Read<std::uint32_t>(emulated_gpu::SharedAt(place, 4)), 0);
-        sums[i + j] += rows[0][term] * value;
-        sums[i + 2 + j] += rows[1][term] * value;
+        const auto chunk = emulated::Read<Chunk>(emulated_gpu::SharedAt<sizeof(Chunk)>(place));
+        for (unsigned k = 0; k < 4; ++k) {
+          const float value = emulated::Tf32::Get(chunk[k], 0);
+          sums[i + j] += rows[0][term + k] * value;
+          sums[i + 2 + j] += rows[1][term + k] * value;
+        }
       }
     }
   }
