@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/cuda/primitive_call.h"
+#include "runtime/cuda/turns.h"
 #include "support/elements.h"
 
 /// Our own kernels for few channels, run by name: whether they are chosen does not matter here.
@@ -140,9 +141,10 @@ class CudaConvWindow : public CudaTest {
     SCOPED_TRACE(call.op.Describe());
     Result<ConvAlgorithms> algorithms = call.Prepare(context);
     ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-    RunAndCompare(*algorithms, call, context, kWindow, tolerance);
+    const std::vector<std::vector<double>> expected = call.op.Expected();
+    RunAndCompare(*algorithms, call, context, kWindow, expected, tolerance);
     const std::vector<std::byte> first = call.Result()->GpuBytes();
-    RunAndCompare(*algorithms, call, context, kWindow, tolerance);
+    RunAndCompare(*algorithms, call, context, kWindow, expected, tolerance);
     EXPECT_TRUE(call.Result()->GpuBytes() == first) << "the second run has other bits";
   }
 
@@ -161,7 +163,11 @@ class CudaConvWindow : public CudaTest {
 TEST_F(CudaConvWindow, ComputesEveryPrimitive) {
   Random random("cuda conv window");
   const Context context(WithTf32());
+  Turns turns(2);  // of three types for a shape
   for (const Case& each : Cases()) {
+    if (!turns.Next()) {
+      continue;
+    }
     const PrimitiveCall call =
         MakeCall(each.primitive, each.shape, each.type, Layout::kChannelsLast, random);
     constexpr double kTf32Tolerance = 2e-3;
@@ -203,8 +209,9 @@ TEST_F(CudaConvWindow, BlocksOfManyTiles) {
 TEST_F(CudaConvWindow, AddsToWhatIsThere) {
   Random random("cuda conv window accumulate");
   const Context context(WithTf32());
+  Turns turns(2);  // of three types for a shape
   for (const Case& each : Cases()) {
-    if (each.primitive == ConvPrimitive::kForward) {
+    if (each.primitive == ConvPrimitive::kForward || !turns.Next()) {
       continue;
     }
     const PrimitiveCall call =

@@ -83,13 +83,15 @@ inline PrimitiveCall MakeCall(
   return call;
 }
 
-/// Runs the algorithm and compares its result with the op's on the CPU, to OpCall's tolerance.
+/// Runs the algorithm and compares its result with what the op's outputs must be, to OpCall's
+/// tolerance.
 inline void RunAndCompare(
     ConvAlgorithms& algorithms,
     const PrimitiveCall& call,
     const Context& context,
     const std::string& name,
-    double tolerance = 0) {
+    const std::vector<std::vector<double>>& expected,
+    double tolerance) {
   call.op.ResetOutputs();
   std::vector<ConvAttempt> attempts;
   const Result<std::string> ran = algorithms.Run({name}, &attempts);
@@ -97,7 +99,17 @@ inline void RunAndCompare(
   EXPECT_EQ(*ran, name);
   EXPECT_TRUE(attempts.empty());
   ASSERT_TRUE(Synchronize(context).ok());
-  call.op.ExpectResults(name, tolerance);
+  call.op.ExpectResults(name, expected, tolerance);
+}
+
+/// The same, with what the op computes on the CPU.
+inline void RunAndCompare(
+    ConvAlgorithms& algorithms,
+    const PrimitiveCall& call,
+    const Context& context,
+    const std::string& name,
+    double tolerance = 0) {
+  RunAndCompare(algorithms, call, context, name, call.op.Expected(), tolerance);
 }
 
 /// The same of a call that is prepared for this alone.

@@ -1,0 +1,27 @@
+#ifndef GRADSMITH_TESTS_RUNTIME_CUDA_TURNS_H_
+#define GRADSMITH_TESTS_RUNTIME_CUDA_TURNS_H_
+
+#include "runtime/cuda/gpu_tensor.h"
+
+namespace gradsmith::cuda {
+
+/// Cases that share a kernel's code take turns on the emulated GPU, where all of them would take
+/// minutes: one of `period` is run. On a GPU every case is.
+///
+/// Where a test's inner loops have a number of cases that has no divisor in common with the period,
+/// each of these cases is run for some of what the outer loop goes through, and each of the latter
+/// with some of them.
+class Turns {
+ public:
+  explicit Turns(int period) : period_(IsEmulated() ? period : 1) {}
+
+  bool Next() { return number_++ % period_ == 0; }
+
+ private:
+  int period_;
+  int number_ = 0;
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_TESTS_RUNTIME_CUDA_TURNS_H_
