@@ -10,7 +10,7 @@ cmake_path(NORMAL_PATH GRADSMITH_TEMPLATES_DIR)
 cmake_path(SET GRADSMITH_RUNTIME_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../runtime")
 gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 
-# gradsmith_generate(TARGET <name> SCHEMA <file> FOLDER <folder> SHARDS <number>
+# gradsmith_generate(TARGET <name> SCHEMA <file> FOLDER <folder> [KERNELS <folder>] SHARDS <number>
 #                    LIBRARY_SOURCES <variable> TEST_SOURCES <variable>)
 #
 # Generates the operators of a schema into a folder of the build tree.
@@ -19,6 +19,7 @@ gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 #   TARGET           name of the custom target that runs the generator; what compiles the sources depends on it
 #   SCHEMA           the operators, for example ops.yaml
 #   FOLDER           where the generated files go
+#   KERNELS          folder with the kernels of families beside the library's; none by default
 #   SHARDS           number of source files that the operators are spread over
 #   LIBRARY_SOURCES  variable that receives the sources of the library
 #   TEST_SOURCES     variable that receives the sources of the tests
@@ -27,7 +28,7 @@ gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 # an edit compiles what it changed, and a build after that runs nothing, with Ninja as with Make. The stamp lies in the
 # folder, so that a build after the folder was deleted makes it anew.
 function(gradsmith_generate)
-  cmake_parse_arguments(PARSE_ARGV 0 ARG "" "TARGET;SCHEMA;FOLDER;SHARDS;LIBRARY_SOURCES;TEST_SOURCES" "")
+  cmake_parse_arguments(PARSE_ARGV 0 ARG "" "TARGET;SCHEMA;FOLDER;KERNELS;SHARDS;LIBRARY_SOURCES;TEST_SOURCES" "")
   if(NOT ARG_SHARDS MATCHES "^[1-9][0-9]*$")
     message(FATAL_ERROR "GRADSMITH_SHARDS is '${ARG_SHARDS}'; it must be a whole number, 1 or more.")
   endif()
@@ -48,13 +49,20 @@ function(gradsmith_generate)
   gradsmith_glob(templates "${GRADSMITH_TEMPLATES_DIR}" **/*.jinja)
   list(APPEND generator_files ${templates} ${GRADSMITH_KERNEL_HEADERS})
 
+  set(kernels "")
+  if(ARG_KERNELS)
+    set(kernels --kernels "${ARG_KERNELS}")
+    gradsmith_glob(kernel_headers "${ARG_KERNELS}" */kernels.h)
+    list(APPEND generator_files ${kernel_headers})
+  endif()
+
   set(manifest "${ARG_FOLDER}/manifest.txt")
   set(stamp "${ARG_FOLDER}/stamp")
   cmake_path(GET ARG_SCHEMA FILENAME schema_name)
   set(generate
       "${CMAKE_COMMAND}" -E env --modify "PYTHONPATH=path_list_prepend:${GRADSMITH_CODEGEN_DIR}"
       "PYTHONPYCACHEPREFIX=${CMAKE_CURRENT_BINARY_DIR}/pycache" -- "${Python3_EXECUTABLE}" -m gradsmith_codegen generate
-      --schema "${ARG_SCHEMA}" --out "${ARG_FOLDER}" --shards "${ARG_SHARDS}" --stamp "${stamp}")
+      --schema "${ARG_SCHEMA}" --out "${ARG_FOLDER}" --shards "${ARG_SHARDS}" --stamp "${stamp}" ${kernels})
 
   # Ninja must know which headers the generator writes, or it looks at their age before they are written anew. Their
   # names depend on the schema and stand in the manifest, so the build files depend on that: Ninja brings it up to date

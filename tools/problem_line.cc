@@ -38,6 +38,26 @@ bool ParseList(std::string_view text, char separator, IntList* list) {
   }
 }
 
+bool ParseReal(std::string_view text, double* number) {
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return end.ec == std::errc() && end.ptr == text.data() + text.size();
+}
+
+bool ParseReals(std::string_view text, FloatList* list) {
+  while (true) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    double number = 0;
+    if (!ParseReal(text.substr(0, end), &number)) {
+      return false;
+    }
+    list->push_back(number);
+    if (end == text.size()) {
+      return !list->too_long();
+    }
+    text.remove_prefix(end + 1);
+  }
+}
+
 const OpSchema* FindOp(const Registry& registry, std::string_view name) {
   for (const Row* row : registry.rows()) {
     if (row->op->name == name) {
@@ -98,8 +118,7 @@ Status AddAttribute(
       return {};
     case AttributeKind::kFloat: {
       double real = 0;
-      const auto end = std::from_chars(value.data(), value.data() + value.size(), real);
-      if (end.ec != std::errc() || end.ptr != value.data() + value.size()) {
+      if (!ParseReal(value, &real)) {
         return Wrong(word, "a number");
       }
       line->attributes.push_back({name, real});
@@ -111,7 +130,22 @@ Status AddAttribute(
       }
       line->attributes.push_back({name, list});
       return {};
+    case AttributeKind::kBool:
+      if (value != "true" && value != "false") {
+        return Wrong(word, "true or false");
+      }
+      line->attributes.push_back({name, value == "true"});
+      return {};
+    case AttributeKind::kFloats: {
+      FloatList reals;
+      if (!ParseReals(value, &reals)) {
+        return Wrong(word, "up to eight numbers with commas between");
+      }
+      line->attributes.push_back({name, reals});
+      return {};
+    }
     case AttributeKind::kEnum:
+    case AttributeKind::kString:
       break;
   }
   line->attributes.push_back({name, value});

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import cast
 
 from . import scalars, shape_rules
-from .model import AttributeKind, AttributeValue, Case, Dim, DimKind, Op, Symbol, Tensor
+from .model import AttributeValue, Case, Dim, DimKind, Op, Symbol, Tensor
 from .shape_rules import Dims, ImpossibleShape, SymbolValue
 
 MAX_ELEMENTS = 2**31 - 1  # of a tensor in a test
@@ -23,6 +24,7 @@ class Impossible(Enum):
     RULE = auto()  # a shape rule or the kernel refuses
     INCOMPLETE = auto()  # a shape does not follow from what is given
     VALUE = auto()  # an attribute's value is none that it may have
+    AXIS = auto()  # an attribute is no axis of the tensor that it is one of
     SIZE = auto()  # a negative dim, or too many elements
 
 
@@ -48,19 +50,21 @@ class _Evaluation:
         self._op = op
         self._case = case
         self._given = dict(case.shapes)
-        self._attributes: dict[str, AttributeValue] = {a.name: a.default for a in op.attributes}
+        self._attributes: dict[str, AttributeValue] = {
+            a.name: a.default for a in op.attributes if a.default is not None
+        }
         self._attributes.update(case.attributes)
         self._symbols = {symbol.name: symbol for symbol in op.symbols}
         self._values: dict[str, SymbolValue] = {}
+        self._axes: dict[str, int] = {}  # attributes that are axes, counted from the first dim
         self._origins: dict[str, str] = {}  # the tensor that bound a symbol
 
     def run(self) -> tuple[tuple[str, Dims], ...]:
         given, op = self._given, self._op
         if given:
             self._check_sizes(self._case.shapes)
-            for tensor in op.inputs + op.outputs:
-                if tensor.name in given:
-                    self._bind(tensor, given[tensor.name])
+            self._set_axes()
+            self._bind_all([tensor for tensor in op.inputs + op.outputs if tensor.name in given])
         self._check_attribute_lengths()
         for symbol in op.symbols:
             if symbol.multiple_of:
@@ -77,15 +81,71 @@ class _Evaluation:
         self._check_sizes(shapes)
         return tuple(shapes)
 
+    # -- Axes ---
+
+    def _set_axes(self) -> None:
+        """Attributes that are axes of an input, counted from its first dim; one that is counted from the last
+        hangs on the input's rank."""
+        for attribute in self._op.attributes:
+            if not attribute.axis_of:
+                continue
+            axis, rank = self._integer(attribute.name), self._rank_of(attribute.axis_of)
+            if rank is not None and not -rank <= axis < rank:
+                ranges = f"from {-rank} to {rank - 1}" if rank else "of which it has none"
+                message = f"'{attribute.name}' is {axis}; it is an axis of '{attribute.axis_of}', {ranges}"
+                raise Problem(Impossible.AXIS, message, self._key_of(attribute.name), attribute.axis_of)
+            if axis >= 0 or rank is not None:
+                self._axes[attribute.name] = axis if axis >= 0 else axis + cast(int, rank)
+
+    def _rank_of(self, name: str) -> int | None:
+        """Of an input that the case gives, or one of the same shape."""
+        declared = next(tensor.shape for tensor in self._op.inputs if tensor.name == name)
+        alike = [tensor.name for tensor in self._op.inputs + self._op.outputs if tensor.shape == declared]
+        return next((len(self._given[other]) for other in [name, *alike] if other in self._given), None)
+
+    def _key_of(self, attribute: str) -> str:
+        return attribute if attribute in dict(self._case.attributes) else ""
+
     # -- Symbols from shapes ---
+
+    def _bind_all(self, tensors: list[Tensor]) -> None:
+        """A shape of several lists waits for the tensor that tells where these end."""
+        while tensors:
+            waiting = [tensor for tensor in tensors if len(self._lists_without_length(tensor)) > 1]
+            if len(waiting) == len(tensors):
+                names = " and ".join([dim.symbol for dim in self._lists_without_length(tensors[0])])
+                message = f"nothing that is given tells how many dims {names} of '{tensors[0].name}' have"
+                raise Problem(Impossible.INCOMPLETE, message, tensors[0].name)
+            for tensor in tensors:
+                if tensor not in waiting:
+                    self._bind(tensor, self._given[tensor.name])
+            tensors = waiting
+
+    def _lists_without_length(self, tensor: Tensor) -> list[Dim]:
+        return [dim for dim in tensor.shape.lists if self._known_length(dim.symbol) is None]
+
+    def _known_length(self, name: str) -> int | None:
+        """What an axis, another tensor or the schema says of a list's length."""
+        symbol = self._symbols[name]
+        if symbol.length_axis:
+            return self._axes.get(symbol.length_axis)
+        fixed = symbol.min_length if symbol.min_length == symbol.max_length else None
+        root = symbol.length_of or name
+        alike = [one.name for one in self._op.symbols if root in (one.name, one.length_of)]
+        return next((len(self._dims(one)) for one in alike if one in self._values), fixed)
 
     def _bind(self, tensor: Tensor, shape: Dims) -> None:
         """Matches a shape with the declared one: free symbols take its dims, bound ones must agree."""
         axis = 0
-        list_length = len(shape) - sum(not dim.is_list for dim in tensor.shape)
-        self._check_rank(tensor, shape, list_length)
+        if len(tensor.shape.lists) <= 1:
+            rest = len(shape) - sum(not dim.is_list for dim in tensor.shape)
+            self._check_rank(tensor, shape, rest)
+            lengths = {dim.symbol: rest for dim in tensor.shape.lists}
+        else:
+            lengths = self._lengths(tensor, shape)
         for dim in tensor.shape:
             if dim.is_list:
+                list_length = lengths[dim.symbol]
                 self._set(tensor, dim.symbol, shape[axis : axis + list_length])
                 axis += list_length
                 continue
@@ -98,6 +158,21 @@ class _Evaluation:
                 raise Problem(Impossible.MISMATCH, message, tensor.name)
             axis += 1
 
+    def _lengths(self, tensor: Tensor, shape: Dims) -> dict[str, int]:
+        """How many dims each of several lists has: the one that is not known otherwise has the rest."""
+        known = {dim.symbol: self._known_length(dim.symbol) for dim in tensor.shape.lists}
+        single = len(tensor.shape) - len(tensor.shape.lists)
+        rest = len(shape) - single - sum([length or 0 for length in known.values()])
+        lengths = {name: rest if length is None else length for name, length in known.items()}
+        fits = all(
+            self._symbols[name].min_length <= length <= self._symbols[name].max_length
+            for name, length in lengths.items()
+        )
+        if not fits or single + sum(lengths.values()) != len(shape):
+            message = f"'{tensor.name}' is {tensor.shape_text} and cannot have rank {len(shape)}"
+            raise Problem(Impossible.RANK, message, tensor.name)
+        return lengths
+
     def _check_rank(self, tensor: Tensor, shape: Dims, list_length: int) -> None:
         minimum = maximum = 0
         origin = ""
@@ -106,7 +181,9 @@ class _Evaluation:
                 symbol = self._symbols[dim.symbol]
                 minimum, maximum = symbol.min_length, symbol.max_length
                 bound = next((name for name in (symbol.name, symbol.length_of) if name in self._values), "")
-                if bound:
+                if symbol.length_axis in self._axes:
+                    minimum = maximum = self._axes[symbol.length_axis]
+                elif bound:
                     minimum = maximum = len(self._dims(bound))
                     origin = self._origins.get(bound, "")
         fixed = len(shape) - list_length
@@ -135,9 +212,9 @@ class _Evaluation:
 
     def _check_attribute_lengths(self) -> None:
         for attribute in self._op.attributes:
-            if attribute.kind is not AttributeKind.INTS or not attribute.length:
+            if not attribute.kind.is_list or not attribute.length:
                 continue
-            value = self._attributes[attribute.name]
+            value = self._attributes.get(attribute.name)
             length = self._length(attribute.length.symbol)
             if not value or length is None:
                 continue

@@ -300,10 +300,11 @@ def bad_doc(problem: str) -> str:
 # As ONNX, Python and C++ call them.
 _KINDS_ELSEWHERE = {
     **dict.fromkeys(("integer", "int64", "int64t", "int32", "long"), "'int'"),
-    **dict.fromkeys(("bool", "boolean"), "'int' with 'min: 0' and 'max: 1'"),
+    "boolean": "'bool'",
     **dict.fromkeys(("double", "real", "number", "float32", "float64"), "'float'"),
     **dict.fromkeys(("list", "intlist", "listint", "integers", "tuple", "array", "vector"), "'ints'"),
-    **dict.fromkeys(("string", "str", "text"), "'enum'"),
+    **dict.fromkeys(("listfloat", "floatlist", "doubles", "numbers"), "'floats'"),
+    **dict.fromkeys(("str", "text"), "'string' or 'enum'"),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from .faults import nearest
-from .kernel_terms import CPP_TYPES, FOREIGN, MEMBERS, Kernel, Limit, Rule, Shapes
+from .kernel_terms import FOREIGN, MEMBERS, NUMBER_TYPES, OPTIONAL, Kernel, Limit, Rule, Shapes
 from .model import ShapeRule
 
 _NO_FIELD = "which is no field of its Inputs or Outputs"
@@ -93,6 +93,10 @@ def _bad_rule(shapes: Shapes, symbol: str, rule: ShapeRule, rules: Mapping[str, 
         yield from (f"kShapes has the rule {rule.text}, and '{name}' in no shape" for name in lacking)
 
 
+def _without_optional(kind: str | None) -> str:
+    return (kind or "").removeprefix(OPTIONAL)
+
+
 def _bad_limit(kernel: Kernel, name: str, limit: Limit) -> Iterator[str]:
     symbols = kernel.shapes.symbols if kernel.shapes else {}
     attributes = kernel.attributes or {}
@@ -100,13 +104,17 @@ def _bad_limit(kernel: Kernel, name: str, limit: Limit) -> Iterator[str]:
     if is_list is None and kind is None:
         yield f"kLimits has '{name}', which is no symbol of kShapes and no field of its Attributes"
         return
-    if (limit.lengths and not is_list) or (limit.length and not (is_list or kind == "ints")):
+    number = _without_optional(kind)
+    if (limit.lengths and not is_list) or (limit.length and not (is_list or number in ("ints", "floats"))):
         yield f"kLimits gives '{name}' a length, and it is no list"
-    if (limit.minimum is not None or limit.maximum is not None) and kind not in CPP_TYPES:
+    if (limit.minimum is not None or limit.maximum is not None) and number not in NUMBER_TYPES:
         is_foreign = kind is not None and kind.startswith(FOREIGN)
-        what = f"{kind}, neither {' nor '.join(CPP_TYPES.values())}" if is_foreign else "no number"
+        what = f"{kind}, neither {' nor '.join(NUMBER_TYPES.values())}" if is_foreign else "no number"
         yield f"kLimits gives '{name}' a range, and it is {what}"
-    if limit.length and not symbols.get(limit.length.symbol):
+    is_before_axis = bool(limit.length and is_list and attributes.get(limit.length.symbol) == "int")
+    if limit.axis_of and (kind != "int" or limit.axis_of not in (kernel.inputs or {})):
+        yield f"kLimits has '{name} axis_of {limit.axis_of}', no std::int64_t and input"
+    if limit.length and not symbols.get(limit.length.symbol) and not is_before_axis:
         yield f"kLimits gives '{name}' the length of '{limit.length.symbol}', which is no list symbol"
     if limit.multiple_of and (is_list is not False or attributes.get(limit.multiple_of) != "int"):
         yield f"kLimits has '{name} multiple_of {limit.multiple_of}', no single dim and std::int64_t"

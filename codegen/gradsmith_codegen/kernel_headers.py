@@ -21,7 +21,18 @@ from .cpp_structs import Declaration, Struct
 from .faults import instead, nearest
 from .grammar import family
 from .kernel_faults import contradictions
-from .kernel_terms import CONSTANTS, CPP_TYPES, FOREIGN, MEMBERS, NO_LIMITS, Fields, Kernel, Rule, Unread
+from .kernel_terms import (
+    CONSTANTS,
+    CPP_TYPES,
+    FOREIGN,
+    MEMBERS,
+    NO_LIMITS,
+    OPTIONAL,
+    Fields,
+    Kernel,
+    Rule,
+    Unread,
+)
 
 T = TypeVar("T")
 
@@ -33,8 +44,9 @@ HEADER = "kernels.h"
 
 # The types of attributes' fields, as the schema calls them; an enum is called by its name.
 _ATTRIBUTE_TYPES = {"int64_t": "int"} | {cpp: word for word, cpp in CPP_TYPES.items()}
+_OPTIONAL_FIELD = re.compile(r"(?:std::)?optional<(.*)>")
 _FOREIGN_TYPE = re.compile(
-    r"ints|(?:(?:bool|char|const|double|float|int|long|short|signed|unsigned)\b ?)+"
+    r"ints|floats|string|(?:(?:bool|char|const|double|float|int|long|short|signed|unsigned)\b ?)+"
     r"|(?:std::)?(?:u?int\w*_t|size_t|ptrdiff_t)"
 )
 _REQUIRED = frozenset(("RequiredInput", "RequiredOutput"))  # core/kernel_arguments.h
@@ -152,11 +164,11 @@ def _field(declaration: Declaration) -> tuple[str, str] | None:
     """Type and name of `IntList pads = {}` or `double epsilon{0.5}`."""
     end = len(cpp_structs.head(declaration))
     *kind, name = declaration[:end] or ("",)
-    words = [lexeme for lexeme in kind if lexeme not in ("::", "*", "&")]
+    words = [lexeme for lexeme in kind if lexeme not in ("::", "*", "&", "<", ">")]
     if not words or not all(map(str.isidentifier, [*words, name])) or _has_comma(declaration[end:]):
         return None
     text = " ".join(kind).replace(" :: ", "::").replace(" *", "*").replace(" &", "&")
-    return text.replace("gradsmith::", ""), name
+    return text.replace(" < ", "<").replace(" >", ">").replace("gradsmith::", ""), name
 
 
 def _has_comma(value: Declaration) -> bool:
@@ -176,6 +188,9 @@ def _attributes(struct: Struct | None) -> Fields | None:
 
 
 def _attribute_type(kind: str) -> str:
+    optional = _OPTIONAL_FIELD.fullmatch(kind)
+    if optional:
+        return f"{OPTIONAL}{_attribute_type(optional[1])}"
     foreign = FOREIGN if _FOREIGN_TYPE.fullmatch(kind) else ""
     return _ATTRIBUTE_TYPES.get(kind, f"{foreign}{kind}")
 

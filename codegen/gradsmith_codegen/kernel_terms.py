@@ -20,10 +20,10 @@ _COMPUTED = re.compile(rf"(\w+) = ([\w:]+\([^()]*\)){_END}")
 _IN_PLACE = re.compile(rf"(\w+) in_place_of (\w+){_END}")
 _TYPE = re.compile(rf"(\w+) (\w+){_END}")
 _CHOICE = re.compile(rf"(\w+) = (\w+(?: \| \w+)*)(?: on (\w+))?{_END}")
-_NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d{1,2})?"
+_NUMBER = r"-?(?:inf|\d+(?:\.\d+)?(?:[eE][-+]?\d{1,2})?)"
 _LIMIT = re.compile(
     rf"(\w+)(?: length (?:\[(\d), (\d)\]|((?:[1-9] \* )?[A-Za-z]\w*)))?(?: multiple_of (\w+))?"
-    rf"(?: min ({_NUMBER}))?(?: max ({_NUMBER}))?{_END}"
+    rf"(?: axis_of (\w+))?(?: min ({_NUMBER}))?(?: max ({_NUMBER}))?{_END}"
 )
 _VARIABLE = re.compile(r"T[0-9]*\Z")
 _GRADIENT = re.compile(rf"(\w+) of (\w+){_END}")
@@ -79,6 +79,7 @@ class Limit:
     lengths: tuple[int, int] | None = None
     length: LengthRule | None = None
     multiple_of: str = ""
+    axis_of: str = ""
     minimum: float | None = None
     maximum: float | None = None
 
@@ -103,7 +104,10 @@ NO_LIMITS = Limits()
 
 Fields = Mapping[str, str]  # C++ types by name
 
-CPP_TYPES = {"int": "std::int64_t", "float": "double", "ints": "IntList"}  # by what the schema calls them
+# By what the schema calls them: those of numbers, and all.
+NUMBER_TYPES = {"int": "std::int64_t", "float": "double", "ints": "IntList", "floats": "FloatList"}
+CPP_TYPES = {**NUMBER_TYPES, "bool": "bool", "string": "std::string"}
+OPTIONAL = "optional "  # begins the type of an attribute that may be absent
 FOREIGN = "C++ "  # begins a type that no attribute has, be it called by a word of the schema, such as int
 
 
@@ -143,7 +147,7 @@ def read_shapes(text: str) -> Shapes:
     for start, found in _items(text, form, _SHAPE, _COMPUTED, _IN_PLACE):
         shape = _shape(found[2]) if found.re is _SHAPE else None
         rule = grammar.shape_rule(found[2]) if found.re is _COMPUTED else None
-        if shape is not None and len(shape.lists) <= 1 and found[1] not in tensors:
+        if shape is not None and found[1] not in tensors:
             tensors[found[1]] = shape
         elif rule and found[1] not in rules:
             rules[found[1]] = rule
@@ -181,8 +185,9 @@ def read_limits(text: str) -> Limits:
     for start, found in _items(text, form, _LIMIT):
         lengths = (int(found[2]), int(found[3])) if found[2] else None
         length = grammar.length_rule(found[4]) if found[4] else None
-        minimum, maximum = [float(number) if number else None for number in found.group(6, 7)]
-        limit = Limit(found[0].removesuffix(", "), lengths, length, found[5] or "", minimum, maximum)
+        minimum, maximum = [float(number) if number else None for number in found.group(7, 8)]
+        text_of_limit = found[0].removesuffix(", ")
+        limit = Limit(text_of_limit, lengths, length, found[5] or "", found[6] or "", minimum, maximum)
         if limit.text == found[1] or found[1] in limits:
             raise Unread(text[start:], form)
         limits[found[1]] = limit

@@ -200,6 +200,7 @@ class Symbol(Located):
     min_length: int = 0
     max_length: int = 8
     length_of: str = ""  # the list symbol whose length this one has
+    length_axis: str = ""  # the attribute, an axis, before which its dims stand
     multiple_of: str = ""  # the int attribute that a scalar must be a multiple of
     rule: ShapeRule | None = None
     doc: Text = NO_TEXT
@@ -210,6 +211,18 @@ class AttributeKind(Enum):
     FLOAT = "float"
     INTS = "ints"
     ENUM = "enum"
+    BOOL = "bool"
+    FLOATS = "floats"
+    STRING = "string"
+
+    @property
+    def is_list(self) -> bool:
+        return self in (AttributeKind.INTS, AttributeKind.FLOATS)
+
+    @property
+    def is_real(self) -> bool:
+        """Its numbers are doubles."""
+        return self in (AttributeKind.FLOAT, AttributeKind.FLOATS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,21 +233,27 @@ class LengthRule:
     symbol: str
 
 
-AttributeValue = int | float | str | tuple[int, ...]
+AttributeValue = bool | int | float | str | tuple[int, ...] | tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute(Located):
     name: str
     kind: AttributeKind
-    default: AttributeValue
+    default: AttributeValue | None  # None where it is optional
     origin: Origin = field(compare=False, repr=False)
-    minimum: float | None = None
+    minimum: float | None = None  # None: any finite number
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     enum: str = ""  # the C++ enum, for kind ENUM
     length: LengthRule | None = None
+    axis_of: str = ""  # the input that it is an axis of
     doc: Text = NO_TEXT
+
+    @property
+    def is_optional(self) -> bool:
+        """It has no default, and its absence means something."""
+        return self.default is None
 
 
 @dataclass(frozen=True, slots=True)

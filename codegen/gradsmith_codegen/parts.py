@@ -219,7 +219,10 @@ class PartReader(ValueReader):
         kind = self._attribute_kind(entries, owner)
         if not kind or not self._has_keys_of_kind(entries, owner, key, kind):
             return None
-        read_bound = self.number if kind is AttributeKind.FLOAT else self.integer
+        is_optional = "optional" in entries and self.boolean(entries["optional"][1], f"'optional' of {owner}")
+        if not self._has_default_or_is_optional(entries, owner, key, is_optional):
+            return None
+        read_bound = self.extended_number if kind.is_real else self.integer
         minimum = read_bound(entries["min"][1], f"'min' of {owner}") if "min" in entries else None
         maximum = read_bound(entries["max"][1], f"'max' of {owner}") if "max" in entries else None
         default = (
@@ -231,15 +234,32 @@ class PartReader(ValueReader):
         return Attribute(
             name=key.value,
             kind=kind,
-            default=default if default is not None else 0,
+            default=default if default is not None or is_optional else 0,
             origin=Entry(key, entries),
             minimum=minimum,
             maximum=maximum,
             choices=tuple(choices),
             enum=self.word_at("enum", entries, owner),
             length=self._attribute_length(entries["length"][1], owner) if "length" in entries else None,
+            axis_of=self.word_at("axis_of", entries, owner, "the name of an input"),
             doc=self.doc(entries),
         )
+
+    def _has_default_or_is_optional(
+        self, entries: Entries, owner: str, place: Spanned, is_optional: bool
+    ) -> bool:
+        """One of the two, and not both: only what has no default may be absent."""
+        before = self.fault_count
+        if is_optional and "default" in entries:
+            remedy = "an attribute that has a default is never absent"
+            span = entries["default"][0].span
+            self.report(faults.key_not_for_kind(span, "default", f"the optional {owner}", remedy))
+        elif not is_optional and "default" not in entries:
+            unknown = [key for key in entries if key not in vocabulary.ATTRIBUTE]
+            if any(faults.nearest(key, ["default", "optional"]) for key in unknown):
+                return False  # which has been told
+            self.report(faults.missing_key(place.span, ["default"], owner))
+        return self.fault_count == before
 
     def _attribute_kind(self, entries: Entries, owner: str) -> AttributeKind | None:
         if "type" not in entries:
@@ -282,14 +302,43 @@ class PartReader(ValueReader):
         """An attribute's value, as a default or in a case."""
         if kind is AttributeKind.INTS:
             return self.integers(node, owner, faults.wrong_value_type)
+        if kind is AttributeKind.FLOATS:
+            return self.numbers(node, owner, faults.wrong_value_type)
         if kind is AttributeKind.INT:
             return self.integer(node, owner, faults.wrong_value_type)
         if kind is AttributeKind.FLOAT:
-            number = self.number(node, owner, faults.wrong_value_type)
+            number = self.extended_number(node, owner, faults.wrong_value_type)
             return None if number is None else float(number)
+        return self._word_value(node, owner, kind)
+
+    def _word_value(self, node: Node, owner: str, kind: AttributeKind) -> AttributeValue | None:
+        """A value that is no number."""
+        if kind is AttributeKind.BOOL:
+            return self._truth(node, owner)
+        if kind is AttributeKind.STRING:
+            return self._string(node, owner)
         if isinstance(node, Scalar) and (node.value or not node.plain):
             return self.text(node, owner) or None
         self.report_value(node, owner, "one of its choices")
+        return None
+
+    def _truth(self, node: Node, owner: str) -> bool | None:
+        """True or false; None, and a fault, where it is neither."""
+        if type(node) is Scalar and node.value in ("true", "false"):
+            return node.value == "true"
+        if type(node) is Scalar and scalars.is_old_boolean(node.value):
+            self.boolean(node, owner)
+        else:
+            self.report_value(node, owner, "true or false")
+        return None
+
+    def _string(self, node: Node, owner: str) -> str | None:
+        """A text, which may be empty; None, and a fault, where it is none."""
+        if isinstance(node, Scalar) and not node.plain:
+            return node.value
+        if isinstance(node, Scalar) and node.value:
+            return self.text(node, owner) or None
+        self.report_value(node, owner, "a text")
         return None
 
     def report_value(self, node: Node, owner: str, expected: str) -> None:

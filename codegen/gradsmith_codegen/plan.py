@@ -170,6 +170,16 @@ class OpPlan:
         return {attribute.name: i for i, attribute in enumerate(self.op.attributes)}
 
     @cached_property
+    def defaults(self) -> list[model.Attribute]:
+        """The attributes that have one."""
+        return [attribute for attribute in self.op.attributes if not attribute.is_optional]
+
+    @cached_property
+    def axes(self) -> list[model.Attribute]:
+        """The attributes that are axes, which a kernel is given counted from the first dim."""
+        return [attribute for attribute in self.op.attributes if attribute.axis_of]
+
+    @cached_property
     def input_indices(self) -> dict[str, int]:
         return {tensor.name: i for i, tensor in enumerate(self.op.inputs)}
 

@@ -27,13 +27,23 @@ _KINDS = {
     model.AttributeKind.FLOAT: "float",
     model.AttributeKind.INTS: "sequence of int",
     model.AttributeKind.ENUM: "str",
+    model.AttributeKind.BOOL: "bool",
+    model.AttributeKind.FLOATS: "sequence of float",
+    model.AttributeKind.STRING: "str",
 }
-_STUB_KINDS = {**_KINDS, model.AttributeKind.INTS: "Sequence[int]"}
+_STUB_KINDS = {
+    **_KINDS,
+    model.AttributeKind.INTS: "Sequence[int]",
+    model.AttributeKind.FLOATS: "Sequence[float]",
+}
 _TORCH_KINDS = {
     model.AttributeKind.INT: "SymInt",
     model.AttributeKind.FLOAT: "float",
     model.AttributeKind.INTS: "SymInt[]",
     model.AttributeKind.ENUM: "str",
+    model.AttributeKind.BOOL: "bool",
+    model.AttributeKind.FLOATS: "float[]",
+    model.AttributeKind.STRING: "str",
 }
 
 
@@ -65,7 +75,8 @@ class Parameter:
     @cached_property
     def stub(self) -> str:
         """`group: int = 1`, or `X: _A`."""
-        return f"{self.name}: {self.stub_type}" + (f" = {self.default}" if self.default else "")
+        default = "..." if self.default.startswith("float(") else self.default
+        return f"{self.name}: {self.stub_type}" + (f" = {default}" if default else "")
 
     def stub_of(self, array: str) -> str:
         """Of an input, for one type of arrays: `X: Tensor`."""
@@ -145,16 +156,15 @@ class PythonOp:
         )
 
     def _attribute(self, attribute: model.Attribute) -> Parameter:
-        is_list = attribute.kind is model.AttributeKind.INTS
-        default = "None" if is_list else _literal(attribute.default)
-        kind = _KINDS[attribute.kind]
+        default = "None" if _is_none(attribute) else _literal(attribute.default)
+        kind = _KINDS[attribute.kind] + (" or None" if attribute.is_optional else "")
         name = identifier(attribute.name, FUNCTION_KEYWORDS)
         return Parameter(
             name=name,
             default=default,
             kind=", ".join(map(py_string, attribute.choices)) or kind,
             stub_type=_stub_type(attribute),
-            torch=f"{_TORCH_KINDS[attribute.kind]}{'?' if is_list else ''} {name}={default}",
+            torch=f"{_TORCH_KINDS[attribute.kind]}{_torch_default(attribute, name, default)}",
             doc=attribute.doc,
         )
 
@@ -234,14 +244,32 @@ def _tuple_if_several(types: str) -> str:
     return f"({types})" if "," in types else types
 
 
-def _literal(value: model.AttributeValue) -> str:
+def _is_none(attribute: model.Attribute) -> bool:
+    """Python's default is None: the library's own, or that nothing is given."""
+    return attribute.kind.is_list or attribute.is_optional
+
+
+def _is_infinite(attribute: model.Attribute) -> bool:
+    return isinstance(attribute.default, float) and math.isinf(attribute.default)
+
+
+def _torch_default(attribute: model.Attribute, name: str, default: str) -> str:
+    """A schema of PyTorch has no word for infinity; None stands for the default."""
+    if _is_none(attribute) or _is_infinite(attribute):
+        return f"? {name}=None"
+    return f" {name}={default}"
+
+
+def _literal(value: model.AttributeValue | None) -> str:
+    if isinstance(value, float) and math.isinf(value):
+        return f"float({py_string(str(value))})"
     return py_string(value) if isinstance(value, str) else repr(value)
 
 
 def _stub_type(attribute: model.Attribute) -> str:
     if attribute.choices:
         return f"Literal[{', '.join(_literal(choice) for choice in attribute.choices)}]"
-    optional = " | None" if attribute.kind is model.AttributeKind.INTS else ""
+    optional = " | None" if _is_none(attribute) else ""
     return _STUB_KINDS[attribute.kind] + optional
 
 

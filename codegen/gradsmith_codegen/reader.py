@@ -164,6 +164,7 @@ class _OpReader:
         declared = part("dims", reader.dims, no_symbols)
         no_attributes: tuple[Attribute, ...] = ()
         attributes = part("attributes", reader.attributes, no_attributes)
+        declared = _with_axes(declared, attributes)
         no_rows: tuple[Row, ...] = ()
         rows = part("rows", reader.rows, no_rows)
         self._check_types(inputs + outputs, rows)
@@ -259,6 +260,19 @@ def _with_like_shapes(
         return tensor.shaped_like(origin) if tensor.like else tensor
 
     return tuple(map(shaped, inputs)), tuple(map(shaped, outputs))
+
+
+def _with_axes(declared: dict[str, Symbol], attributes: tuple[Attribute, ...]) -> dict[str, Symbol]:
+    """A length that names no symbol may name an attribute, an axis before which the dims stand."""
+    axes = {attribute.name for attribute in attributes if attribute.name not in declared}
+    if not any(symbol.length_of in axes for symbol in declared.values()):
+        return declared
+
+    def resolved(symbol: Symbol) -> Symbol:
+        is_axis = symbol.length_of in axes
+        return replace(symbol, length_of="", length_axis=symbol.length_of) if is_axis else symbol
+
+    return {name: resolved(symbol) for name, symbol in declared.items()}
 
 
 def _symbols(tensors: tuple[Tensor, ...], declared: dict[str, Symbol]) -> tuple[Symbol, ...]:

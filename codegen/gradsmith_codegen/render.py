@@ -6,6 +6,7 @@ long.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -149,6 +150,7 @@ def _environment() -> jinja2.Environment:
         auto_reload=False,  # nobody edits them while we run
     )
     environment.filters.update(
+        attribute_default=_attribute_default,
         attribute_range=_attribute_range,
         attribute_kind=lambda attribute: f"k{attribute.kind.value.capitalize()}",
         bound=_bound,
@@ -157,7 +159,9 @@ def _environment() -> jinja2.Environment:
         dim_kind=lambda dim: f"k{dim.kind.value.capitalize()}",
         element_type=_element_type,
         enumerator=lambda name: _data_type(name).cpp_enumerator,
+        field_default=_field_default,
         field_type=_field_type,
+        headers=_headers,
         md=text.md,
         symbol_length=_symbol_length,
         symbol_rule=_symbol_rule,
@@ -239,13 +243,32 @@ def _comparison(left: str, right: str, tail: str) -> str:
 
 
 def _bound(value: float | None, otherwise: str) -> str:
-    return otherwise if value is None else repr(float(value))
+    if value is None:
+        return otherwise
+    infinity = "internal::kInfinity"
+    return repr(float(value)) if math.isfinite(value) else f"{'-' if value < 0 else ''}{infinity}"
+
+
+def _attribute_default(attribute: model.Attribute) -> str:
+    """As a page has it."""
+    value = attribute.default
+    if value is None:
+        return "absent"
+    if attribute.kind is model.AttributeKind.STRING:
+        return text.md_cell_code(text.py_string(str(value)))
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{list(value) if isinstance(value, tuple) else value}`"
 
 
 def _attribute_range(attribute: model.Attribute) -> str:
     if attribute.choices:
         return ", ".join(attribute.choices)
     low, high = attribute.minimum, attribute.maximum
+    if attribute.axis_of:
+        return f"an axis of {attribute.axis_of}"
+    if attribute.kind in (model.AttributeKind.BOOL, model.AttributeKind.STRING):
+        return ""
     if low is None:
         return "any" if high is None else f"at most {high:g}"
     return f"at least {low:g}" if high is None else f"{low:g} to {high:g}"
@@ -256,6 +279,8 @@ def _symbol_length(symbol: model.Symbol) -> str:
         return "one"
     if symbol.length_of:
         return f"as {symbol.length_of}"
+    if symbol.length_axis:
+        return f"those before `{symbol.length_axis}`"
     low, high = symbol.min_length, symbol.max_length
     return str(low) if low == high else f"{low} to {high}"
 
@@ -267,12 +292,37 @@ def _symbol_rule(symbol: model.Symbol) -> str:
 
 
 def _field_type(attribute: model.Attribute) -> str:
-    return {
+    kind = {
         model.AttributeKind.INT: "::std::int64_t",
         model.AttributeKind.FLOAT: "double",
         model.AttributeKind.INTS: "::gradsmith::IntList",
         model.AttributeKind.ENUM: f"::gradsmith::{attribute.enum}",
+        model.AttributeKind.BOOL: "bool",
+        model.AttributeKind.FLOATS: "::gradsmith::FloatList",
+        model.AttributeKind.STRING: "::std::string",
     }[attribute.kind]
+    return f"::std::optional<{kind}>" if attribute.is_optional else kind
+
+
+def _field_default(attribute: model.Attribute) -> str:
+    """What the field of the attributes struct is where nothing is given."""
+    return "{}" if attribute.default is None else _field_value(attribute, attribute.default)
+
+
+def _headers(attributes: Sequence[model.Attribute]) -> list[str]:
+    """The headers of the standard library that an attributes struct needs, in order."""
+    values = [value for one in attributes for value in _listed(one)]
+    needs = {
+        "cstdint": True,
+        "limits": any(isinstance(value, float) and math.isinf(value) for value in values),
+        "optional": any(one.is_optional for one in attributes),
+        "string": any(one.kind is model.AttributeKind.STRING for one in attributes),
+    }
+    return [header for header, is_needed in needs.items() if is_needed]
+
+
+def _listed(attribute: model.Attribute) -> Sequence[object]:
+    return attribute.default if isinstance(attribute.default, tuple) else (attribute.default,)
 
 
 @cache
@@ -284,20 +334,30 @@ def _field_value(attribute: model.Attribute, value: model.AttributeValue) -> str
     """The value as the attributes struct takes it."""
     if attribute.kind is model.AttributeKind.ENUM:
         return f"::gradsmith::{attribute.enum}::{value}"
-    return _number(attribute, value)
+    return text.cpp_string(value) if isinstance(value, str) else _number(attribute, value)
 
 
 def _dynamic_value(attribute: model.Attribute, value: model.AttributeValue) -> str:
     """The value as gradsmith::Attribute takes it."""
-    if attribute.kind is model.AttributeKind.ENUM:
-        return text.cpp_string(str(value))
-    return ("IntList" if isinstance(value, tuple) else "") + _number(attribute, value)
+    if isinstance(value, str):
+        return text.cpp_string(value)
+    list_type = "FloatList" if attribute.kind.is_real else "IntList"
+    return (list_type if isinstance(value, tuple) else "") + _number(attribute, value)
 
 
 def _number(attribute: model.Attribute, value: model.AttributeValue) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, tuple):
-        return _braces(value)
-    return repr(float(value)) if attribute.kind is model.AttributeKind.FLOAT else _integer(cast(int, value))
+        if attribute.kind.is_real:
+            return f"{{{', '.join(map(_real, value))}}}"
+        return _braces(cast(tuple[int, ...], value))
+    return _real(cast(float, value)) if attribute.kind.is_real else _integer(cast(int, value))
+
+
+def _real(value: float) -> str:
+    infinity = "::std::numeric_limits<double>::infinity()"
+    return repr(float(value)) if math.isfinite(value) else f"{'-' if value < 0 else ''}{infinity}"
 
 
 def _integer(value: int) -> str:

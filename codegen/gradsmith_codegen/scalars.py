@@ -32,6 +32,7 @@ _OTHER_BASE = re.compile(r"[-+]?0(?:x[0-9a-fA-F_]+|b[01_]+|o[0-7]+)$")
 _GROUPED = re.compile(r"[-+]?[0-9][0-9_]*_[0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?$")
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$")
 _ODD_DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$")
+_INFINITY = {".inf": math.inf, "-.inf": -math.inf}
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|nan)$", re.IGNORECASE)
 
 
@@ -56,6 +57,11 @@ def is_word(text: str) -> bool:
 def misread_word(text: str) -> str:
     """Says what YAML takes a plain scalar for that is meant as text."""
     return f"`{text}` is {_reading(text)}; quote it to mean the text"
+
+
+def is_old_boolean(text: str) -> bool:
+    """YAML 1.1 takes the plain scalar for true or false."""
+    return bool(_BOOLEAN.match(text))
 
 
 def boolean(text: str) -> bool:
@@ -91,6 +97,15 @@ def number(text: str) -> float:
     if not math.isfinite(value):
         raise NotANumber(f"{shortened(text)}, which does not fit in a double")
     return value
+
+
+def extended_number(text: str) -> float:
+    """A plain scalar that is meant as a real number or as infinity."""
+    if text in _INFINITY:
+        return _INFINITY[text]
+    if _NOT_FINITE.match(text) and text.lower().lstrip("+-") == ".inf":
+        raise Surprise(f"write {'-' if text.startswith('-') else ''}.inf for `{text}`")
+    return number(text)
 
 
 def _not_an_integer(text: str) -> Exception:

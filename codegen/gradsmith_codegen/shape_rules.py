@@ -7,6 +7,7 @@ shapes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from .model import AttributeValue
 
@@ -117,7 +118,7 @@ def _integers(attributes: Attributes, name: str, length: int, minimum: int = 0) 
         raise ImpossibleShape(f"'{name}' must have {length} entries, not {len(value)}", name)
     if value and min(value) < minimum:
         raise ImpossibleShape(f"'{name}' must be at least {minimum}, not {min(value)}", name)
-    return value
+    return cast(Dims, value)
 
 
 _SHAPE_RULES: dict[str, Callable[[Attributes, Dims, Dims], Dims]] = {

@@ -224,6 +224,12 @@ class ValueReader:
     def number(self, node: Node, owner: str, fault: NumberFault = faults.bad_number) -> float | None:
         return self._number(node, owner, scalars.number, "a number", fault)
 
+    def extended_number(
+        self, node: Node, owner: str, fault: NumberFault = faults.bad_number
+    ) -> float | None:
+        """A number, or infinity."""
+        return self._number(node, owner, scalars.extended_number, "a number", fault)
+
     def _number(
         self, node: Node, owner: str, read: Callable[[str], T], expected: str, fault: NumberFault
     ) -> T | None:
@@ -268,6 +274,19 @@ class ValueReader:
                 return None
             values.append(value)
         return tuple(values)
+
+    def numbers(
+        self, node: Node, owner: str, fault: NumberFault = faults.bad_number
+    ) -> tuple[float, ...] | None:
+        """A list of numbers; None where the list or any of its entries is none."""
+        if type(node) is not Sequence:
+            if isinstance(node, Invalid):
+                self.fault_count += 1
+            else:
+                self.report(fault(node.span, owner, "a list of numbers", describe(node)))
+            return None
+        read = [self.extended_number(item, f"an entry of {owner}", fault) for item in node.items]
+        return None if None in read else tuple([float(cast(float, value)) for value in read])
 
     def words(self, node: Node, owner: str) -> dict[str, Node]:
         """A list of words without repetition."""

@@ -37,16 +37,19 @@ OP = Keys(
 INPUT = Keys(("type",), ("shape", "like", "optional", "gradient_of", "doc"))
 OUTPUT = Keys(INPUT.required, (*INPUT.optional, "in_place_of"))
 SYMBOL = Keys((), ("length", "rule", "multiple_of", "doc"))
-ATTRIBUTE_OF_SOME_KINDS = ("min", "max", "length", "enum", "choices")
-ATTRIBUTE = Keys(("type", "default"), (*ATTRIBUTE_OF_SOME_KINDS, "doc"))
+ATTRIBUTE_OF_SOME_KINDS = ("optional", "min", "max", "length", "axis_of", "enum", "choices")
+ATTRIBUTE = Keys(("type",), ("default", *ATTRIBUTE_OF_SOME_KINDS, "doc"))  # and a default, or `optional`
 CASE = Keys(("name",), ("layout",))  # besides the names of tensors and attributes
 
 # The keys that only some types of attributes have.
 ATTRIBUTE_KIND_KEYS = {
-    AttributeKind.INT: Keys((), ("min", "max")),
-    AttributeKind.FLOAT: Keys((), ("min", "max")),
-    AttributeKind.INTS: Keys((), ("min", "max", "length")),
+    AttributeKind.INT: Keys((), ("optional", "min", "max", "axis_of")),
+    AttributeKind.FLOAT: Keys((), ("optional", "min", "max")),
+    AttributeKind.INTS: Keys((), ("optional", "min", "max", "length")),
     AttributeKind.ENUM: Keys(("enum", "choices")),
+    AttributeKind.BOOL: Keys((), ("optional",)),
+    AttributeKind.FLOATS: Keys((), ("optional", "min", "max", "length")),
+    AttributeKind.STRING: Keys((), ("optional",)),
 }
 
 ATTRIBUTE_KINDS = {kind.value: kind for kind in AttributeKind}

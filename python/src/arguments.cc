@@ -44,13 +44,47 @@ ReadInt(nb::handle value, nb::handle whole, const std::string& subject, const ch
   return result;
 }
 
-double ReadFloat(nb::handle value, const std::string& subject) {
+/// A number; `whole` is what holds it.
+double
+ReadFloat(nb::handle value, nb::handle whole, const std::string& subject, const char* expected) {
   const double result = InPython([value] { return PyFloat_AsDouble(value.ptr()); });
   if (result == -1 && PyErr_Occurred() != nullptr) {
     ClearError();
-    RaiseKind(subject, value, "a number");
+    RaiseKind(subject, whole, expected);
   }
   return result;
+}
+
+/// True or False, or what stands for one: NumPy's, and the 0 and 1 of ONNX.
+bool ReadBool(nb::handle value, const std::string& subject) {
+  constexpr const char* kExpected = "True or False";
+  if (PyBool_Check(value.ptr()) != 0) {
+    return value.ptr() == Py_True;
+  }
+  const std::string type = TypeNameOf(value);
+  if (type == "numpy.bool" || type == "numpy.bool_") {
+    return InPython([value] { return PyObject_IsTrue(value.ptr()); }) == 1;
+  }
+  const std::int64_t integer = ReadInt(value, value, subject, kExpected);
+  if (integer != 0 && integer != 1) {
+    RaiseValueError(subject + " is " + ReprOf(value) + "; expected " + kExpected);
+  }
+  return integer == 1;
+}
+
+/// A list of numbers, each read by `read`. Of one that is too long the rest is not looked at.
+template <typename Number, typename Read>
+BasicList<Number>
+ReadList(nb::handle values, const std::string& subject, const char* expected, Read read) {
+  if (PySequence_Check(values.ptr()) == 0 || nb::isinstance<nb::str>(values)) {
+    RaiseKind(subject, values, expected);
+  }
+  const Iterator items(values);
+  BasicList<Number> list;
+  for (nb::object item = items.Next(); item.is_valid() && !list.too_long(); item = items.Next()) {
+    list.push_back(read(item, values, subject, expected));
+  }
+  return list;
 }
 
 AttributeValue ReadValue(const OpSchema& op, const AttributeSpec& spec, nb::handle value) {
@@ -58,16 +92,22 @@ AttributeValue ReadValue(const OpSchema& op, const AttributeSpec& spec, nb::hand
     case AttributeKind::kInt:
       return ReadInt(value, value, Subject(op, spec), "an integer");
     case AttributeKind::kFloat:
-      return ReadFloat(value, Subject(op, spec));
+      return ReadFloat(value, value, Subject(op, spec), "a number");
     case AttributeKind::kInts:
       return ReadInts(value, Subject(op, spec));
+    case AttributeKind::kBool:
+      return ReadBool(value, Subject(op, spec));
+    case AttributeKind::kFloats:
+      return ReadList<double>(value, Subject(op, spec), "a sequence of numbers", &ReadFloat);
     case AttributeKind::kEnum:
+    case AttributeKind::kString:
       break;
   }
+  const bool is_name = spec.kind == AttributeKind::kEnum;
   if (!nb::isinstance<nb::str>(value)) {
-    RaiseKind(Subject(op, spec), value, "a name");
+    RaiseKind(Subject(op, spec), value, is_name ? "a name" : "a str");
   }
-  return ShortTextOf(value);
+  return is_name ? ShortTextOf(value) : TextOf(value);
 }
 
 std::string OutputNames(const OpSchema& op) {
@@ -135,17 +175,7 @@ nb::object Iterator::Next() const {
 }
 
 IntList ReadInts(nb::handle values, const std::string& subject) {
-  constexpr const char* kExpected = "a sequence of integers";
-  if (PySequence_Check(values.ptr()) == 0 || nb::isinstance<nb::str>(values)) {
-    RaiseKind(subject, values, kExpected);
-  }
-  const Iterator items(values);
-  IntList list;
-  // One more than there is room for tells that the list is too long; the rest is not looked at.
-  for (nb::object item = items.Next(); item.is_valid() && !list.too_long(); item = items.Next()) {
-    list.push_back(ReadInt(item, values, subject, kExpected));
-  }
-  return list;
+  return ReadList<std::int64_t>(values, subject, "a sequence of integers", &ReadInt);
 }
 
 std::vector<GivenAttribute> ReadAttributes(const OpSchema& op, nb::handle values) {

@@ -157,7 +157,8 @@ bool IsFixed(nb::handle object) {
   for (Py_ssize_t i = 0; i < PyTuple_Size(object.ptr()); ++i) {
     PyObject* const item = PyTuple_GetItem(object.ptr(), i);
     const bool is_plain = item == Py_None || PyLong_CheckExact(item) != 0 ||
-                          PyFloat_CheckExact(item) != 0 || PyUnicode_CheckExact(item) != 0;
+                          PyFloat_CheckExact(item) != 0 || PyUnicode_CheckExact(item) != 0 ||
+                          PyBool_Check(item) != 0;
     if (!is_plain && !IsFixed(item)) {
       return false;
     }

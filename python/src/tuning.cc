@@ -91,10 +91,13 @@ struct AttributeToPython {
   nb::object operator()(double value) const { return nb::float_(value); }
   nb::object operator()(const std::string& value) const { return nb::str(value.c_str()); }
   nb::object operator()(const IntList& value) const { return ToPython(value); }
+  nb::object operator()(bool value) const { return nb::bool_(value); }
+  nb::object operator()(const FloatList& value) const { return ToPython(value); }
 
-  static nb::object ToPython(const IntList& list) {
+  template <typename Number>
+  static nb::object ToPython(const BasicList<Number>& list) {
     nb::list result;
-    for (const std::int64_t value : list) {
+    for (const Number value : list) {
       result.append(value);
     }
     return nb::tuple(result);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -30,6 +32,12 @@ std::string_view KindName(AttributeKind kind) {
       return "a list of integers";
     case AttributeKind::kEnum:
       return "a name";
+    case AttributeKind::kBool:
+      return "true or false";
+    case AttributeKind::kFloats:
+      return "a list of numbers";
+    case AttributeKind::kString:
+      return "a text";
   }
   return "unknown";
 }
@@ -40,6 +48,8 @@ std::string ValueText(const AttributeValue& value) {
     std::string operator()(double v) const { return std::to_string(v); }
     std::string operator()(const std::string& v) const { return internal::Quoted(v); }
     std::string operator()(const IntList& v) const { return ToString(v); }
+    std::string operator()(bool v) const { return v ? "true" : "false"; }
+    std::string operator()(const FloatList& v) const { return ToString(v); }
   };
   return std::visit(Visitor{}, value.variant());
 }
@@ -63,31 +73,68 @@ Status SetEnum(const AttributeSpec& spec, const std::string& name, std::byte* fi
   return {};
 }
 
+/// The value as the type of a field; none where it is of another kind. An integer serves as a real
+/// number, 0 and 1 serve as truth values, as in ONNX.
+template <typename T>
+std::optional<T> As(const AttributeValue::Variant& value) {
+  if (const auto* same = std::get_if<T>(&value)) {
+    return *same;
+  }
+  if constexpr (std::is_same_v<T, double>) {
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      return static_cast<double>(*integer);
+    }
+  } else if constexpr (std::is_same_v<T, bool>) {
+    const auto* integer = std::get_if<std::int64_t>(&value);
+    if (integer != nullptr && (*integer == 0 || *integer == 1)) {
+      return *integer == 1;
+    }
+  } else if constexpr (std::is_same_v<T, FloatList>) {
+    if (const auto* integers = std::get_if<IntList>(&value)) {
+      FloatList list;
+      for (const std::int64_t integer : *integers) {
+        list.push_back(static_cast<double>(integer));
+      }
+      return integers->too_long() ? std::nullopt : std::optional(list);
+    }
+  }
+  return std::nullopt;
+}
+
+template <typename T>
+Status Set(const AttributeSpec& spec, const AttributeValue& value, std::byte* field) {
+  std::optional<T> given = As<T>(value.variant());
+  if (!given) {
+    return WrongKind(spec, value);
+  }
+  if (spec.optional) {
+    *reinterpret_cast<std::optional<T>*>(field) = std::move(given);
+  } else {
+    *reinterpret_cast<T*>(field) = *std::move(given);
+  }
+  return {};
+}
+
 Status SetAttribute(const AttributeSpec& spec, const AttributeValue& value, void* attributes) {
   std::byte* field = static_cast<std::byte*>(attributes) + spec.offset;
-  const AttributeValue::Variant& variant = value.variant();
-  if (spec.kind == AttributeKind::kEnum && std::holds_alternative<std::string>(variant)) {
-    return SetEnum(spec, std::get<std::string>(variant), field);
+  switch (spec.kind) {
+    case AttributeKind::kInt:
+      return Set<std::int64_t>(spec, value, field);
+    case AttributeKind::kFloat:
+      return Set<double>(spec, value, field);
+    case AttributeKind::kInts:
+      return Set<IntList>(spec, value, field);
+    case AttributeKind::kBool:
+      return Set<bool>(spec, value, field);
+    case AttributeKind::kFloats:
+      return Set<FloatList>(spec, value, field);
+    case AttributeKind::kString:
+      return Set<std::string>(spec, value, field);
+    case AttributeKind::kEnum:
+      break;
   }
-  if (spec.kind == AttributeKind::kInts && std::holds_alternative<IntList>(variant)) {
-    *reinterpret_cast<IntList*>(field) = std::get<IntList>(variant);
-    return {};
-  }
-  if (const auto* integer = std::get_if<std::int64_t>(&variant)) {
-    if (spec.kind == AttributeKind::kInt) {
-      *reinterpret_cast<std::int64_t*>(field) = *integer;
-      return {};
-    }
-    if (spec.kind == AttributeKind::kFloat) {
-      *reinterpret_cast<double*>(field) = static_cast<double>(*integer);
-      return {};
-    }
-  }
-  if (spec.kind == AttributeKind::kFloat && std::holds_alternative<double>(variant)) {
-    *reinterpret_cast<double*>(field) = std::get<double>(variant);
-    return {};
-  }
-  return WrongKind(spec, value);
+  const auto* name = std::get_if<std::string>(&value.variant());
+  return name != nullptr ? SetEnum(spec, *name, field) : WrongKind(spec, value);
 }
 
 Status UnknownAttribute(const OpSchema& op, std::string_view name) {

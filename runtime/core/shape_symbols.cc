@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/stub.h"
 #include "core/text.h"
 
 namespace gradsmith::internal {
@@ -24,6 +25,27 @@ std::string RangeText(int minimum, int maximum) {
                             : std::to_string(minimum) + " to " + std::to_string(maximum);
 }
 
+/// How long a list attribute is, of whatever numbers, and its text.
+struct ListForm {
+  int size = 0;
+  const IntList* integers = nullptr;
+  const FloatList* reals = nullptr;
+
+  [[nodiscard]] std::string text() const {
+    return integers != nullptr ? ToString(*integers) : ToString(*reals);
+  }
+};
+
+/// The form of a list attribute; size 0 where it is absent.
+ListForm FormOf(const AttributeSpec& spec, const void* attributes) {
+  if (spec.kind == AttributeKind::kFloats) {
+    const FloatList* list = FindAttribute<FloatList>(spec, attributes);
+    return list == nullptr ? ListForm() : ListForm{.size = list->size(), .reals = list};
+  }
+  const IntList* list = FindAttribute<IntList>(spec, attributes);
+  return list == nullptr ? ListForm() : ListForm{.size = list->size(), .integers = list};
+}
+
 }  // namespace
 
 int ShapeSymbols::LengthRoot(int symbol) const {
@@ -33,8 +55,49 @@ int ShapeSymbols::LengthRoot(int symbol) const {
   return symbol;
 }
 
+Status ShapeSymbols::SetAxes(std::span<const ConstTensorRef> inputs) {
+  for (const AttributeSpec& spec : op_.attributes) {
+    if (spec.axis_of < 0) {
+      continue;
+    }
+    const Dims& dims = inputs[static_cast<std::size_t>(spec.axis_of)].dims;
+    const auto axis = AttributeAt<std::int64_t>(spec, attributes_);
+    const int rank = dims.size();
+    if (axis < -rank || axis >= rank) {
+      const std::string range =
+          rank == 0 ? "a tensor that has axes"
+                    : std::to_string(-rank) + " to " + std::to_string(rank - 1) + ", an axis of it";
+      return InvalidArgument(
+          "attribute " + std::string(spec.name) + " is " + std::to_string(axis) + ", and " +
+          Quote(op_.inputs[static_cast<std::size_t>(spec.axis_of)].name, dims) + "; expected " +
+          range);
+    }
+    ranks_[static_cast<std::size_t>(spec.axis_of)] = rank;
+  }
+  return {};
+}
+
+bool ShapeSymbols::CanBind(const TensorSpec& tensor) const {
+  int unknown = 0;
+  for (const DimSpec& spec : tensor.shape) {
+    unknown += IsList(op_, spec) && KnownListLength(spec.symbol) < 0 ? 1 : 0;
+  }
+  return unknown <= 1;
+}
+
+int ShapeSymbols::KnownListLength(int symbol) const {
+  const int length = ExpectedListLength(symbol);
+  const SymbolSpec& root = op_.symbols[LengthRoot(symbol)];
+  return length < 0 && root.min_length == root.max_length ? root.min_length : length;
+}
+
 int ShapeSymbols::ExpectedListLength(int symbol) const {
   const int root = LengthRoot(symbol);
+  if (const int axis = op_.symbols[root].length_axis; axis >= 0) {
+    const AttributeSpec& spec = op_.attributes[axis];
+    const int rank = ranks_[static_cast<std::size_t>(spec.axis_of)];
+    return static_cast<int>(AxisFromStart(AttributeAt<std::int64_t>(spec, attributes_), rank));
+  }
   for (int i = 0; i < static_cast<int>(op_.symbols.size()); ++i) {
     if (bound_[i] && op_.symbols[i].is_list && LengthRoot(i) == root) {
       return values_[i].size();
@@ -67,15 +130,18 @@ Status ShapeSymbols::Bind(const TensorSpec& tensor, const Dims& dims) {
         (dims.too_long() ? "over 8" : std::to_string(dims.size())) + "; expected rank " +
         RangeText(ranks.minimum, ranks.maximum) + ": " + std::string(tensor.shape_text));
   }
-  const int list_length = dims.size() - static_cast<int>(std::count_if(
-                                            tensor.shape.begin(), tensor.shape.end(),
-                                            [this](const DimSpec& s) { return !IsList(op_, s); }));
+  int rest = dims.size();  // the dims of the one list whose length is not known
+  for (const DimSpec& spec : tensor.shape) {
+    rest -= IsList(op_, spec) ? std::max(0, KnownListLength(spec.symbol)) : 1;
+  }
   int axis = 0;
   for (const DimSpec& spec : tensor.shape) {
     Status status;
     if (IsList(op_, spec)) {
-      status = BindList(tensor, dims, axis, list_length, spec.symbol);
-      axis += list_length;
+      const int known = KnownListLength(spec.symbol);
+      const int length = known < 0 ? rest : known;
+      status = BindList(tensor, dims, axis, length, spec.symbol);
+      axis += length;
     } else if (spec.kind == DimSpec::Kind::kQuotient) {
       status = BindQuotient(tensor, dims, axis++, spec);
     } else {
@@ -236,25 +302,29 @@ Result<Dims> ShapeSymbols::Expand(const TensorSpec& tensor) const {
       dims.push_back(dim / divisor);
     }
   }
+  if (dims.too_long()) {
+    return InvalidArgument(
+        std::string(tensor.name) +
+        " would have more than 8 dims; expected at most 8: " + std::string(tensor.shape_text));
+  }
   return dims;
 }
 
 Status ShapeSymbols::CheckAttributeLengths() const {
   for (const AttributeSpec& spec : op_.attributes) {
-    if (spec.kind != AttributeKind::kInts || spec.length_of < 0) {
+    if (spec.length_of < 0) {
       continue;
     }
-    const auto& list = AttributeAt<IntList>(spec, attributes_);
+    const ListForm list = FormOf(spec, attributes_);
     const int length = ExpectedListLength(spec.length_of);
-    if (list.empty() || length < 0 || list.size() == spec.length_factor * length) {
+    if (list.size == 0 || length < 0 || list.size == spec.length_factor * length) {
       continue;
     }
     const std::string_view symbol = op_.symbols[spec.length_of].name;
     return InvalidArgument(
-        "attribute " + std::string(spec.name) + " is " + ToString(list) + ", " +
-        Counted(list.size(), "value") + "; expected " +
-        std::to_string(spec.length_factor * length) + ": " +
-        (spec.length_factor == 1 ? "one" : std::to_string(spec.length_factor)) +
+        "attribute " + std::string(spec.name) + " is " + list.text() + ", " +
+        Counted(list.size, "value") + "; expected " + std::to_string(spec.length_factor * length) +
+        ": " + (spec.length_factor == 1 ? "one" : std::to_string(spec.length_factor)) +
         " for each dim of " + std::string(symbol) + " (" + Describe(spec.length_of) + ")");
   }
   return {};

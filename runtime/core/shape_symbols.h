@@ -2,7 +2,10 @@
 #define GRADSMITH_CORE_SHAPE_SYMBOLS_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,11 +21,20 @@ namespace gradsmith::internal {
 class ShapeSymbols {
  public:
   static constexpr int kCapacity = 16;
+  /// An attribute may be an axis of one of so many inputs, the first ones.
+  static constexpr int kMaxAxisInputs = 16;
 
   ShapeSymbols(const OpSchema& op, const void* attributes) : op_(op), attributes_(attributes) {}
 
+  /// SetAxes checks the attributes that are axes of an input, whose dims they go by.
+  Status SetAxes(std::span<const ConstTensorRef> inputs);
+
+  /// CanBind returns whether it is known where the tensor's lists of dims end: all of them but one
+  /// have a length that an attribute, the schema or a tensor bound before sets.
+  [[nodiscard]] bool CanBind(const TensorSpec& tensor) const;
+
   /// Bind matches `dims` with the tensor's declared shape: free symbols take their dims, bound ones
-  /// must agree.
+  /// must agree. The tensor must be one that can be bound.
   Status Bind(const TensorSpec& tensor, const Dims& dims);
 
   /// ApplyRules checks the scalars that must be multiples of an attribute, and computes the symbols
@@ -45,8 +57,10 @@ class ShapeSymbols {
   [[nodiscard]] RankRange Ranks(const TensorSpec& tensor) const;
   /// The symbol that the lengths of this and others hang on.
   [[nodiscard]] int LengthRoot(int symbol) const;
-  /// The length that a bound symbol of the same root sets, or -1.
+  /// The length that an axis or a bound symbol of the same root sets, or -1.
   [[nodiscard]] int ExpectedListLength(int symbol) const;
+  /// The same, or the only length that the schema allows.
+  [[nodiscard]] int KnownListLength(int symbol) const;
   Status BindList(const TensorSpec& tensor, const Dims& dims, int first, int length, int symbol);
   Status BindScalar(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
   Status BindQuotient(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
@@ -68,12 +82,24 @@ class ShapeSymbols {
   std::array<Dims, kCapacity> values_{};
   std::array<bool, kCapacity> bound_{};
   std::array<std::string_view, kCapacity> origin_{};
+  /// Of the inputs that an attribute is an axis of.
+  std::array<int, kMaxAxisInputs> ranks_{};
 };
 
 /// AttributeAt returns the attribute's field in the op's attributes struct.
 template <typename T>
 const T& AttributeAt(const AttributeSpec& spec, const void* attributes) {
   return *reinterpret_cast<const T*>(static_cast<const std::byte*>(attributes) + spec.offset);
+}
+
+/// FindAttribute returns the attribute's value; null where it is optional and absent.
+template <typename T>
+const T* FindAttribute(const AttributeSpec& spec, const void* attributes) {
+  if (!spec.optional) {
+    return &AttributeAt<T>(spec, attributes);
+  }
+  const auto& value = AttributeAt<std::optional<T>>(spec, attributes);
+  return value ? &*value : nullptr;
 }
 
 }  // namespace gradsmith::internal

@@ -2,6 +2,7 @@
 #define GRADSMITH_CORE_STUB_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 
@@ -14,13 +15,22 @@ namespace gradsmith::internal {
 template <typename T>
 concept IsComplete = requires { sizeof(T); };
 
-/// The bound of an attribute that has none.
-inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+/// The bound of an attribute that may be any finite number.
+inline constexpr double kUnbounded = std::numeric_limits<double>::max();
+
+/// The bound of an attribute that may be infinite.
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// ArgumentAt returns the argument, or null where it is absent.
 template <typename Ref>
 const Ref* ArgumentAt(std::span<const Ref> arguments, std::size_t i) {
   return i < arguments.size() && arguments[i].present ? &arguments[i] : nullptr;
+}
+
+/// AxisFromStart returns an axis counted from the first of `rank` dims, from 0. A negative one
+/// counts from the end.
+constexpr std::int64_t AxisFromStart(std::int64_t axis, int rank) {
+  return axis < 0 ? axis + rank : axis;
 }
 
 /// CallOnBackend calls the one of a combination's rows that is on the context's backend.

@@ -5,7 +5,10 @@
 
 namespace gradsmith {
 
-std::string ToString(const IntList& list) {
+namespace {
+
+template <typename Number>
+std::string TextOf(const BasicList<Number>& list) {
   std::string text = "[";
   for (int i = 0; i < list.size(); ++i) {
     text += i == 0 ? "" : ", ";
@@ -17,8 +20,6 @@ std::string ToString(const IntList& list) {
   return text + "]";
 }
 
-namespace {
-
 /// Saturating, so that absurd dims give a stride that validation refuses instead of one that
 /// wrapped.
 std::int64_t SaturatingProduct(std::int64_t a, std::int64_t b) {
@@ -27,6 +28,14 @@ std::int64_t SaturatingProduct(std::int64_t a, std::int64_t b) {
 }
 
 }  // namespace
+
+std::string ToString(const IntList& list) {
+  return TextOf(list);
+}
+
+std::string ToString(const FloatList& list) {
+  return TextOf(list);
+}
 
 Strides ContiguousStrides(const Dims& dims) {
   Strides strides = dims;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,12 +27,17 @@ std::string NumberText(double value) {
 }
 
 std::string BoundsText(const AttributeSpec& spec) {
-  const bool bounded = std::isfinite(spec.maximum);
-  if (!std::isfinite(spec.minimum)) {
-    return bounded ? "at most " + NumberText(spec.maximum) : "a finite number";
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  const bool has_minimum = spec.minimum > -kLargest;
+  const bool has_maximum = spec.maximum < kLargest;
+  if (has_minimum && has_maximum) {
+    return NumberText(spec.minimum) + " to " + NumberText(spec.maximum);
   }
-  return bounded ? NumberText(spec.minimum) + " to " + NumberText(spec.maximum)
-                 : "at least " + NumberText(spec.minimum);
+  if (has_minimum || has_maximum) {
+    return has_minimum ? "at least " + NumberText(spec.minimum)
+                       : "at most " + NumberText(spec.maximum);
+  }
+  return std::isinf(spec.minimum) || std::isinf(spec.maximum) ? "a number" : "a finite number";
 }
 
 Status OutOfRange(const AttributeSpec& spec, const std::string& value) {
@@ -44,13 +50,19 @@ bool InRange(const AttributeSpec& spec, Number value) {
   return static_cast<double>(value) >= spec.minimum && static_cast<double>(value) <= spec.maximum;
 }
 
-Status CheckIntList(const AttributeSpec& spec, const IntList& list) {
+template <typename Number>
+Status CheckNumber(const AttributeSpec& spec, Number value) {
+  return InRange(spec, value) ? Status() : OutOfRange(spec, std::to_string(value));
+}
+
+template <typename Number>
+Status CheckList(const AttributeSpec& spec, const BasicList<Number>& list) {
   if (list.too_long()) {
     return InvalidArgument(
         "attribute " + std::string(spec.name) + " is " + ToString(list) + "; expected at most " +
         std::to_string(IntList::kCapacity) + " values");
   }
-  for (const std::int64_t value : list) {
+  for (const Number value : list) {
     if (!InRange(spec, value)) {
       return InvalidArgument(
           "attribute " + std::string(spec.name) + " is " + ToString(list) + ", with " +
@@ -60,28 +72,37 @@ Status CheckIntList(const AttributeSpec& spec, const IntList& list) {
   return {};
 }
 
+Status CheckEnum(const AttributeSpec& spec, std::uint8_t value) {
+  return value < spec.choices.size()
+             ? Status()
+             : InvalidArgument(
+                   "attribute " + std::string(spec.name) + " is the enumerator " +
+                   std::to_string(value) + "; expected one below " +
+                   std::to_string(spec.choices.size()));
+}
+
+/// Checks a value where it is there.
+template <typename T, typename Check>
+Status CheckValue(const AttributeSpec& spec, const void* attributes, Check check) {
+  const T* value = FindAttribute<T>(spec, attributes);
+  return value == nullptr ? Status() : check(spec, *value);
+}
+
 Status CheckAttribute(const AttributeSpec& spec, const void* attributes) {
   switch (spec.kind) {
-    case AttributeKind::kInt: {
-      const auto value = AttributeAt<std::int64_t>(spec, attributes);
-      return InRange(spec, value) ? Status() : OutOfRange(spec, std::to_string(value));
-    }
-    case AttributeKind::kFloat: {
-      const auto value = AttributeAt<double>(spec, attributes);
-      return std::isfinite(value) && InRange(spec, value) ? Status()
-                                                          : OutOfRange(spec, std::to_string(value));
-    }
+    case AttributeKind::kInt:
+      return CheckValue<std::int64_t>(spec, attributes, &CheckNumber<std::int64_t>);
+    case AttributeKind::kFloat:
+      return CheckValue<double>(spec, attributes, &CheckNumber<double>);
     case AttributeKind::kInts:
-      return CheckIntList(spec, AttributeAt<IntList>(spec, attributes));
-    case AttributeKind::kEnum: {
-      const auto value = AttributeAt<std::uint8_t>(spec, attributes);
-      return value < spec.choices.size()
-                 ? Status()
-                 : InvalidArgument(
-                       "attribute " + std::string(spec.name) + " is the enumerator " +
-                       std::to_string(value) + "; expected one below " +
-                       std::to_string(spec.choices.size()));
-    }
+      return CheckValue<IntList>(spec, attributes, &CheckList<std::int64_t>);
+    case AttributeKind::kFloats:
+      return CheckValue<FloatList>(spec, attributes, &CheckList<double>);
+    case AttributeKind::kEnum:
+      return CheckEnum(spec, AttributeAt<std::uint8_t>(spec, attributes));
+    case AttributeKind::kBool:
+    case AttributeKind::kString:
+      return {};
   }
   return Internal("attribute " + std::string(spec.name) + " has an unknown kind");
 }
@@ -172,16 +193,34 @@ Status CheckOutputIsAsked(const OpSchema& op, std::span<const TensorRef> outputs
   return InvalidArgument("no output is asked for; expected at least one of " + Join(names));
 }
 
+/// Binds the shapes of what is present, again and again while a shape of several lists of dims
+/// waits for the tensor that tells where these end. What has been bound agrees with itself.
 template <typename Ref>
 Status BindShapes(
     ShapeSymbols& symbols,
     std::span<const TensorSpec> specs,
     std::span<const Ref> arguments) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].present) {
-      if (Status status = symbols.Bind(specs[i], arguments[i].dims); !status.ok()) {
+  std::size_t waiting = arguments.size();
+  for (std::size_t before = waiting + 1; waiting > 0 && waiting < before;) {
+    before = waiting;
+    waiting = 0;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (!arguments[i].present) {
+        continue;
+      }
+      if (!symbols.CanBind(specs[i])) {
+        ++waiting;
+      } else if (Status status = symbols.Bind(specs[i], arguments[i].dims); !status.ok()) {
         return status;
       }
+    }
+  }
+  for (std::size_t i = 0; waiting > 0 && i < arguments.size(); ++i) {
+    if (arguments[i].present && !symbols.CanBind(specs[i])) {
+      return InvalidArgument(
+          std::string(specs[i].name) + " has shape " + ToString(arguments[i].dims) +
+          ", and nothing that is given tells how many dims each list of it has; expected " +
+          std::string(specs[i].shape_text));
     }
   }
   return {};
@@ -190,6 +229,9 @@ Status BindShapes(
 /// Binds all that the inputs and the attributes say of the symbols.
 Status
 BindInputs(ShapeSymbols& symbols, const OpSchema& op, std::span<const ConstTensorRef> inputs) {
+  if (Status status = symbols.SetAxes(inputs); !status.ok()) {
+    return status;
+  }
   if (Status status = BindShapes(symbols, op.inputs, inputs); !status.ok()) {
     return status;
   }

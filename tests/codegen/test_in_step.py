@@ -41,7 +41,7 @@ def test_element_types_and_backends(repository: Path) -> None:
 
 def test_limits(repository: Path) -> None:
     text = _runtime(repository, "include/gradsmith/tensor.h")
-    assert re.findall(r"class IntList.*?int kCapacity = (\d+);", text, re.DOTALL) == [str(grammar.MAX_RANK)]
+    assert re.findall(r"class BasicList.*?int kCapacity = (\d+);", text, re.DOTALL) == [str(grammar.MAX_RANK)]
     text = _runtime(repository, "core/shape_symbols.h")
     assert re.findall(r"int kCapacity = (\d+);", text) == [str(MAX_SYMBOLS)]
 

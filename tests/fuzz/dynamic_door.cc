@@ -201,6 +201,12 @@ class Problem {
         }
         return list;
       }
+      case AttributeKind::kBool:
+        return reader_.OneIn(2);
+      case AttributeKind::kFloats:
+        return FloatList{0.25 * reader_.Below(8), 0.25 * reader_.Below(8)};
+      case AttributeKind::kString:
+        return std::string(static_cast<std::size_t>(reader_.Below(40)), 'a');
       case AttributeKind::kEnum:
         return std::string(spec.choices[reader_.Below(static_cast<int>(spec.choices.size()))]);
     }

@@ -31,8 +31,15 @@ struct Tensor {
 using Tensors = std::map<std::string, Tensor, std::less<>>;
 using Shapes = std::map<std::string, Shape, std::less<>>;
 
-/// AttributeValue is an int, a float, the name of an enumerator, or a list of ints.
-using AttributeValue = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>>;
+/// AttributeValue is an int, a float, the name of an enumerator or a text, a list of ints, a bool,
+/// or a list of floats. Attributes lack an optional one that is absent.
+using AttributeValue = std::variant<
+    std::int64_t,
+    double,
+    std::string,
+    std::vector<std::int64_t>,
+    bool,
+    std::vector<double>>;
 using Attributes = std::map<std::string, AttributeValue, std::less<>>;
 
 /// AttributeOr returns the attribute, or `absent` where the op does not have it.

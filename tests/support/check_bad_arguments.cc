@@ -183,6 +183,8 @@ class Refusals {
       Expect(
           name + " with null data", With(role, i, [](Ref& tensor) { tensor.data = nullptr; }),
           {name, "null", "expected"});
+    }
+    if (ElementsIn(good) > 0 && SizeOf(good.type) > 1) {
       Expect(
           name + " at an odd address",
           With(

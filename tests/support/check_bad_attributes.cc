@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/checks.h"
@@ -64,7 +65,13 @@ void CheckNumber(
       ExpectRefused(subject, what, With(problem, name, IntList{integer, fine}), phrases, report);
       break;
     }
+    case AttributeKind::kFloats:
+      ExpectRefused(subject, what, With(problem, name, FloatList{good, bad}), phrases, report);
+      ExpectRefused(subject, what, With(problem, name, FloatList{bad, good}), phrases, report);
+      break;
     case AttributeKind::kEnum:
+    case AttributeKind::kBool:
+    case AttributeKind::kString:
       break;
   }
 }
@@ -74,15 +81,19 @@ void CheckRange(
     const Case& problem,
     const AttributeSpec& spec,
     Report& report) {
-  if (std::isfinite(spec.minimum)) {
+  if (IsBound(spec.minimum)) {
     CheckNumber(subject, problem, spec, spec.minimum, spec.minimum - 1, report);
   }
-  if (std::isfinite(spec.maximum)) {
+  if (IsBound(spec.maximum)) {
     CheckNumber(subject, problem, spec, spec.maximum, spec.maximum + 1, report);
   }
   if (spec.kind == AttributeKind::kFloat) {
     for (const double value :
-         {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+         {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+          -std::numeric_limits<double>::infinity()}) {
+      if (value >= spec.minimum && value <= spec.maximum) {
+        continue;
+      }
       ExpectRefused(
           subject, std::string(spec.name) + " = " + std::to_string(value),
           With(problem, std::string(spec.name), value),
@@ -114,18 +125,36 @@ void CheckKind(
         With(problem, std::string(spec.name), value), {std::string(spec.name), text, "expected"},
         report);
   };
-  if (spec.kind != AttributeKind::kEnum) {
+  const AttributeKind kind = spec.kind;
+  if (kind != AttributeKind::kEnum && kind != AttributeKind::kString) {
     expect_refused("two", "'two'");
   }
-  if (spec.kind != AttributeKind::kInts) {
+  if (kind != AttributeKind::kInts && kind != AttributeKind::kFloats) {
     expect_refused(IntList{2, 2}, "[2, 2]");
   }
-  if (spec.kind != AttributeKind::kFloat) {
+  if (kind != AttributeKind::kFloats) {
+    expect_refused(FloatList{2.5}, "[2.500000]");
+  }
+  if (kind != AttributeKind::kFloat) {
     expect_refused(2.5, "2");
   }
-  if (spec.kind == AttributeKind::kInts || spec.kind == AttributeKind::kEnum) {
+  if (kind != AttributeKind::kInt && kind != AttributeKind::kFloat) {
     expect_refused(2, "2");
   }
+  if (kind != AttributeKind::kBool) {
+    expect_refused(true, "true");
+  }
+}
+
+/// A list of so many numbers that the attribute may have, and its text.
+std::pair<AttributeValue, std::string> ListOf(const AttributeSpec& spec, int count) {
+  const double fine = IsBound(spec.minimum) ? spec.minimum : 1;
+  if (spec.kind == AttributeKind::kFloats) {
+    const FloatList list = FloatList::Filled(count, fine);
+    return {list, ToString(list)};
+  }
+  const IntList list = IntList::Filled(count, static_cast<std::int64_t>(fine));
+  return {list, ToString(list)};
 }
 
 /// A list of the wrong length is found once shapes are known.
@@ -140,12 +169,11 @@ void CheckLength(
     return;
   }
   const int length = *expected;
-  const double fine = std::isfinite(spec.minimum) ? spec.minimum : 1;
   for (const int wrong : {length - 1, length + 1}) {
     if (wrong < 1 || wrong > IntList::kCapacity) {
       continue;
     }
-    const IntList list = IntList::Filled(wrong, static_cast<std::int64_t>(fine));
+    const auto [list, text] = ListOf(spec, wrong);
     const std::string name(spec.name);
     const std::string what = name + " of length " + std::to_string(wrong);
     const std::optional<Kernel> kernel = MakeKernel(subject, With(problem, name, list), report);
@@ -159,8 +187,7 @@ void CheckLength(
         subject.run(
             *kernel, SharedContext(subject.row->backend, 1), arguments.InputRefs(),
             arguments.OutputRefs()),
-        {name, ToString(list), std::to_string(wrong), "expected " + std::to_string(length)},
-        report);
+        {name, text, std::to_string(wrong), "expected " + std::to_string(length)}, report);
     arguments.CheckSurroundings(Present(problem.outputs.size(), false), what, report);
   }
 }
@@ -171,12 +198,11 @@ void CheckList(
     const AttributeSpec& spec,
     const std::string& seed,
     Report& report) {
-  const double fine = std::isfinite(spec.minimum) ? spec.minimum : 1;
-  const IntList list = IntList::Filled(IntList::kCapacity + 1, static_cast<std::int64_t>(fine));
+  const auto [list, text] = ListOf(spec, IntList::kCapacity + 1);
   ExpectRefused(
       subject, std::string(spec.name) + " with nine values",
-      With(problem, std::string(spec.name), list),
-      {std::string(spec.name), ToString(list), "expected", "8"}, report);
+      With(problem, std::string(spec.name), list), {std::string(spec.name), text, "expected", "8"},
+      report);
   if (spec.length_of >= 0) {
     CheckLength(subject, problem, spec, seed, report);
   }
@@ -214,7 +240,7 @@ Report CheckBadAttributes(const Subject& subject, const Case& problem, const std
     if (spec.kind == AttributeKind::kEnum) {
       CheckChoice(subject, problem, spec, report);
     }
-    if (spec.kind == AttributeKind::kInts) {
+    if (spec.kind == AttributeKind::kInts || spec.kind == AttributeKind::kFloats) {
       CheckList(subject, problem, spec, seed, report);
     }
   }

@@ -56,11 +56,16 @@ class Symbols {
  public:
   Symbols(const OpSchema& op, const Attributes& attributes) : op_(op), attributes_(attributes) {}
 
+  /// Tensors that tell how many dims a list has come before those in which it is one of several.
   void Bind(const TensorSpec& spec, const Shape& dims) {
-    const std::size_t list_length = dims.size() + 1 - spec.shape.size();
+    std::size_t rest = dims.size();
+    for (const DimSpec& entry : spec.shape) {
+      rest -= IsList(entry) ? KnownLength(entry).value_or(0) : 1;
+    }
     auto dim = dims.begin();
     for (const DimSpec& entry : spec.shape) {
-      const auto count = static_cast<std::ptrdiff_t>(IsList(entry) ? list_length : 1);
+      const auto count =
+          static_cast<std::ptrdiff_t>(IsList(entry) ? KnownLength(entry).value_or(rest) : 1);
       if (entry.kind != DimSpec::Kind::kConstant) {
         Shape value(dim, dim + count);
         std::for_each(value.begin(), value.end(), [&](auto& v) { v *= Divisor(entry); });
@@ -85,6 +90,10 @@ class Symbols {
  private:
   [[nodiscard]] bool IsList(const DimSpec& entry) const {
     return entry.kind == DimSpec::Kind::kSymbol && op_.symbols[entry.symbol].is_list;
+  }
+  [[nodiscard]] std::optional<std::size_t> KnownLength(const DimSpec& entry) const {
+    const auto known = values_.find(entry.symbol);
+    return known == values_.end() ? std::nullopt : std::optional(known->second.size());
   }
   [[nodiscard]] std::int64_t Divisor(const DimSpec& entry) const {
     return entry.kind == DimSpec::Kind::kQuotient
@@ -138,26 +147,32 @@ class Forward {
 
   /// Computes all outputs; a default one where the call fails.
   [[nodiscard]] std::optional<Tensors> Run(const Tensors& inputs, Report& report) const {
+    std::vector<TestTensor> given;
     std::vector<ConstTensorRef> refs;
     for (const TensorSpec& spec : row_.op->inputs) {
       const Tensor& tensor = inputs.find(spec.name)->second;
-      refs.emplace_back(DataType::kDouble, tensor.values.data(), ToIntList(tensor.dims));
+      given.emplace_back(TypeOf(spec), tensor.dims, Layout::kContiguous, Device{});
+      given.back().Fill(tensor.values);
+      refs.emplace_back(given.back().Ref());
     }
     const Result<std::vector<Dims>> shapes = kernel_.InferShapes(refs);
     report.FailIfNot(shapes.status(), "shapes of the forward op");
     if (!shapes.ok()) {
       return std::nullopt;
     }
-    Tensors outputs;
+    std::vector<TestTensor> made;
     std::vector<TensorRef> output_refs;
     for (std::size_t i = 0; i < shapes->size(); ++i) {
       const Shape dims((*shapes)[i].begin(), (*shapes)[i].end());
-      Tensor& output = outputs[std::string(row_.op->outputs[i].name)];
-      output = MakeTensor(dims, [] { return 0; });
-      output_refs.emplace_back(DataType::kDouble, output.values.data(), (*shapes)[i]);
+      made.emplace_back(TypeOf(row_.op->outputs[i]), dims, Layout::kContiguous, Device{});
+      output_refs.push_back(made.back().Ref());
     }
     const Status status = kernel_.Run(SharedContext(Backend::kCpu, 1), refs, output_refs);
     report.FailIfNot(status, "the forward op");
+    Tensors outputs;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      outputs[std::string(row_.op->outputs[i].name)] = {made[i].dims(), made[i].Values()};
+    }
     return status.ok() ? std::optional(std::move(outputs)) : std::nullopt;
   }
 
@@ -185,6 +200,10 @@ class Forward {
   [[nodiscard]] const OpSchema& op() const { return *row_.op; }
 
  private:
+  [[nodiscard]] DataType TypeOf(const TensorSpec& spec) const {
+    return spec.type_parameter < 0 ? spec.fixed_type : row_.types[spec.type_parameter];
+  }
+
   const Row& row_;
   Kernel kernel_;
   std::map<std::string, std::string> output_of_gradient_;

@@ -118,15 +118,20 @@ VariedValues(const Subject& subject, const Case& problem, const AttributeSpec& s
     }
     return values;
   }
-  const auto least = static_cast<std::int64_t>(std::isfinite(spec.minimum) ? spec.minimum : 0);
+  if (spec.kind == AttributeKind::kBool) {
+    return {true, false};
+  }
+  const auto least = static_cast<std::int64_t>(IsBound(spec.minimum) ? spec.minimum : 0);
   const auto most =
       static_cast<std::int64_t>(std::min(spec.maximum, static_cast<double>(least + kMost)));
   for (std::int64_t value = least; value <= most; ++value) {
     if (spec.kind == AttributeKind::kInt) {
       values.emplace_back(value);
     }
-    for (int i = 0; i < ListLength(subject, problem, spec).value_or(0); ++i) {
-      IntList list = IntList::Filled(*ListLength(subject, problem, spec), least);
+    const int length =
+        spec.kind == AttributeKind::kInts ? ListLength(subject, problem, spec).value_or(0) : 0;
+    for (int i = 0; i < length; ++i) {
+      IntList list = IntList::Filled(length, least);
       list[i] = value;
       values.emplace_back(list);
     }

@@ -53,9 +53,19 @@ bool IsTelling(const reference::Expected& expected, double part) {
   return static_cast<double>(nonzero) >= part * static_cast<double>(reached);
 }
 
-bool InputsAreTelling(const reference::Tensors& inputs) {
+bool IsFloatingInput(const Subject& subject, const std::string& name) {
+  const auto specs = subject.op().inputs;
+  return std::any_of(specs.begin(), specs.end(), [&](const TensorSpec& spec) {
+    return spec.name == name && IsFloating(subject.TypeOf(spec));
+  });
+}
+
+bool InputsAreTelling(const Subject& subject, const reference::Tensors& inputs) {
   constexpr double kPart = 1. / 64;
-  return std::all_of(inputs.begin(), inputs.end(), [](const auto& input) {
+  return std::all_of(inputs.begin(), inputs.end(), [&](const auto& input) {
+    if (!IsFloatingInput(subject, input.first)) {
+      return true;
+    }
     const std::vector<double>& values = input.second.values;
     const auto zeros = std::count(values.begin(), values.end(), 0.0);
     const auto nonzero = static_cast<double>(values.size()) - static_cast<double>(zeros);
@@ -97,7 +107,7 @@ std::optional<Problem> MakeExactProblem(
   }
   Arguments arguments(subject, problem, data.inputs);
   const reference::Tensors inputs = arguments.InputValues();
-  if (!InputsAreTelling(inputs)) {
+  if (!InputsAreTelling(subject, inputs)) {
     return std::nullopt;
   }
   return Problem{std::move(arguments), subject.oracle().Run(inputs, attributes), data.inexact};
@@ -153,8 +163,10 @@ Problem MakeRandomProblem(
   Arguments arguments(subject, problem, data);
   reference::ExpectedOutputs expected = subject.oracle().Run(arguments.InputValues(), attributes);
   Inexact inexact;
-  for (const auto& [name, output] : expected) {
-    inexact[name] = "the data are real numbers";
+  for (const TensorSpec& spec : subject.op().outputs) {
+    if (IsFloating(subject.TypeOf(spec))) {
+      inexact[std::string(spec.name)] = "the data are real numbers";
+    }
   }
   return {std::move(arguments), std::move(expected), std::move(inexact)};
 }
@@ -305,7 +317,7 @@ Report CheckNotFinite(const Subject& subject, const Case& problem, const std::st
   Report report;
   const Present present = AllPresent(subject.op().inputs);
   for (const auto& [name, dims] : InputShapes(problem, present)) {
-    if (dims.size() < 2 || reference::Count(dims) == 0) {
+    if (dims.size() < 2 || reference::Count(dims) == 0 || !IsFloatingInput(subject, name)) {
       continue;
     }
     for (const double planted : {kInfinity, -kInfinity, std::nan("")}) {

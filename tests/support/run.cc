@@ -23,7 +23,11 @@ ListLength(const Subject& subject, const Case& problem, const AttributeSpec& spe
     const bool shows = std::any_of(shape.begin(), shape.end(), [&](const DimSpec& dim) {
       return dim.kind == DimSpec::Kind::kSymbol && dim.symbol == spec.length_of;
     });
-    if (shows) {
+    const bool has_one_list =
+        1 == std::count_if(shape.begin(), shape.end(), [&](const DimSpec& dim) {
+          return dim.kind == DimSpec::Kind::kSymbol && subject.op().symbols[dim.symbol].is_list;
+        });
+    if (shows && has_one_list) {
       const std::size_t length = problem.inputs[i].dims.size() + 1 - shape.size();
       return spec.length_factor * static_cast<int>(length);
     }

@@ -1,7 +1,9 @@
 #ifndef GRADSMITH_TESTS_SUPPORT_RUN_H_
 #define GRADSMITH_TESTS_SUPPORT_RUN_H_
 
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +30,11 @@ std::vector<Ref> Trimmed(std::vector<Ref> arguments) {
     arguments.pop_back();
   }
   return arguments;
+}
+
+/// IsBound returns whether a bound of an attribute's numbers leaves some out.
+inline bool IsBound(double bound) {
+  return std::abs(bound) < std::numeric_limits<double>::max();
 }
 
 /// ListLength returns how many values a list attribute has on this case, or nothing where the

@@ -18,6 +18,10 @@ reference::AttributeValue ToOracle(const AttributeValue& value) {
     reference::AttributeValue operator()(const IntList& v) const {
       return std::vector<std::int64_t>(v.begin(), v.end());
     }
+    reference::AttributeValue operator()(bool v) const { return v; }
+    reference::AttributeValue operator()(const FloatList& v) const {
+      return std::vector<double>(v.begin(), v.end());
+    }
   };
   return std::visit(Visitor{}, value.variant());
 }
@@ -28,6 +32,10 @@ AttributeValue FromOracle(const reference::AttributeValue& value) {
     AttributeValue operator()(double v) const { return v; }
     AttributeValue operator()(const std::string& v) const { return v; }
     AttributeValue operator()(const std::vector<std::int64_t>& v) const { return ToIntList(v); }
+    AttributeValue operator()(bool v) const { return v; }
+    AttributeValue operator()(const std::vector<double>& v) const {
+      return FloatList(std::span(v));
+    }
   };
   return std::visit(Visitor{}, value);
 }

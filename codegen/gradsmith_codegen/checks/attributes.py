@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..diagnostics import Note
-from ..faults import instead
+from ..faults import did_you_mean, instead
 from ..model import Op
 from ..vocabulary import RUNTIME_ENUMS
-from .registry import SHAPES, Finding, Scope, op_rule
+from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 from .values import choice_problem, range_problem
 
 
@@ -51,7 +51,7 @@ def foreign_enum(op: Op, scope: Scope) -> Iterator[Finding]:
 def default_out_of_range(op: Op, scope: Scope) -> Iterator[Finding]:
     """An attribute's default is out of its range, or a list of more than 8."""
     for attribute in op.attributes:
-        problem = range_problem(attribute, attribute.default)
+        problem = "" if attribute.default is None else range_problem(attribute, attribute.default)
         if problem:
             yield Finding(f"the default of attribute '{attribute.name}' {problem}", attribute.at("default"))
 
@@ -60,7 +60,7 @@ def default_out_of_range(op: Op, scope: Scope) -> Iterator[Finding]:
 def default_no_choice(op: Op, scope: Scope) -> Iterator[Finding]:
     """An enum attribute's default is none of its choices."""
     for attribute in op.attributes:
-        problem = choice_problem(attribute, attribute.default)
+        problem = "" if attribute.default is None else choice_problem(attribute, attribute.default)
         if problem:
             yield Finding(f"the default of attribute '{attribute.name}' {problem}", attribute.at("default"))
 
@@ -77,6 +77,27 @@ def unknown_attribute_length(op: Op, scope: Scope) -> Iterator[Finding]:
                 f"attribute '{attribute.name}' has the length of '{symbol}', which is no list symbol{hint}"
             )
             yield Finding(message, attribute.at("length"))
+
+
+@op_rule("G411", needs=("attributes", *TENSORS), blames=("attributes",))
+def axis_of_no_input(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An attribute is an axis (`axis_of`) of something that is no input, or of an optional one, or is itself
+    optional."""
+    inputs = {tensor.name: tensor for tensor in op.inputs}
+    for attribute in op.attributes:
+        if not attribute.axis_of:
+            continue
+        tensor = inputs.get(attribute.axis_of)
+        if not tensor:
+            hint = did_you_mean(attribute.axis_of, inputs)
+            message = f"'{attribute.name}' is an axis of '{attribute.axis_of}', which is no input{hint}"
+            yield Finding(message, attribute.at("axis_of"))
+        elif scope.may_be_absent(tensor):
+            message = f"'{attribute.name}' is an axis of '{tensor.name}', which may be absent"
+            yield Finding(message, attribute.at("axis_of"), (Note("which is optional", tensor.span),))
+        elif attribute.is_optional:
+            message = f"'{attribute.name}' is an axis of '{tensor.name}', and needs a default"
+            yield Finding(message, attribute.at("optional"))
 
 
 @op_rule("G407", needs=("attributes", *SHAPES))

@@ -139,6 +139,12 @@ def incomplete(op: Op, scope: Scope) -> Iterator[Finding]:
     yield from _impossible(op, scope, Impossible.INCOMPLETE)
 
 
+@op_rule("G611", needs=_SHAPES_AND_ATTRIBUTES)
+def no_axis(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An attribute of a case is no axis of the tensor that it is one of (`axis_of`)."""
+    yield from _impossible(op, scope, Impossible.AXIS)
+
+
 @op_rule("G610", needs=_SHAPES_AND_ATTRIBUTES)
 def wrong_size(op: Op, scope: Scope) -> Iterator[Finding]:
     """A tensor of a case has a negative dim, or more than 2^31 - 1 elements."""

@@ -50,7 +50,10 @@ class CaseEvaluator:
             tuple([(tensor.name, tensor.shape.text) for tensor in op.outputs]),
             tuple(
                 [
-                    (s.name, s.min_length, s.max_length, s.length_of, s.multiple_of, s.rule and s.rule.text)
+                    (
+                        *(s.name, s.min_length, s.max_length, s.length_of, s.length_axis, s.multiple_of),
+                        s.rule and s.rule.text,
+                    )
                     for s in op.symbols
                 ]
             ),
@@ -96,4 +99,6 @@ def _with_shapes(case: Case, shapes: Shapes) -> Case:
 
 
 def _attributes_signature(attributes: tuple[Attribute, ...]) -> object:
-    return tuple([(a.name, a.default, a.minimum, a.maximum, a.choices, a.length) for a in attributes])
+    return tuple(
+        [(a.name, a.default, a.minimum, a.maximum, a.choices, a.length, a.axis_of) for a in attributes]
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from ..diagnostics import Note
@@ -76,10 +77,17 @@ class _Symbols:
         if other and not self.same_length(dims, other):
             message = f"'{given}' need not have as many dims as '{_text(other)}', as {takes} it"
             yield self._finding(f"{message}; write 'length: {_text(other)}'", dims, "length", limit)
+        axis = limit.length.symbol if limit.length and limit.length.symbol not in self._dims else ""
+        if axis and not self._is_before(dims, axis):
+            message = f"'{given}' need not be the dims before '{axis}', as {takes} it; write 'length: {axis}'"
+            yield self._finding(message, dims, "length", limit)
         if limit.multiple_of in self._scope.attributes and not self._is_multiple(dims, limit.multiple_of):
             message = f"'{given}' need not be a multiple of '{limit.multiple_of}', as {takes} it"
             remedy = f"write '{given}: {{multiple_of: {limit.multiple_of}}}' under 'dims'"
             yield self._finding(f"{message}; {remedy}", dims, "multiple_of", limit)
+
+    def _is_before(self, dims: tuple[Dim, ...], axis: str) -> bool:
+        return len(dims) == 1 and dims[0].is_list and self._symbols[dims[0].symbol].length_axis == axis
 
     def same_length(self, one: tuple[Dim, ...], other: tuple[Dim, ...]) -> bool:
         (low, high), alike = self._length(one), self._length(one) == self._length(other)
@@ -131,16 +139,28 @@ def _number(value: float) -> str:
     return text if "." in text else text.replace("e", ".0e")
 
 
+def _reaches_below(attribute: Attribute, least: float) -> bool:
+    """Where it has no 'min', it may be any finite number."""
+    return least > -math.inf if attribute.minimum is None else attribute.minimum < least
+
+
+def _reaches_above(attribute: Attribute, most: float) -> bool:
+    return most < math.inf if attribute.maximum is None else attribute.maximum > most
+
+
 def _attribute_problems(
     op: Op, attribute: Attribute, limit: Limit, symbols: _Symbols | None
 ) -> Iterator[tuple[str, str]]:
     """What is wrong, and at which key."""
     takes = f"kernel {op.kernel} takes"
     least, most = limit.minimum, limit.maximum
-    if least is not None and (attribute.minimum is None or attribute.minimum < least):
+    if limit.axis_of and attribute.axis_of != limit.axis_of:
+        remedy = f"write 'axis_of: {limit.axis_of}'"
+        yield f"is an axis of '{limit.axis_of}' to kernel {op.kernel}; {remedy}", "axis_of"
+    if least is not None and _reaches_below(attribute, least):
         said = _number(least)
         yield f"may be less than {said}, which is the least that {takes}; write 'min: {said}'", "min"
-    if most is not None and (attribute.maximum is None or attribute.maximum > most):
+    if most is not None and _reaches_above(attribute, most):
         said = _number(most)
         yield f"may be more than {said}, which is the most that {takes}; write 'max: {said}'", "max"
     dims = symbols.dims_of(limit.length.symbol) if symbols and limit.length else None

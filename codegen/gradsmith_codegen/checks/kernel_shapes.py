@@ -54,6 +54,8 @@ class ShapeComparison:
     def _difference(self, tensor: Tensor, taken: Shape) -> int | None:
         """Which of the tensor's dims does not fit, or how many it has where that does not; None if all do."""
         given = tensor.shape
+        if len(taken.lists) > 1:
+            return self._difference_of_lists(given, taken)
         start = next((i for i, dim in enumerate(taken) if dim.is_list), len(taken))
         extra = len(given) - len(taken)  # dims that the kernel's list symbol takes, but for one
         has_list = start < len(taken)
@@ -65,6 +67,24 @@ class ShapeComparison:
                 return i
         listed = given[start:end]
         return start if has_list and self.dims.setdefault(taken[start].symbol, listed) != listed else None
+
+    def _difference_of_lists(self, given: Shape, taken: Shape) -> int | None:
+        """The same where the kernel's shape has several lists: each takes one of the operator's, or what it
+        takes elsewhere."""
+        start = 0
+        for dim in taken:
+            known = self.dims.get(dim.symbol) if dim.is_list else None
+            end = start + (1 if known is None else len(known))
+            if end > len(given):
+                return len(given)
+            if dim.is_list and (given[start:end] != known if known is not None else not given[start].is_list):
+                return start
+            if dim.is_list:
+                self.dims.setdefault(dim.symbol, given[start:end])
+            elif not self._fits(given[start], dim):
+                return start
+            start = end
+        return None if start == len(given) else start
 
     def _fits(self, given: Dim, taken: Dim) -> bool:
         if given.is_list:

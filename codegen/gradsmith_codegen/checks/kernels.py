@@ -8,7 +8,7 @@ from ..diagnostics import Note
 from ..faults import did_you_mean, either, instead, listing
 from ..grammar import family
 from ..kernel_headers import HEADER
-from ..kernel_terms import CPP_TYPES, FOREIGN, Kernel
+from ..kernel_terms import CPP_TYPES, FOREIGN, OPTIONAL, Kernel
 from ..model import Attribute, Op, Tensor
 from .registry import TENSORS, Finding, Scope, op_rule
 
@@ -23,12 +23,16 @@ def attribute_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
         given, expected = attribute.enum or attribute.kind.value, taken.get(attribute.name)
         if expected is None:
             yield _unknown(op, "attribute", attribute, taken)
-        elif given != expected:
+        elif given != expected.removeprefix(OPTIONAL):
             right = CPP_TYPES.get(given, "an enum")
             takes = f"{expected}, not {right}" if expected.startswith(FOREIGN) else expected
             message = f"attribute '{attribute.name}' is of type {given}; kernel {op.kernel} takes {takes}"
             place = attribute.at("enum" if attribute.enum else "type")
             yield Finding(message, place, (_offer(op, "attribute", taken),))
+        elif attribute.is_optional and not expected.startswith(OPTIONAL):
+            field = f"its field is a {CPP_TYPES[given]}, and no std::optional of it"
+            message = f"attribute '{attribute.name}' must have a default for kernel {op.kernel}: {field}"
+            yield Finding(message, attribute.at("optional"), (_offer(op, "attribute", taken),))
 
 
 @op_rule("G701", needs=("kernel",), blames=("kernel",), turn=0)

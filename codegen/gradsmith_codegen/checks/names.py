@@ -33,10 +33,10 @@ CPP_KEYWORDS = frozenset(
 # What namespace gradsmith holds already.
 RUNTIME_NAMES = frozenset(
     """Allocator Attribute AttributeKind AttributeSpec AttributeValue AutoPad BFloat16 Backend
-    BasicTensorRef BuiltinTable CacheFile CachedChoice CachedChoices Call ChannelsLastStrides
+    BasicList BasicTensorRef BuiltinTable CacheFile CachedChoice CachedChoices Call ChannelsLastStrides
     CheckDevice ClearCache ConstTensorRef Context ContextOptions ContiguousStrides ConvAddresses
     ConvAlgorithm ConvAlgorithms ConvAttempt ConvGeometry ConvPrimitive CutToOdd DataType DecisionCache Device
-    DeviceBuffer DimSpec Dims DispatchTable ExportCache ImportCache InferShapes IntList Internal
+    DeviceBuffer DimSpec Dims DispatchTable ExportCache FloatList ImportCache InferShapes IntList Internal
     InvalidArgument IsFloating Kernel LargestWorkspace MLFloat16 NumElements OpSchema OutOfMemory RegisterAll
     Registry RequiredInput RequiredOutput Result Row RunFunction SearchMode SearchProgress
     SetWarningHandler ShapeRule SizeOf Status StatusCode Strides SymbolSpec Synchronize TensorRef

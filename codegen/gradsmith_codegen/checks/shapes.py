@@ -255,21 +255,76 @@ def optionally_bound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
                 yield Finding(message, place.span, (note,))
 
 
-@op_rule("G316", needs=TENSORS, blames=("dims",))
+@op_rule("G316", needs=(*SHAPES, "attributes"), blames=("dims",))
 def two_lists(op: Op, scope: Scope) -> Iterator[Finding]:
-    """A shape has two list symbols, so that no rank says where one ends."""
+    """A shape has two list symbols, and neither another input nor an axis says where one ends."""
+    if all(len(tensor.shape.lists) <= 1 for tensor in scope.tensors):
+        return
+    known = _lists_of_known_length(op, scope)
     for tensor in scope.tensors:
-        if len(tensor.shape.lists) > 1 and not tensor.like:
-            second = [place for dim, place in tensor.own_dims if dim.is_list][1]
-            yield Finding(f"the shape of '{tensor.name}' has more than one list symbol", second.span)
+        unknown = [(dim, place) for dim, place in tensor.own_dims if dim.is_list and dim.symbol not in known]
+        if len(unknown) > 1:
+            names = listing([dim.symbol for dim, _ in unknown])
+            message = f"the shape of '{tensor.name}' has the lists {names}, and nothing says where one ends"
+            remedy = "give one a 'length', such as an axis, or an input of its own"
+            yield Finding(f"{message}; {remedy}", unknown[1][1].span)
+
+
+def _lists_of_known_length(op: Op, scope: Scope) -> set[str]:
+    """The list symbols whose length does not hang on the tensor that has them: the schema sets it, an axis,
+    or an input in whose shape all others are known."""
+    symbols = {symbol.name: symbol for symbol in op.symbols}
+    root = {name: symbol.length_of or name for name, symbol in symbols.items()}
+    known = {
+        root[symbol.name]
+        for symbol in op.symbols
+        if symbol.is_list and (symbol.length_axis or symbol.min_length == symbol.max_length)
+    }
+    required = [tensor for tensor in op.inputs if not scope.may_be_absent(tensor)]
+    while True:
+        found = set()
+        for tensor in required:
+            unknown = {root[dim.symbol] for dim in tensor.shape.lists if root[dim.symbol] not in known}
+            lists = [dim for dim in tensor.shape.lists if root[dim.symbol] not in known]
+            found |= unknown if len(lists) == 1 else set()
+        if not found:
+            return {name for name in symbols if root[name] in known}
+        known |= found
+
+
+@op_rule("G325", needs=("dims", "attributes"), blames=("dims",))
+def length_of_no_axis(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A list symbol has the length of an attribute that is no axis of an input (`axis_of`)."""
+    for symbol in scope.draft.declared.values():
+        attribute = scope.attributes.get(symbol.length_axis)
+        if attribute and not attribute.axis_of:
+            note = Note("the attribute", attribute.span)
+            message = f"'{symbol.name}' has the length of '{attribute.name}', which is no axis of an input"
+            yield Finding(f"{message}; it lacks 'axis_of'", symbol.at("length"), (note,))
+
+
+@op_rule("G326", needs=(*SHAPES, "attributes"), blames=("dims",))
+def dims_before_others(op: Op, scope: Scope) -> Iterator[Finding]:
+    """The dims before an axis of an input are not the first of its shape."""
+    axes = {symbol.name: symbol.length_axis for symbol in op.symbols if symbol.length_axis}
+    for tensor in op.inputs if axes else ():
+        for dim, place in list(tensor.own_dims)[1:]:
+            attribute = scope.attributes.get(axes.get(dim.symbol, ""))
+            if attribute and attribute.axis_of == tensor.name:
+                message = f"'{dim.symbol}' is all dims of '{tensor.name}' before its axis '{attribute.name}'"
+                yield Finding(f"{message}, and stands after other dims in its shape", place.span)
 
 
 @op_rule("G317", needs=SHAPES, blames=("dims",))
 def rank_too_high(op: Op, scope: Scope) -> Iterator[Finding]:
     """A tensor may have more than 8 dims."""
     longest = {symbol.name: symbol.max_length for symbol in op.symbols}
+    shortest = {symbol.name: symbol.min_length for symbol in op.symbols}
     for tensor in scope.tensors:
-        rank = len(tensor.shape) + sum([longest[dim.symbol] - 1 for dim in tensor.shape.lists])
+        lists = tensor.shape.lists
+        # Of several lists together, what a call brings is compared with the limit.
+        most = longest if len(lists) == 1 else shortest
+        rank = len(tensor.shape) + sum([most[dim.symbol] - 1 for dim in lists])
         if rank > MAX_RANK and not tensor.like:
             yield Finding(f"'{tensor.name}' may have rank {rank}; the most is {MAX_RANK}", tensor.at("shape"))
 
@@ -289,8 +344,9 @@ def _divisor_problem(scope: Scope, name: str) -> tuple[str, tuple[Note, ...]] | 
     if not attribute:
         hint = did_you_mean(name, scope.attributes)
         return f"the divisor '{name}' is no attribute of operator '{scope.draft.op.name}'{hint}", ()
-    if attribute.kind is not AttributeKind.INT or attribute.minimum is None or attribute.minimum < 1:
-        message = f"the divisor '{name}' must be an int attribute with a 'min' of at least 1"
+    is_number = attribute.kind is AttributeKind.INT and not attribute.is_optional
+    if not is_number or attribute.minimum is None or attribute.minimum < 1:
+        message = f"the divisor '{name}' must be an int attribute with a default and a 'min' of at least 1"
         return message, (Note("the attribute", attribute.span),)
     return None
 

@@ -21,7 +21,7 @@ enum class AutoPad : std::uint8_t { NOTSET, SAME_UPPER, SAME_LOWER, VALID };
 /// its name.
 class AttributeValue {
  public:
-  using Variant = std::variant<std::int64_t, double, std::string, IntList>;
+  using Variant = std::variant<std::int64_t, double, std::string, IntList, bool, FloatList>;
 
   // NOLINTBEGIN(google-explicit-constructor): {"group", 2} is to be written without a name for the
   // value
@@ -33,6 +33,9 @@ class AttributeValue {
   AttributeValue(std::string value) : value_(std::move(value)) {}
   AttributeValue(const char* value) : value_(std::string(value)) {}
   AttributeValue(const IntList& value) : value_(value) {}
+  template <std::same_as<bool> B>  // nothing else is to become a bool
+  AttributeValue(B value) : value_(value) {}
+  AttributeValue(const FloatList& value) : value_(value) {}
   // NOLINTEND(google-explicit-constructor)
 
   [[nodiscard]] const Variant& variant() const { return value_; }

@@ -44,6 +44,8 @@ struct SymbolSpec {
   std::int8_t max_length = kMaxRank;
   /// For lists: index of the symbol that has the same length, or -1.
   std::int8_t length_of = -1;
+  /// For lists: index of an int attribute, an axis, before which the list's dims stand, or -1.
+  std::int8_t length_axis = -1;
   /// For scalars: index of an int attribute that the dim must be a multiple of, or -1.
   std::int8_t multiple_of = -1;
   /// What the symbol must be once the inputs are known, or null. `rule_name` is for messages.
@@ -67,16 +69,21 @@ struct TensorSpec {
   std::string_view gradient_of = {};
 };
 
-enum class AttributeKind : std::uint8_t { kInt, kFloat, kInts, kEnum };
+enum class AttributeKind : std::uint8_t { kInt, kFloat, kInts, kEnum, kBool, kFloats, kString };
 
 /// AttributeSpec is an attribute: where it lies in the op's attributes struct and which values it
 /// may have.
 struct AttributeSpec {
   std::string_view name = {};
   AttributeKind kind = AttributeKind::kInt;
-  /// Byte offset of the field: std::int64_t, double, IntList, or an enum with one byte, by kind.
+  /// Byte offset of the field: std::int64_t, double, IntList, an enum with one byte, bool,
+  /// FloatList or std::string, by kind.
   std::size_t offset = 0;
-  /// Inclusive bounds of a number or of each number of a list.
+  /// The attribute has no default, and its absence means something: the field is a std::optional of
+  /// that type. Enums are never optional.
+  bool optional = false;
+  /// Inclusive bounds of a number or of each number of a list: the least and the largest double
+  /// where any finite number will do, infinite where the number may be that.
   double minimum = 0;
   double maximum = 0;
   /// For enums: the names, in the order of the enumerators from 0.
@@ -85,6 +92,8 @@ struct AttributeSpec {
   /// no rule where length_of is -1.
   std::int8_t length_factor = 1;
   std::int8_t length_of = -1;
+  /// For ints: index of the input of which the attribute is an axis, from -rank to rank - 1, or -1.
+  std::int8_t axis_of = -1;
 };
 
 struct Row;

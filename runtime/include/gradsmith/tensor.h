@@ -14,34 +14,35 @@
 
 namespace gradsmith {
 
-/// IntList holds up to eight integers in place: dims, strides, and attributes such as `pads`. It
-/// never allocates. A longer list keeps its first eight and remembers that it was too long, so that
-/// the call it is passed to can refuse it with a sentence.
-class IntList {
+/// BasicList holds up to eight numbers in place. It never allocates. A longer list keeps its first
+/// eight and remembers that it was too long, so that the call it is passed to can refuse it with a
+/// sentence.
+template <typename Number>
+class BasicList {
  public:
   static constexpr int kCapacity = 8;
 
-  constexpr IntList() = default;
-  constexpr IntList(std::initializer_list<std::int64_t> values) {
-    for (const std::int64_t value : values) {
+  constexpr BasicList() = default;
+  constexpr BasicList(std::initializer_list<Number> values) {
+    for (const Number value : values) {
       push_back(value);
     }
   }
-  explicit constexpr IntList(std::span<const std::int64_t> values) {
-    for (const std::int64_t value : values) {
+  explicit constexpr BasicList(std::span<const Number> values) {
+    for (const Number value : values) {
       push_back(value);
     }
   }
   /// Filled returns `count` copies of `value`.
-  static constexpr IntList Filled(int count, std::int64_t value) {
-    IntList result;
+  static constexpr BasicList Filled(int count, Number value) {
+    BasicList result;
     for (int i = 0; i < count; ++i) {
       result.push_back(value);
     }
     return result;
   }
 
-  constexpr void push_back(std::int64_t value) {
+  constexpr void push_back(Number value) {
     if (size_ == kCapacity) {
       too_long_ = true;
       return;
@@ -52,12 +53,12 @@ class IntList {
   [[nodiscard]] constexpr int size() const { return size_; }
   [[nodiscard]] constexpr bool empty() const { return size_ == 0; }
   [[nodiscard]] constexpr bool too_long() const { return too_long_; }
-  constexpr std::int64_t operator[](int i) const { return values_[Index(i)]; }
-  constexpr std::int64_t& operator[](int i) { return values_[Index(i)]; }
-  [[nodiscard]] constexpr const std::int64_t* begin() const { return values_.data(); }
-  [[nodiscard]] constexpr const std::int64_t* end() const { return values_.data() + size_; }
+  constexpr Number operator[](int i) const { return values_[Index(i)]; }
+  constexpr Number& operator[](int i) { return values_[Index(i)]; }
+  [[nodiscard]] constexpr const Number* begin() const { return values_.data(); }
+  [[nodiscard]] constexpr const Number* end() const { return values_.data() + size_; }
 
-  friend constexpr bool operator==(const IntList& a, const IntList& b) {
+  friend constexpr bool operator==(const BasicList& a, const BasicList& b) {
     if (a.size_ != b.size_) {
       return false;
     }
@@ -72,10 +73,15 @@ class IntList {
  private:
   static constexpr std::size_t Index(int i) { return static_cast<std::size_t>(i); }
 
-  std::array<std::int64_t, kCapacity> values_{};
+  std::array<Number, kCapacity> values_{};
   std::uint8_t size_ = 0;
   bool too_long_ = false;
 };
+
+/// IntList holds up to eight integers: dims, strides, and attributes such as `pads`.
+using IntList = BasicList<std::int64_t>;
+/// FloatList holds up to eight doubles: attributes such as `scales`.
+using FloatList = BasicList<double>;
 
 /// Dims are a tensor's dimensions, outermost first: (N, C, D...) whatever the memory layout.
 using Dims = IntList;
@@ -86,6 +92,8 @@ inline constexpr int kMaxRank = IntList::kCapacity;
 
 /// ToString returns, for example, "[2, 3, 9, 11]".
 std::string ToString(const IntList& list);
+/// ToString returns, for example, "[0.500000, 2.000000]".
+std::string ToString(const FloatList& list);
 
 /// ContiguousStrides returns the strides of a dense tensor, last dimension fastest (NCHW).
 Strides ContiguousStrides(const Dims& dims);

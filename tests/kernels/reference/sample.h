@@ -1,0 +1,14 @@
+#ifndef GRADSMITH_TESTS_KERNELS_REFERENCE_SAMPLE_H_
+#define GRADSMITH_TESTS_KERNELS_REFERENCE_SAMPLE_H_
+
+#include "reference/oracle.h"
+
+/// Oracles of the kernels in tests/kernels/sample/kernels.h.
+namespace gradsmith::reference::sample {
+
+const Oracle& Pick();
+const Oracle& PickGrad();
+
+}  // namespace gradsmith::reference::sample
+
+#endif  // GRADSMITH_TESTS_KERNELS_REFERENCE_SAMPLE_H_

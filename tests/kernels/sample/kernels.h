@@ -1,0 +1,75 @@
+#ifndef GRADSMITH_TESTS_KERNELS_SAMPLE_KERNELS_H_
+#define GRADSMITH_TESTS_KERNELS_SAMPLE_KERNELS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/kernel_arguments.h"
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
+
+/// The kernels of tests/kernels/ops.yaml, which says what they compute.
+namespace gradsmith::sample {
+
+struct Attributes {
+  std::int64_t axis = 0;
+  std::optional<std::int64_t> ignore_index;
+  std::optional<double> bias;
+  double limit = 0;
+  FloatList factors = {};
+  bool negate = false;
+  std::string unit;
+};
+
+struct Pick {
+  static constexpr std::string_view kShapes =
+      "X [*A, C, *B], index [*A, *B], mask [*A, *B], Y [*A, *B], hits [*A, *B]";
+  static constexpr std::string_view kTypes = "X T, Y T, index int64, mask bool, hits int32";
+  static constexpr std::string_view kLimits =
+      "A length axis, axis axis_of X, limit min 0 max inf, factors length A";
+  using Attributes = sample::Attributes;
+  struct Inputs {
+    RequiredInput X = nullptr;
+    RequiredInput index = nullptr;
+    const ConstTensorRef* mask = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput Y = nullptr;
+    const TensorRef* hits = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+struct PickGrad {
+  static constexpr std::string_view kShapes =
+      "dY [*A, *B], X [*A, C, *B], index [*A, *B], mask [*A, *B], dX [*A, C, *B]";
+  static constexpr std::string_view kTypes = "dY T, X T, dX T, index int64, mask bool";
+  static constexpr std::string_view kLimits = Pick::kLimits;
+  static constexpr std::string_view kGradientOf = "Pick, dY of Y, dX of X";
+  using Attributes = sample::Attributes;
+  struct Inputs {
+    RequiredInput dY = nullptr;
+    RequiredInput X = nullptr;
+    RequiredInput index = nullptr;
+    const ConstTensorRef* mask = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput dX = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+}  // namespace gradsmith::sample
+
+#endif  // GRADSMITH_TESTS_KERNELS_SAMPLE_KERNELS_H_
