@@ -11,7 +11,7 @@ import json
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -84,20 +84,44 @@ class Source:
 # What differs in what is said of one place for several operators: who they are, and what they have instead.
 _OF_OPERATOR = re.compile(r"operator '[^']*'|kernel [\w:]+|; (?:did you mean|expected) .*")
 _NAMED_USERS = 3  # as many are named where an alias is repeated by more
+_SEVERAL = (
+    3  # where more of a kind are found in what an alias repeats, the alias is at fault: the first is shown
+)
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """By position. What is said of one place for several operators is said once: aliases meet it for each."""
+    """By position. What is said of one place for several operators is said once: aliases meet it for each.
+    Of many alike in what operators repeat by alias, and which are right where they stand, the first tells."""
     alike: dict[object, list[Diagnostic]] = {}
     for diagnostic in diagnostics:
         said = _OF_OPERATOR.sub("", diagnostic.message)
         alike.setdefault((diagnostic.id, diagnostic.span, said), []).append(diagnostic)
-    return sorted(map(_said_once, alike.values()), key=_position)
+    at_fault = [_said_once(found) for found in alike.values() if not all(map(_users, found))]
+    repeated = [_said_once(found) for found in alike.values() if all(map(_users, found))]
+    return sorted([*at_fault, *_first_of_many(repeated)], key=_position)
+
+
+def _users(diagnostic: Diagnostic) -> tuple[Note, ...]:
+    return tuple(note for note in diagnostic.notes if note.message.startswith(_USED_BY.rstrip()))
+
+
+def _first_of_many(repeated: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    by_users: dict[object, list[Diagnostic]] = {}
+    for diagnostic in sorted(repeated, key=_position):
+        by_users.setdefault((diagnostic.id, _users(diagnostic)), []).append(diagnostic)
+    for found in by_users.values():
+        first, span = found[0], found[0].span
+        if len(found) <= _SEVERAL or span is None:
+            yield from found
+        else:
+            yield first.noting(
+                f"{len(found) - 1} more like this in what is repeated; is another alias meant?", span
+            )
 
 
 def _said_once(found: Sequence[Diagnostic]) -> Diagnostic:
     """The first, with one note of the operators that repeat the place."""
-    users = {note.message: note for one in found for note in one.notes if note.message.startswith(_USED_BY)}
+    users = {note.message: note for one in found for note in _users(one)}
     return _with_users(found[0], list(users.values())) if users else found[0]
 
 

@@ -49,10 +49,11 @@ _FOREIGN_TYPE = re.compile(
     r"ints|floats|string|(?:(?:bool|char|const|double|float|int|long|short|signed|unsigned)\b ?)+"
     r"|(?:std::)?(?:u?int\w*_t|size_t|ptrdiff_t)"
 )
-_REQUIRED = frozenset(("RequiredInput", "RequiredOutput"))  # core/kernel_arguments.h
-_OPTIONAL = frozenset(
-    f"{form}*" for ref in ("ConstTensorRef", "TensorRef") for form in (f"const {ref}", f"{ref} const")
-)
+_REQUIRED = {"Inputs": "RequiredInput", "Outputs": "RequiredOutput"}  # core/kernel_arguments.h
+_OPTIONAL = {
+    "Inputs": ("const ConstTensorRef*", "ConstTensorRef const*"),
+    "Outputs": ("const TensorRef*", "TensorRef const*"),
+}
 _SPECIFIERS = frozenset(("[", "]", "nodiscard", "inline", "constexpr"))
 _TEXT_TYPES = frozenset(("char", "string", "string_view"))
 _RUNS = frozenset(("RunCpu", "RunCuda"))
@@ -85,7 +86,7 @@ class Family:
     def kernel(self, name: str) -> Kernel | None:
         if name in self._structs and name not in self._read:
             reader = _KernelReader(self._name, self._structs[name], self._all_structs)
-            self._read[name] = reader.kernel(self.rules)
+            self._read[name] = reader.kernel(self.rules, self.kernel_names)
         return self._read.get(name)
 
 
@@ -195,10 +196,11 @@ def _attribute_type(kind: str) -> str:
     return _ATTRIBUTE_TYPES.get(kind, f"{foreign}{kind}")
 
 
-def _arguments(fields: Fields | None) -> Mapping[str, bool] | None:
-    if fields is None or not _REQUIRED.union(_OPTIONAL).issuperset(fields.values()):
+def _arguments(struct: Struct, member: str) -> Mapping[str, bool] | None:
+    fields, required = _fields(struct.member(member)), _REQUIRED[member]
+    if fields is None or not {required, *_OPTIONAL[member]}.issuperset(fields.values()):
         return None
-    return {name: kind in _REQUIRED for name, kind in fields.items()}
+    return {name: kind == required for name, kind in fields.items()}
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -222,7 +224,7 @@ class _KernelReader:
         self._says: dict[str, str] = {}
         self._mistyped: set[str] = set()  # the constants that others' names are like
 
-    def kernel(self, rules: Mapping[str, Rule]) -> Kernel:
+    def kernel(self, rules: Mapping[str, Rule], kernels: Sequence[str]) -> Kernel:
         struct = self._struct
         if struct.has_unread_base:
             base = struct.lineage()[0].name
@@ -230,8 +232,8 @@ class _KernelReader:
         self._note_other_texts()
         kernel = Kernel(
             _attributes(struct.member("Attributes")),
-            _arguments(_fields(struct.member("Inputs"))),
-            _arguments(_fields(struct.member("Outputs"))),
+            _arguments(struct, "Inputs"),
+            _arguments(struct, "Outputs"),
             frozenset(run for one in struct.lineage() for found in one.declarations for run in _runs(found)),
             self._read("kShapes", kernel_terms.read_shapes),
             self._read("kTypes", kernel_terms.read_types),
@@ -239,6 +241,11 @@ class _KernelReader:
             self._read("kGradientOf", kernel_terms.read_gradients),
             tuple(self._says.items()),
         )
+        forward = f"{self._family}::{kernel.gradients.forward}" if kernel.gradients else ""
+        if forward and forward not in kernels:
+            self._faults.append(
+                f"kGradientOf is of no kernel of its header: {forward}{instead(forward, kernels)}"
+            )
         return replace(kernel, faults=tuple(self._faults or contradictions(kernel, rules)))
 
     def _note_other_texts(self) -> None:

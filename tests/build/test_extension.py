@@ -1,8 +1,8 @@
 """What the pages tell to add is added to a copy of the sources: it builds there, and passes the quick tests.
 
 Of `./run test --quick` these are the tests that read the operators: those of rows, as README.md tells to run them
-alone, and those of the generator, the tools and the benchmarks; the others do not know what is in ops.yaml, and are
-left out for their time.
+alone, those of the generator, the tools and the benchmarks, and those of the Python package that go through its table;
+the others do not know what is in ops.yaml, and are left out for their time.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ def block(page: str, start: str, language: str = "yaml") -> str:
 NEW_OP = block("README.md", "  - name: DepthwiseConvGrad\n")
 NEW_ROW = block("CONTRIBUTING.md", "    rows:\n").partition("\n")[2]
 TO_BUILD, TO_RUN = block("README.md", "cmake -S . -B build/rows ", "sh").replace("build/rows", str(BUILD)).splitlines()
-TESTS = ["codegen", "tools", "bench", "build/test_kernel_fields.py"]
-QUICKLY = "-DCMAKE_CXX_FLAGS_RELEASE=-O1"
+OF_PYTHON = ("calls", "commands", "docs", "names", "onnx_nodes", "problem_lines", "table")
+TESTS = ["codegen", "tools", "bench", "build/test_kernel_fields.py", *(f"python/test_{name}.py" for name in OF_PYTHON)]
+QUICKLY = "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DGRADSMITH_BUILD_PYTHON=AUTO"
 
 
 def in_the_copy(command: str) -> str:
@@ -72,6 +73,7 @@ def tree() -> Path:
     replace_once(header, end, f"{kernel_of_the_cpu(header.read_text())}\n{end}")
     run_generator("generate", "--schema", "ops.yaml", "--out", "generated", repository=COPY, cwd=COPY)
     in_the_copy(TO_BUILD.replace("cmake -S", f"cmake {QUICKLY} -S"))
+    in_the_copy(f"cmake --build {BUILD} -j{JOBS} --target gradsmith_python")
     return COPY
 
 
@@ -89,7 +91,7 @@ def test_new_tests_are_there_and_pass(tree: Path, name: str) -> None:
 @pytest.fixture(scope="module")
 def results(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, subprocess.CompletedProcess[str]]:
     """What comes of each folder's tests, of which some run while others do."""
-    environment = {**os.environ, "GRADSMITH_BUILD_DIR": str(BUILD)}
+    environment = {**os.environ, "GRADSMITH_BUILD_DIR": str(BUILD), "PYTHONPATH": str(BUILD / "python")}
 
     def result(tests: str) -> subprocess.CompletedProcess[str]:
         folder = tmp_path_factory.mktemp("its")
@@ -101,7 +103,5 @@ def results(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
 
 
 @pytest.mark.parametrize("tests", TESTS)
-def test_tests_that_read_the_operators_pass(
-    results: dict[str, subprocess.CompletedProcess[str]], tests: str
-) -> None:
+def test_tests_that_read_the_operators_pass(results: dict[str, subprocess.CompletedProcess[str]], tests: str) -> None:
     assert results[tests].returncode == 0, results[tests].stdout + results[tests].stderr

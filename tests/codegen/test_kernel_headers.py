@@ -157,10 +157,28 @@ def test_only_transposed_convolutions_have_an_output_padding() -> None:
         assert transposed.attributes == {**forward.attributes, "output_padding": "ints", "output_shape": "ints"}
 
 
-def test_an_argument_of_another_type_is_told(tmp_path: Path) -> None:
-    text = HEADER.replace("const gradsmith::ConstTensorRef* B", "std::optional<ConstTensorRef> B")
+@pytest.mark.parametrize("other", ["std::optional<ConstTensorRef>", "RequiredOutput", "const TensorRef*"])
+def test_an_argument_of_another_type_is_told(tmp_path: Path, other: str) -> None:
+    text = HEADER.replace("const gradsmith::ConstTensorRef* B", f"{other} B")
     kernel = with_header(tmp_path, text).kernel("family::First")
     assert kernel
     assert kernel.inputs is None
     assert kernel.outputs == {"Y": True, "Z": False}
     assert kernel.faults[0].startswith("its Inputs are in no form")
+
+
+def test_a_gradient_of_no_kernel_is_told(tmp_path: Path) -> None:
+    said = 'static constexpr std::string_view kGradientOf = "{}, Y of X";\n  '
+    first = "struct First {\n  "
+    assert first in HEADER
+    mistyped = with_header(tmp_path, HEADER.replace(first, first + said.format("Secnd"))).kernel("family::First")
+    assert mistyped
+    assert mistyped.faults == (
+        "kGradientOf is of no kernel of its header: family::Secnd; did you mean 'family::Second'?",
+    )
+    (tmp_path / "right").mkdir()
+    right = with_header(tmp_path / "right", HEADER.replace(first, first + said.format("Second"))).kernel(
+        "family::First"
+    )
+    assert right
+    assert right.faults == ()

@@ -48,6 +48,7 @@ WITHOUT_GROUP = edited(CONVOLVE, ("C / group", "C"), (M, ""))
         (edited(CONVOLVE, ("conv::Conv\n", "conv::ConvGrad\n")), "G708 7: kernel conv::ConvGrad does not have 'Y'"),
         (edited(CONVOLVE, (OF_X, f"<<: *q\n      {OF_X}")), "G017 10: alias '*q' has no anchor '&q' before it"),
         (edited(CONVOLVE, (OF_X, f"<<: [*q]\n      {OF_X}")), "G017 10: alias '*q' has no anchor '&q' before it"),
+        (edited(CONVOLVE, ("enum: AutoPad", "enum: conv::AutoPad")), "G408 23: attribute 'auto_pad' is of type conv::"),
         (edited(CONVOLVE, ("[cpu]", "[*q]")), "G017 8: alias '*q' has no anchor '&q' before it"),
         (edited(CONVOLVE, ("{type: T, shape", "{<<: *q, type: T, shape")), "G017 10: alias '*q' has no anchor"),
         (edited(CONVOLVE, ('"*K"', "*K")), "G017 11: alias '*K' has no anchor '&K' before it; to mean a list"),
@@ -109,6 +110,22 @@ def test_aliases_of_the_same_kind_are_right() -> None:
     shapes = edited(CONVOLVE, ('shape: [N, C, "*D"]', 'shape: &x [N, C, "*D"]'))
     assert told(edited(shapes, ("    outputs:\n", "      B: {type: T, shape: *x}\n    outputs:\n")))[0][:4] == "G323"
     assert told(edited(SCALE, ("X: {type", "X: &x {type"), ("Y: {type: T, like: X}", "Y: *x"))) == []
+
+
+def test_an_alias_of_the_cases_of_another_operator_is_told_once() -> None:
+    """They are right where they stand, so that each of their lines would be blamed for the alias."""
+    own = re.compile(r"    cases: &conv_transpose_cases\n(      - .*\n)+")
+    text = own.sub("    cases: *conv_cases\n", OPS).replace("*conv_transpose_cases", "*conv_cases")
+    _, (fault,) = load(text)
+    assert (fault.id, fault.message) == ("G605", "case 'plain_2d': 'W' makes C 4, but it is 3")
+    assert re.fullmatch(r"\d\d more like this in what is repeated; is another alias meant\?", fault.notes[-1].message)
+    assert "used by operators 'ConvTranspose' and 'ConvTransposeGrad'" in [note.message for note in fault.notes]
+
+
+def test_faults_of_repeated_cases_that_are_wrong_where_they_stand_are_told_each() -> None:
+    wrong = re.sub(r"W: \[(\d), (\d)(?=, \d, \d\], (strides|pads))", r"W: [\1, 1\2", OPS)
+    faults = [one for one in told(wrong) if one.startswith("G605")]
+    assert len(faults) == 4
 
 
 @pytest.mark.parametrize("form", ["{<<: *c, group: 2}", "{<<: [*c], group: 2}", "{group: 2, <<: *c}", "*c"])

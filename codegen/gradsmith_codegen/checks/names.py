@@ -74,8 +74,7 @@ def op_name(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G102")
 def identifiers(op: Op, scope: Scope) -> Iterator[Finding]:
-    """The name of a tensor, an attribute, a symbol, a type parameter, an enum or a choice cannot be one in
-    C++."""
+    """The name of a tensor, an attribute, a symbol, a type parameter or a choice cannot be one in C++."""
     for kind, name, noun, key in _identifiers(op, scope):
         problem = _identifier_problem(name)
         if problem:
@@ -95,8 +94,6 @@ def _identifiers(op: Op, scope: Scope) -> Iterator[tuple[str, str, Located, str]
         yield "symbol", symbol.name, symbol, ""
     for attribute in op.attributes:
         yield "attribute", attribute.name, attribute, ""
-        if attribute.enum:
-            yield "enum", attribute.enum, attribute, "enum"
         for choice in attribute.choices:
             yield "choice", choice, attribute, "choices"
 
