@@ -111,8 +111,9 @@ struct GraphMemory::GraphBlock {
 
   WorkspaceMemory memory;
   Block block;
-  /// Whether the graph has gone, and all that was instantiated from it.
-  std::atomic<bool> is_unused = false;
+  /// Whether the graph has gone, and all that was instantiated from it. What a thread of the
+  /// driver's lets go of is this alone: the allocator's owner may call the driver as it goes.
+  std::shared_ptr<std::atomic<bool>> is_unused = std::make_shared<std::atomic<bool>>(false);
 };
 
 /// What graphs still use whose contexts have gone.
@@ -147,7 +148,7 @@ Result<Block> GraphMemory::Allocate(std::size_t size, CUgraph graph) {
     return allocated;
   }
   block->block = *allocated;
-  if (Status status = GiveTo(graph, block); !status.ok()) {
+  if (Status status = GiveTo(graph, *block); !status.ok()) {
     memory_.FreeAside(*allocated);
     return status;
   }
@@ -155,15 +156,15 @@ Result<Block> GraphMemory::Allocate(std::size_t size, CUgraph graph) {
   return allocated;
 }
 
-Status GraphMemory::GiveTo(CUgraph graph, const std::shared_ptr<GraphBlock>& block) {
+Status GraphMemory::GiveTo(CUgraph graph, const GraphBlock& block) {
   constexpr const char* kDoing = "keeping workspace for a CUDA graph";
   const auto drop = [](void* holder) {
     // Called by a thread of the driver's, which must not call the driver.
-    const std::unique_ptr<std::shared_ptr<GraphBlock>> held(
-        static_cast<std::shared_ptr<GraphBlock>*>(holder));
-    (*held)->is_unused = true;
+    const std::unique_ptr<std::shared_ptr<std::atomic<bool>>> is_unused(
+        static_cast<std::shared_ptr<std::atomic<bool>>*>(holder));
+    **is_unused = true;
   };
-  auto* holder = new (std::nothrow) std::shared_ptr<GraphBlock>(block);
+  auto* holder = new (std::nothrow) std::shared_ptr(block.is_unused);
   if (holder == nullptr) {
     return OutOfMemory("");
   }
@@ -188,7 +189,7 @@ GraphMemory::Blocks GraphMemory::Unused(Blocks* blocks) {
   Blocks unused;
   for (auto next = blocks->begin(); next != blocks->end();) {
     const auto block = next++;
-    if ((*block)->is_unused) {
+    if (*(*block)->is_unused) {
       unused.splice(unused.end(), *blocks, block);
     }
   }

@@ -66,7 +66,7 @@ class GraphMemory {
   using Blocks = std::list<std::shared_ptr<GraphBlock>>;
   struct Left;
 
-  static Status GiveTo(CUgraph graph, const std::shared_ptr<GraphBlock>& block);
+  static Status GiveTo(CUgraph graph, const GraphBlock& block);
   /// Unused takes those out of the blocks that no graph uses any more.
   static Blocks Unused(Blocks* blocks);
   static void Free(const Blocks& unused);

@@ -28,6 +28,17 @@ Captures& AllCaptures() {
   return captures;
 }
 
+/// The destructors of user objects that nothing uses any more and that have not been called yet.
+struct LateDestructors {
+  std::mutex mutex;
+  std::vector<std::pair<CUhostFn, void*>> all;
+};
+
+LateDestructors& AllLateDestructors() {
+  static auto& destructors = *new LateDestructors;
+  return destructors;
+}
+
 std::atomic<std::uint64_t>& Spent() {
   static std::atomic<std::uint64_t> nanoseconds = 0;
   return nanoseconds;
@@ -206,7 +217,23 @@ CUresult cuStreamDestroy(CUstream stream) {
   return CUDA_SUCCESS;
 }
 
+namespace {
+
+void RunLateDestructors() {
+  std::vector<std::pair<CUhostFn, void*>> due;
+  {
+    const std::scoped_lock lock(AllLateDestructors().mutex);
+    due.swap(AllLateDestructors().all);
+  }
+  for (const auto& [destroy, value] : due) {
+    destroy(value);
+  }
+}
+
+}  // namespace
+
 CUresult cuStreamSynchronize(CUstream stream) {
+  RunLateDestructors();
   stream = Resolve(stream);
   if (stream == nullptr) {
     return CUDA_ERROR_INVALID_CONTEXT;
@@ -279,6 +306,11 @@ CUresult cuStreamGetCaptureInfo(
     *graph = capture.graph.get();
   }
   return CUDA_SUCCESS;
+}
+
+CUuserObject_st::~CUuserObject_st() {
+  const std::scoped_lock lock(AllLateDestructors().mutex);
+  AllLateDestructors().all.emplace_back(destroy, value);
 }
 
 CUresult cuUserObjectCreate(

@@ -23,7 +23,8 @@ struct CUuserObject_st {
   CUuserObject_st(void* value, CUhostFn destroy) : value(value), destroy(destroy) {}
   CUuserObject_st(const CUuserObject_st&) = delete;
   CUuserObject_st& operator=(const CUuserObject_st&) = delete;
-  ~CUuserObject_st() { destroy(value); }
+  /// As the driver does, calls `destroy` some time later: when a stream is waited for.
+  ~CUuserObject_st();
 
   void* value;
   CUhostFn destroy;

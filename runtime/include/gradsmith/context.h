@@ -60,10 +60,12 @@ struct SearchProgress {
 /// null where there is none. Work that uses the memory may still be enqueued on the stream when
 /// `free` is called. Workspace of a CUDA graph is allocated during its capture, on a stream that is
 /// not captured, and freed some time after the graph has gone, which may be later than the context.
+/// `owner` may hold what `user` points to: it is kept until `free` will not be called any more.
 struct Allocator {
   void* (*allocate)(void* user, std::size_t size, void* stream) = nullptr;
   void (*free)(void* user, void* address, std::size_t size, void* stream) = nullptr;
   void* user = nullptr;
+  std::shared_ptr<const void> owner = {};
 };
 
 inline constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();

@@ -91,13 +91,13 @@ TEST_F(CudaCapture, ReplaysWhatCallsCompute) {
       const Context context(OptionsFor(stream, &allocator));
       const Status prepared = call.Prepare(context);
       ASSERT_TRUE(prepared.ok()) << call.Describe() << ": " << prepared.message();
-      const int allocations = allocator.allocations;
+      const int allocations = allocator->allocations;
       CudaGraph graph(stream.get());
       Capture(graph, call, context);
       if (HasFatalFailure()) {
         return;
       }
-      EXPECT_LE(allocator.allocations, allocations + 1) << "more than a graph's workspace";
+      EXPECT_LE(allocator->allocations, allocations + 1) << "more than a graph's workspace";
       Replay(graph, call, context, random);
     }
   }
@@ -174,12 +174,12 @@ TEST_F(CudaCapture, AllocatesForTheGraphAlone) {
   const OpCall call = MakeMisaligned(Conv3x3(), random);
   // The plan is ready on this thread, and the second context has no workspace yet.
   ASSERT_TRUE(call.Prepare(Context(OptionsFor(stream, &allocator))).ok());
-  ASSERT_GT(allocator.allocations, 0) << "the call needs no workspace" << RecentChoices();
-  const int allocations = allocator.allocations;
+  ASSERT_GT(allocator->allocations, 0) << "the call needs no workspace" << RecentChoices();
+  const int allocations = allocator->allocations;
   const Context context(OptionsFor(stream, &allocator));
   CudaGraph graph(stream.get());
   ASSERT_NO_FATAL_FAILURE(Capture(graph, call, context));
-  EXPECT_EQ(allocator.allocations, allocations + 1);
+  EXPECT_EQ(allocator->allocations, allocations + 1);
   Replay(graph, call, context, random);
 }
 
@@ -214,7 +214,7 @@ void RunBehindOtherWork(
     const DeviceStream& stream,
     const CountingAllocator& allocator) {
   constexpr std::size_t kBusyBytes = std::size_t{1} << 30U;
-  const int allocations = allocator.allocations;
+  const int allocations = allocator->allocations;
   const DeviceMemory busy(stream, kBusyBytes);
   KeepBusy(stream, busy, kBusyBytes);
   const auto begin = std::chrono::steady_clock::now();
@@ -225,7 +225,7 @@ void RunBehindOtherWork(
   EXPECT_EQ(state, CUDA_ERROR_NOT_READY)
       << call.Describe() << ": waited, or the stream was not busy; the call took " << taken.count()
       << " ms" << RecentChoices();
-  EXPECT_EQ(allocator.allocations, allocations) << call.Describe();
+  EXPECT_EQ(allocator->allocations, allocations) << call.Describe();
   ASSERT_TRUE(Synchronize(context).ok());
   call.ExpectResults("behind other work");
 }

@@ -52,12 +52,12 @@ class CudaGraphWorkspace : public CudaTest {
   void ExpectAllFreed(CUstream stream) {
     constexpr std::chrono::minutes kPatience(5);
     const auto begin = std::chrono::steady_clock::now();
-    while (allocator_.live > 0 && std::chrono::steady_clock::now() - begin < kPatience) {
+    while (allocator_->live > 0 && std::chrono::steady_clock::now() - begin < kPatience) {
       const WorkspaceArena arena(OnGpu());
       std::this_thread::yield();
       Driver().cuStreamSynchronize(stream);
     }
-    EXPECT_EQ(allocator_.live, 0U);
+    EXPECT_EQ(allocator_->live, 0U);
   }
 
   CountingAllocator allocator_;
@@ -77,7 +77,7 @@ TEST_F(CudaGraphWorkspace, EveryGraphHasItsOwn) {
     EXPECT_TRUE(lent.contains(Take(arena))) << "calls take new memory after a capture";
     EXPECT_TRUE(first.Launch().ok());
     EXPECT_TRUE(second.Launch().ok());
-    EXPECT_EQ(allocator_.frees, 0) << "memory was freed that a graph uses";
+    EXPECT_EQ(allocator_->frees, 0) << "memory was freed that a graph uses";
   }
   ExpectAllFreed(stream.get());
 }
@@ -92,7 +92,7 @@ TEST_F(CudaGraphWorkspace, CallsOfACaptureShareIt) {
   EXPECT_EQ(Take(arena), lent);
   EXPECT_NE(Take(arena, 8 * kSize), lent) << "more was asked for than there is";
   EXPECT_TRUE(graph.End().ok());
-  EXPECT_EQ(allocator_.allocations, 2);
+  EXPECT_EQ(allocator_->allocations, 2);
 }
 
 TEST_F(CudaGraphWorkspace, IsAsMuchAsOtherCallsNeeded) {
@@ -117,10 +117,35 @@ TEST_F(CudaGraphWorkspace, OutlivesItsContext) {
       CaptureUse(graph, arena, stream.get());
     }
     const WorkspaceArena another(OnGpu());
-    EXPECT_EQ(allocator_.frees, 0) << "memory was freed that a graph uses";
+    EXPECT_EQ(allocator_->frees, 0) << "memory was freed that a graph uses";
     EXPECT_TRUE(graph.Launch().ok());
   }
   ExpectAllFreed(stream.get());
+}
+
+TEST_F(CudaGraphWorkspace, KeepsTheAllocatorsOwner) {
+  const CurrentDevice current(device());
+  const DeviceStream stream(device());
+  std::weak_ptr<const void> owner;
+  {
+    CudaGraph graph(stream.get());
+    {
+      WorkspaceArena arena(OptionsFor(stream.get()));
+      CaptureUse(graph, arena, stream.get());
+    }
+    owner = allocator_.Get().owner;
+    allocator_ = CountingAllocator();
+    EXPECT_FALSE(owner.expired()) << "a graph uses memory that nobody can free";
+    EXPECT_TRUE(graph.Launch().ok());
+  }
+  constexpr std::chrono::minutes kPatience(5);
+  const auto begin = std::chrono::steady_clock::now();
+  while (!owner.expired() && std::chrono::steady_clock::now() - begin < kPatience) {
+    const WorkspaceArena arena(OnGpu());
+    std::this_thread::yield();
+    Driver().cuStreamSynchronize(stream.get());
+  }
+  EXPECT_TRUE(owner.expired()) << "memory of a graph that has gone is kept";
 }
 
 TEST_F(CudaGraphWorkspace, IsFreedWhenTheGraphHasGone) {
@@ -137,12 +162,12 @@ TEST_F(CudaGraphWorkspace, IsFreedWhenTheGraphHasGone) {
   // The context lives on, and what it keeps shrinks to what one more capture takes.
   constexpr std::chrono::minutes kPatience(5);
   const auto begin = std::chrono::steady_clock::now();
-  while (allocator_.allocations - allocator_.frees > 2 &&
+  while (allocator_->allocations - allocator_->frees > 2 &&
          std::chrono::steady_clock::now() - begin < kPatience) {
     CudaGraph graph(stream.get());
     CaptureUse(graph, arena, stream.get());
   }
-  EXPECT_LE(allocator_.allocations - allocator_.frees, 2);
+  EXPECT_LE(allocator_->allocations - allocator_->frees, 2);
 }
 
 TEST_F(CudaGraphWorkspace, ASpoiltCaptureIsToldSo) {

@@ -74,40 +74,47 @@ inline ContextOptions WithTf32(SearchMode mode = SearchMode::kHeuristic) {
   return options;
 }
 
-/// CountingAllocator gives a context its workspace and counts.
-struct CountingAllocator {
-  std::atomic<int> allocations = 0;
-  std::atomic<int> frees = 0;
-  std::atomic<std::size_t> live = 0;
-  std::atomic<std::size_t> peak = 0;
-  /// Returns null always.
-  bool is_empty = false;
+/// CountingAllocator gives a context its workspace and counts. The counts live as long as a context
+/// or a graph has memory of it.
+class CountingAllocator {
+ public:
+  struct Counts {
+    std::atomic<int> allocations = 0;
+    std::atomic<int> frees = 0;
+    std::atomic<std::size_t> live = 0;
+    std::atomic<std::size_t> peak = 0;
+    /// Returns null always.
+    std::atomic<bool> is_empty = false;
+  };
 
-  Allocator Get() { return {&Allocate, &Free, this}; }
+  Allocator Get() { return {&Allocate, &Free, counts_.get(), counts_}; }
+  Counts* operator->() const { return counts_.get(); }
 
  private:
   static void* Allocate(void* user, std::size_t size, void* stream) {
-    auto& self = *static_cast<CountingAllocator*>(user);
-    ++self.allocations;
-    if (self.is_empty) {
+    auto& counts = *static_cast<Counts*>(user);
+    ++counts.allocations;
+    if (counts.is_empty) {
       return nullptr;
     }
-    self.live += size;
-    self.peak = std::max<std::size_t>(self.peak, self.live);
+    counts.live += size;
+    counts.peak = std::max<std::size_t>(counts.peak, counts.live);
     CUdeviceptr address = 0;
     EXPECT_EQ(
         Driver().cuMemAllocAsync(&address, size, static_cast<CUstream>(stream)), CUDA_SUCCESS);
     return reinterpret_cast<void*>(address);
   }
   static void Free(void* user, void* address, std::size_t size, void* stream) {
-    auto& self = *static_cast<CountingAllocator*>(user);
-    ++self.frees;
-    self.live -= size;
+    auto& counts = *static_cast<Counts*>(user);
+    ++counts.frees;
+    counts.live -= size;
     EXPECT_EQ(
         Driver().cuMemFreeAsync(
             reinterpret_cast<CUdeviceptr>(address), static_cast<CUstream>(stream)),
         CUDA_SUCCESS);
   }
+
+  std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
 };
 
 inline const Registry& AllOps() {

@@ -158,7 +158,7 @@ TEST_F(CudaPolicies, WorkspaceLimitHolds) {
           }
         }
       }
-      EXPECT_LE(allocator.peak, limit) << ToString(mode);
+      EXPECT_LE(allocator->peak, limit) << ToString(mode);
     }
   }
 }
@@ -185,7 +185,7 @@ TEST_F(CudaPolicies, CallersOwnWorkspace) {
     RunAndCompare(
         MakeConvGrad(Conv3x3(), type, Layout::kChannelsLast, random), context, "own workspace");
   }
-  EXPECT_EQ(allocator.allocations, 0);
+  EXPECT_EQ(allocator->allocations, 0);
   const std::vector<std::byte> bytes = block.CopyOut();
   const auto is_untouched = [](std::byte byte) { return byte == std::byte{0x5A}; };
   EXPECT_TRUE(std::all_of(bytes.begin() + kGiven, bytes.end(), is_untouched))
@@ -203,13 +203,13 @@ TEST_F(CudaPolicies, NoMemoryIsSaidAndNothingWritten) {
   ContextOptions options = OnGpu();
   options.allocator = allocator.Get();
   RunAndCompare(call, Context(options), "with memory");
-  ASSERT_GT(allocator.allocations, 0) << "the call needs no workspace" << RecentChoices();
-  EXPECT_EQ(allocator.live, 0U) << "the context has gone, its workspace has not";
+  ASSERT_GT(allocator->allocations, 0) << "the call needs no workspace" << RecentChoices();
+  EXPECT_EQ(allocator->live, 0U) << "the context has gone, its workspace has not";
 
   call.ResetOutputs();
   const std::vector<std::vector<std::byte>> before = call.OutputBytes();
   CountingAllocator empty;
-  empty.is_empty = true;
+  empty->is_empty = true;
   options.allocator = empty.Get();
   const Context context(options);
   const Status status = Finish(call, context);
@@ -220,7 +220,7 @@ TEST_F(CudaPolicies, NoMemoryIsSaidAndNothingWritten) {
   EXPECT_TRUE(Synchronize(context).ok());
   EXPECT_TRUE(call.OutputBytes() == before) << "something was written";
   // Once there is memory again the same context works.
-  empty.is_empty = false;
+  empty->is_empty = false;
   RunAndCompare(call, context, "with memory again");
 }
 
