@@ -254,6 +254,7 @@ void CheckLength(const Py_buffer& view, const Dims& dims, const char* op, const 
 }  // namespace
 
 std::optional<Array> FromBuffer(
+    getbufferproc get,
     nb::handle object,
     std::optional<DataType> type,
     nb::handle dtype,
@@ -262,7 +263,7 @@ std::optional<Array> FromBuffer(
   auto view = std::make_unique<Py_buffer>();
   // NumPy composes the format anew each time, so it is asked for only where it is needed.
   const int flags = PyBUF_STRIDED_RO | (type ? 0 : PyBUF_FORMAT);
-  const int got = InPython([&] { return PyObject_GetBuffer(object.ptr(), view.get(), flags); });
+  const int got = InPython([&] { return get(object.ptr(), view.get(), flags); });
   if (got != 0) {
     ClearError();
     return std::nullopt;

@@ -69,6 +69,17 @@ const dlpack::Exchange* FindExchange(nb::handle capsule) {
   return is_known && exchange->borrow != nullptr ? exchange : nullptr;
 }
 
+/// The buffer protocol's function of a library's own arrays; null where they are not read by it.
+/// What a subclass puts in its place may say anything.
+getbufferproc FindGetBuffer(const nb::object& adaptor) {
+  if (!nb::cast<bool>(adaptor.attr("has_buffers"))) {
+    return nullptr;
+  }
+  const nb::object array = adaptor.attr("array");
+  void* get = PyType_GetSlot(reinterpret_cast<PyTypeObject*>(array.ptr()), Py_bf_getbuffer);
+  return get == nullptr ? &PyObject_GetBuffer : reinterpret_cast<getbufferproc>(get);
+}
+
 void SetPythonError(void* /*error*/, const char* kind, const char* message) {
   const bool is_memory = std::string(kind) == "MemoryError";
   PyErr_SetString(is_memory ? PyExc_MemoryError : PyExc_RuntimeError, message);
@@ -184,7 +195,7 @@ Library::Library(nb::object adaptor, nb::handle type)
       key_set_of_(adaptor_.attr("key_set")),
       exchange_owner_(CallPython(adaptor_.attr("exchange_of"), type)),
       exchange_(FindExchange(exchange_owner_)),
-      has_buffers_(nb::cast<bool>(adaptor_.attr("has_buffers"))),
+      get_buffer_(FindGetBuffer(adaptor_)),
       is_writable_(nb::cast<bool>(adaptor_.attr("is_writable"))) {
   const nb::object empty_strided = adaptor_.attr("empty_strided");
   for (std::size_t i = 0; i < empty_strided_.size(); ++i) {
@@ -242,16 +253,16 @@ Array Library::ReadMemory(nb::handle array, const char* op, const char* name) co
     }
     return FromTensor(tensor, true, op, name);
   }
-  if (!has_buffers_) {
+  if (get_buffer_ == nullptr) {
     return ReadCapsule(array, op, name);
   }
   const nb::object dtype = dtype_.is_known() ? dtype_.Get(array) : nb::object();
-  std::optional<Array> read = FromBuffer(array, FindType(dtype), dtype, op, name);
+  std::optional<Array> read = FromBuffer(get_buffer_, array, FindType(dtype), dtype, op, name);
   if (!read && dtype.is_valid()) {
     // The buffer protocol has no name for bfloat16; as integers its elements can be had.
     const nb::object bits = CallPython(adaptor_.attr("bits"), array, dtype);
     if (!bits.is_none()) {
-      read = FromBuffer(bits, DataType::kBFloat16, dtype, op, name);
+      read = FromBuffer(get_buffer_, bits, DataType::kBFloat16, dtype, op, name);
     }
   }
   if (!read) {
@@ -441,9 +452,10 @@ Output Library::MakeDense(
   const bool is_plain = !plain_empty_.is_none() && !dtype.is_none();
   output.object =
       is_plain ? CallPython(plain_empty_, tuple, dtype) : CallPython(empty_, tuple, dtype, like);
-  std::optional<Array> buffer = has_buffers_ && !dtype.is_none()
-                                    ? FromBuffer(output.object, type, dtype, kOurs, kOutput)
-                                    : std::nullopt;
+  std::optional<Array> buffer =
+      get_buffer_ != nullptr && !dtype.is_none()
+          ? FromBuffer(get_buffer_, output.object, type, dtype, kOurs, kOutput)
+          : std::nullopt;
   output.array = buffer ? std::move(*buffer) : ReadMemory(output.object, kOurs, kOutput);
   return output;
 }

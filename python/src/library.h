@@ -179,7 +179,8 @@ class Library {
   /// The capsule of `exchange_`.
   nanobind::object exchange_owner_;
   const dlpack::Exchange* exchange_ = nullptr;
-  bool has_buffers_ = false;
+  /// Offers an array's memory by the buffer protocol; null where DLPack is used.
+  getbufferproc get_buffer_ = nullptr;
   bool is_writable_ = true;
 };
 

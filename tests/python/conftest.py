@@ -9,6 +9,8 @@ import pytest
 
 gradsmith = pytest.importorskip("gradsmith", reason="the Python package is not on PYTHONPATH: build it first")
 
+# What JAX computes is compared on the CPU, also where it could use a GPU.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # JAX compiles each shape that it meets; code that runs once need not be optimized.
 os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
