@@ -105,7 +105,8 @@ endfunction()
 # gradsmith_compile_kernels(<variable> <sources>...)
 #
 # Compiles each CUDA source into an image that holds the code of every architecture, and sets the variable to a C++
-# source that holds the images as constants. The driver loads them, so there is no CUDA runtime to link and nothing that
+# source that holds the images as constants; `<build folder>/kernels` is where cuda/kernel_images.h, which declares
+# these, is included from. The driver loads them, so there is no CUDA runtime to link and nothing that
 # registers itself at start-up.
 function(gradsmith_compile_kernels result)
   _gradsmith_nvcc_architectures(architectures)
@@ -114,9 +115,13 @@ function(gradsmith_compile_kernels result)
             "-I${CMAKE_CURRENT_SOURCE_DIR}/runtime")
   set(images "")
   set(GRADSMITH_KERNEL_IMAGES "")
+  set(GRADSMITH_KERNEL_IMAGE_DECLARATIONS "")
   foreach(source IN LISTS ARGN)
     cmake_path(GET source STEM name)
     set(image "${folder}/${name}.fatbin")
+    if(image IN_LIST images)
+      message(FATAL_ERROR "gradsmith: two files of CUDA kernels are called ${name}.cu; one of them is ${source}")
+    endif()
     add_custom_command(
       OUTPUT "${image}"
       COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" ${flags} -MD -MF "${image}.d" -MT "${image}" -o "${image}" "${source}"
@@ -126,9 +131,11 @@ function(gradsmith_compile_kernels result)
       VERBATIM)
     list(APPEND images "${image}")
     string(APPEND GRADSMITH_KERNEL_IMAGES "  X(${name}, \"${image}\") \\\n")
+    string(APPEND GRADSMITH_KERNEL_IMAGE_DECLARATIONS "extern const KernelImage kImage_${name};\n")
   endforeach()
   file(MAKE_DIRECTORY "${folder}")
   configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kernel_images.cc.in" "${folder}/kernel_images.cc" @ONLY)
+  configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kernel_images.h.in" "${folder}/cuda/kernel_images.h" @ONLY)
   set_source_files_properties("${folder}/kernel_images.cc" PROPERTIES OBJECT_DEPENDS "${images}")
   set(${result} "${folder}/kernel_images.cc" PARENT_SCOPE)
 endfunction()

@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 
+#include "cuda/kernel_images.h"
 #include "cuda/kernels/channel_copies.h"
 #include "cuda/module.h"
 #include "cuda/tensor_ops.h"

@@ -14,6 +14,21 @@
 
 namespace gradsmith::cuda {
 
+/// KernelSuffix is what the names of kernels of an element type end with.
+constexpr std::string_view KernelSuffix(DataType type) {
+  switch (type) {
+    case DataType::kFloat:
+      return "f32";
+    case DataType::kDouble:
+      return "f64";
+    case DataType::kMLFloat16:
+      return "f16";
+    default:
+      break;
+  }
+  return "bf16";
+}
+
 /// KernelTable keeps kernels that were found, one for each element type and variant, so that a hot
 /// call neither builds a name nor takes a lock.
 template <int kVariants>
@@ -30,7 +45,7 @@ class KernelTable {
       return known;
     }
     const Result<CUkernel> found =
-        FindKernel({&image_}, (std::string(name) + "_" + std::string(Suffix(type))).c_str());
+        FindKernel({&image_}, (std::string(name) + "_" + std::string(KernelSuffix(type))).c_str());
     if (found.ok()) {
       entry.store(*found, std::memory_order_release);
     }
@@ -38,20 +53,6 @@ class KernelTable {
   }
 
  private:
-  static constexpr std::string_view Suffix(DataType type) {
-    switch (type) {
-      case DataType::kFloat:
-        return "f32";
-      case DataType::kDouble:
-        return "f64";
-      case DataType::kMLFloat16:
-        return "f16";
-      default:
-        break;
-    }
-    return "bf16";
-  }
-
   const KernelImage& image_;
   std::array<std::atomic<CUkernel>, std::size_t{kVariants} * kFloatingTypeCount> kernels_{};
 };

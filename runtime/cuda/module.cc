@@ -9,7 +9,6 @@
 
 #include "cuda/capture.h"
 #include "cuda/driver.h"
-#include "cuda/kernel_images.h"
 
 namespace gradsmith::cuda {
 

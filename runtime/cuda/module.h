@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <initializer_list>
 
-#include "cuda/kernel_images.h"
+#include "cuda/kernel_image.h"
 #include "gradsmith/status.h"
 
 namespace gradsmith::cuda {

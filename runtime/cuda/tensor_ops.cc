@@ -16,6 +16,7 @@
 
 #include "core/tiles.h"
 #include "cuda/driver.h"
+#include "cuda/kernel_images.h"
 #include "cuda/kernels/tensor_ops.h"
 #include "cuda/module.h"
 

@@ -11,6 +11,7 @@
 #include "batch_norm/cuda/own_plan.h"
 #include "batch_norm/cuda/resident.h"
 #include "core/tiles.h"
+#include "cuda/kernel_images.h"
 #include "cuda/kernel_table.h"
 
 namespace gradsmith::batch_norm {

@@ -14,6 +14,7 @@
 #include "conv/cuda/depthwise_rows.h"
 #include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
+#include "cuda/kernel_images.h"
 #include "cuda/kernel_table.h"
 
 namespace gradsmith::conv {

@@ -11,6 +11,7 @@
 #include "conv/cuda/depthwise_forms.h"
 #include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
+#include "cuda/kernel_images.h"
 #include "cuda/kernel_table.h"
 
 namespace gradsmith::conv {

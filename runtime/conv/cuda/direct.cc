@@ -8,6 +8,7 @@
 
 #include "conv/cuda/direct_arguments.h"
 #include "cuda/driver.h"
+#include "cuda/kernel_images.h"
 #include "cuda/kernel_table.h"
 
 namespace gradsmith::conv {

@@ -9,6 +9,7 @@
 #include "conv/cuda/filter_slices.h"
 #include "conv/cuda/parts.h"
 #include "core/tiles.h"
+#include "cuda/kernel_images.h"
 #include "cuda/module.h"
 
 namespace gradsmith::conv {

@@ -7,6 +7,7 @@
 #include "conv/cuda/one_pass_plan.h"
 #include "conv/cuda/parts.h"
 #include "core/tiles.h"
+#include "cuda/kernel_images.h"
 #include "cuda/module.h"
 
 namespace gradsmith::conv {

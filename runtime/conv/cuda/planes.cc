@@ -13,6 +13,7 @@
 #include "conv/cuda/math_name.h"
 #include "conv/cuda/planes_places.h"
 #include "core/tiles.h"
+#include "cuda/kernel_images.h"
 #include "cuda/module.h"
 
 namespace gradsmith::conv {

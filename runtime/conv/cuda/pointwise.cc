@@ -7,6 +7,7 @@
 #include "conv/cuda/filter_slices.h"
 #include "conv/cuda/one_pass_plan.h"
 #include "core/tiles.h"
+#include "cuda/kernel_images.h"
 #include "cuda/module.h"
 
 namespace gradsmith::conv {

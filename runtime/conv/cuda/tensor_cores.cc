@@ -21,6 +21,7 @@
 #include "conv/cuda/filter_slices.h"
 #include "conv/cuda/tensor_cores_arguments.h"
 #include "core/tiles.h"
+#include "cuda/kernel_images.h"
 #include "cuda/module.h"
 
 namespace gradsmith::conv {

@@ -11,6 +11,7 @@
 #include "conv/cuda/channels_last.h"
 #include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
+#include "cuda/kernel_images.h"
 #include "cuda/module.h"
 
 namespace gradsmith::conv {

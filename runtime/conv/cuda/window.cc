@@ -12,6 +12,7 @@
 #include "conv/cuda/math_name.h"
 #include "conv/cuda/window_tiles.h"
 #include "core/tiles.h"
+#include "cuda/kernel_images.h"
 #include "cuda/module.h"
 
 namespace gradsmith::conv {
