@@ -69,14 +69,18 @@ const dlpack::Exchange* FindExchange(nb::handle capsule) {
   return is_known && exchange->borrow != nullptr ? exchange : nullptr;
 }
 
-/// The buffer protocol's function of a library's own arrays; null where they are not read by it.
-/// What a subclass puts in its place may say anything.
-getbufferproc FindGetBuffer(const nb::object& adaptor) {
+/// The function of the buffer protocol by which objects of a type are read; null where they are not.
+/// What a subclass of the library's own arrays puts in its place may say anything.
+getbufferproc FindGetBuffer(const nb::object& adaptor, nb::handle type) {
   if (!nb::cast<bool>(adaptor.attr("has_buffers"))) {
     return nullptr;
   }
   const nb::object array = adaptor.attr("array");
-  void* get = PyType_GetSlot(reinterpret_cast<PyTypeObject*>(array.ptr()), Py_bf_getbuffer);
+  auto* base = reinterpret_cast<PyTypeObject*>(array.ptr());
+  if (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), base) == 0) {
+    return &PyObject_GetBuffer;
+  }
+  void* get = PyType_GetSlot(base, Py_bf_getbuffer);
   return get == nullptr ? &PyObject_GetBuffer : reinterpret_cast<getbufferproc>(get);
 }
 
@@ -195,7 +199,7 @@ Library::Library(nb::object adaptor, nb::handle type)
       key_set_of_(adaptor_.attr("key_set")),
       exchange_owner_(CallPython(adaptor_.attr("exchange_of"), type)),
       exchange_(FindExchange(exchange_owner_)),
-      get_buffer_(FindGetBuffer(adaptor_)),
+      get_buffer_(FindGetBuffer(adaptor_, type)),
       is_writable_(nb::cast<bool>(adaptor_.attr("is_writable"))) {
   const nb::object empty_strided = adaptor_.attr("empty_strided");
   for (std::size_t i = 0; i < empty_strided_.size(); ++i) {

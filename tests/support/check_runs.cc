@@ -172,7 +172,11 @@ Report CheckOutputSubsets(const Subject& subject, const Case& problem, const std
   return report;
 }
 
-Report CheckInPlace(const Subject& subject, const Case& problem, const std::string& seed) {
+Report CheckInPlace(const Subject& subject, const Case& given, const std::string& seed) {
+  Case problem = given;
+  if (problem.layout == Layout::kBroadcast) {
+    problem.layout = Layout::kContiguous;  // elements that share memory cannot be written
+  }
   Report report;
   const std::optional<Baseline> baseline = RunBaseline(subject, problem, seed, report);
   if (!baseline) {
