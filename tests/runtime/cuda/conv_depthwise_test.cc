@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -183,6 +184,29 @@ class CudaConvDepthwise : public CudaTest {
     EXPECT_TRUE(call.Result()->SurroundingsIntact());
   }
 
+  /// The same of both gradients in every type.
+  static void CheckAddingOf(
+      const std::vector<ConvShape>& shapes,
+      std::span<const DataType> types,
+      Layout layout,
+      Random& random) {
+    const Context context(OnGpu());
+    Turns turns(5);  // of 6 or 8 cases of a shape
+    for (const ConvShape& shape : shapes) {
+      for (const DataType type : types) {
+        for (const ConvPrimitive primitive :
+             {ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter}) {
+          if (!turns.Next()) {
+            continue;
+          }
+          const PrimitiveCall call = MakeCall(primitive, shape, type, layout, random);
+          call.op.FillInputsWithIntegers(random, -1, 1);
+          CheckAdding(call, context, random);
+        }
+      }
+    }
+  }
+
  private:
   static std::size_t OutputOf(const PrimitiveCall& call) {
     return call.primitive == ConvPrimitive::kBackwardFilter ? 1 : 0;
@@ -338,36 +362,12 @@ TEST_F(CudaConvDepthwise, TakesRowsWithGapsAndAnyAddress) {
 
 TEST_F(CudaConvDepthwise, AddsToWhatIsThere) {
   Random random("cuda depthwise accumulates");
-  const Context context(OnGpu());
-  for (const ConvShape& shape : ShapesOfRows()) {
-    for (const DataType type : kAllTypes) {
-      for (const ConvPrimitive primitive :
-           {ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter}) {
-        const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kContiguous, random);
-        call.op.FillInputsWithIntegers(random, -1, 1);
-        CheckAdding(call, context, random);
-      }
-    }
-  }
+  CheckAddingOf(ShapesOfRows(), kAllTypes, Layout::kContiguous, random);
 }
 
 TEST_F(CudaConvDepthwise, TilesAddToWhatIsThere) {
   Random random("cuda depthwise tiles accumulate");
-  const Context context(OnGpu());
-  Turns turns(5);  // of 6 or 18 cases of a shape
-  for (const ConvShape& shape : ShapesOfTiles()) {
-    for (const DataType type : kTypesOfTiles) {
-      for (const ConvPrimitive primitive :
-           {ConvPrimitive::kBackwardData, ConvPrimitive::kBackwardFilter}) {
-        if (!turns.Next()) {
-          continue;
-        }
-        const PrimitiveCall call = MakeCall(primitive, shape, type, Layout::kChannelsLast, random);
-        call.op.FillInputsWithIntegers(random, -1, 1);
-        CheckAdding(call, context, random);
-      }
-    }
-  }
+  CheckAddingOf(ShapesOfTiles(), kTypesOfTiles, Layout::kChannelsLast, random);
 }
 
 TEST_F(CudaConvDepthwise, IsNotOfferedForOtherGroups) {

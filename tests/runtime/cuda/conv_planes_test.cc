@@ -14,6 +14,7 @@
 #include "conv/cuda/planes.h"
 #include "runtime/cuda/conv_layer.h"
 #include "runtime/cuda/primitive_call.h"
+#include "runtime/cuda/turns.h"
 
 /// Forward and the filter's gradient of few channels of x in planes: how they are launched, without
 /// a GPU, and what they compute, run by name.
@@ -382,12 +383,16 @@ PrimitiveCall CallOf(
 TEST_F(CudaConvPlanes, AreExactOnIntegers) {
   Random random("planes");
   const Context context(WithTf32());
+  Turns narrow(3);  // of 4 cases of a shape in 16 bits, whose types share their code
   for (const ConvShape& shape : Shapes()) {
     for (const ConvPrimitive primitive : kBoth) {
       for (const DataType type : kTypes) {
         if (type != DataType::kFloat && primitive == ConvPrimitive::kForward &&
             shape.name == "152 terms") {
           continue;  // of pairs there is room for 88
+        }
+        if (type != DataType::kFloat && !narrow.Next()) {
+          continue;
         }
         const PrimitiveCall call = CallOf(primitive, shape, random, type);
         SCOPED_TRACE(shape.name + ": " + call.op.Describe());
