@@ -69,6 +69,10 @@ class _Evaluation:
         for symbol in op.symbols:
             if symbol.multiple_of:
                 self._check_multiple(symbol)
+            if symbol.given_by:
+                self._take_given(symbol)
+            if symbol.broadcast_to:
+                self._check_broadcast(symbol)
             if symbol.rule:
                 self._apply_rule(symbol)
         known: dict[int, Dims] = {}
@@ -234,6 +238,34 @@ class _Evaluation:
         divisor, value = self._integer(symbol.multiple_of), self._values.get(symbol.name, 0)
         if isinstance(value, int) and value % divisor:
             raise self._indivisible(symbol.multiple_of, symbol.name)
+
+    def _take_given(self, symbol: Symbol) -> None:
+        """The dims that an attribute gives."""
+        value = self._attributes.get(symbol.given_by, ())
+        if not isinstance(value, tuple) or not value:
+            return
+        length = self._known_length(symbol.name)
+        least, most = (symbol.min_length, symbol.max_length) if length is None else (length, length)
+        fits = least <= len(value) <= most
+        known = cast(Dims, self._values.setdefault(symbol.name, cast(Dims, value)))
+        if not fits or known != value:
+            message = f"'{symbol.given_by}' gives {symbol.name} as {list(value)}, and it is {_text(known)}"
+            many = f"'{symbol.given_by}' gives {symbol.name} {len(value)} dims, which it cannot have"
+            key, origin = self._key_of(symbol.given_by), self._origins.get(symbol.name, "")
+            raise Problem(Impossible.MISMATCH, message if fits else many, key, origin)
+
+    def _check_broadcast(self, symbol: Symbol) -> None:
+        dims, whole = self._values.get(symbol.name), self._values.get(symbol.broadcast_to)
+        if not isinstance(dims, tuple) or not isinstance(whole, tuple):
+            return
+        fits = len(dims) <= len(whole) and all(
+            dim in (1, other) for dim, other in zip(dims[::-1], whole[::-1], strict=False)
+        )
+        if not fits:
+            target = f"{symbol.broadcast_to} = {_text(whole)}"
+            message = f"{symbol.name} = {_text(dims)} does not broadcast to {target}"
+            origin = self._origins.get(symbol.name, "")
+            raise Problem(Impossible.MISMATCH, message, origin, self._origins.get(symbol.broadcast_to, ""))
 
     def _apply_rule(self, symbol: Symbol) -> None:
         rule = symbol.rule

@@ -112,6 +112,8 @@ def _bad_limit(kernel: Kernel, name: str, limit: Limit) -> Iterator[str]:
         what = f"{kind}, neither {' nor '.join(NUMBER_TYPES.values())}" if is_foreign else "no number"
         yield f"kLimits gives '{name}' a range, and it is {what}"
     is_before_axis = bool(limit.length and is_list and attributes.get(limit.length.symbol) == "int")
+    if limit.broadcast_to and not (is_list and symbols.get(limit.broadcast_to)):
+        yield f"kLimits has '{name} broadcast_to {limit.broadcast_to}', which are no list symbols of kShapes"
     if limit.axis_of and (kind != "int" or limit.axis_of not in (kernel.inputs or {})):
         yield f"kLimits has '{name} axis_of {limit.axis_of}', no std::int64_t and input"
     if limit.length and not symbols.get(limit.length.symbol) and not is_before_axis:

@@ -190,6 +190,9 @@ class ShapeRule:
         return f"{self.function}({', '.join(self.arguments)})"
 
 
+OUTPUTS = "outputs"  # in the place of an attribute that gives dims: the outputs that the caller passes
+
+
 @dataclass(frozen=True, slots=True)
 class Symbol(Located):
     """A name that shapes share. Scalars need no entry under `dims`; lists do."""
@@ -201,6 +204,8 @@ class Symbol(Located):
     max_length: int = 8
     length_of: str = ""  # the list symbol whose length this one has
     length_axis: str = ""  # the attribute, an axis, before which its dims stand
+    broadcast_to: str = ""  # the list symbol that its dims broadcast to
+    given_by: str = ""  # the ints attribute that gives its dims where it has any, or OUTPUTS
     multiple_of: str = ""  # the int attribute that a scalar must be a multiple of
     rule: ShapeRule | None = None
     doc: Text = NO_TEXT
@@ -294,6 +299,7 @@ class Op(Located):
     rows: tuple[Row, ...]
     cases: tuple[Case, ...]
     gradient_of: str = ""
+    since_version: int = 0  # 0: the schema's
     # What the kernel's header says of it, by constant (kShapes, ...); filled in by the checks, which compare.
     kernel_says: tuple[tuple[str, str], ...] = ()
 
@@ -307,7 +313,8 @@ class Op(Located):
         """With what the checks have worked out."""
         return Op(
             self.name, self.doc, self.origin, self.line, self.kernel, self.backends, self.inputs,
-            self.outputs, self.symbols, self.attributes, self.rows, cases, self.gradient_of, kernel_says,
+            self.outputs, self.symbols, self.attributes, self.rows, cases, self.gradient_of,
+            self.since_version, kernel_says,
         )  # fmt: skip
 
 

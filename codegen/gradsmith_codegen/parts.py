@@ -154,6 +154,8 @@ class PartReader(ValueReader):
             min_length=length[0],
             max_length=length[1],
             length_of=length[2],
+            broadcast_to=self.word_at("broadcast_to", entries, owner, "the name of a list symbol"),
+            given_by=self.word_at("given_by", entries, owner, "the name of an attribute"),
             multiple_of=self.word_at("multiple_of", entries, owner, "the name of an attribute"),
             rule=self._rule(entries["rule"][1], owner) if "rule" in entries else None,
             doc=self.doc(entries),
@@ -459,6 +461,13 @@ class PartReader(ValueReader):
             if name not in vocabulary.BACKENDS:
                 self.report(faults.unknown_backend(item.span, name, vocabulary.BACKENDS))
         return tuple([vocabulary.BACKENDS[name] for name in words if name in vocabulary.BACKENDS])
+
+    def since_version(self, node: Node, _owner: str) -> int:
+        version = self.integer(node, "'since_version'")
+        if version is not None and not 1 <= version < 2**31:
+            expected = f"an integer from 1 to {2**31 - 1}"
+            self.report(faults.bad_number(node.span, "'since_version'", expected, str(version)))
+        return version or 0
 
     def forward(self, node: Node, owner: str) -> str:
         return self.text(node, f"'gradient_of' of {owner}", "the name of an operator")

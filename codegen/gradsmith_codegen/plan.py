@@ -113,6 +113,10 @@ class OpPlan:
         everywhere."""
         return f"{self.name}_" if self.name.lower() == "readme" else self.name
 
+    @property
+    def since_version(self) -> int:
+        return self.op.since_version or self.schema.since_version
+
     @cached_property
     def names(self) -> list[str]:
         """What the generated C++ takes from the schema as it is, and what may be a macro elsewhere."""

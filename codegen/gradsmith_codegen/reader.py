@@ -113,14 +113,7 @@ class _DocumentReader(PartReader):
         return domain
 
     def _since_version(self, entries: Entries) -> int:
-        if "since_version" not in entries:
-            return 0
-        node = entries["since_version"][1]
-        version = self.integer(node, "'since_version'")
-        if version is not None and not 1 <= version < 2**31:
-            expected = f"an integer from 1 to {2**31 - 1}"
-            self.report(faults.bad_number(node.span, "'since_version'", expected, str(version)))
-        return version or 0
+        return self.since_version(entries["since_version"][1], "") if "since_version" in entries else 0
 
     def _ops(self, node: Node) -> list[Draft]:
         items = self.items(node, "'ops'", "a list of operators")
@@ -182,6 +175,7 @@ class _OpReader:
             rows=rows,
             cases=self._cases(name, inputs + outputs, attributes),
             gradient_of=part("gradient_of", reader.forward, ""),
+            since_version=part("since_version", reader.since_version, 0),
         )
         return Draft(_with_ordered_rows(op), self._broken, declared)
 

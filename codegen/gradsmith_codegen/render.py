@@ -288,6 +288,11 @@ def _symbol_length(symbol: model.Symbol) -> str:
 def _symbol_rule(symbol: model.Symbol) -> str:
     if symbol.multiple_of:
         return f"a multiple of `{symbol.multiple_of}`"
+    if symbol.broadcast_to:
+        return f"broadcast to {symbol.broadcast_to}"
+    if symbol.given_by:
+        passed = "those of the output that is passed"
+        return passed if symbol.given_by == model.OUTPUTS else f"`{symbol.given_by}`, or {passed}"
     return f"`{symbol.rule.text}`" if symbol.rule else ""
 
 

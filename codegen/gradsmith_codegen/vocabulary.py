@@ -32,11 +32,11 @@ class Keys:
 SCHEMA = Keys(("schema_version", "domain", "since_version", "ops"))
 OP = Keys(
     ("name", "doc", "kernel", "backends", "inputs", "outputs", "rows", "cases"),
-    ("gradient_of", "dims", "attributes"),
+    ("since_version", "gradient_of", "dims", "attributes"),
 )
 INPUT = Keys(("type",), ("shape", "like", "optional", "gradient_of", "doc"))
 OUTPUT = Keys(INPUT.required, (*INPUT.optional, "in_place_of"))
-SYMBOL = Keys((), ("length", "rule", "multiple_of", "doc"))
+SYMBOL = Keys((), ("length", "rule", "broadcast_to", "given_by", "multiple_of", "doc"))
 ATTRIBUTE_OF_SOME_KINDS = ("optional", "min", "max", "length", "axis_of", "enum", "choices")
 ATTRIBUTE = Keys(("type",), ("default", *ATTRIBUTE_OF_SOME_KINDS, "doc"))  # and a default, or `optional`
 CASE = Keys(("name",), ("layout",))  # besides the names of tensors and attributes

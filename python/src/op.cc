@@ -111,6 +111,16 @@ std::vector<TensorRef> Refs(const std::vector<Output>& outputs) {
   return refs;
 }
 
+/// Whether the dims of some outputs may hang on those of others, which the caller passes.
+bool MayBindDims(const OpSchema& op, const std::vector<Output>& given) {
+  return std::any_of(
+             op.symbols.begin(), op.symbols.end(),
+             [](const SymbolSpec& symbol) { return symbol.from_outputs; }) &&
+         std::any_of(given.begin(), given.end(), [](const Output& output) {
+           return output.array.ref.present;
+         });
+}
+
 /// Whether forms were inferred for inputs that lie so.
 bool HasLayouts(
     const std::vector<Argument>& inputs,
@@ -464,12 +474,15 @@ void Op::MakeOutputs(
   const bool are_shapes_needed = std::any_of(wishes.begin(), wishes.end(), [](const Wish& wish) {
     return wish.is_wanted && !wish.into.is_valid();
   });
-  const auto inferred = are_shapes_needed ? Infer(kernel, inputs) : nullptr;
   for (std::size_t i = 0; i < wishes.size(); ++i) {
-    const TensorSpec& spec = schema_->outputs[i];
     if (wishes[i].into.is_valid()) {
       ReadOutput(name_, output_subjects_[i], &(*outputs)[i]);
-    } else if (wishes[i].is_wanted) {
+    }
+  }
+  const auto inferred = are_shapes_needed ? Infer(kernel, inputs, *outputs) : nullptr;
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    const TensorSpec& spec = schema_->outputs[i];
+    if (!wishes[i].into.is_valid() && wishes[i].is_wanted) {
       const DataType type = ExpectedType(*kernel.row, spec);
       const Argument& like = MostLike(inputs, type);
       const Device device = like.array.ref.device;
@@ -480,15 +493,19 @@ void Op::MakeOutputs(
 
 std::shared_ptr<const Op::Inferred> Op::Infer(
     CachedKernel& kernel,
-    const std::vector<Argument>& inputs) {
-  if (kernel.inferred == nullptr || !HasLayouts(inputs, kernel.inferred->layouts)) {
+    const std::vector<Argument>& inputs,
+    const std::vector<Output>& given) {
+  if (kernel.inferred == nullptr || !HasLayouts(inputs, kernel.inferred->layouts) ||
+      MayBindDims(*kernel.row->op, given)) {
     const std::vector<ConstTensorRef> refs = Refs(inputs);
-    const Result<std::vector<Dims>> outputs =
-        kernel.kernel.InferShapes(std::span<const ConstTensorRef>(refs));
-    Check(outputs.status());
+    const std::vector<TensorRef> passed = Refs(given);
+    const std::vector<ConstTensorRef> outputs(passed.begin(), passed.end());
+    const Result<std::vector<Dims>> shapes = kernel.kernel.InferShapes(
+        std::span<const ConstTensorRef>(refs), std::span<const ConstTensorRef>(outputs));
+    Check(shapes.status());
     const bool is_channels_last = IsChannelsLast(inputs);
     Inferred inferred{LayoutsOf(inputs), {}};
-    for (const Dims& dims : *outputs) {
+    for (const Dims& dims : *shapes) {
       inferred.forms.emplace_back(dims, is_channels_last);
     }
     kernel.inferred = std::make_shared<const Inferred>(std::move(inferred));

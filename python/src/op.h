@@ -122,10 +122,12 @@ class Op {
       const std::vector<Argument>& inputs,
       const std::vector<Wish>& wishes,
       std::vector<Output>* outputs) const;
-  /// Infer infers the forms of all outputs, anew only where inputs lie otherwise than before.
+  /// Infer infers the forms of all outputs, of which the caller has some, anew only where inputs
+  /// lie otherwise than before.
   static std::shared_ptr<const Inferred> Infer(
       CachedKernel& kernel,
-      const std::vector<Argument>& inputs);
+      const std::vector<Argument>& inputs,
+      const std::vector<Output>& given);
   const Row& FindRow(const std::vector<Argument>& inputs, Device device) const;
   /// A kernel is made once for each row and attributes. `values` is a tuple of the latter.
   std::shared_ptr<CachedKernel> FindKernel(const Row& row, nanobind::handle values);

@@ -205,8 +205,11 @@ Status Kernel::Run(
   return Call(*row_, context, attributes_.get(), inputs, outputs);
 }
 
-Result<std::vector<Dims>> Kernel::InferShapes(std::span<const ConstTensorRef> inputs) const {
-  Result<std::vector<Dims>> shapes = internal::InferShapes(*row_->op, attributes_.get(), inputs);
+Result<std::vector<Dims>> Kernel::InferShapes(
+    std::span<const ConstTensorRef> inputs,
+    std::span<const ConstTensorRef> outputs) const {
+  Result<std::vector<Dims>> shapes =
+      internal::InferShapes(*row_->op, attributes_.get(), inputs, outputs);
   if (!shapes.ok()) {
     return internal::WithRow(*row_, shapes.status());
   }

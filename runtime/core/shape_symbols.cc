@@ -85,6 +85,15 @@ bool ShapeSymbols::CanBind(const TensorSpec& tensor) const {
   return unknown <= 1;
 }
 
+int ShapeSymbols::BoundAlike(int symbol) const {
+  for (int i = 0; i < static_cast<int>(op_.symbols.size()) && !bound_[symbol]; ++i) {
+    if (bound_[i] && op_.symbols[i].is_list && LengthRoot(i) == LengthRoot(symbol)) {
+      return i;
+    }
+  }
+  return symbol;
+}
+
 int ShapeSymbols::KnownListLength(int symbol) const {
   const int length = ExpectedListLength(symbol);
   const SymbolSpec& root = op_.symbols[LengthRoot(symbol)];
@@ -248,10 +257,79 @@ Status ShapeSymbols::CheckMultiple(int symbol) const {
       std::to_string(divisor));
 }
 
+Status ShapeSymbols::CheckBroadcast(int symbol) const {
+  const int target = op_.symbols[symbol].broadcast_to;
+  if (target < 0 || !bound_[symbol] || !bound_[target]) {
+    return {};
+  }
+  const Dims& dims = values_[symbol];
+  const Dims& whole = values_[target];
+  const int missing = whole.size() - dims.size();
+  bool fits = missing >= 0;
+  for (int i = 0; fits && i < dims.size(); ++i) {
+    fits = dims[i] == 1 || dims[i] == whole[missing + i];
+  }
+  return fits ? Status()
+              : InvalidArgument(
+                    Describe(symbol) + " does not broadcast to " + Describe(target) +
+                    "; expected each of its dims 1 or equal to that of " +
+                    std::string(op_.symbols[target].name) + ", counted from the last");
+}
+
+Status ShapeSymbols::ApplyAttribute(int symbol) {
+  const SymbolSpec& spec = op_.symbols[symbol];
+  if (spec.given_by < 0) {
+    return {};
+  }
+  const AttributeSpec& attribute = op_.attributes[spec.given_by];
+  const IntList* given = FindAttribute<IntList>(attribute, attributes_);
+  if (given == nullptr || given->empty()) {
+    return {};
+  }
+  const int length = ExpectedListLength(symbol);
+  const SymbolSpec& root = op_.symbols[LengthRoot(symbol)];
+  const int least = length >= 0 ? length : root.min_length;
+  const int most = length >= 0 ? length : root.max_length;
+  const std::string is = "attribute " + std::string(attribute.name) + " is " + ToString(*given);
+  if (given->size() < least || given->size() > most) {
+    return InvalidArgument(
+        is + "; expected " + RangeText(least, most) + " dims: those of " + std::string(spec.name));
+  }
+  if (std::any_of(given->begin(), given->end(), [](std::int64_t dim) { return dim < 0; })) {
+    return InvalidArgument(is + "; expected dims, each 0 or more");
+  }
+  if (!bound_[symbol]) {
+    Set(symbol, *given, attribute.name);
+    return {};
+  }
+  return values_[symbol] == *given ? Status()
+                                   : InvalidArgument(is + "; expected " + Describe(symbol));
+}
+
+std::string ShapeSymbols::UnboundText(const TensorSpec& tensor, int symbol) const {
+  const SymbolSpec& spec = op_.symbols[symbol];
+  std::string text = std::string(tensor.name) +
+                     " has a shape that the inputs given do not set: nothing binds " +
+                     std::string(spec.name);
+  if (spec.from_outputs) {
+    text += spec.given_by < 0
+                ? "; expected the output itself"
+                : "; expected attribute " + std::string(op_.attributes[spec.given_by].name) +
+                      ", or the output itself";
+  }
+  return text;
+}
+
 Status ShapeSymbols::ApplyRules() {
   for (std::size_t i = 0; i < op_.symbols.size(); ++i) {
     const SymbolSpec& symbol = op_.symbols[i];
     if (Status status = CheckMultiple(static_cast<int>(i)); !status.ok()) {
+      return status;
+    }
+    if (Status status = CheckBroadcast(static_cast<int>(i)); !status.ok()) {
+      return status;
+    }
+    if (Status status = ApplyAttribute(static_cast<int>(i)); !status.ok()) {
       return status;
     }
     if (symbol.rule == nullptr) {
@@ -291,11 +369,7 @@ Result<Dims> ShapeSymbols::Expand(const TensorSpec& tensor) const {
       continue;
     }
     if (!bound_[spec.symbol]) {
-      return InvalidArgument(
-          std::string(tensor.name) +
-          " has a shape that the inputs given do not "
-          "set: nothing binds " +
-          std::string(op_.symbols[spec.symbol].name));
+      return InvalidArgument(UnboundText(tensor, spec.symbol));
     }
     const std::int64_t divisor = spec.kind == DimSpec::Kind::kQuotient ? Divisor(spec) : 1;
     for (const std::int64_t dim : values_[spec.symbol]) {
@@ -325,7 +399,8 @@ Status ShapeSymbols::CheckAttributeLengths() const {
         "attribute " + std::string(spec.name) + " is " + list.text() + ", " +
         Counted(list.size, "value") + "; expected " + std::to_string(spec.length_factor * length) +
         ": " + (spec.length_factor == 1 ? "one" : std::to_string(spec.length_factor)) +
-        " for each dim of " + std::string(symbol) + " (" + Describe(spec.length_of) + ")");
+        " for each dim of " + std::string(symbol) + " (" + Describe(BoundAlike(spec.length_of)) +
+        ")");
   }
   return {};
 }

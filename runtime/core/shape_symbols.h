@@ -37,8 +37,9 @@ class ShapeSymbols {
   /// must agree. The tensor must be one that can be bound.
   Status Bind(const TensorSpec& tensor, const Dims& dims);
 
-  /// ApplyRules checks the scalars that must be multiples of an attribute, and computes the symbols
-  /// that have a shape rule; one that a tensor bound already must agree.
+  /// ApplyRules checks the scalars that must be multiples of an attribute and the lists that
+  /// broadcast to others, takes the dims that attributes give, and computes the symbols that have a
+  /// shape rule; one that a tensor bound already must agree.
   Status ApplyRules();
 
   /// Expand returns the tensor's dims by what is bound, or an error that names the symbol that is
@@ -59,12 +60,19 @@ class ShapeSymbols {
   [[nodiscard]] int LengthRoot(int symbol) const;
   /// The length that an axis or a bound symbol of the same root sets, or -1.
   [[nodiscard]] int ExpectedListLength(int symbol) const;
-  /// The same, or the only length that the schema allows.
+  /// The symbol where it is bound; otherwise one of the same length that is.
+  [[nodiscard]] int BoundAlike(int symbol) const;
+  /// The length that is expected, or the only one that the schema allows.
   [[nodiscard]] int KnownListLength(int symbol) const;
   Status BindList(const TensorSpec& tensor, const Dims& dims, int first, int length, int symbol);
   Status BindScalar(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
   Status BindQuotient(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
   [[nodiscard]] Status CheckMultiple(int symbol) const;
+  [[nodiscard]] Status CheckBroadcast(int symbol) const;
+  /// Binds a symbol to the dims that an attribute gives, or compares them.
+  Status ApplyAttribute(int symbol);
+  /// What can bind a symbol that nothing binds.
+  [[nodiscard]] std::string UnboundText(const TensorSpec& tensor, int symbol) const;
   void Set(int symbol, const Dims& value, std::string_view origin);
   [[nodiscard]] std::int64_t Divisor(const DimSpec& spec) const;
   /// "N = 2 from X".

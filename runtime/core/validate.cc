@@ -374,8 +374,11 @@ Status ValidateCall(
 
 namespace {
 
-Result<std::vector<Dims>>
-CheckAndInfer(const OpSchema& op, const void* attributes, std::span<const ConstTensorRef> inputs) {
+Result<std::vector<Dims>> CheckAndInfer(
+    const OpSchema& op,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const ConstTensorRef> outputs) {
   if (Status status = ValidateAttributes(op, attributes); !status.ok()) {
     return status;
   }
@@ -383,6 +386,11 @@ CheckAndInfer(const OpSchema& op, const void* attributes, std::span<const ConstT
     return InvalidArgument(
         std::to_string(inputs.size()) + " inputs were given; expected at most " +
         std::to_string(op.inputs.size()));
+  }
+  if (outputs.size() > op.outputs.size()) {
+    return InvalidArgument(
+        std::to_string(outputs.size()) + " outputs were given; expected at most " +
+        std::to_string(op.outputs.size()));
   }
   ShapeSymbols symbols(op, attributes);
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
@@ -402,6 +410,9 @@ CheckAndInfer(const OpSchema& op, const void* attributes, std::span<const ConstT
   if (Status status = BindInputs(symbols, op, inputs); !status.ok()) {
     return status;
   }
+  if (Status status = BindShapes(symbols, op.outputs, outputs); !status.ok()) {
+    return status;
+  }
   std::vector<Dims> shapes;
   for (const TensorSpec& output : op.outputs) {
     Result<Dims> dims = symbols.Expand(output);
@@ -415,9 +426,12 @@ CheckAndInfer(const OpSchema& op, const void* attributes, std::span<const ConstT
 
 }  // namespace
 
-Result<std::vector<Dims>>
-InferShapes(const OpSchema& op, const void* attributes, std::span<const ConstTensorRef> inputs) {
-  return CatchExceptions([&] { return CheckAndInfer(op, attributes, inputs); });
+Result<std::vector<Dims>> InferShapes(
+    const OpSchema& op,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const ConstTensorRef> outputs) {
+  return CatchExceptions([&] { return CheckAndInfer(op, attributes, inputs, outputs); });
 }
 
 }  // namespace gradsmith::internal

@@ -29,9 +29,13 @@ Status CheckWorkspace(const Context& context);
 /// ValidateAttributes checks ranges, and lengths of lists as far as they do not depend on shapes.
 Status ValidateAttributes(const OpSchema& op, const void* attributes);
 
-/// InferShapes returns the dims of every output. Only the inputs' presence and dims matter.
-Result<std::vector<Dims>>
-InferShapes(const OpSchema& op, const void* attributes, std::span<const ConstTensorRef> inputs);
+/// InferShapes returns the dims of every output. Only the presence and dims of the inputs and of
+/// the outputs that the caller has already matter.
+Result<std::vector<Dims>> InferShapes(
+    const OpSchema& op,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const ConstTensorRef> outputs = {});
 
 }  // namespace gradsmith::internal
 

@@ -116,6 +116,11 @@ class Forward {
       if (!input.gradient_of.empty()) {
         output_of_gradient_[std::string(input.name)] = std::string(input.gradient_of);
       }
+      for (const NamedShape& shape : gradient_case.inputs) {
+        if (shape.name == input.name && !input.gradient_of.empty()) {
+          known_output_dims_[std::string(input.gradient_of)] = shape.dims;
+        }
+      }
     }
     for (const TensorSpec& output : gradient.outputs) {
       for (const NamedShape& shape : gradient_case.outputs) {
@@ -155,7 +160,9 @@ class Forward {
       given.back().Fill(tensor.values);
       refs.emplace_back(given.back().Ref());
     }
-    const Result<std::vector<Dims>> shapes = kernel_.InferShapes(refs);
+    const std::vector<ConstTensorRef> known = KnownOutputs();
+    const Result<std::vector<Dims>> shapes = kernel_.InferShapes(
+        std::span<const ConstTensorRef>(refs), std::span<const ConstTensorRef>(known));
     report.FailIfNot(shapes.status(), "shapes of the forward op");
     if (!shapes.ok()) {
       return std::nullopt;
@@ -200,6 +207,19 @@ class Forward {
   [[nodiscard]] const OpSchema& op() const { return *row_.op; }
 
  private:
+  /// The outputs as far as the gradients that come in tell their dims, without data.
+  [[nodiscard]] std::vector<ConstTensorRef> KnownOutputs() const {
+    std::vector<ConstTensorRef> outputs;
+    for (const TensorSpec& spec : row_.op->outputs) {
+      const auto known = known_output_dims_.find(std::string(spec.name));
+      outputs.push_back(
+          known == known_output_dims_.end()
+              ? ConstTensorRef()
+              : ConstTensorRef(TypeOf(spec), nullptr, ToIntList(known->second)));
+    }
+    return outputs;
+  }
+
   [[nodiscard]] DataType TypeOf(const TensorSpec& spec) const {
     return spec.type_parameter < 0 ? spec.fixed_type : row_.types[spec.type_parameter];
   }
@@ -208,6 +228,7 @@ class Forward {
   Kernel kernel_;
   std::map<std::string, std::string> output_of_gradient_;
   std::map<std::string, Shape> known_dims_;
+  std::map<std::string, Shape> known_output_dims_;
 };
 
 /// A direction in which one input moves: element -> how far.

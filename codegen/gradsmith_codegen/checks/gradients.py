@@ -258,8 +258,11 @@ def different_attribute(op: Op, scope: Scope) -> Iterator[Finding]:
     if not forward or forward.attributes is op.attributes:
         return
     originals = {attribute.name: attribute for attribute in forward.attributes}
+    given = {symbol.given_by for symbol in op.symbols}
     for attribute in op.attributes:
         original = originals.get(attribute.name)
+        if not original and attribute.name in given:
+            continue  # the dims of an input of the forward operator, which that is given itself
         if not original:
             hint = did_you_mean(attribute.name, originals)
             message = f"operator '{forward.name}' has no attribute '{attribute.name}'{hint}"

@@ -77,6 +77,11 @@ class _Symbols:
         if other and not self.same_length(dims, other):
             message = f"'{given}' need not have as many dims as '{_text(other)}', as {takes} it"
             yield self._finding(f"{message}; write 'length: {_text(other)}'", dims, "length", limit)
+        whole = self._dims.get(limit.broadcast_to)
+        if whole and not self._is_broadcast(dims, whole):
+            message = f"'{given}' need not broadcast to '{_text(whole)}', as {takes} it"
+            remedy = f"write 'broadcast_to: {_text(whole)}'"
+            yield self._finding(f"{message}; {remedy}", dims, "broadcast_to", limit)
         axis = limit.length.symbol if limit.length and limit.length.symbol not in self._dims else ""
         if axis and not self._is_before(dims, axis):
             message = f"'{given}' need not be the dims before '{axis}', as {takes} it; write 'length: {axis}'"
@@ -85,6 +90,14 @@ class _Symbols:
             message = f"'{given}' need not be a multiple of '{limit.multiple_of}', as {takes} it"
             remedy = f"write '{given}: {{multiple_of: {limit.multiple_of}}}' under 'dims'"
             yield self._finding(f"{message}; {remedy}", dims, "multiple_of", limit)
+
+    def _is_broadcast(self, dims: tuple[Dim, ...], whole: tuple[Dim, ...]) -> bool:
+        """It is said to be, or is the last of the other's dims."""
+        if dims and whole[-len(dims) :] == dims:
+            return True
+        if len(dims) != 1 or len(whole) != 1 or not dims[0].is_list:
+            return False
+        return self._symbols[dims[0].symbol].broadcast_to == whole[0].symbol
 
     def _is_before(self, dims: tuple[Dim, ...], axis: str) -> bool:
         return len(dims) == 1 and dims[0].is_list and self._symbols[dims[0].symbol].length_axis == axis

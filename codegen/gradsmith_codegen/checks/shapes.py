@@ -9,7 +9,7 @@ from ..diagnostics import Note, counted
 from ..faults import did_you_mean, instead, listing
 from ..grammar import MAX_RANK, family
 from ..kernel_headers import HEADER
-from ..model import AttributeKind, Dim, Op, Spanned, Symbol, Tensor
+from ..model import OUTPUTS, AttributeKind, Dim, Op, Spanned, Symbol, Tensor
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 MAX_SYMBOLS = 16  # ShapeSymbols::kCapacity of the runtime
@@ -220,8 +220,44 @@ def rule_of_other_attributes(op: Op, scope: Scope) -> Iterator[Finding]:
 
 
 def _ruled(op: Op) -> set[str]:
-    """Symbols that a shape rule computes."""
-    return {symbol.name for symbol in op.symbols if symbol.rule}
+    """Symbols that a shape rule computes, or that an attribute or the caller gives."""
+    return {symbol.name for symbol in op.symbols if symbol.rule or symbol.given_by}
+
+
+@op_rule("G327", needs=SHAPES, blames=("dims",))
+def bad_broadcast(op: Op, scope: Scope) -> Iterator[Finding]:
+    """`broadcast_to` is given for a single dim, or names no other list symbol of the shapes."""
+    lists = {symbol.name for symbol in op.symbols if symbol.is_list}
+    for symbol in op.symbols:
+        if symbol.broadcast_to and not symbol.is_list:
+            message = f"symbol '{symbol.name}' is a single dim, and only lists of dims broadcast to others"
+            yield Finding(message, symbol.at("broadcast_to"))
+        elif symbol.broadcast_to and symbol.broadcast_to not in lists - {symbol.name}:
+            hint = did_you_mean(symbol.broadcast_to, lists, but=symbol.name)
+            target = f"'{symbol.broadcast_to}', which is no other list symbol"
+            yield Finding(f"'{symbol.name}' is broadcast to {target}{hint}", symbol.at("broadcast_to"))
+
+
+@op_rule("G328", needs=(*SHAPES, "attributes"), blames=("dims",))
+def bad_giver(op: Op, scope: Scope) -> Iterator[Finding]:
+    """`given_by` names neither an ints attribute nor `outputs`; or stands where an input or a rule binds the
+    dims, or where an attribute, which is a list, would give a single dim."""
+    for symbol in op.symbols:
+        if not symbol.given_by:
+            continue
+        attribute, place = scope.attributes.get(symbol.given_by), symbol.at("given_by")
+        is_giver = attribute is not None and attribute.kind is AttributeKind.INTS
+        if not is_giver and symbol.given_by != OUTPUTS:
+            givers = [one.name for one in op.attributes if one.kind is AttributeKind.INTS]
+            hint = did_you_mean(symbol.given_by, [*givers, OUTPUTS])
+            message = f"'{symbol.name}' is given by '{symbol.given_by}', which is neither an ints attribute"
+            yield Finding(f"{message} nor 'outputs'{hint}", place)
+        elif is_giver and not symbol.is_list:
+            message = f"'{symbol.name}' is a single dim, and '{symbol.given_by}' a list of them"
+            yield Finding(message, place)
+        elif symbol.rule or symbol.name in scope.bound:
+            binder = f"rule {symbol.rule.text}" if symbol.rule else "an input"
+            yield Finding(f"'{symbol.name}' is given by '{symbol.given_by}', and {binder} binds it", place)
 
 
 @op_rule("G314", needs=SHAPES, blames=("dims",))

@@ -76,8 +76,11 @@ class Kernel {
   }
 
   /// InferShapes returns the dims of every output, in the schema's order, from the inputs' dims. An
-  /// absent input is a default-constructed view; data may be null.
-  [[nodiscard]] Result<std::vector<Dims>> InferShapes(std::span<const ConstTensorRef> inputs) const;
+  /// absent input is a default-constructed view; data may be null. Dims that no input and no
+  /// attribute sets are taken from `outputs`, those that a caller has already.
+  [[nodiscard]] Result<std::vector<Dims>> InferShapes(
+      std::span<const ConstTensorRef> inputs,
+      std::span<const ConstTensorRef> outputs = {}) const;
   [[nodiscard]] Result<std::vector<Dims>> InferShapes(
       std::initializer_list<ConstTensorRef> inputs) const {
     return InferShapes(std::span(inputs.begin(), inputs.size()));

@@ -46,6 +46,14 @@ struct SymbolSpec {
   std::int8_t length_of = -1;
   /// For lists: index of an int attribute, an axis, before which the list's dims stand, or -1.
   std::int8_t length_axis = -1;
+  /// For lists: index of the list symbol that the dims broadcast to, the last ones together and
+  /// each 1 or equal, or -1.
+  std::int8_t broadcast_to = -1;
+  /// For lists: index of the ints attribute that gives the dims where it is neither empty nor
+  /// absent, or -1.
+  std::int8_t given_by = -1;
+  /// Where nothing else binds the symbol, the outputs that the caller passes do.
+  bool from_outputs = false;
   /// For scalars: index of an int attribute that the dim must be a multiple of, or -1.
   std::int8_t multiple_of = -1;
   /// What the symbol must be once the inputs are known, or null. `rule_name` is for messages.

@@ -8,6 +8,10 @@ namespace gradsmith::reference::sample {
 
 const Oracle& Pick();
 const Oracle& PickGrad();
+const Oracle& Blend();
+const Oracle& BlendGrad();
+const Oracle& Crop();
+const Oracle& CropGrad();
 
 }  // namespace gradsmith::reference::sample
 

@@ -70,6 +70,94 @@ struct PickGrad {
       const Outputs& outputs);
 };
 
+struct NoAttributes {};
+
+struct Blend {
+  static constexpr std::string_view kShapes = "X [*D], slope [*S], Y [*D]";
+  static constexpr std::string_view kTypes = "X T, slope T, Y T";
+  static constexpr std::string_view kLimits = "S broadcast_to D";
+  using Attributes = NoAttributes;
+  struct Inputs {
+    RequiredInput X = nullptr;
+    RequiredInput slope = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput Y = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+struct BlendGrad {
+  static constexpr std::string_view kShapes = "dY [*D], X [*D], slope [*S], dX [*D], dSlope [*S]";
+  static constexpr std::string_view kTypes = "dY T, X T, slope T, dX T, dSlope T";
+  static constexpr std::string_view kLimits = Blend::kLimits;
+  static constexpr std::string_view kGradientOf = "Blend, dY of Y, dX of X, dSlope of slope";
+  using Attributes = NoAttributes;
+  struct Inputs {
+    RequiredInput dY = nullptr;
+    RequiredInput X = nullptr;
+    RequiredInput slope = nullptr;
+  };
+  struct Outputs {
+    const TensorRef* dX = nullptr;
+    const TensorRef* dSlope = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+struct CropAttributes {
+  IntList size = {};
+};
+
+struct Crop {
+  static constexpr std::string_view kShapes = "X [N, *D], Y [N, *K]";
+  static constexpr std::string_view kTypes = "X T, Y T";
+  static constexpr std::string_view kLimits = "K length D";
+  using Attributes = CropAttributes;
+  struct Inputs {
+    RequiredInput X = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput Y = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+struct CropGradAttributes {
+  IntList x_shape = {};
+};
+
+struct CropGrad {
+  static constexpr std::string_view kShapes = "dY [N, *K], dX [N, *D]";
+  static constexpr std::string_view kTypes = "dY T, dX T";
+  static constexpr std::string_view kLimits = "D length K";
+  static constexpr std::string_view kGradientOf = "Crop, dY of Y, dX of X";
+  using Attributes = CropGradAttributes;
+  struct Inputs {
+    RequiredInput dY = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput dX = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
 }  // namespace gradsmith::sample
 
 #endif  // GRADSMITH_TESTS_KERNELS_SAMPLE_KERNELS_H_

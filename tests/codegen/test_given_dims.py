@@ -1,0 +1,96 @@
+"""Dims that broadcast to others, and dims that an attribute or the caller gives."""
+
+from __future__ import annotations
+
+import pytest
+from gradsmith_codegen import render
+from gradsmith_codegen.plan import make_plan
+from schemas import SCALE, edited, load
+from test_axes import HEADERS, PICK, of_pick
+
+CROP = edited(
+    SCALE,
+    ("Y: {type: T, like: X}", 'Y: {type: T, shape: [N, "*O"]}'),
+    ("D: {length: [0, 3]}", "D: {length: [0, 3]}\n      O: {length: D, given_by: size}"),
+    ("factor: {type: float, default: 1.0}", "size: {type: ints, default: [], min: 0, length: D}"),
+    ("X: [2, 3]}", "X: [2, 3], size: [5]}"),
+)
+BLEND = edited(
+    SCALE,
+    ('X: {type: T, shape: [N, "*D"]}', 'X: {type: T, shape: ["*D"]}\n      slope: {type: T, shape: ["*S"]}'),
+    ("D: {length: [0, 3]}", "D: {length: [0, 3]}\n      S: {length: [0, 3], broadcast_to: D}"),
+)
+
+
+def told(text: str) -> list[str]:
+    _, diagnostics = load(text)
+    return [f"{diagnostic.id}: {diagnostic.message}" for diagnostic in diagnostics]
+
+
+def shapes(text: str) -> dict[str, tuple[int, ...]]:
+    schema, diagnostics = load(text)
+    assert diagnostics == []
+    assert schema
+    return dict(schema.ops[0].cases[0].all_shapes)
+
+
+def test_an_attribute_gives_the_dims_of_a_case() -> None:
+    assert shapes(CROP)["Y"] == (2, 5)
+
+
+def test_the_output_of_a_case_gives_them_where_the_attribute_does_not() -> None:
+    assert shapes(edited(CROP, (", size: [5]", ", Y: [2, 7]")))["Y"] == (2, 7)
+    caller = edited(CROP, ("given_by: size", "given_by: outputs"), (", size: [5]", ", Y: [2, 7]"))
+    assert shapes(caller)["Y"] == (2, 7)
+
+
+def test_a_case_that_gives_neither_is_incomplete() -> None:
+    (fault,) = told(edited(CROP, (", size: [5]", "")))
+    assert fault.startswith("G609: ")
+    assert "nothing that is given sets O" in fault
+
+
+def test_dims_that_nothing_gives_are_refused() -> None:
+    (fault,) = told(edited(CROP, (", given_by: size", "")))
+    assert fault.startswith("G314: 'O' in the shape of output 'Y' is bound by no input and no rule")
+
+
+@pytest.mark.parametrize("slope", ["[2, 3, 4]", "[3, 4]", "[4]", "[1]", "[]", "[2, 1, 1]"])
+def test_what_broadcasts(slope: str) -> None:
+    assert shapes(edited(BLEND, ("X: [2, 3]}", f"X: [2, 3, 4], slope: {slope}}}")))["Y"] == (2, 3, 4)
+
+
+@pytest.mark.parametrize("slope", ["[3]", "[2, 3]", "[2, 3, 1, 1]", "[0]"])
+def test_what_does_not_broadcast(slope: str) -> None:
+    (fault,) = told(edited(BLEND, ("X: [2, 3]}", f"X: [2, 3, 4], slope: {slope}}}")))
+    assert fault.partition(":")[0] in ("G605", "G604")
+
+
+def test_the_tables_of_the_runtime() -> None:
+    def shard(text: str) -> str:
+        schema, _ = load(text)
+        assert schema
+        return dict(render.render(render.artefacts(make_plan(schema, 1))))["src/ops_shard_0.cc"]
+
+    crop = shard(CROP)
+    assert "        .given_by = 0,\n        .from_outputs = true,\n" in crop
+    caller = shard(edited(CROP, ("given_by: size", "given_by: outputs"), (", size: [5]", ", Y: [2, 7]")))
+    assert ".given_by" not in caller
+    assert "        .from_outputs = true,\n" in caller
+    blend = shard(edited(BLEND, ("X: [2, 3]}", "X: [2, 3], slope: [3]}")))
+    assert "        .broadcast_to = 0,\n" in blend
+
+
+def test_a_kernel_says_that_dims_broadcast() -> None:
+    expected = "G324: 'S' need not broadcast to 'D', as kernel sample::Blend takes it; write 'broadcast_to: D'"
+    assert expected in of_pick(("S: {length: [0, 8], broadcast_to: D,", "S: {length: [0, 8],"))
+
+
+def test_an_operator_may_have_a_version_of_its_own() -> None:
+    schema, diagnostics = load(edited(SCALE, ("    kernel:", "    since_version: 9\n    kernel:")))
+    assert diagnostics == []
+    assert schema
+    (op,) = make_plan(schema, 1).ops
+    assert (op.schema.since_version, op.since_version) == (1, 9)
+    assert HEADERS.kernel("sample::Blend")
+    assert "since_version: 7" in PICK

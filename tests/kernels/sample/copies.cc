@@ -1,0 +1,145 @@
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "core/element.h"
+#include "sample/kernels.h"
+
+namespace gradsmith::sample {
+
+namespace {
+
+using internal::Accumulator;
+using internal::Convert;
+
+/// Calls visit(index) with each index into dims, the last dim fastest.
+template <typename Visit>
+void ForEachIndex(const Dims& dims, Visit visit) {
+  Dims index = Dims::Filled(dims.size(), 0);
+  for (std::int64_t i = 0; i < NumElements(dims); ++i) {
+    visit(index);
+    for (int axis = dims.size() - 1; axis >= 0 && ++index[axis] == dims[axis]; --axis) {
+      index[axis] = 0;
+    }
+  }
+}
+
+/// Where an element of a tensor is that is broadcast to the dims that the index goes by.
+template <typename Ref>
+std::int64_t OffsetOf(const Ref& tensor, const Dims& index) {
+  std::int64_t offset = 0;
+  const int missing = index.size() - tensor.rank();
+  for (int axis = 0; axis < tensor.rank(); ++axis) {
+    offset += tensor.dims[axis] == 1 ? 0 : index[missing + axis] * tensor.strides[axis];
+  }
+  return offset;
+}
+
+template <typename T>
+Accumulator<T> Load(const ConstTensorRef& tensor, const Dims& index) {
+  return Convert<Accumulator<T>>(static_cast<const T*>(tensor.data)[OffsetOf(tensor, index)]);
+}
+
+template <typename T>
+void Store(const TensorRef& tensor, const Dims& index, Accumulator<T> value) {
+  static_cast<T*>(tensor.data)[OffsetOf(tensor, index)] = Convert<T>(value);
+}
+
+template <typename T>
+void RunBlendGrad(const BlendGrad::Inputs& in, const BlendGrad::Outputs& out) {
+  if (out.dX != nullptr) {
+    ForEachIndex(in.X->dims, [&](const Dims& index) {
+      Store<T>(*out.dX, index, Load<T>(*in.dY, index) * Load<T>(*in.slope, index));
+    });
+  }
+  if (out.dSlope == nullptr) {
+    return;
+  }
+  const Dims& dims = in.slope->dims;
+  std::vector<Accumulator<T>> sums(static_cast<std::size_t>(NumElements(dims)));
+  TensorRef dense(kDataTypeOf<Accumulator<T>>, sums.data(), dims);
+  ForEachIndex(in.X->dims, [&](const Dims& index) {
+    sums[static_cast<std::size_t>(OffsetOf(dense, index))] +=
+        Load<T>(*in.dY, index) * Load<T>(*in.X, index);
+  });
+  std::size_t next = 0;
+  ForEachIndex(dims, [&](const Dims& index) { Store<T>(*out.dSlope, index, sums[next++]); });
+}
+
+bool IsWithin(const Dims& index, const Dims& dims) {
+  for (int axis = 0; axis < dims.size(); ++axis) {
+    if (index[axis] >= dims[axis]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The element of a tensor that is not broadcast; 0 outside of it.
+template <typename T>
+Accumulator<T> LoadWithin(const ConstTensorRef& tensor, const Dims& index) {
+  return IsWithin(index, tensor.dims) ? Load<T>(tensor, index) : 0;
+}
+
+/// Copies what two tensors have in common, and zeros to the rest.
+void CopyCommon(const ConstTensorRef& from, const TensorRef& to) {
+  internal::VisitFloatingType(from.type, [&]<typename T>(std::type_identity<T>) {
+    ForEachIndex(
+        to.dims, [&](const Dims& index) { Store<T>(to, index, LoadWithin<T>(from, index)); });
+  });
+}
+
+}  // namespace
+
+Status Blend::RunCpu(
+    const Context& /*context*/,
+    const Attributes& /*attributes*/,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  internal::VisitFloatingType(inputs.X->type, [&]<typename T>(std::type_identity<T>) {
+    ForEachIndex(inputs.X->dims, [&](const Dims& index) {
+      Store<T>(*outputs.Y, index, Load<T>(*inputs.X, index) * Load<T>(*inputs.slope, index));
+    });
+  });
+  return {};
+}
+
+Status BlendGrad::RunCpu(
+    const Context& /*context*/,
+    const Attributes& /*attributes*/,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  internal::VisitFloatingType(
+      inputs.X->type, [&]<typename T>(std::type_identity<T>) { RunBlendGrad<T>(inputs, outputs); });
+  return {};
+}
+
+Status Crop::RunCpu(
+    const Context& /*context*/,
+    const Attributes& /*attributes*/,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  if (!IsWithin(outputs.Y->dims, inputs.X->dims)) {
+    for (int axis = 0; axis < outputs.Y->rank(); ++axis) {
+      if (outputs.Y->dims[axis] > inputs.X->dims[axis]) {
+        return InvalidArgument(
+            "Y has dims " + ToString(outputs.Y->dims) + "; expected no more than those of X, " +
+            ToString(inputs.X->dims));
+      }
+    }
+  }
+  CopyCommon(*inputs.X, *outputs.Y);
+  return {};
+}
+
+Status CropGrad::RunCpu(
+    const Context& /*context*/,
+    const Attributes& /*attributes*/,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  CopyCommon(*inputs.dY, *outputs.dX);
+  return {};
+}
+
+}  // namespace gradsmith::sample
