@@ -168,7 +168,7 @@ Result<Served> Ask(const cuda::GraphTarget& target, const conv::Task& task) {
   return served;
 }
 
-Result<Served> Ask(const cuda::GraphTarget& target, const batch_norm::Task& task) {
+Result<Served> Ask(const cuda::GraphTarget& target, const cuda::OpTask& task) {
   const Result<batch_norm::Form> form = batch_norm::GraphForm(task);
   if (!form.ok()) {
     return Served();
@@ -219,7 +219,7 @@ std::vector<std::span<const DataType>> TypesOf(std::string_view op) {
   return types;
 }
 
-batch_norm::Task MakeTask(
+cuda::OpTask MakeTask(
     batch_norm::Activation activation,
     const Mix& mix,
     bool channels_last,
@@ -230,24 +230,24 @@ batch_norm::Task MakeTask(
   for (int i = 0; i < spatial_rank; ++i) {
     dims.push_back(16);
   }
-  batch_norm::Task task;
-  task.direction = batch_norm::Direction::kBackward;
-  task.activation = activation;
+  cuda::OpTask task;
+  task.op = &batch_norm::OpOf(batch_norm::Direction::kBackward, activation);
+  task.tensors.resize(batch_norm::backward::kOperands);
   if (activation != batch_norm::Activation::kNone) {
-    task.tensors.at(Operand::kB) = TensorRef(mix[1], nullptr, {feature.channels});
+    task.tensors[Operand::kB] = TensorRef(mix[1], nullptr, {feature.channels});
   }
   for (const Operand operand : {Operand::kDY, Operand::kX, Operand::kDX}) {
-    task.tensors.at(operand) =
+    task.tensors[operand] =
         TensorRef(mix[0], nullptr, dims, batch_norm::DenseStrides(dims, channels_last));
   }
   for (const Operand operand : {Operand::kScale, Operand::kDScale, Operand::kDBias}) {
-    task.tensors.at(operand) = TensorRef(mix[1], nullptr, {feature.channels});
+    task.tensors[operand] = TensorRef(mix[1], nullptr, {feature.channels});
   }
   for (const Operand operand : {Operand::kSavedMean, Operand::kSavedInvStd}) {
-    task.tensors.at(operand) = TensorRef(mix[2], nullptr, {feature.channels});
+    task.tensors[operand] = TensorRef(mix[2], nullptr, {feature.channels});
   }
   for (const Operand operand : {Operand::kDX, Operand::kDScale, Operand::kDBias}) {
-    task.tensors.at(operand).accumulate = feature.accumulate;
+    task.tensors[operand].accumulate = feature.accumulate;
   }
   return task;
 }

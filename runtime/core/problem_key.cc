@@ -7,14 +7,6 @@
 
 namespace gradsmith::internal {
 
-void ProblemKey::AddText(std::string_view text) {
-  std::uint64_t hash = 0xCBF29CE484222325U;  // FNV-1a
-  for (const char character : text) {
-    hash = (hash ^ static_cast<unsigned char>(character)) * 0x100000001B3U;
-  }
-  Add(static_cast<std::int64_t>(hash));
-}
-
 std::string ProblemKey::Text() const {
   std::string text;
   std::array<char, 17> digits{};

@@ -46,13 +46,13 @@ internal::SearchPolicy PolicyOf(const Context& context, DataType type) {
   return internal::PolicyOf(context, type, context.options().workspace_limit);
 }
 
-void AddPolicy(const Context& context, DataType type, ProblemKey* key) {
+void AddPolicy(const Context& context, DataType type, int family_revision, ProblemKey* key) {
   key->Add(
       (internal::IsDeterministic(context, type) ? 1 : 0) +
       (context.search_mode() == SearchMode::kDefault ? 4 : 0) +
       (context.options().allow_reduced_accuracy ? 8 : 0));
   key->Add(static_cast<std::int64_t>(internal::LimitBucket(context.options().workspace_limit)));
-  key->Add(internal::SearchFingerprint());
+  key->Add(internal::SearchFingerprint(family_revision));
 }
 
 Status RunSelected(

@@ -17,8 +17,12 @@ namespace gradsmith::cpu {
 internal::SearchPolicy PolicyOf(const Context& context, DataType type);
 
 /// AddPolicy adds to a key the policies that every choice depends on besides the problem, and what
-/// tells the candidates and checks of this Gradsmith from others'.
-void AddPolicy(const Context& context, DataType type, internal::ProblemKey* key);
+/// tells the family's candidates and checks of this Gradsmith from others'.
+void AddPolicy(
+    const Context& context,
+    DataType type,
+    int family_revision,
+    internal::ProblemKey* key);
 
 /// RunSelected finds a problem's plan and runs it. The thread keeps the plan for as long as few
 /// others are asked for, and as much workspace as the largest of its plans took. Where the context

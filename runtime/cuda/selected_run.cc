@@ -1,6 +1,5 @@
 #include "cuda/selected_run.h"
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,8 +28,8 @@ using internal::Serves;
 using internal::SpaceMaker;
 using internal::WorkspaceArena;
 
-/// The context's policies and the library, for errors.
-std::string PolicyText(const Context& context, DataType type) {
+/// The context's policies and the library that is needed, for errors.
+std::string PolicyText(const Context& context, DataType type, Needs needs) {
   const std::size_t limit = context.workspace_arena()->limit();
   return std::string(" (") +
          (IsDeterministic(context, type) ? "deterministic" : "any order of sums") +
@@ -40,7 +39,7 @@ std::string PolicyText(const Context& context, DataType type) {
          std::string(ToString(context.search_mode())) +
          (limit == kNoLimit ? std::string(", no workspace limit")
                             : ", workspace limit " + std::to_string(limit)) +
-         "; " + CudnnVersionText() + ")";
+         (needs == Needs::kCudnn ? "; " + CudnnVersionText() : "") + ")";
 }
 
 Status NoSearch(const SearchSpace& space) {
@@ -50,8 +49,12 @@ Status NoSearch(const SearchSpace& space) {
       "graph; run or prepare the call once before (Context::ForPreparing)");
 }
 
-Result<ReadyPlan>
-MakeReady(const Context& context, DataType type, const ProblemKey& key, const SpaceMaker& maker) {
+Result<ReadyPlan> MakeReady(
+    const Context& context,
+    DataType type,
+    const ProblemKey& key,
+    const SpaceMaker& maker,
+    Needs needs) {
   const std::unique_ptr<SearchSpace> space = maker.Make();
   const bool capturing = IsCapturing(static_cast<CUstream>(context.options().stream));
   const RelaxedCapture relaxed;
@@ -60,37 +63,42 @@ MakeReady(const Context& context, DataType type, const ProblemKey& key, const Sp
         return capturing ? Result<internal::Selected>(NoSearch(*space))
                          : internal::Select(*space, PolicyOf(context, type));
       });
-  return ready.ok() ? std::move(ready) : Explained(context, type, "", ready.status());
+  return ready.ok() ? std::move(ready) : Explained(context, type, "", ready.status(), needs);
 }
 
 }  // namespace
 
-Result<const DeviceInfo*> OpenCall(const Context& context) {
+Result<const DeviceInfo*> OpenCall(const Context& context, Needs needs) {
   if (!context.status().ok()) {
     return context.status();
   }
   Result<const DeviceInfo*> device = DeviceInfo::Open(context.device().index);
-  // Without cuDNN our own kernels would do all the work, slowly and silently.
-  return device.ok() && !LoadCudnn().ok() ? LoadCudnn().status() : device;
+  return device.ok() && needs == Needs::kCudnn && !LoadCudnn().ok() ? LoadCudnn().status() : device;
 }
 
-Status
-Explained(const Context& context, DataType type, const std::string& what, const Status& status) {
-  return status.ok() ? status
-                     : Status(
-                           status.code(), what + (what.empty() ? "" : ": ") + status.message() +
-                                              PolicyText(context, type));
+Status Explained(
+    const Context& context,
+    DataType type,
+    const std::string& what,
+    const Status& status,
+    Needs needs) {
+  if (status.ok()) {
+    return status;
+  }
+  return {
+      status.code(),
+      what + (what.empty() ? "" : ": ") + status.message() + PolicyText(context, type, needs)};
 }
 
 internal::SearchPolicy PolicyOf(const Context& context, DataType type) {
   return internal::PolicyOf(context, type, context.workspace_arena()->limit());
 }
 
-Origin OriginOf(const DeviceInfo& device) {
+Origin OriginOf(const DeviceInfo& device, int family_revision) {
   return {
       .device = device.fingerprint(),
       .cudnn = LoadCudnn().ok() ? LoadCudnn()->version : 0,
-      .search = internal::SearchFingerprint()};
+      .search = internal::SearchFingerprint(family_revision)};
 }
 
 void AddPolicy(
@@ -109,22 +117,17 @@ void AddPolicy(
   }
 }
 
-int AlignmentClass(const void* address, DataType type) {
-  constexpr int kVector = 16;
-  return reinterpret_cast<std::uintptr_t>(address) % kVector == 0 ? kVector
-                                                                  : static_cast<int>(SizeOf(type));
-}
-
 Result<Plan*> FindPlan(
     const Context& context,
     const DeviceInfo& device,
     DataType type,
     const ProblemKey& key,
-    const SpaceMaker& maker) {
+    const SpaceMaker& maker,
+    Needs needs) {
   ThreadState& state = ThreadState::OfThisThread(device);
   ReadyPlan* ready = state.plans().Find(key);
   if (ready == nullptr || !Serves(context, key, ready)) {
-    Result<ReadyPlan> made = MakeReady(context, type, key, maker);
+    Result<ReadyPlan> made = MakeReady(context, type, key, maker, needs);
     if (!made.ok()) {
       return made.status();
     }
@@ -133,51 +136,31 @@ Result<Plan*> FindPlan(
   return ready->plan.get();
 }
 
-Status RunSelected(
+Status RunPlanned(
     const Context& context,
     const DeviceInfo& device,
-    DataType type,
-    const ProblemKey& key,
-    std::span<void* const> operands,
-    const SpaceMaker& maker,
-    std::span<const double> scalars) {
-  const Result<Plan*> plan = FindPlan(context, device, type, key, maker);
-  if (!plan.ok()) {
-    return plan.status();
-  }
-  Result<WorkspaceArena::Lease> lease = context.workspace_arena()->Take((*plan)->workspace());
+    PlannedCall* call,
+    const Enqueuing& enqueue) {
+  Result<WorkspaceArena::Lease> lease = context.workspace_arena()->Take(call->workspace);
   if (!lease.ok() || (context.preparing() && lease->capturing)) {
     return lease.status();
   }
-  const auto enqueue = [&](const Branches& branches) {
-    return (*plan)->Run(
-        {.stream = branches.stream(),
-         .operands = operands,
-         .workspace = lease->address,
-         .scalars = scalars});
-  };
+  const auto in_workspace = [&](Branches& branches) { return enqueue(branches, lease->address); };
   auto* stream = static_cast<CUstream>(context.options().stream);
   ThreadState& state = ThreadState::OfThisThread(device);
-  const auto explained = [&](const Status& status) {
-    return status.ok() ? status : Explained(context, type, maker.Make()->Describe(), status);
-  };
   if (lease->capturing) {
-    state.Keep(**plan);
-    return explained(enqueue(Branches(stream)));
+    state.Keep(call->plan);
+    for (Plan* used : call->uses) {
+      state.Keep(*used);
+    }
+    Branches alone(stream);
+    return in_workspace(alone);
   }
-  ProblemKey call;
-  call.Add(static_cast<std::int64_t>((*plan)->serial()));
-  call.Add(AddressWord(lease->address));
-  for (const void* operand : operands) {
-    call.Add(AddressWord(operand));
-  }
-  for (const double scalar : scalars) {
-    call.Add(std::bit_cast<std::int64_t>(scalar));
-  }
-  const bool is_first = (*plan)->TakeFirstRun();
-  return explained(
-      context.preparing() ? state.call_graphs().Prepare(stream, call, enqueue)
-                          : state.call_graphs().Run(stream, call, enqueue, is_first));
+  call->key.Add(static_cast<std::int64_t>(call->plan.serial()));
+  call->key.Add(AddressWord(lease->address));
+  const bool is_first = call->plan.TakeFirstRun();
+  return context.preparing() ? state.call_graphs().Prepare(stream, call->key, in_workspace)
+                             : state.call_graphs().Run(stream, call->key, in_workspace, is_first);
 }
 
 }  // namespace gradsmith::cuda

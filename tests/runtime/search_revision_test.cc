@@ -10,15 +10,16 @@ namespace {
 
 TEST(SearchFingerprint, TellsVersionsAndRevisionsApart) {
   const std::set<std::int64_t> fingerprints = {
-      SearchFingerprint("0.1.0", 1), SearchFingerprint("0.1.0", 2), SearchFingerprint("0.1.1", 1),
-      SearchFingerprint("0.1.01", 1), SearchFingerprint("0.1.1", 2)};
-  EXPECT_EQ(fingerprints.size(), 5U);
+      SearchFingerprint("0.1.0", 1, 1),  SearchFingerprint("0.1.0", 2, 1),
+      SearchFingerprint("0.1.0", 1, 2),  SearchFingerprint("0.1.1", 1, 1),
+      SearchFingerprint("0.1.01", 1, 1), SearchFingerprint("0.1.1", 2, 1)};
+  EXPECT_EQ(fingerprints.size(), 6U);
   // It is kept in files: it must not change from one process to the next.
-  EXPECT_EQ(SearchFingerprint("0.1.0", 1), SearchFingerprint("0.1.0", 1));
+  EXPECT_EQ(SearchFingerprint("0.1.0", 1, 1), SearchFingerprint("0.1.0", 1, 1));
 }
 
 TEST(SearchFingerprint, IsOfThisVersionAndRevision) {
-  EXPECT_EQ(SearchFingerprint(), SearchFingerprint(GRADSMITH_VERSION, kSearchRevision));
+  EXPECT_EQ(SearchFingerprint(7), SearchFingerprint(GRADSMITH_VERSION, kSearchRevision, 7));
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "batch_norm/cuda/check.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <string>
 
 #include "batch_norm/cuda/check_arguments.h"
+#include "batch_norm/cuda/task.h"
 #include "cuda/driver.h"
 #include "cuda/kernel_images.h"
 #include "cuda/module.h"
@@ -17,6 +17,7 @@ namespace {
 
 using check::Samples;
 using check::Tensor;
+using cuda::OpTask;
 
 /// A tensor's batch and spatial axes.
 template <typename Visitor>
@@ -27,7 +28,7 @@ void ForEachSampleDim(const Dims& dims, const Visitor& visit) {
   }
 }
 
-Samples SamplesOf(const Task& task) {
+Samples SamplesOf(const OpTask& task) {
   const Dims& dims = XOf(task).dims;
   Samples samples{};
   samples.channels = dims[1];
@@ -38,15 +39,15 @@ Samples SamplesOf(const Task& task) {
   return samples;
 }
 
-Tensor
-ToTensor(const Task& task, int operand, const std::array<const void*, kMaxOperands>& before) {
-  const TensorRef& ref = task.tensors.at(operand);
+/// `before` is what an output that is added to was before, laid out alike.
+Tensor ToTensor(const OpTask& task, int operand, const void* before = nullptr) {
+  const TensorRef& ref = task.tensors[operand];
   Tensor tensor{};
   if (!ref.present) {
     return tensor;
   }
   tensor.data = ref.data;
-  tensor.before = before.at(operand);
+  tensor.before = before;
   tensor.type = static_cast<int>(ref.type);
   tensor.channel_stride = ref.strides[IsLarge(ref) ? 1 : 0];
   if (IsLarge(ref)) {
@@ -70,20 +71,20 @@ Status LaunchCheck(
   return cuda::Launch(*kernel, shape, stream, arguments, differences);
 }
 
-}  // namespace
-
-int HurtfulFills(const Task& task) {
+/// How often inputs are filled so that all kinds of data that hurts are among the channels that are
+/// checked.
+int HurtfulFills(const OpTask& task) {
   const std::int64_t checked = SamplesOf(task).checked;
   return static_cast<int>((check::kHurtfulKinds + checked - 1) / checked);
 }
 
-Status FillHurtful(CUstream stream, const Task& task, int number) {
+Status FillHurtful(CUstream stream, const OpTask& task, int number) {
   constexpr std::int64_t kMostBlocks = 1 << 16;
-  const auto tensor = [&](int operand) { return ToTensor(task, operand, {}); };
+  const auto tensor = [&](int operand) { return ToTensor(task, operand); };
   check::Hurt arguments{};
   arguments.samples = SamplesOf(task);
   arguments.first = number * arguments.samples.checked;
-  if (task.direction == Direction::kForward) {
+  if (DirectionOf(task) == Direction::kForward) {
     arguments.X = tensor(forward::kX);
   } else {
     arguments.X = tensor(backward::kX);
@@ -103,29 +104,29 @@ Status FillHurtful(CUstream stream, const Task& task, int number) {
   return cuda::Launch(*kernel, shape, stream, arguments);
 }
 
-Status CheckChannels(
-    CUstream stream,
-    const Task& task,
-    const std::array<const void*, kMaxOperands>& before,
-    std::span<const double> scalars,
-    cuda::Difference* differences) {
-  const int operands = OperandsOf(task.direction);
+/// Writes how far the outputs that the trial's last run left are from what is expected to device
+/// memory: one difference for each output, zero for absent ones. `not_finite` counts elements that
+/// are not finite and should be, or the other way round.
+Status CheckChannels(cuda::Trial& trial, const OpTask& task) {
+  cuda::Difference* differences = trial.difference();
   if (Status status = cuda::ToStatus(
           cuda::Driver().cuMemsetD8Async(
               reinterpret_cast<CUdeviceptr>(differences), 0,
-              static_cast<std::size_t>(operands - InputsOf(task.direction)) * sizeof(*differences),
-              stream),
+              static_cast<std::size_t>(task.operands() - task.inputs()) * sizeof(*differences),
+              trial.stream()),
           "clearing differences");
       !status.ok()) {
     return status;
   }
-  const auto tensor = [&](int operand) { return ToTensor(task, operand, before); };
-  if (task.direction == Direction::kForward) {
+  const auto tensor = [&](int operand) {
+    return ToTensor(task, operand, trial.Before(static_cast<std::size_t>(operand)));
+  };
+  if (DirectionOf(task) == Direction::kForward) {
     const check::Forward arguments = {
         .samples = SamplesOf(task),
-        .epsilon = scalars[forward::kEpsilon],
-        .momentum = scalars[forward::kMomentum],
-        .relu = task.activation == Activation::kRelu,
+        .epsilon = task.scalars[forward::kEpsilon],
+        .momentum = task.scalars[forward::kMomentum],
+        .relu = ActivationOf(task) == Activation::kRelu,
         .X = tensor(forward::kX),
         .scale = tensor(forward::kScale),
         .bias = tensor(forward::kB),
@@ -136,7 +137,7 @@ Status CheckChannels(
         .new_var = tensor(forward::kNewVar),
         .saved_mean = tensor(forward::kSavedMean),
         .saved_inv_std = tensor(forward::kSavedInvStd)};
-    return LaunchCheck("gradsmith_bn_check_forward", stream, arguments, differences);
+    return LaunchCheck("gradsmith_bn_check_forward", trial.stream(), arguments, differences);
   }
   const check::Backward arguments = {
       .samples = SamplesOf(task),
@@ -149,7 +150,57 @@ Status CheckChannels(
       .dX = tensor(backward::kDX),
       .dScale = tensor(backward::kDScale),
       .dBias = tensor(backward::kDBias)};
-  return LaunchCheck("gradsmith_bn_check_backward", stream, arguments, differences);
+  return LaunchCheck("gradsmith_bn_check_backward", trial.stream(), arguments, differences);
 }
+
+/// Sums of what is not double are not as exact as a double that they are stored in.
+DataType ComparedAs(const OpTask& task, const TensorRef& output) {
+  return output.type == DataType::kDouble ? XOf(task).type : output.type;
+}
+
+/// Whatever is summed, an element of a large output has few roundings; sums of floats have more.
+cuda::Exactness ExactnessOf(const TensorRef& output, bool usual) {
+  if (usual) {
+    return cuda::Exactness::kUsual;
+  }
+  return IsLarge(output) ? cuda::Exactness::kPromised : cuda::Exactness::kStrict;
+}
+
+Result<double> Compare(cuda::Trial& trial, const OpTask& task, bool usual) {
+  if (Status status = CheckChannels(trial, task); !status.ok()) {
+    return status;
+  }
+  const auto differences = trial.ReadAll();
+  if (!differences.ok()) {
+    return differences.status();
+  }
+  const auto terms = static_cast<double>(SamplesPerChannel(task));
+  double largest = 0;
+  for (int i = task.inputs(); i < task.operands(); ++i) {
+    const TensorRef& output = task.tensors[i];
+    if (!output.present) {
+      continue;
+    }
+    cuda::Difference difference = differences->at(i - task.inputs());
+    const double error = difference.largest_error;
+    difference.squared_error = error * error;
+    difference.squared_expected = 1;
+    if (Status status = cuda::CheckDifference(
+            difference, ComparedAs(task, output), terms, ExactnessOf(output, usual));
+        !status.ok()) {
+      return status.WithPrefix(std::string(task.op->operands[i]) + " ");
+    }
+    largest = std::max(largest, error);
+  }
+  return largest;
+}
+
+}  // namespace
+
+constinit const cuda::Comparison kChannelsComparison = {
+    .compare = &Compare,
+    .hurtful_fills = &HurtfulFills,
+    .fill_hurtful = &FillHurtful,
+    .what_hurts = "constants, large means or numbers near the type's limits"};
 
 }  // namespace gradsmith::batch_norm

@@ -1,51 +1,32 @@
 #ifndef GRADSMITH_BATCH_NORM_CUDA_FORM_H_
 #define GRADSMITH_BATCH_NORM_CUDA_FORM_H_
 
-#include <array>
-#include <cstddef>
-#include <memory>
-
 #include "batch_norm/cuda/task.h"
-#include "core/plan.h"
-#include "cuda/device.h"
+#include "cuda/staged_plan.h"
 #include "gradsmith/status.h"
 
 /// In what form a task's operands meet cuDNN, which takes one layout, aligned, and parameters of
-/// few types: those that do not suit it are staged, that is, copied into the workspace or out of
-/// it.
+/// few types: those that do not suit it are staged.
 namespace gradsmith::batch_norm {
 
-/// Form is the task as cuDNN sees it, and which of its operands are staged. All that are present
-/// are dense, aligned to 16 bytes, and of one layout. Outputs may be present that the task does not
-/// want.
-struct Form {
-  Task inner;
-  std::array<bool, kMaxOperands> staged = {};
+/// Form is the task as cuDNN sees it. All operands that are present are dense, aligned to 16 bytes,
+/// and of one layout.
+struct Form : cuda::StagedTask {
   bool channels_last = false;
 };
 
 /// GraphForm returns the form for the graph API's norm-backward, which takes parameters of any type
 /// but double, writes all three outputs, and adds to none. The error says what it does not take.
-Result<Form> GraphForm(const Task& task);
+Result<Form> GraphForm(const cuda::OpTask& task);
 
 /// LegacyForm returns the form for the legacy API, which has parameters in float, or in double
 /// beside double, and adds to dX or to both other gradients. The error says what it does not take.
-Result<Form> LegacyForm(const Task& task);
+Result<Form> LegacyForm(const cuda::OpTask& task);
 
 /// Expanded returns a large tensor's dims with ones inserted, so that there are at least four.
 Dims Expanded(const Dims& dims);
 /// DenseStrides returns strides of the form's layout.
 Strides DenseStrides(const Dims& dims, bool channels_last);
-
-/// StagedBytes returns the workspace that a form takes.
-std::size_t StagedBytes(const Form& form);
-
-/// WrapPlan returns a plan for the task from one for the form.
-std::unique_ptr<internal::Plan> WrapPlan(
-    const cuda::DeviceInfo& device,
-    const Task& task,
-    const Form& form,
-    std::unique_ptr<internal::Plan> inner);
 
 }  // namespace gradsmith::batch_norm
 

@@ -119,7 +119,7 @@ Result<MadeTensors> MakeTensors(const Form& form) {
   small[1] = large[1];
   MadeTensors made;
   for (int i = 0; i < backward::kOperands; ++i) {
-    const TensorRef& operand = form.inner.tensors.at(i);
+    const TensorRef& operand = form.inner.tensors[i];
     if (!operand.present) {
       continue;
     }
@@ -128,7 +128,7 @@ Result<MadeTensors> MakeTensors(const Form& form) {
       return status;
     }
   }
-  if (form.inner.activation == Activation::kNone) {
+  if (ActivationOf(form.inner) == Activation::kNone) {
     return made;
   }
   // An engine is found where the gradient that ReLU passes on has the type of dY.
@@ -147,7 +147,7 @@ Result<cuda::OperationGraph> MakeGraph(const cuda::GraphTarget& target, const Fo
   if (!made.ok()) {
     return made.status();
   }
-  const bool has_relu = form.inner.activation == Activation::kRelu;
+  const bool has_relu = ActivationOf(form.inner) == Activation::kRelu;
   Result<std::vector<Descriptor>> operations = MakeOperations(made->tensors, has_relu);
   if (!operations.ok()) {
     return operations.status();

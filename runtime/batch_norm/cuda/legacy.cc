@@ -98,14 +98,14 @@ class LegacyPlan final : public internal::Plan {
     if (Status status = handle_.UseStream(static_cast<CUstream>(launch.stream)); !status.ok()) {
       return status;
     }
-    return task_.direction == Direction::kForward ? RunForward(launch) : RunBackward(launch);
+    return DirectionOf(task_) == Direction::kForward ? RunForward(launch) : RunBackward(launch);
   }
 
  private:
   /// cuDNN updates running statistics in place: what they were before is copied to where they will
   /// be.
   Status CopyRunning(const internal::Launch& launch, int input, int output) {
-    const TensorRef& described = task_.tensors.at(output);
+    const TensorRef& described = task_.tensors[output];
     if (!described.present || launch.operands[input] == launch.operands[output]) {
       return {};
     }
@@ -117,7 +117,7 @@ class LegacyPlan final : public internal::Plan {
 
   /// An operand's address; null where the form has none.
   [[nodiscard]] void* At(const internal::Launch& launch, int operand) const {
-    return task_.tensors.at(operand).present ? launch.operands[operand] : nullptr;
+    return task_.tensors[operand].present ? launch.operands[operand] : nullptr;
   }
 
   Status RunForward(const internal::Launch& launch) {
@@ -159,7 +159,7 @@ class LegacyPlan final : public internal::Plan {
 
   const cuda::DeviceInfo& device_;
   cuda::CudnnHandle& handle_;
-  Task task_;
+  cuda::OpTask task_;
   cudnnBatchNormMode_t mode_;
   TensorDescriptor tensor_;
   TensorDescriptor parameter_;

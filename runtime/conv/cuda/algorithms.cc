@@ -16,6 +16,7 @@
 #include "core/selection.h"
 #include "core/tensor_memory.h"
 #include "core/validate.h"
+#include "cuda/alignment.h"
 #include "cuda/capture.h"
 #include "cuda/driver.h"
 #include "cuda/selected_run.h"

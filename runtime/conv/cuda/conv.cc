@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,9 +12,9 @@
 #include "conv/kernels.h"
 #include "conv/problem.h"
 #include "conv/task.h"
+#include "cuda/alignment.h"
 #include "cuda/selected_run.h"
 #include "cuda/tensor_ops.h"
-#include "cuda/thread_state.h"
 #include "cuda/workspace_arena.h"
 
 /// The four ops on CUDA.
@@ -111,7 +111,9 @@ class CallOutputs {
     }
     ready.key = {};
     AddTo(task, &ready.key);
-    cuda::AddPolicy(call_.context, cuda::OriginOf(call_.device), task.problem.type, &ready.key);
+    cuda::AddPolicy(
+        call_.context, cuda::OriginOf(call_.device, kSearchRevision), task.problem.type,
+        &ready.key);
     const Result<internal::Plan*> plan = cuda::FindPlan(
         call_.context, call_.device, task.problem.type, ready.key,
         ConvSpaceMaker(call_, task, operands));
@@ -132,7 +134,6 @@ class CallOutputs {
   }
 
   Status Run() {
-    internal::WorkspaceArena& arena = *call_.context.workspace_arena();
     if (count_ == 0 && !has_sums_) {
       return {};
     }
@@ -140,34 +141,21 @@ class CallOutputs {
         call_.context, call_.device, std::span(tasks_).first(count_), has_sums_ ? &sums_ : nullptr,
         shared_, addresses_);
     // Rounded up it may be more than a limit that each plan respects.
-    const Result<internal::WorkspaceArena::Lease> lease =
-        arena.Take(std::min(plan.workspace(), arena.limit()));
-    if (!lease.ok() || (call_.context.preparing() && lease->capturing)) {
-      return lease.status();
-    }
-    const auto enqueue = [&](cuda::Branches& branches) {
-      return plan.Enqueue(branches, addresses_, lease->address);
-    };
-    cuda::ThreadState& state = cuda::ThreadState::OfThisThread(call_.device);
-    if (lease->capturing) {
-      state.Keep(plan);
-      for (const ReadyTask& ready : std::span(tasks_).first(count_)) {
-        state.Keep(*ready.plan);
-      }
-      cuda::Branches alone(call_.stream());
-      return Explained(enqueue(alone));
-    }
-    internal::ProblemKey key;
-    key.Add(static_cast<std::int64_t>(plan.serial()));
-    key.Add(cuda::AddressWord(lease->address));
+    cuda::PlannedCall planned = {
+        .plan = plan,
+        .workspace = std::min(plan.workspace(), call_.context.workspace_arena()->limit())};
     for (const void* address : addresses_) {
-      key.Add(cuda::AddressWord(address));
+      planned.key.Add(cuda::AddressWord(address));
     }
-    const bool is_first = plan.TakeFirstRun();
-    return Explained(
-        call_.context.preparing()
-            ? state.call_graphs().Prepare(call_.stream(), key, enqueue)
-            : state.call_graphs().Run(call_.stream(), key, enqueue, is_first));
+    std::array<internal::Plan*, 2> parts{};
+    for (std::size_t i = 0; i < count_; ++i) {
+      parts.at(i) = tasks_.at(i).plan;
+    }
+    planned.uses = std::span(parts).first(count_);
+    const auto enqueue = [&](cuda::Branches& branches, void* workspace) {
+      return plan.Enqueue(branches, addresses_, workspace);
+    };
+    return Explained(cuda::RunPlanned(call_.context, call_.device, &planned, std::cref(enqueue)));
   }
 
  private:

@@ -10,14 +10,15 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "batch_norm/cuda/family.h"
 #include "batch_norm/cuda/form.h"
 #include "batch_norm/cuda/graph.h"
-#include "batch_norm/cuda/search_space.h"
 #include "batch_norm/cuda/task.h"
 #include "batch_norm/kernels.h"
 #include "core/selection.h"
@@ -25,6 +26,7 @@
 #include "cuda/driver.h"
 #include "cuda/dynamic_library.h"
 #include "cuda/graph.h"
+#include "cuda/op_search_space.h"
 #include "cuda/tensor_ops.h"
 #include "cuda/thread_state.h"
 #include "gradsmith/context.h"
@@ -38,6 +40,8 @@ namespace gradsmith::batch_norm {
 namespace {
 
 using cuda::Block;
+using cuda::OpSearchSpace;
+using cuda::OpTask;
 using internal::Candidate;
 using internal::Plan;
 
@@ -167,10 +171,14 @@ class Operands {
   [[nodiscard]] BatchNormalizationGrad::Outputs BackwardOutputs() const {
     return {.dX = &dX_, .dScale = &dScale_, .dBias = &dBias_};
   }
-  [[nodiscard]] Task ForwardTask() const {
-    return MakeTask(activation_, ForwardInputs(), ForwardOutputs());
+  [[nodiscard]] OpTask ForwardTask() const {
+    return MakeTask(
+        activation_, {.epsilon = kScalars[0], .momentum = kScalars[1]}, ForwardInputs(),
+        ForwardOutputs());
   }
-  [[nodiscard]] Task BackwardTask() const { return MakeTask(BackwardInputs(), BackwardOutputs()); }
+  [[nodiscard]] OpTask BackwardTask() const {
+    return MakeTask(BackwardInputs(), BackwardOutputs());
+  }
 
  private:
   [[nodiscard]] TensorRef Ref(GpuTensor& tensor) const {
@@ -208,11 +216,11 @@ class SpoilingPlan final : public Plan {
  public:
   SpoilingPlan(
       const cuda::DeviceInfo& device,
-      const Task& task,
+      const OpTask& task,
       int operand,
       std::unique_ptr<Plan> inner)
       : device_(device),
-        spoiled_(task.tensors.at(operand)),
+        spoiled_(task.tensors[operand]),
         operand_(operand),
         inner_(std::move(inner)) {}
 
@@ -236,7 +244,7 @@ class SpoilingPlan final : public Plan {
 /// square of the mean, in float: right where the mean is no larger than the deviation.
 class CancellingPlan final : public Plan {
  public:
-  explicit CancellingPlan(const Task& task)
+  explicit CancellingPlan(const OpTask& task)
       : channels_(static_cast<std::size_t>(XOf(task).dims[1])),
         inner_(static_cast<std::size_t>(XOf(task).dims[2])),
         samples_(static_cast<std::size_t>(SamplesPerChannel(task))) {}
@@ -328,11 +336,12 @@ class BatchNormSelectionTest : public cuda::GpuTest,
     return Context(options);
   }
 
-  static void RunPlan(Plan& plan, const Task& task) {
+  static void RunPlan(Plan& plan, const OpTask& task) {
     const Block workspace(plan.workspace());
     workspace.Fill(0xFF);
-    const auto operands = AddressesOf(task);
-    const Status status = plan.Run({kStream, operands, workspace.data(), kScalars});
+    const cuda::OperandAddresses operands = AddressesOf(task);
+    const Status status = plan.Run(
+        {kStream, std::span(operands.begin(), operands.end()), workspace.data(), kScalars});
     ASSERT_TRUE(status.ok()) << status.message();
   }
 
@@ -373,9 +382,9 @@ class BatchNormSelectionTest : public cuda::GpuTest,
   /// Calls visit(plan) for the candidates of a task that can be built and pass the check, of
   /// several that differ in knobs only for the first. Others may be refused, not wrong.
   template <typename Visitor>
-  void ForEachPlan(const Task& task, const Visitor& visit) {
+  void ForEachPlan(const OpTask& task, const Visitor& visit) {
     // Of cuDNN's most fail on data that hurts, which is not what is tested here.
-    BatchNormSearchSpace space(device(), kStream, task, /*allow_reduced_accuracy=*/true);
+    OpSearchSpace space(device(), kStream, kFamily, task, /*usual=*/true);
     std::vector<internal::Rejection> rejections;
     std::set<std::string> engines;
     for (int batch = 0; batch < space.batches(); ++batch) {
@@ -404,8 +413,8 @@ class BatchNormSelectionTest : public cuda::GpuTest,
     SCOPED_TRACE(Text(problem));
     ProblemData data(problem, GetParam(), random);
     const Operands operands(data, GetParam(), true, wanted);
-    for (const Task& task : {operands.ForwardTask(), operands.BackwardTask()}) {
-      BatchNormSearchSpace space(device(), kStream, task);
+    for (const OpTask& task : {operands.ForwardTask(), operands.BackwardTask()}) {
+      OpSearchSpace space(device(), kStream, kFamily, task);
       const std::unique_ptr<Plan> own = MakeOwnPlan(device(), task);
       const Status status = space.Check(*own).status();
       EXPECT_TRUE(status.ok()) << status.message();
@@ -425,7 +434,7 @@ TEST_P(BatchNormSelectionTest, EveryCandidateOfTheGradientAgreesWithCpu) {
     for (const Wanted& set : {Wanted(), wanted}) {
       SCOPED_TRACE(Text(problem) + " set " + std::to_string(round));
       ProblemData data(problem, GetParam(), random);
-      const Task task = Operands(data, GetParam(), true, set).BackwardTask();
+      const OpTask task = Operands(data, GetParam(), true, set).BackwardTask();
       ForEachPlan(task, [&](Plan& plan) {
         Reset(data);
         RunGradientOnCpu(data, set);
@@ -449,7 +458,7 @@ TEST_P(BatchNormSelectionTest, EveryCandidateOfTheForwardAgreesWithCpu) {
     for (const bool in_place : {false, true}) {
       SCOPED_TRACE(Text(problem) + (in_place ? " in place" : ""));
       ProblemData data(problem, GetParam(), random);
-      const Task task = Operands(data, GetParam(), true, {}, in_place).ForwardTask();
+      const OpTask task = Operands(data, GetParam(), true, {}, in_place).ForwardTask();
       ForEachPlan(task, [&](Plan& plan) {
         Reset(data);
         for (GpuTensor* tensor : {&data.old_mean, &data.old_var}) {
@@ -476,7 +485,7 @@ TEST_P(BatchNormSelectionTest, StagedOperandsArriveAndReturn) {
     for (const Wanted& wanted : kWantedSets) {
       SCOPED_TRACE(Text(problem));
       ProblemData data(problem, GetParam(), random);
-      const Task task = Operands(data, GetParam(), true, wanted).BackwardTask();
+      const OpTask task = Operands(data, GetParam(), true, wanted).BackwardTask();
       for (const Result<Form>& form : {GraphForm(task), LegacyForm(task)}) {
         // Our own kernels have one type for all large tensors.
         if (!form.ok() ||
@@ -484,7 +493,7 @@ TEST_P(BatchNormSelectionTest, StagedOperandsArriveAndReturn) {
           continue;
         }
         const std::unique_ptr<Plan> plan =
-            WrapPlan(device(), task, *form, MakeOwnPlan(device(), form->inner));
+            StagePlan(device(), task, *form, MakeOwnPlan(device(), form->inner));
         Reset(data);
         RunGradientOnCpu(data, wanted);
         RunPlan(*plan, task);
@@ -492,14 +501,14 @@ TEST_P(BatchNormSelectionTest, StagedOperandsArriveAndReturn) {
       }
     }
     ProblemData data(problem, GetParam(), random);
-    const Task task = Operands(data, GetParam(), true).ForwardTask();
+    const OpTask task = Operands(data, GetParam(), true).ForwardTask();
     const Result<Form> form = LegacyForm(task);
     ASSERT_EQ(form.ok(), GetParam() == Activation::kNone) << form.status().message();
     if (!form.ok()) {
       continue;
     }
     const std::unique_ptr<Plan> plan =
-        WrapPlan(device(), task, *form, MakeOwnPlan(device(), form->inner));
+        StagePlan(device(), task, *form, MakeOwnPlan(device(), form->inner));
     Reset(data);
     RunForwardOnCpu(data, false, {.epsilon = kScalars[0], .momentum = kScalars[1]});
     RunPlan(*plan, task);
@@ -547,16 +556,16 @@ TEST_P(BatchNormSelectionTest, WrongOutputsAreRefused) {
   for (const Types& types : {Types{kF, kF, kF}, Types{kH, kH, kH}, Types{kD, kD, kD}}) {
     ProblemData data({types, {4, 70, 6, 5}, {}}, GetParam(), random);
     const Operands operands(data, GetParam(), true, {.add_dScale = true});
-    for (const Task& task : {operands.ForwardTask(), operands.BackwardTask()}) {
-      BatchNormSearchSpace space(device(), kStream, task);
+    for (const OpTask& task : {operands.ForwardTask(), operands.BackwardTask()}) {
+      OpSearchSpace space(device(), kStream, kFamily, task);
       const std::unique_ptr<Plan> own = MakeOwnPlan(device(), task);
       const Status status = space.Check(*own).status();
       EXPECT_TRUE(status.ok()) << status.message();
-      for (int i = InputsOf(task.direction); i < OperandsOf(task.direction); ++i) {
+      for (int i = task.inputs(); i < task.operands(); ++i) {
         SpoilingPlan plan(device(), task, i, MakeOwnPlan(device(), task));
         const Status refused = space.Check(plan).status();
         EXPECT_FALSE(refused.ok());
-        const std::string name(NameOf(task.direction, i));
+        const std::string name(task.op->operands[i]);
         EXPECT_TRUE(refused.message().starts_with(name + " disagrees")) << refused.message();
       }
     }
@@ -573,13 +582,13 @@ TEST_P(BatchNormSelectionTest, WhatCancelsIsRefused) {
     SCOPED_TRACE(channels);
     ProblemData data(
         {{kF, kF, kF}, {4, channels, 30}, {.dense_parameters = true}}, GetParam(), random);
-    const Task task = Operands(data, GetParam(), true).ForwardTask();
+    const OpTask task = Operands(data, GetParam(), true).ForwardTask();
     CancellingPlan plan(task);
-    const Status refused = BatchNormSearchSpace(device(), kStream, task).Check(plan).status();
+    const Status refused = OpSearchSpace(device(), kStream, kFamily, task).Check(plan).status();
     EXPECT_TRUE(refused.message().starts_with(
         "on constants, large means or numbers near the type's limits Y "))
         << refused.message();
-    BatchNormSearchSpace loose(device(), kStream, task, /*allow_reduced_accuracy=*/true);
+    OpSearchSpace loose(device(), kStream, kFamily, task, /*usual=*/true);
     const Result<double> taken = loose.Check(plan);
     ASSERT_TRUE(taken.ok()) << taken.status().message();
     EXPECT_LT(*taken, 1e-6);
@@ -622,34 +631,34 @@ INSTANTIATE_TEST_SUITE_P(
     NameOfActivation);
 
 /// A task of dense tensors that need no memory: for keys and graphs.
-Task DenseTask(
+OpTask DenseTask(
     const Types& types,
     const Dims& dims,
     bool channels_last,
     Activation activation = Activation::kNone) {
-  Task task;
-  task.direction = Direction::kBackward;
-  task.activation = activation;
+  OpTask task;
+  task.op = &OpOf(Direction::kBackward, activation);
+  task.tensors.resize(backward::kOperands);
   if (activation != Activation::kNone) {
     task.tensors[backward::kB] = TensorRef(types.T1, nullptr, {dims[1]});
   }
   const Strides strides = channels_last ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
   for (const int operand : {backward::kDY, backward::kX, backward::kDX}) {
-    task.tensors.at(operand) = TensorRef(types.T, nullptr, dims, strides);
+    task.tensors[operand] = TensorRef(types.T, nullptr, dims, strides);
   }
   for (const int operand : {backward::kScale, backward::kDScale, backward::kDBias}) {
-    task.tensors.at(operand) = TensorRef(types.T1, nullptr, {dims[1]});
+    task.tensors[operand] = TensorRef(types.T1, nullptr, {dims[1]});
   }
   for (const int operand : {backward::kSavedMean, backward::kSavedInvStd}) {
-    task.tensors.at(operand) = TensorRef(types.T2, nullptr, {dims[1]});
+    task.tensors[operand] = TensorRef(types.T2, nullptr, {dims[1]});
   }
   return task;
 }
 
 TEST(BatchNormTaskTest, TheKeyTellsTasksApart) {
   constexpr Activation kRelu = Activation::kRelu;
-  const Task base = DenseTask({kH, kH, kF}, {4, 16, 6, 5}, false, kRelu);
-  std::vector<Task> tasks = {
+  const OpTask base = DenseTask({kH, kH, kF}, {4, 16, 6, 5}, false, kRelu);
+  std::vector<OpTask> tasks = {
       base,
       DenseTask({kH, kH, kF}, {4, 16, 6, 5}, true, kRelu),
       DenseTask({kH, kH, kF}, {4, 16, 5, 6}, false, kRelu),
@@ -659,36 +668,38 @@ TEST(BatchNormTaskTest, TheKeyTellsTasksApart) {
       DenseTask({kH, kH, kH}, {4, 16, 6, 5}, false, kRelu),
       DenseTask({kH, kH, kF}, {4, 16, 6, 5}, false)};
   for (int i = 0; i < backward::kOperands; ++i) {
-    Task strided = base;
-    strided.tensors.at(i).strides[0] *= 2;
-    Task unaligned = base;
-    unaligned.tensors.at(i).data = reinterpret_cast<void*>(8);
+    OpTask strided = base;
+    strided.tensors[i].strides[0] *= 2;
+    OpTask unaligned = base;
+    unaligned.tensors[i].data = reinterpret_cast<void*>(8);
     tasks.insert(tasks.end(), {strided, unaligned});
   }
   for (int subset = 1; subset < 8; ++subset) {
-    Task absent = base;
-    Task adding = base;
+    OpTask absent = base;
+    OpTask adding = base;
     for (int i = 0; i < 3; ++i) {
       if ((subset >> i & 1) != 0) {
-        absent.tensors.at(backward::kInputs + i) = {};
-        adding.tensors.at(backward::kInputs + i).accumulate = true;
+        absent.tensors[backward::kInputs + i] = {};
+        adding.tensors[backward::kInputs + i].accumulate = true;
       }
     }
     tasks.insert(tasks.end(), {absent, adding});
   }
-  Task forward;
+  OpTask forward;
+  forward.op = &OpOf(Direction::kForward, Activation::kNone);
+  forward.tensors.resize(forward::kOperands);
   for (int i = 0; i < forward::kOperands; ++i) {
     const bool large = i == forward::kX || i == forward::kY;
     const Dims dims = large ? Dims{4, 16, 6, 5} : Dims{16};
-    forward.tensors.at(i) = TensorRef(kF, reinterpret_cast<void*>(16 * (i + 1L)), dims);
+    forward.tensors[i] = TensorRef(kF, reinterpret_cast<void*>(16 * (i + 1L)), dims);
   }
-  Task in_place = forward;
+  OpTask in_place = forward;
   in_place.tensors[forward::kNewMean].data = in_place.tensors[forward::kRunningMean].data;
-  Task with_relu = forward;
-  with_relu.activation = kRelu;
+  OpTask with_relu = forward;
+  with_relu.op = &OpOf(Direction::kForward, kRelu);
   tasks.insert(tasks.end(), {forward, in_place, with_relu});
   std::set<std::string> keys;
-  for (const Task& task : tasks) {
+  for (const OpTask& task : tasks) {
     internal::ProblemKey key;
     AddTo(task, &key);
     EXPECT_TRUE(keys.insert(key.Text()).second) << Describe(task);
@@ -744,7 +755,7 @@ TEST_F(BatchNormGraphTest, ListsEnginesForEveryTypeThatAFormIsOffered) {
         for (const auto& [activation, adds] :
              {std::pair(Activation::kNone, false), std::pair(Activation::kNone, true),
               std::pair(Activation::kRelu, false), std::pair(Activation::kRelu, true)}) {
-          Task task = DenseTask(types, dims, channels_last, activation);
+          OpTask task = DenseTask(types, dims, channels_last, activation);
           task.tensors[backward::kDX].accumulate = adds;
           task.tensors[backward::kDBias].accumulate = adds;
           const Result<Form> form = GraphForm(task);
@@ -763,7 +774,7 @@ TEST_F(BatchNormGraphTest, ListsNoneForOddChannelsOrDouble) {
   for (const auto& [types, channels] :
        {std::pair(Types{kH, kH, kF}, 63), std::pair(Types{kB, kF, kF}, 60),
         std::pair(Types{kF, kF, kF}, 63), std::pair(Types{kD, kD, kD}, 64)}) {
-    const Task task = DenseTask(types, {8, channels, 16, 16}, true);
+    const OpTask task = DenseTask(types, {8, channels, 16, 16}, true);
     EXPECT_FALSE(GraphForm(task).ok());
     Form form;
     form.inner = task;

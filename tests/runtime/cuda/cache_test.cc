@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "conv/task.h"
 #include "core/decision_file.h"
 #include "core/problem_key.h"
 #include "cuda/selected_run.h"
@@ -215,7 +216,7 @@ TEST_F(CudaCache, ChoicesOfOtherOriginsAreLeftAlone) {
   EXPECT_EQ(Child(SearchMode::kHeuristic, "first").Number("warnings"), 0);
   const std::vector<StoredDecision> mine = Decisions();
   ASSERT_EQ(mine.size(), 2U) << Read();
-  const Origin origin = OriginOf(device());
+  const Origin origin = OriginOf(device(), conv::kSearchRevision);
   for (std::int64_t Origin::*part : {&Origin::device, &Origin::cudnn, &Origin::search}) {
     Origin other = origin;
     other.*part += 1;

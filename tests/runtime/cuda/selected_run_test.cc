@@ -123,8 +123,8 @@ TEST_F(CudaSelectedRun, ChoicesAreOfThisDeviceCudnnAndSearch) {
   const Origin expected = {
       .device = device().fingerprint(),
       .cudnn = LoadCudnn()->version,
-      .search = internal::SearchFingerprint()};
-  EXPECT_EQ(OriginOf(device()), expected);
+      .search = internal::SearchFingerprint(7)};
+  EXPECT_EQ(OriginOf(device(), 7), expected);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "conv/task.h"
 #include "core/decision_file.h"
 #include "core/problem_key.h"
 #include "core/search_revision.h"
@@ -141,9 +142,10 @@ TEST(CpuChoice, IsOfThisSearch) {
   Call call;
   ExpectRight(call, *Counted(path).context);
   internal::ProblemKey word;
-  word.Add(internal::SearchFingerprint());
+  word.Add(internal::SearchFingerprint(conv::kSearchRevision));
   internal::ProblemKey of_another;
-  of_another.Add(internal::SearchFingerprint("0.0.1", internal::kSearchRevision));
+  of_another.Add(
+      internal::SearchFingerprint("0.0.1", internal::kSearchRevision, conv::kSearchRevision));
   std::vector<std::string> warnings;
   std::vector<internal::StoredDecision> decisions = internal::DecisionFile(path).Read(&warnings);
   ASSERT_EQ(decisions.size(), 2U);

@@ -1,0 +1,284 @@
+#include "batch_norm/cuda/family.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "batch_norm/cuda/check.h"
+#include "batch_norm/cuda/form.h"
+#include "batch_norm/cuda/graph.h"
+#include "batch_norm/cuda/legacy.h"
+#include "batch_norm/cuda/own.h"
+#include "batch_norm/cuda/task.h"
+#include "cuda/graph.h"
+
+namespace gradsmith::batch_norm {
+
+namespace {
+
+using cuda::Implementation;
+using cuda::OpTask;
+using cuda::Target;
+using cuda::Variants;
+using internal::Plan;
+using internal::UniformRange;
+
+// ---------------------------------------------------------------------------------------------
+// Our own kernels
+// ---------------------------------------------------------------------------------------------
+
+class OwnPlan final : public Plan {
+ public:
+  OwnPlan(const cuda::DeviceInfo& device, const OpTask& task)
+      : device_(device),
+        direction_(DirectionOf(task)),
+        activation_(ActivationOf(task)),
+        inputs_count_(task.inputs()),
+        workspace_(
+            direction_ == Direction::kForward ? ForwardWorkspace(device, XOf(task))
+                                              : BackwardWorkspace(device, XOf(task))) {
+    for (int i = 0; i < task.operands(); ++i) {
+      if (task.is_output(i)) {
+        outputs_.at(i - inputs_count_) = task.tensors[i];
+      } else {
+        inputs_.at(i) = task.tensors[i];
+      }
+    }
+  }
+
+  [[nodiscard]] std::size_t workspace() const override { return workspace_; }
+
+  Status Run(const internal::Launch& launch) override {
+    for (int i = 0; i < static_cast<int>(launch.operands.size()); ++i) {
+      if (i < inputs_count_) {
+        inputs_.at(i).data = launch.operands[i];
+      } else {
+        outputs_.at(i - inputs_count_).data = launch.operands[i];
+      }
+    }
+    auto* stream = static_cast<CUstream>(launch.stream);
+    if (direction_ == Direction::kBackward) {
+      return Backward(
+          device_, stream,
+          {.dY = &inputs_[backward::kDY],
+           .X = &inputs_[backward::kX],
+           .scale = &inputs_[backward::kScale],
+           .B = activation_ == Activation::kNone ? nullptr : &inputs_[backward::kB],
+           .saved_mean = &inputs_[backward::kSavedMean],
+           .saved_inv_std = &inputs_[backward::kSavedInvStd]},
+          {.dX = Output(backward::kDX),
+           .dScale = Output(backward::kDScale),
+           .dBias = Output(backward::kDBias)},
+          launch.workspace);
+    }
+    return Forward(
+        device_, stream, activation_,
+        {.epsilon = launch.scalars[forward::kEpsilon],
+         .momentum = launch.scalars[forward::kMomentum]},
+        {.X = &inputs_[forward::kX],
+         .scale = &inputs_[forward::kScale],
+         .B = &inputs_[forward::kB],
+         .running_mean = &inputs_[forward::kRunningMean],
+         .running_var = &inputs_[forward::kRunningVar]},
+        {.Y = Output(forward::kY),
+         .running_mean = Output(forward::kNewMean),
+         .running_var = Output(forward::kNewVar),
+         .saved_mean = Output(forward::kSavedMean),
+         .saved_inv_std = Output(forward::kSavedInvStd)},
+        launch.workspace);
+  }
+
+ private:
+  [[nodiscard]] const TensorRef* Output(int operand) const {
+    return &outputs_.at(operand - inputs_count_);
+  }
+
+  const cuda::DeviceInfo& device_;
+  Direction direction_;
+  Activation activation_;
+  /// Of inputs.
+  int inputs_count_;
+  std::size_t workspace_;
+  std::array<ConstTensorRef, backward::kInputs> inputs_;
+  std::array<TensorRef, forward::kOperands - forward::kInputs> outputs_;
+};
+
+/// Of an empty tensor there is nothing to compute, and the variance of a single value is not
+/// defined: cuDNN and we need not agree.
+bool IsTrivial(const OpTask& task) {
+  return NumElements(XOf(task).dims) == 0 || SamplesPerChannel(task) == 1;
+}
+
+Result<Variants> FitOwn(const Target& target, const OpTask& task) {
+  return cuda::OneWay(OwnPlan(target.device, task).workspace());
+}
+
+Result<std::unique_ptr<Plan>>
+BuildOwn(const Target& target, const OpTask& task, const std::string& /*variant*/) {
+  return MakeOwnPlan(target.device, task);
+}
+
+// ---------------------------------------------------------------------------------------------
+// cuDNN's graph API
+// ---------------------------------------------------------------------------------------------
+
+/// They are all one engine with other knobs, each compiled for half a second; cuDNN lists the best
+/// first.
+constexpr std::size_t kMostGraphVariants = 8;
+
+Result<Variants> FitGraph(const Target& target, const OpTask& task) {
+  const Result<Form> form = GraphForm(task);
+  if (!form.ok()) {
+    return form.status();
+  }
+  const cuda::GraphTarget planned_for(target.cudnn);
+  const Result<cuda::OperationGraph> graph = MakeGraph(planned_for, *form);
+  if (!graph.ok()) {
+    return graph.status();
+  }
+  Variants variants;
+  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    if (!variants.empty()) {
+      break;
+    }
+    Result<Variants> listed = cuda::ListEngines(planned_for, *graph, mode, XOf(task).type, "");
+    if (!listed.ok()) {
+      return listed.status();
+    }
+    variants = std::move(*listed);
+  }
+  variants.resize(std::min(variants.size(), kMostGraphVariants));
+  for (internal::Candidate& variant : variants) {
+    variant.workspace += StagedBytes(*form);
+  }
+  return variants;
+}
+
+Result<std::unique_ptr<Plan>>
+BuildGraph(const Target& target, const OpTask& task, const std::string& variant) {
+  const Result<cuda::EngineChoice> engine = cuda::EngineChoice::Parse(variant);
+  if (!engine.ok()) {
+    return engine.status();
+  }
+  const Result<Form> form = GraphForm(task);
+  if (!form.ok()) {
+    return form.status();
+  }
+  const cuda::GraphTarget planned_for(target.cudnn);
+  const Result<cuda::OperationGraph> graph = MakeGraph(planned_for, *form);
+  if (!graph.ok()) {
+    return graph.status();
+  }
+  Result<std::unique_ptr<Plan>> inner = cuda::BuildGraphPlan(planned_for, *graph, *engine);
+  return inner.ok() ? StagePlan(target.device, task, *form, std::move(*inner)) : std::move(inner);
+}
+
+// ---------------------------------------------------------------------------------------------
+// cuDNN's legacy API
+// ---------------------------------------------------------------------------------------------
+
+template <bool kPersistent>
+Result<Variants> FitLegacy(const Target& /*target*/, const OpTask& task) {
+  const Result<Form> form = LegacyForm(task);
+  if (!form.ok()) {
+    return form.status();
+  }
+  return cuda::OneWay(StagedBytes(*form), {.may_overflow = kPersistent});
+}
+
+template <bool kPersistent>
+Result<std::unique_ptr<Plan>>
+BuildLegacy(const Target& target, const OpTask& task, const std::string& /*variant*/) {
+  const Result<Form> form = LegacyForm(task);
+  if (!form.ok()) {
+    return form.status();
+  }
+  Result<std::unique_ptr<Plan>> inner =
+      BuildLegacyPlan(target.device, *target.cudnn, *form, kPersistent);
+  return inner.ok() ? StagePlan(target.device, task, *form, std::move(*inner)) : std::move(inner);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Trials
+// ---------------------------------------------------------------------------------------------
+
+/// For the gradient with ReLU: multiples of 1/8, so that what ReLU was given is exact in float and
+/// nobody's rounding decides whether it was positive.
+UniformRange ExactValuesOf(int operand) {
+  switch (operand) {
+    case backward::kDY:
+      return {.center = 0, .radius = 0.5};
+    case backward::kScale:
+    case backward::kSavedInvStd:
+      return {.center = 1, .radius = 0.5, .levels = 4};
+    default:
+      return {.center = 0, .radius = 1, .levels = 8};
+  }
+}
+
+/// What an operand holds in a trial. Sums of many dY stay within half's range, variances and
+/// factors are positive, and the mean of X is not lost beside its deviation.
+UniformRange ValuesOf(const OpTask& task, int operand) {
+  constexpr UniformRange kPositive = {.center = 1, .radius = 0.5};
+  if (DirectionOf(task) == Direction::kForward) {
+    switch (operand) {
+      case forward::kX:
+        return {.center = 0.5, .radius = 1};
+      case forward::kScale:
+      case forward::kRunningVar:
+        return kPositive;
+      default:
+        return {};
+    }
+  }
+  if (ActivationOf(task) == Activation::kRelu) {
+    return ExactValuesOf(operand);
+  }
+  switch (operand) {
+    case backward::kDY:
+      return {.center = 0, .radius = 0.5};
+    case backward::kScale:
+    case backward::kSavedInvStd:
+      return kPositive;
+    default:
+      return {};
+  }
+}
+
+constexpr std::array<Implementation, 4> kTable = {{
+    {.name = "own", .adds = true, .takes_all = true, .fit = &FitOwn, .build = &BuildOwn},
+    {.name = "graph",
+     .needs = cuda::Needs::kCudnn,
+     .adds = true,
+     .fit = &FitGraph,
+     .build = &BuildGraph},
+    {.name = "legacy/spatial",
+     .needs = cuda::Needs::kCudnn,
+     .adds = true,
+     .fit = &FitLegacy<false>,
+     .build = &BuildLegacy<false>},
+    {.name = "legacy/spatial_persistent",
+     .needs = cuda::Needs::kCudnn,
+     .adds = true,
+     .fit = &FitLegacy<true>,
+     .build = &BuildLegacy<true>},
+}};
+
+}  // namespace
+
+std::unique_ptr<Plan> MakeOwnPlan(const cuda::DeviceInfo& device, const OpTask& task) {
+  return std::make_unique<OwnPlan>(device, task);
+}
+
+constinit const cuda::FamilyOnCuda kFamily = {
+    .table = kTable,
+    .needs = cuda::Needs::kCudnn,
+    .revision = 1,
+    .is_trivial = &IsTrivial,
+    .values = &ValuesOf,
+    .comparison = &kChannelsComparison};
+
+}  // namespace gradsmith::batch_norm

@@ -1,0 +1,220 @@
+#include "cuda/op_search_space.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "cuda/bad_engines.h"
+#include "cuda/staged_plan.h"
+#include "cuda/thread_state.h"
+
+namespace gradsmith::cuda {
+
+namespace {
+
+using internal::Candidate;
+using internal::Plan;
+using internal::Rejection;
+
+Result<Target> TargetOf(const DeviceInfo& device, const Implementation& implementation) {
+  if (implementation.needs == Needs::kDriver) {
+    return Target{device};
+  }
+  const Result<CudnnHandle*> handle = ThreadState::OfThisThread(device).handle();
+  if (!handle.ok()) {
+    return handle.status();
+  }
+  return Target{device, *handle};
+}
+
+bool MustStage(const Implementation& implementation, const OpTask& task) {
+  return !implementation.adds && IsAddedTo(task);
+}
+
+Result<Variants>
+Fit(const DeviceInfo& device, const Implementation& implementation, const OpTask& task) {
+  const Result<Target> target = TargetOf(device, implementation);
+  if (!target.ok()) {
+    return target.status();
+  }
+  if (!MustStage(implementation, task)) {
+    return implementation.fit(*target, task);
+  }
+  const Result<StagedTask> staged = WithoutAdding(task);
+  if (!staged.ok()) {
+    return staged.status();
+  }
+  Result<Variants> variants = implementation.fit(*target, staged->inner);
+  if (variants.ok()) {
+    for (Candidate& variant : *variants) {
+      variant.workspace += StagedBytes(*staged);
+    }
+  }
+  return variants;
+}
+
+/// The name of a candidate, or of its engine: the implementation's, and what tells variants apart.
+std::string NameOf(const Implementation& implementation, const std::string& variant) {
+  return std::string(implementation.name) + (variant.empty() ? "" : "/") + variant;
+}
+
+/// Whether a candidate is an implementation's, and then which of its variants.
+bool IsOf(const Implementation& implementation, const std::string& id, std::string* variant) {
+  const std::string_view name = implementation.name;
+  if (!id.starts_with(name) || (id.size() > name.size() && id[name.size()] != '/')) {
+    return false;
+  }
+  *variant = id.size() > name.size() ? id.substr(name.size() + 1) : "";
+  return true;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Plan>> BuildPlan(
+    const DeviceInfo& device,
+    const Implementation& implementation,
+    const OpTask& task,
+    const std::string& variant) {
+  const Result<Target> target = TargetOf(device, implementation);
+  if (!target.ok()) {
+    return target.status();
+  }
+  if (!MustStage(implementation, task)) {
+    return implementation.build(*target, task, variant);
+  }
+  const Result<StagedTask> staged = WithoutAdding(task);
+  if (!staged.ok()) {
+    return staged.status();
+  }
+  Result<std::unique_ptr<Plan>> inner = implementation.build(*target, staged->inner, variant);
+  return inner.ok() ? StagePlan(device, task, *staged, std::move(*inner)) : std::move(inner);
+}
+
+std::vector<Candidate> OpSearchSpace::List(int batch, std::vector<Rejection>* rejections) {
+  const Implementation& implementation = family_.table[static_cast<std::size_t>(batch)];
+  Result<Variants> variants = Fit(device_, implementation, task_);
+  if (!variants.ok()) {
+    rejections->push_back({std::string(implementation.name), variants.status().message()});
+    return {};
+  }
+  for (Candidate& variant : *variants) {
+    variant.id = NameOf(implementation, variant.id);
+    variant.engine = NameOf(implementation, variant.engine);
+    variant.notes.known_bad =
+        implementation.needs == Needs::kCudnn &&
+        IsKnownBad(std::string(task_.op->operation), variant.engine, SpatialRank());
+  }
+  return std::move(*variants);
+}
+
+Result<std::unique_ptr<Plan>> OpSearchSpace::Build(const std::string& id) {
+  std::string variant;
+  const auto found = std::ranges::find_if(family_.table, [&](const Implementation& implementation) {
+    return IsOf(implementation, id, &variant);
+  });
+  if (found == family_.table.end()) {
+    return InvalidArgument("'" + id + "' is no candidate");
+  }
+  if (found->needs == Needs::kCudnn) {
+    if (Status status = CheckEngine(std::string(task_.op->operation), id, SpatialRank());
+        !status.ok()) {
+      return status;
+    }
+  }
+  Result<std::unique_ptr<Plan>> plan = BuildPlan(device_, *found, task_, variant);
+  if (plan.ok() && found->takes_all) {
+    trusted_.insert((*plan)->serial());
+  }
+  return plan;
+}
+
+Status OpSearchSpace::OpenTrial() {
+  if (trial_ != nullptr) {
+    return {};
+  }
+  std::vector<TrialOperand> operands;
+  operands.reserve(static_cast<std::size_t>(task_.operands()));
+  for (int i = 0; i < task_.operands(); ++i) {
+    operands.push_back(
+        {.tensor = task_.tensors[i],
+         .is_output = task_.is_output(i),
+         .values = family_.values == nullptr ? UniformRange() : family_.values(task_, i)});
+  }
+  Result<std::unique_ptr<Trial>> trial = Trial::Create(device_, stream_, operands);
+  if (!trial.ok()) {
+    return trial.status();
+  }
+  trial_ = std::move(*trial);
+  return {};
+}
+
+OpTask OpSearchSpace::TrialTask() const {
+  OpTask task = task_;
+  for (int i = 0; i < task.operands(); ++i) {
+    task.tensors[i] = trial_->Ref(static_cast<std::size_t>(i));
+  }
+  task.scalars = {};
+  for (const double scalar : task.op->trial_scalars) {
+    task.scalars.push_back(scalar);
+  }
+  return task;
+}
+
+Result<double> OpSearchSpace::CheckHurtful(Plan& plan) {
+  const Comparison& comparison = *family_.comparison;
+  const OpTask task = TrialTask();
+  double error = 0;
+  for (int number = 0; number < comparison.hurtful_fills(task); ++number) {
+    Status status = comparison.fill_hurtful(trial_->stream(), task, number);
+    if (status.ok()) {
+      status = trial_->Run(plan, task.op->trial_scalars);
+    }
+    if (status.ok()) {
+      status = trial_->CheckGuards();
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    const Result<double> found = comparison.compare(*trial_, task, usual_);
+    if (!found.ok()) {
+      return found.status().WithPrefix("on " + std::string(comparison.what_hurts) + " ");
+    }
+    error = std::max(error, *found);
+  }
+  return error;
+}
+
+Result<double> OpSearchSpace::Check(Plan& plan) {
+  if (Status status = OpenTrial(); !status.ok()) {
+    // What takes all is what is left where there is no memory to try any in.
+    const bool is_trusted = trusted_.contains(plan.serial());
+    return is_trusted && status.code() == StatusCode::kOutOfMemory ? Result<double>(0.0) : status;
+  }
+  const OpTask task = TrialTask();
+  if (Status status = trial_->Run(plan, task.op->trial_scalars); !status.ok()) {
+    return status;
+  }
+  if (Status status = trial_->CheckWritten(); !status.ok()) {
+    return status;
+  }
+  Result<double> on_usual = family_.comparison->compare(*trial_, task, usual_);
+  // The caller's own inputs must stay as they are.
+  if (!on_usual.ok() || usual_ || !trial_->has_copies() ||
+      family_.comparison->hurtful_fills == nullptr) {
+    return on_usual;
+  }
+  const Result<double> hurtful = CheckHurtful(plan);
+  if (Status status = trial_->Fill(); !status.ok()) {
+    return status;
+  }
+  return hurtful.ok() ? Result<double>(std::max(*on_usual, *hurtful)) : hurtful;
+}
+
+Result<double> OpSearchSpace::Time(Plan& plan) {
+  if (Status status = OpenTrial(); !status.ok()) {
+    return status;
+  }
+  return trial_->Time(plan, task_.op->trial_scalars);
+}
+
+}  // namespace gradsmith::cuda

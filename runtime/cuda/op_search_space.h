@@ -1,0 +1,70 @@
+#ifndef GRADSMITH_CUDA_OP_SEARCH_SPACE_H_
+#define GRADSMITH_CUDA_OP_SEARCH_SPACE_H_
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/candidate.h"
+#include "cuda/device.h"
+#include "cuda/implementation.h"
+#include "cuda/op_task.h"
+#include "cuda/trial.h"
+#include "gradsmith/status.h"
+
+namespace gradsmith::cuda {
+
+/// BuildPlan returns an implementation's plan for a task, with the outputs staged that it does not
+/// add to.
+Result<std::unique_ptr<internal::Plan>> BuildPlan(
+    const DeviceInfo& device,
+    const Implementation& implementation,
+    const OpTask& task,
+    const std::string& variant = {});
+
+/// OpSearchSpace offers a family's implementations of a task, each a batch.
+class OpSearchSpace final : public internal::SearchSpace {
+ public:
+  /// The task's addresses are the caller's, as is `stream`. `usual` allows what is in general use,
+  /// and leaves out data that hurts.
+  OpSearchSpace(
+      const DeviceInfo& device,
+      CUstream stream,
+      const FamilyOnCuda& family,
+      const OpTask& task,
+      bool usual = false)
+      : device_(device), stream_(stream), family_(family), task_(task), usual_(usual) {}
+
+  [[nodiscard]] std::string Describe() const override { return cuda::Describe(task_); }
+  [[nodiscard]] int batches() const override { return static_cast<int>(family_.table.size()); }
+  std::vector<internal::Candidate> List(int batch, std::vector<internal::Rejection>* rejections)
+      override;
+  Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
+  Result<double> Check(internal::Plan& plan) override;
+  Result<double> Time(internal::Plan& plan) override;
+
+ private:
+  /// For lists of bad engines.
+  [[nodiscard]] int SpatialRank() const { return task_.lead().rank() - 2; }
+  Status OpenTrial();
+  /// The task with the trial's memory and scalars.
+  [[nodiscard]] OpTask TrialTask() const;
+  Result<double> CheckHurtful(internal::Plan& plan);
+
+  const DeviceInfo& device_;
+  CUstream stream_;
+  const FamilyOnCuda& family_;
+  OpTask task_;
+  bool usual_;
+  /// Plans of implementations that take all, by their serial numbers.
+  std::set<std::uint64_t> trusted_;
+  std::unique_ptr<Trial> trial_;
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_CUDA_OP_SEARCH_SPACE_H_

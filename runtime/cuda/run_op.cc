@@ -1,0 +1,147 @@
+#include "cuda/run_op.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/problem_key.h"
+#include "core/ready_plan.h"
+#include "cuda/capture.h"
+#include "cuda/op_search_space.h"
+#include "cuda/selected_run.h"
+#include "cuda/thread_state.h"
+
+namespace gradsmith::cuda {
+
+namespace {
+
+using internal::Plan;
+using internal::ProblemKey;
+using internal::ReadyPlan;
+
+/// A task where it is called.
+struct Call {
+  const Context& context;
+  const DeviceInfo& device;
+  const FamilyOnCuda& family;
+  const OpTask& task;
+
+  [[nodiscard]] DataType type() const { return task.lead().type; }
+  [[nodiscard]] CUstream stream() const { return static_cast<CUstream>(context.options().stream); }
+  [[nodiscard]] Status Explained(const Status& status) const {
+    return status.ok() ? status
+                       : cuda::Explained(context, type(), Describe(task), status, family.needs);
+  }
+};
+
+class OpSpaceMaker final : public internal::SpaceMaker {
+ public:
+  explicit OpSpaceMaker(const Call& call) : call_(call) {}
+
+  [[nodiscard]] std::unique_ptr<internal::SearchSpace> Make() const override {
+    return std::make_unique<OpSearchSpace>(
+        call_.device, call_.stream(), call_.family, call_.task,
+        call_.context.options().allow_reduced_accuracy);
+  }
+
+ private:
+  const Call& call_;
+};
+
+/// The implementation that there is no choice beside; null where there is a choice.
+const Implementation* WithoutChoice(const Call& call) {
+  const std::span<const Implementation> table = call.family.table;
+  if (table.size() == 1) {
+    return &table.front();
+  }
+  if (!call.family.is_trivial(call.task)) {
+    return nullptr;
+  }
+  const auto found = std::ranges::find_if(table, &Implementation::takes_all);
+  return found == table.end() ? nullptr : &*found;
+}
+
+Result<Plan*> PlanWithoutChoice(const Call& call, const Implementation& implementation) {
+  ProblemKey key;
+  AddTo(call.task, &key);
+  internal::ReadyPlans& plans = ThreadState::OfThisThread(call.device).plans();
+  if (ReadyPlan* ready = plans.Find(key)) {
+    return ready->plan.get();
+  }
+  const RelaxedCapture relaxed;
+  Result<std::unique_ptr<Plan>> plan = BuildPlan(call.device, implementation, call.task);
+  if (!plan.ok()) {
+    return call.Explained(plan.status());
+  }
+  ReadyPlan ready;
+  ready.plan = std::move(*plan);
+  return plans.Insert(key, std::move(ready)).plan.get();
+}
+
+Result<Plan*> PlanOf(const Call& call) {
+  if (const Implementation* only = WithoutChoice(call)) {
+    return PlanWithoutChoice(call, *only);
+  }
+  ProblemKey key;
+  AddTo(call.task, &key);
+  AddPolicy(call.context, OriginOf(call.device, call.family.revision), call.type(), &key);
+  return FindPlan(
+      call.context, call.device, call.type(), key, OpSpaceMaker(call), call.family.needs);
+}
+
+Status Run(const Call& call) {
+  const Result<Plan*> plan = PlanOf(call);
+  if (!plan.ok()) {
+    return plan.status();
+  }
+  const OperandAddresses operands = AddressesOf(call.task);
+  const std::span<const double> scalars(call.task.scalars.begin(), call.task.scalars.end());
+  PlannedCall planned = {.plan = **plan, .workspace = (*plan)->workspace()};
+  for (const void* operand : operands) {
+    planned.key.Add(AddressWord(operand));
+  }
+  for (const double scalar : scalars) {
+    planned.key.Add(std::bit_cast<std::int64_t>(scalar));
+  }
+  const auto enqueue = [&](const Branches& branches, void* workspace) {
+    return (*plan)->Run(
+        {.stream = branches.stream(),
+         .operands = std::span(operands.begin(), operands.end()),
+         .workspace = workspace,
+         .scalars = scalars});
+  };
+  return call.Explained(RunPlanned(call.context, call.device, &planned, std::cref(enqueue)));
+}
+
+Status CheckOperands(const OpTask& task) {
+  if (static_cast<std::size_t>(task.operands()) == task.op->operands.size()) {
+    return {};
+  }
+  return Internal(
+      std::string(task.op->name) + " has " + std::to_string(task.operands()) +
+      " operands; expected " + std::to_string(task.op->operands.size()));
+}
+
+}  // namespace
+
+Status RunOp(const Context& context, const FamilyOnCuda& family, const OpTask& task) {
+  const Result<const DeviceInfo*> device = OpenCall(context, family.needs);
+  if (!device.ok()) {
+    return device.status();
+  }
+  if (Status status = CheckOperands(task); !status.ok()) {
+    return status;
+  }
+  if (HasNothingToWrite(task)) {
+    return {};
+  }
+  const CurrentDevice current(**device);
+  return Run({context, **device, family, task});
+}
+
+}  // namespace gradsmith::cuda

@@ -1,0 +1,58 @@
+#ifndef GRADSMITH_CUDA_RUN_OP_H_
+#define GRADSMITH_CUDA_RUN_OP_H_
+
+#include "cuda/implementation.h"
+#include "cuda/op_task.h"
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
+
+/// How a call of an operator runs on CUDA, the same for all families. A family says what operators
+/// it has (OpInfo), how they are computed (a table of Implementation), and turns a call into an
+/// OpTask. One with a single kernel of its own is this much:
+///
+///     constexpr std::array<std::string_view, 3> kOperands = {"dY", "Y", "dX"};
+///     constexpr OpInfo kSigmoidGrad = {.name = "SigmoidGrad", .operands = kOperands, .inputs = 2};
+///
+///     class SigmoidPlan final : public internal::Plan {
+///      public:
+///       explicit SigmoidPlan(const OpTask& task) : task_(task) {}
+///       [[nodiscard]] std::size_t workspace() const override { return 0; }
+///       Status Run(const internal::Launch& launch) override;  // launches the kernel
+///      private:
+///       OpTask task_;
+///     };
+///
+///     constexpr std::array<Implementation, 1> kTable = {{
+///         {.name = "own", .takes_all = true, .build = &BuildAs<SigmoidPlan>}}};
+///     constexpr FamilyOnCuda kFamily = {.table = kTable};
+///
+///     Status SigmoidGrad::RunCuda(
+///         const Context& context, const Attributes&, const Inputs& inputs, const Outputs& outputs)
+///         {
+///       return RunOp(context, kFamily, MakeOpTask(kSigmoidGrad, inputs.dY, inputs.Y, outputs.dX));
+///     }
+///
+/// Where a table has more rows, each has a `fit`, and the family says what trials are filled with
+/// and what candidates are compared with; batch_norm/cuda/family.cc is an example.
+namespace gradsmith::cuda {
+
+/// RunOp computes a task on the context's device and stream. It owns all that is not mathematics:
+/// it opens the device, returns where nothing is to be written, stages outputs that an
+/// implementation does not add to, finds the plan that this thread holds for the task or searches
+/// for one, checks what it finds, leases workspace, records calls that come back as CUDA graphs,
+/// lets a stream be captured into the caller's own, and explains errors.
+///
+/// Of a table with one row, and for trivial tasks, the row (the one that takes all) is run without
+/// search, check and decision file.
+Status RunOp(const Context& context, const FamilyOnCuda& family, const OpTask& task);
+
+/// BuildAs is the `build` of an implementation whose plan is made of the task alone.
+template <typename PlanOfTask>
+Result<std::unique_ptr<internal::Plan>>
+BuildAs(const Target& /*target*/, const OpTask& task, const std::string& /*variant*/) {
+  return std::unique_ptr<internal::Plan>(std::make_unique<PlanOfTask>(task));
+}
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_CUDA_RUN_OP_H_
