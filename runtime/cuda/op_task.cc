@@ -28,8 +28,8 @@ bool IsAligned(const TensorRef& tensor) {
 
 bool IsInPlace(const OpTask& task, int output) {
   return std::ranges::any_of(task.op->in_place, [&](const InPlacePair& pair) {
-    return pair.output == output && task.tensors[output].present &&
-           task.tensors[output].data == task.tensors[pair.input].data;
+    const TensorRef& input = task.tensors[pair.input];
+    return pair.output == output && input.present && input.data == task.tensors[output].data;
   });
 }
 

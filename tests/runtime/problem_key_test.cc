@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace gradsmith::internal {
 namespace {
@@ -47,6 +49,27 @@ TEST(ProblemKey, ATextIsOneWord) {
   other.AddText("a");
   other.AddText(std::string(999, 'x') + "y");
   EXPECT_FALSE(other == key);
+}
+
+/// What there is no room for is told apart all the same, and no memory is overrun.
+TEST(ProblemKey, MoreWordsThanThereIsRoomForCount) {
+  std::vector<ProblemKey> keys;
+  for (int more = 0; more < 3; ++more) {
+    for (int last = 0; last < 3; ++last) {
+      ProblemKey key;
+      for (int i = 0; i < ProblemKey::kCapacity + more; ++i) {
+        key.Add(i);
+      }
+      key.Add(-last);
+      keys.push_back(key);
+    }
+  }
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    for (std::size_t j = 0; j < keys.size(); ++j) {
+      EXPECT_EQ(keys[i] == keys[j], i == j) << i << " " << j;
+      EXPECT_EQ(keys[i].Text() == keys[j].Text(), i == j) << i << " " << j;
+    }
+  }
 }
 
 TEST(ProblemKey, GarbageGivesAnEmptyKey) {
