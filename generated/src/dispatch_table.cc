@@ -65,9 +65,37 @@ constinit const std::int32_t kEntryLine = 222;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_relu_grad_stub
 
+// ops.yaml:245
+namespace generated::sigmoid_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 245;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::sigmoid_stub
+
+// ops.yaml:268
+namespace generated::sigmoid_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 268;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::sigmoid_grad_stub
+
+// ops.yaml:293
+namespace generated::leaky_relu_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 293;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::leaky_relu_stub
+
+// ops.yaml:308
+namespace generated::leaky_relu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 308;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::leaky_relu_grad_stub
+
 namespace {
 
-constinit const std::array<std::span<const Row>, 8> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 12> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:55
@@ -84,6 +112,14 @@ constinit const std::array<std::span<const Row>, 8> kDispatchTable = {
     std::span<const Row>(generated::batch_normalization_relu_stub::kRows),
     // ops.yaml:222
     std::span<const Row>(generated::batch_normalization_relu_grad_stub::kRows),
+    // ops.yaml:245
+    std::span<const Row>(generated::sigmoid_stub::kRows),
+    // ops.yaml:268
+    std::span<const Row>(generated::sigmoid_grad_stub::kRows),
+    // ops.yaml:293
+    std::span<const Row>(generated::leaky_relu_stub::kRows),
+    // ops.yaml:308
+    std::span<const Row>(generated::leaky_relu_grad_stub::kRows),
 };
 
 }  // namespace

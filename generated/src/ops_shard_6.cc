@@ -12,19 +12,27 @@
 #if __has_include("conv/kernels.h")
 #include "conv/kernels.h"
 #endif
+#if __has_include("elementwise/kernels.h")
+#include "elementwise/kernels.h"
+#endif
 #include "core/stub.h"
 #include "core/validate.h"
 #include "gradsmith/ops/conv.h"
+#include "gradsmith/ops/leaky_relu_grad.h"
 #include "gradsmith/schema.h"
 
 // Macros of the same names as what the schema declares end here.
 #undef B
 #undef Conv
+#undef LeakyReluGrad
 #undef T_
 #undef W
 #undef X
 #undef Y
+#undef alpha
 #undef auto_pad
+#undef dX
+#undef dY
 #undef dilations
 #undef group
 #undef kernel_shape
@@ -524,6 +532,334 @@ Result<ConvOutputDims> InferShapes(const ConvAttributes& attributes, const ConvI
   }
   ConvOutputDims out;
   out.Y = (*dims)[0];
+  return out;
+}
+
+namespace elementwise {
+struct LeakyReluGrad;  // an unknown kernel is an incomplete type
+}  // namespace elementwise
+
+// ops.yaml: LeakyReluGrad, line 1 of the entry
+namespace generated::leaky_relu_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::LeakyReluGradAttributes;
+using Kernel = ::gradsmith::elementwise::LeakyReluGrad;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: LeakyReluGrad, line 4 of the entry: there is no kernel elementwise::LeakyReluGrad; expected struct LeakyReluGrad in elementwise/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "dY [*D], X [*D], dX [*D], dX in_place_of dY",
+    "ops.yaml: LeakyReluGrad, line 4 of the entry: kShapes of kernel elementwise::LeakyReluGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "dY T, X T, dX T",
+    "ops.yaml: LeakyReluGrad, line 4 of the entry: kTypes of kernel elementwise::LeakyReluGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kGradientOf == "LeakyRelu, dY of Y, dX of X",
+    "ops.yaml: LeakyReluGrad, line 4 of the entry: kGradientOf of kernel elementwise::LeakyReluGrad is not what the entry was compared with; generate anew");
+
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
+  const Given& from = *static_cast<const Given*>(attributes);
+  Kernel::Attributes to;
+  to.alpha = from.alpha;
+  return to;
+}
+
+constexpr std::array<SymbolSpec, 1> kSymbols = {
+    // ops.yaml: LeakyReluGrad, line 12 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: LeakyReluGrad, line 7 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: LeakyReluGrad, line 8 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: LeakyReluGrad, line 10 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .in_place_of = 0,
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: LeakyRelu, line 12 of the entry
+    AttributeSpec{
+        .name = "alpha",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, alpha),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "LeakyReluGrad",
+    .since_version = 1,
+    .gradient_of = "LeakyRelu",
+    .kernel = "elementwise::LeakyReluGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.X = internal::ArgumentAt(inputs, 1);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.X = internal::ArgumentAt(inputs, 1);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::LeakyReluGradInputs<T_>& inputs,
+    const ::gradsmith::LeakyReluGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::leaky_relu_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status LeakyReluGrad<float>(
+    const Context& context,
+    const LeakyReluGradAttributes& attributes,
+    const LeakyReluGradInputs<float>& inputs,
+    const LeakyReluGradOutputs<float>& outputs) {
+  return generated::leaky_relu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status LeakyReluGrad<double>(
+    const Context& context,
+    const LeakyReluGradAttributes& attributes,
+    const LeakyReluGradInputs<double>& inputs,
+    const LeakyReluGradOutputs<double>& outputs) {
+  return generated::leaky_relu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status LeakyReluGrad<MLFloat16>(
+    const Context& context,
+    const LeakyReluGradAttributes& attributes,
+    const LeakyReluGradInputs<MLFloat16>& inputs,
+    const LeakyReluGradOutputs<MLFloat16>& outputs) {
+  return generated::leaky_relu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status LeakyReluGrad<BFloat16>(
+    const Context& context,
+    const LeakyReluGradAttributes& attributes,
+    const LeakyReluGradInputs<BFloat16>& inputs,
+    const LeakyReluGradOutputs<BFloat16>& outputs) {
+  return generated::leaky_relu_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<LeakyReluGradOutputDims> InferShapes(
+    const LeakyReluGradAttributes& attributes,
+    const LeakyReluGradInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::leaky_relu_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("LeakyReluGrad: ");
+  }
+  LeakyReluGradOutputDims out;
+  out.dX = (*dims)[0];
   return out;
 }
 

@@ -4,17 +4,23 @@
 #include <vector>
 
 #include "gradsmith/ops/conv.h"
+#include "gradsmith/ops/leaky_relu_grad.h"
 #include "reference/conv.h"
+#include "reference/elementwise.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
 #undef B
 #undef Conv
+#undef LeakyReluGrad
 #undef T_
 #undef W
 #undef X
 #undef Y
+#undef alpha
 #undef auto_pad
+#undef dX
+#undef dY
 #undef dilations
 #undef group
 #undef kernel_shape
@@ -573,5 +579,265 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace conv_tests
+
+// ops.yaml: LeakyReluGrad, line 1 of the entry
+namespace leaky_relu_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::LeakyReluGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::LeakyReluGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::LeakyReluGradAttributes>();
+  return ::gradsmith::LeakyReluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::LeakyReluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::LeakyReluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Sigmoid, line 13 of the entry
+const ::gradsmith::LeakyReluGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 6, 8}},
+            {"X", {4, 6, 8}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 6, 8}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Sigmoid, line 14 of the entry
+const ::gradsmith::LeakyReluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Sigmoid, line 15 of the entry
+const ::gradsmith::LeakyReluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "long",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3001}},
+            {"X", {2, 3001}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3001}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: Sigmoid, line 16 of the entry
+const ::gradsmith::LeakyReluGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "one_element",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {1}},
+            {"X", {1}},
+        },
+    .outputs =
+        {
+            {"dX", {1}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: Sigmoid, line 17 of the entry
+const ::gradsmith::LeakyReluGradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "scalar",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {}},
+            {"X", {}},
+        },
+    .outputs =
+        {
+            {"dX", {}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: Sigmoid, line 18 of the entry
+const ::gradsmith::LeakyReluGradAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"dY", {2, 8, 3, 4}},
+            {"X", {2, 8, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 8, 3, 4}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: Sigmoid, line 19 of the entry
+const ::gradsmith::LeakyReluGradAttributes kAttributes6 = {};
+const Case kCase6 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 5, 4}},
+            {"X", {2, 3, 5, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 5, 4}},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+// ops.yaml: Sigmoid, line 20 of the entry
+const ::gradsmith::LeakyReluGradAttributes kAttributes7 = {};
+const Case kCase7 = {
+    .name = "broadcast_gradient",
+    .layout = Layout::kBroadcast,
+    .inputs =
+        {
+            {"dY", {2, 4, 5}},
+            {"X", {2, 4, 5}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 4, 5}},
+        },
+    .typed_attributes = &kAttributes7,
+};
+
+// ops.yaml: Sigmoid, line 21 of the entry
+const ::gradsmith::LeakyReluGradAttributes kAttributes8 = {};
+const Case kCase8 = {
+    .name = "eight_dims",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 1, 2, 3, 1, 2, 2, 2}},
+            {"X", {2, 1, 2, 3, 1, 2, 2, 2}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 1, 2, 3, 1, 2, 2, 2}},
+        },
+    .typed_attributes = &kAttributes8,
+};
+
+// ops.yaml: Sigmoid, line 22 of the entry
+const ::gradsmith::LeakyReluGradAttributes kAttributes9 = {};
+const Case kCase9 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 0, 2}},
+            {"X", {3, 0, 2}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 0, 2}},
+        },
+    .typed_attributes = &kAttributes9,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // long
+    &kCase2,
+    // one_element
+    &kCase3,
+    // scalar
+    &kCase4,
+    // channels_last
+    &kCase5,
+    // strided_memory
+    &kCase6,
+    // broadcast_gradient
+    &kCase7,
+    // eight_dims
+    &kCase8,
+    // empty
+    &kCase9,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: LeakyRelu, line 12 of the entry
+    {"alpha", 0.01},
+};
+
+const OpTests kTests = {
+    .op = "LeakyReluGrad",
+    .oracle = &reference::elementwise::LeakyReluGrad(),
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace leaky_relu_grad_tests
 
 }  // namespace gradsmith::support

@@ -69,8 +69,8 @@ const dlpack::Exchange* FindExchange(nb::handle capsule) {
   return is_known && exchange->borrow != nullptr ? exchange : nullptr;
 }
 
-/// The function of the buffer protocol by which objects of a type are read; null where they are not.
-/// What a subclass of the library's own arrays puts in its place may say anything.
+/// The function of the buffer protocol by which objects of a type are read; null where they are
+/// not. What a subclass of the library's own arrays puts in its place may say anything.
 getbufferproc FindGetBuffer(const nb::object& adaptor, nb::handle type) {
   if (!nb::cast<bool>(adaptor.attr("has_buffers"))) {
     return nullptr;

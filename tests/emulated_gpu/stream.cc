@@ -196,8 +196,8 @@ CUresult CheckNoCaptureForbids() {
 }  // namespace emulated_gpu
 
 using emulated_gpu::AllCaptures;
-using emulated_gpu::Capture;
 using emulated_gpu::AllLateDestructors;
+using emulated_gpu::Capture;
 using emulated_gpu::CurrentContext;
 using emulated_gpu::Frontier;
 using emulated_gpu::Invalidate;

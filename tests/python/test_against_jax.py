@@ -215,10 +215,32 @@ def blended(problem: draws.BatchNormProblem, running: Any, of_batch: Any) -> Any
     return problem.momentum * running.astype("float64") + (1 - problem.momentum) * np.asarray(of_batch)
 
 
+ELEMENTWISE = {
+    "sigmoid": lambda x, attributes: jax.nn.sigmoid(x),
+    "leaky_relu": lambda x, attributes: jax.nn.leaky_relu(x, attributes["alpha"]),
+}
+SAVES_THE_RESULT = {"sigmoid"}
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("dims", [(), (1,), (7,), (3, 0, 2), (4, 8, 16), (2, 3, 5, 7), (3, 1021)])
+def test_elementwise(name: str, dtype: str, dims: tuple[int, ...]) -> None:
+    random = np.random.default_rng(len(dims))
+    attributes = {"alpha": 0.3} if name == "leaky_relu" else {}
+    dy, x = (random.normal(0, 3, dims).astype(np.dtype(dtype)) for _ in range(2))
+    (y,), (expected,) = differentiated(lambda x: (ELEMENTWISE[name](x, attributes), ()), [x], dy)
+    got = getattr(gradsmith, name)(x, **attributes).Y
+    near(got, y, TOLERANCES[dtype])
+    given = got if name in SAVES_THE_RESULT else x
+    near(getattr(gradsmith, f"{name}_grad")(dy, given, **attributes).dX, expected, TOLERANCES[dtype])
+
+
 def test_every_operator_is_compared() -> None:
     """An operator on a kernel of its own that is added to ops.yaml needs a peer here."""
     compared = {"Conv", "ConvGrad", "ConvTranspose", "ConvTransposeGrad"}
     compared |= {"BatchNormalization", "BatchNormalizationGrad"}
     compared |= {"BatchNormalizationRelu", "BatchNormalizationReluGrad"}
+    compared |= {"Sigmoid", "SigmoidGrad", "LeakyRelu", "LeakyReluGrad"}
     kernels = {op.kernel for op in gradsmith.ops() if op.name in compared}
     assert {op.name for op in gradsmith.ops() if op.name in compared or op.kernel not in kernels} == compared

@@ -28,6 +28,8 @@ SOURCES = ("own", "packed graph", "graph")  # from the last resort to the best
 COLUMNS = ["primitive", "type", "layout", "axes", "feature", "source", "engines", "compiled"]
 
 Cell = tuple[str, ...]
+ONE_KERNEL = {"elementwise"}
+"""Families that compute everything by one kernel of their own: the table tells of what there is to choose."""
 
 
 def rows_on_cuda(family: str) -> set[str]:
@@ -164,7 +166,7 @@ def test_the_committed_table_is_of_rows_of_the_schema() -> None:
             assert recorded
             assert recorded <= rows_on_cuda(family)
     families = {op["kernel"].partition("::")[0] for op in SCHEMA["ops"] if "cuda" in op["backends"]}
-    assert families == {"conv", "batch_norm"}, "the table knows nothing of a family that runs on CUDA"
+    assert families - ONE_KERNEL == {"conv", "batch_norm"}, "the table knows nothing of a family that runs on CUDA"
 
 
 def check(committed: Table, found: Table) -> None:

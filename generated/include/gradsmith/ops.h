@@ -11,6 +11,10 @@
 #include "gradsmith/ops/conv_grad.h"
 #include "gradsmith/ops/conv_transpose.h"
 #include "gradsmith/ops/conv_transpose_grad.h"
+#include "gradsmith/ops/leaky_relu.h"
+#include "gradsmith/ops/leaky_relu_grad.h"
+#include "gradsmith/ops/sigmoid.h"
+#include "gradsmith/ops/sigmoid_grad.h"
 #include "gradsmith/registry.h"
 #include "gradsmith/status.h"
 

@@ -13,6 +13,10 @@ from gradsmith import (
     ConvGradResult,
     ConvTransposeResult,
     ConvTransposeGradResult,
+    LeakyReluResult,
+    LeakyReluGradResult,
+    SigmoidResult,
+    SigmoidGradResult,
 )
 
 __all__ = [
@@ -24,12 +28,18 @@ __all__ = [
     "batch_normalization_grad",
     "batch_normalization_relu",
     "batch_normalization_relu_grad",
+    "sigmoid",
+    "sigmoid_grad",
+    "leaky_relu",
+    "leaky_relu_grad",
 ]
 
 _ConvGradOutput: TypeAlias = Literal["dX", "dW", "dB"]
 _ConvTransposeGradOutput: TypeAlias = Literal["dX", "dW", "dB"]
 _BatchNormalizationGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
 _BatchNormalizationReluGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
+_SigmoidGradOutput: TypeAlias = Literal["dX"]
+_LeakyReluGradOutput: TypeAlias = Literal["dX"]
 
 def conv(
     X: Tensor,
@@ -126,3 +136,24 @@ def batch_normalization_relu_grad(
     epsilon: float = 1e-05,
     outputs: _BatchNormalizationReluGradOutput | Iterable[_BatchNormalizationReluGradOutput] | None = ("dX", "dScale", "dBias"),
 ) -> BatchNormalizationReluGradResult[Tensor]: ...
+def sigmoid(
+    X: Tensor,
+) -> SigmoidResult[Tensor]: ...
+def sigmoid_grad(
+    dY: Tensor,
+    Y: Tensor,
+    *,
+    outputs: _SigmoidGradOutput | Iterable[_SigmoidGradOutput] | None = ("dX",),
+) -> SigmoidGradResult[Tensor]: ...
+def leaky_relu(
+    X: Tensor,
+    *,
+    alpha: float = 0.01,
+) -> LeakyReluResult[Tensor]: ...
+def leaky_relu_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    alpha: float = 0.01,
+    outputs: _LeakyReluGradOutput | Iterable[_LeakyReluGradOutput] | None = ("dX",),
+) -> LeakyReluGradResult[Tensor]: ...

@@ -230,10 +230,16 @@ struct Mean {
   __device__ double DeviationOf(double x) const { return (x - base) - rest; }
 };
 
+/// Taken from the mean that was summed first, what is summed again does not grow with the samples,
+/// as the distance of all from one of them does, and its rounding with it.
 __device__ Mean MeanOf(const Samples& samples, const Tensor& X, std::int64_t channel) {
-  const double base = At(X, PlaceOf(samples, channel, 0));
   const auto m = static_cast<double>(samples.count);
-  return {base, Sum(samples, channel, [&](const Place& place) { return At(X, place) - base; }) / m};
+  const auto distance_from = [&](double base) {
+    return Sum(samples, channel, [&](const Place& place) { return At(X, place) - base; }) / m;
+  };
+  const double first = At(X, PlaceOf(samples, channel, 0));
+  const double base = first + distance_from(first);
+  return isfinite(base) ? Mean{base, distance_from(base)} : Mean{base, 0};
 }
 
 /// The largest deviation of a channel's.

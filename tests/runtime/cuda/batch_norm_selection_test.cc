@@ -550,6 +550,14 @@ TEST_P(BatchNormSelectionTest, OwnKernelsPassTheCheckWithLongSums) {
   }
 }
 
+TEST_P(BatchNormSelectionTest, OwnKernelsPassTheCheckWithMillionsOfSamples) {
+  if (cuda::IsEmulated()) {
+    GTEST_SKIP() << "the emulated GPU takes minutes";
+  }
+  Random random("batch norm own check of millions");
+  ExpectOwnPasses({{kD, kD, kD}, {128, 4, 112, 112}, {}}, {}, random);
+}
+
 /// A result that is wrong in one output is refused, and the message says in which.
 TEST_P(BatchNormSelectionTest, WrongOutputsAreRefused) {
   Random random("batch norm spoiled");

@@ -12,6 +12,10 @@ from gradsmith._ops.conv_op import ConvResult, conv
 from gradsmith._ops.conv_grad_op import ConvGradResult, conv_grad
 from gradsmith._ops.conv_transpose_op import ConvTransposeResult, conv_transpose
 from gradsmith._ops.conv_transpose_grad_op import ConvTransposeGradResult, conv_transpose_grad
+from gradsmith._ops.leaky_relu_op import LeakyReluResult, leaky_relu
+from gradsmith._ops.leaky_relu_grad_op import LeakyReluGradResult, leaky_relu_grad
+from gradsmith._ops.sigmoid_op import SigmoidResult, sigmoid
+from gradsmith._ops.sigmoid_grad_op import SigmoidGradResult, sigmoid_grad
 
 __all__ = [
     "BatchNormalizationResult",
@@ -30,6 +34,14 @@ __all__ = [
     "conv_transpose",
     "ConvTransposeGradResult",
     "conv_transpose_grad",
+    "LeakyReluResult",
+    "leaky_relu",
+    "LeakyReluGradResult",
+    "leaky_relu_grad",
+    "SigmoidResult",
+    "sigmoid",
+    "SigmoidGradResult",
+    "sigmoid_grad",
 ]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -41,6 +53,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "BatchNormalizationGrad": batch_normalization_grad,
     "BatchNormalizationRelu": batch_normalization_relu,
     "BatchNormalizationReluGrad": batch_normalization_relu_grad,
+    "Sigmoid": sigmoid,
+    "SigmoidGrad": sigmoid_grad,
+    "LeakyRelu": leaky_relu,
+    "LeakyReluGrad": leaky_relu_grad,
 }
 
 # What torch.library is told of each operator.
@@ -53,4 +69,8 @@ TORCH_SCHEMAS = {
     "BatchNormalizationGrad": "(Tensor dY, Tensor X, Tensor scale, Tensor saved_mean, Tensor saved_inv_std, *, float epsilon=1e-05, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "BatchNormalizationRelu": "(Tensor X, Tensor scale, Tensor B, Tensor running_mean, Tensor running_var, *, float epsilon=1e-05, float momentum=0.9, str? policies=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     "BatchNormalizationReluGrad": "(Tensor dY, Tensor X, Tensor scale, Tensor B, Tensor saved_mean, Tensor saved_inv_std, *, float epsilon=1e-05, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Sigmoid": "(Tensor X, *, str? policies=None) -> Tensor",
+    "SigmoidGrad": "(Tensor dY, Tensor Y, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "LeakyRelu": "(Tensor X, *, float alpha=0.01, str? policies=None) -> Tensor",
+    "LeakyReluGrad": "(Tensor dY, Tensor X, *, float alpha=0.01, str[]? outputs=None, str? policies=None) -> Tensor[]",
 }

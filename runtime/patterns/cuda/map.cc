@@ -1,0 +1,114 @@
+#include "patterns/cuda/map.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/tiles.h"
+#include "cuda/alignment.h"
+#include "cuda/kernel_table.h"
+#include "cuda/module.h"
+#include "patterns/cuda/map_launch.h"
+#include "patterns/map.h"
+
+namespace gradsmith::cuda {
+
+namespace {
+
+/// Whether vectors of so many elements lie whole in every tensor, along the last dim.
+bool HasVectors(const internal::MapTask& map, int tensors, int elements, int inputs) {
+  const int last = map.rank - 1;
+  if (map.rank == 0 || (map.rank > 1 && map.dims[last] % elements != 0)) {
+    return false;
+  }
+  for (int t = 0; t < tensors; ++t) {
+    const std::int64_t step = map.strides[t][last];
+    if (step != 1 && (step != 0 || t >= inputs)) {
+      return false;
+    }
+    if (step == 0) {
+      continue;
+    }
+    if (reinterpret_cast<std::uintptr_t>(map.tensors[t]) % kVectorBytes != 0) {
+      return false;
+    }
+    for (int axis = 0; axis < last; ++axis) {
+      if (map.strides[t][axis] % elements != 0) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// Of which kernel's name a task's form is a part.
+enum class MapForm : std::uint8_t { kDense, kVectors, kElements };
+
+MapForm FormOf(const internal::MapTask& map, int tensors, int elements, int inputs) {
+  if (!HasVectors(map, tensors, elements, inputs)) {
+    return MapForm::kElements;
+  }
+  bool is_dense = map.rank == 1;
+  for (int t = 0; t < inputs; ++t) {
+    is_dense = is_dense && map.strides[t][0] == 1;
+  }
+  return is_dense ? MapForm::kDense : MapForm::kVectors;
+}
+
+std::string KernelName(MapForm form, const OpTask& task) {
+  constexpr std::array<std::string_view, 3> kForms = {"dense", "vectors", "elements"};
+  return "gradsmith_map_" + std::string(kForms[static_cast<std::size_t>(form)]) + "_" +
+         std::string(task.op->name) + "_" + std::string(KernelSuffix(task.lead().type));
+}
+
+class MapPlan final : public internal::Plan {
+ public:
+  MapPlan(const internal::MapTask& map, MapForm form, CUkernel kernel, const LaunchShape& shape)
+      : map_(map), form_(form), kernel_(kernel), shape_(shape) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return 0; }
+
+  Status Run(const internal::Launch& launch) override {
+    if (form_ == MapForm::kDense) {
+      internal::DenseMapTask map = {.count = map_.count, .accumulate = map_.accumulate};
+      return LaunchWith(launch, &map);
+    }
+    internal::MapTask map = map_;
+    return LaunchWith(launch, &map);
+  }
+
+ private:
+  template <typename Task>
+  Status LaunchWith(const internal::Launch& launch, Task* map) const {
+    std::ranges::copy(launch.operands, map->tensors);
+    std::ranges::copy(launch.scalars, map->scalars);
+    return Launch(kernel_, shape_, static_cast<CUstream>(launch.stream), *map);
+  }
+
+  internal::MapTask map_;
+  MapForm form_;
+  CUkernel kernel_;
+  LaunchShape shape_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<internal::Plan>> MakeMapPlan(const KernelImage& image, const OpTask& task) {
+  const internal::MapTask map = internal::MapTaskOf(
+      {task.tensors.begin(), static_cast<std::size_t>(task.operands())}, task.inputs(), {});
+  const int elements = kVectorBytes / static_cast<int>(SizeOf(task.lead().type));
+  const MapForm form = FormOf(map, task.operands(), elements, task.inputs());
+  const Result<CUkernel> kernel = FindKernel({&image}, KernelName(form, task).c_str());
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  const std::int64_t vectors = form == MapForm::kElements ? map.count : map.count / elements;
+  const std::int64_t blocks =
+      std::max<std::int64_t>(internal::CeilDivide(vectors, kMapThreads * kMapBatch), 1);
+  const LaunchShape shape = {.blocks_x = static_cast<unsigned>(blocks), .threads = kMapThreads};
+  return std::unique_ptr<internal::Plan>(std::make_unique<MapPlan>(map, form, *kernel, shape));
+}
+
+}  // namespace gradsmith::cuda

@@ -1,0 +1,191 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_MAP_CUH_
+#define GRADSMITH_PATTERNS_CUDA_MAP_CUH_
+
+#include <cstdint>
+
+#include "cuda/kernels/element.cuh"
+#include "cuda/kernels/element_vector.cuh"
+#include "patterns/cuda/map_launch.h"
+#include "patterns/functor.h"
+#include "patterns/map_task.h"
+
+/// The kernels of the pattern `map` (patterns/map.h), in C++17. GRADSMITH_MAP_KERNELS(SigmoidGrad,
+/// SigmoidGradMap) makes those of an operator from its functor.
+namespace gradsmith::cuda {
+
+using internal::DenseMapTask;
+using internal::MapTask;
+
+template <typename Functor>
+inline constexpr int kMapTensors = Functor::kInputs + Functor::kOutputs;
+
+/// How far an element is into each tensor.
+template <int kTensors>
+__device__ __forceinline__ void
+MapOffsets(const MapTask& task, std::int64_t element, std::int64_t (&offsets)[kTensors]) {
+#pragma unroll
+  for (int t = 0; t < kTensors; ++t) {
+    offsets[t] = 0;
+  }
+#pragma unroll
+  for (int axis = internal::kMaxMapRank - 1; axis >= 0; --axis) {
+    if (axis < task.rank) {
+      std::int64_t position = element;
+      if (axis > 0) {
+        const Division division = Divide(element, task.dims[axis]);
+        position = division.remainder;
+        element = division.quotient;
+      }
+#pragma unroll
+      for (int t = 0; t < kTensors; ++t) {
+        offsets[t] += position * task.strides[t][axis];
+      }
+    }
+  }
+}
+
+template <int kTensors>
+__device__ __forceinline__ void
+MapOffsets(const DenseMapTask& /*task*/, std::int64_t element, std::int64_t (&offsets)[kTensors]) {
+#pragma unroll
+  for (int t = 0; t < kTensors; ++t) {
+    offsets[t] = element;
+  }
+}
+
+/// The stride of a tensor along the last dim.
+__device__ __forceinline__ std::int64_t MapStep(const MapTask& task, int tensor) {
+  return task.rank == 0 ? 0 : task.strides[tensor][task.rank - 1];
+}
+__device__ __forceinline__ std::int64_t MapStep(const DenseMapTask& /*task*/, int /*tensor*/) {
+  return 1;
+}
+
+/// Loads kVector elements of the last dim, which are one where `step` is zero.
+template <typename T, int kVector>
+__device__ __forceinline__ void LoadMapped(const T* from, std::int64_t step, T (&to)[kVector]) {
+  if (kVector == 1 || step != 0) {
+    LoadAtOnce<kVector>(from, to);
+  } else {
+    const T value = *from;
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      to[v] = value;
+    }
+  }
+}
+
+template <typename Functor, typename T, int kVector, typename Task>
+__device__ __forceinline__ void MapVector(
+    const Task& task,
+    const std::int64_t (&offsets)[kMapTensors<Functor>],
+    const T (&in)[Functor::kInputs][kVector],
+    const Accumulator<T> (&scalars)[internal::kMaxMapScalars]) {
+  using A = Accumulator<T>;
+  T out[Functor::kOutputs][kVector];
+#pragma unroll
+  for (int o = 0; o < Functor::kOutputs; ++o) {
+    if ((task.accumulate >> o & 1U) != 0) {
+      const int t = Functor::kInputs + o;
+      LoadAtOnce<kVector>(static_cast<const T*>(task.tensors[t]) + offsets[t], out[o]);
+    } else {
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        out[o][v] = Convert<T>(A{0});
+      }
+    }
+  }
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    A values[Functor::kInputs];
+    A results[Functor::kOutputs];
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      values[t] = Convert<A>(in[t][v]);
+    }
+    Functor::Map(values, results, scalars);
+#pragma unroll
+    for (int o = 0; o < Functor::kOutputs; ++o) {
+      const bool adds = (task.accumulate >> o & 1U) != 0;
+      out[o][v] = Convert<T>(adds ? results[o] + Convert<A>(out[o][v]) : results[o]);
+    }
+  }
+#pragma unroll
+  for (int o = 0; o < Functor::kOutputs; ++o) {
+    const int t = Functor::kInputs + o;
+    StoreAtOnce<kVector>(out[o], static_cast<T*>(task.tensors[t]) + offsets[t]);
+  }
+}
+
+/// A block maps kMapThreads * kMapBatch vectors, each thread kMapBatch of them, all of whose
+/// elements are loaded before the first is stored. Elements behind the last whole vector, which
+/// there are in one dim alone, are mapped one by one.
+template <typename Functor, typename T, int kVector, typename Task>
+__device__ __forceinline__ void Map(const Task& task) {
+  using A = Accumulator<T>;
+  constexpr int kTensors = kMapTensors<Functor>;
+  A scalars[internal::kMaxMapScalars];
+#pragma unroll
+  for (int i = 0; i < internal::kMaxMapScalars; ++i) {
+    scalars[i] = static_cast<A>(task.scalars[i]);
+  }
+  const std::int64_t vectors = task.count / kVector;
+  const std::int64_t first = std::int64_t{blockIdx.x} * kMapThreads * kMapBatch + threadIdx.x;
+  std::int64_t offsets[kMapBatch][kTensors];
+  T in[kMapBatch][Functor::kInputs][kVector];
+#pragma unroll
+  for (int b = 0; b < kMapBatch; ++b) {
+    const std::int64_t vector = first + b * kMapThreads;
+    if (vector < vectors) {
+      MapOffsets(task, vector * kVector, offsets[b]);
+#pragma unroll
+      for (int t = 0; t < Functor::kInputs; ++t) {
+        LoadMapped<T, kVector>(
+            static_cast<const T*>(task.tensors[t]) + offsets[b][t], MapStep(task, t), in[b][t]);
+      }
+    }
+  }
+#pragma unroll
+  for (int b = 0; b < kMapBatch; ++b) {
+    if (first + b * kMapThreads < vectors) {
+      MapVector<Functor, T, kVector>(task, offsets[b], in[b], scalars);
+    }
+  }
+  if (kVector > 1 && blockIdx.x == gridDim.x - 1) {
+    for (std::int64_t i = vectors * kVector + threadIdx.x; i < task.count; i += kMapThreads) {
+      std::int64_t at[kTensors];
+      T one[Functor::kInputs][1];
+      MapOffsets(task, i, at);
+#pragma unroll
+      for (int t = 0; t < Functor::kInputs; ++t) {
+        one[t][0] = static_cast<const T*>(task.tensors[t])[at[t]];
+      }
+      MapVector<Functor, T, 1>(task, at, one, scalars);
+    }
+  }
+}
+
+}  // namespace gradsmith::cuda
+
+#define GRADSMITH_MAP_KERNEL(form, Task, kVector, name, Functor, suffix, T)  \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kMapThreads) \
+      gradsmith_map_##form##_##name##_##suffix(                              \
+          const __grid_constant__ gradsmith::cuda::Task task) {              \
+    gradsmith::cuda::Map<Functor, T, kVector>(task);                         \
+  }
+
+#define GRADSMITH_MAP_KERNELS_OF(name, Functor, suffix, T)                              \
+  GRADSMITH_MAP_KERNEL(                                                                 \
+      dense, DenseMapTask, gradsmith::cuda::kVectorLength<T>, name, Functor, suffix, T) \
+  GRADSMITH_MAP_KERNEL(                                                                 \
+      vectors, MapTask, gradsmith::cuda::kVectorLength<T>, name, Functor, suffix, T)    \
+  GRADSMITH_MAP_KERNEL(elements, MapTask, 1, name, Functor, suffix, T)
+
+/// Defines the kernels of an operator, by its name in ops.yaml, for all floating types.
+#define GRADSMITH_MAP_KERNELS(name, Functor)           \
+  GRADSMITH_MAP_KERNELS_OF(name, Functor, f32, float)  \
+  GRADSMITH_MAP_KERNELS_OF(name, Functor, f64, double) \
+  GRADSMITH_MAP_KERNELS_OF(name, Functor, f16, __half) \
+  GRADSMITH_MAP_KERNELS_OF(name, Functor, bf16, __nv_bfloat16)
+
+#endif  // GRADSMITH_PATTERNS_CUDA_MAP_CUH_
