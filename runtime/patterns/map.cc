@@ -1,7 +1,9 @@
 #include "patterns/map.h"
 
 #include <cstdlib>
-#include <numeric>
+#include <string>
+
+#include "core/arguments.h"
 
 namespace gradsmith::internal {
 
@@ -29,7 +31,39 @@ bool AreOne(const MapDim& outer, const MapDim& inner, int tensors) {
   return true;
 }
 
+/// Whether a tensor has dims of its own along no other than the output's.
+bool IsBroadcast(const Dims& dims, const Dims& output) {
+  const int ahead = output.size() - dims.size();
+  for (int dim = 0; dim < dims.size(); ++dim) {
+    if (ahead < 0 || (dims[dim] != 1 && dims[dim] != output[ahead + dim])) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
+
+Status CheckMap(std::span<const TensorRef> tensors, int inputs) {
+  const TensorRef& output = tensors[inputs];
+  for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
+    const TensorRef& tensor = tensors[t];
+    const std::string name =
+        t < inputs ? "input " + std::to_string(t) : "output " + std::to_string(t - inputs);
+    if (tensor.type != output.type) {
+      return Internal(
+          name + " has type " + std::string(ToString(tensor.type)) + "; expected " +
+          std::string(ToString(output.type)) + ", as the first output");
+    }
+    const bool fits =
+        t < inputs ? IsBroadcast(tensor.dims, output.dims) : tensor.dims == output.dims;
+    if (!fits) {
+      return WrongDims(
+          name, tensor.dims, output.dims, t < inputs ? ", or what is broadcast to it" : "");
+    }
+  }
+  return {};
+}
 
 MapTask MapTaskOf(std::span<const TensorRef> tensors, int inputs, std::span<const double> scalars) {
   const int count = static_cast<int>(tensors.size());

@@ -33,7 +33,11 @@
 /// patterns/cuda/map.cuh has the same on CUDA.
 namespace gradsmith::internal {
 
-/// MapTaskOf describes a map over the tensors, of which the first `inputs` are read.
+/// CheckMap returns the error of the first tensor, of which the first `inputs` are read, that is of
+/// another type than the others, or of dims that are not broadcast to the outputs'.
+Status CheckMap(std::span<const TensorRef> tensors, int inputs);
+
+/// MapTaskOf describes a map over the tensors, which CheckMap has passed.
 MapTask MapTaskOf(std::span<const TensorRef> tensors, int inputs, std::span<const double> scalars);
 
 /// As few elements are worth a thread of their own.
@@ -101,6 +105,9 @@ Status
 MapOnCpu(const Context& context, std::initializer_list<double> scalars, const Refs*... operands) {
   static_assert(sizeof...(operands) == Functor::kInputs + Functor::kOutputs);
   const std::array<TensorRef, sizeof...(operands)> tensors = {MapOperand(*operands)...};
+  if (Status status = CheckMap(tensors, Functor::kInputs); !status.ok()) {
+    return status;
+  }
   const MapTask task = MapTaskOf(tensors, Functor::kInputs, scalars);
   VisitDataType(tensors.back().type, [&]<typename T>(std::type_identity<T> /*type*/) {
     ParallelFor(context, task.count, kMapGrain, [&](std::int64_t begin, std::int64_t end) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "core/tiles.h"
@@ -96,8 +97,12 @@ class MapPlan final : public internal::Plan {
 }  // namespace
 
 Result<std::unique_ptr<internal::Plan>> MakeMapPlan(const KernelImage& image, const OpTask& task) {
-  const internal::MapTask map = internal::MapTaskOf(
-      {task.tensors.begin(), static_cast<std::size_t>(task.operands())}, task.inputs(), {});
+  const std::span<const TensorRef> tensors(
+      task.tensors.begin(), static_cast<std::size_t>(task.operands()));
+  if (Status status = internal::CheckMap(tensors, task.inputs()); !status.ok()) {
+    return status;
+  }
+  const internal::MapTask map = internal::MapTaskOf(tensors, task.inputs(), {});
   const int elements = kVectorBytes / static_cast<int>(SizeOf(task.lead().type));
   const MapForm form = FormOf(map, task.operands(), elements, task.inputs());
   const Result<CUkernel> kernel = FindKernel({&image}, KernelName(form, task).c_str());

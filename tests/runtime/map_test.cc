@@ -1,0 +1,106 @@
+#include "patterns/map.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "elementwise/kernels.h"
+#include "gradsmith/context.h"
+
+/// The pattern `map`: how tensors become an index space, and what the CPU makes of it. The
+/// generated tests of element-wise operators test both backends.
+namespace gradsmith::internal {
+namespace {
+
+/// out = in[0] + scalar * in[1]
+struct Axpy {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  static void Map(const A* in, A* out, const A* scalars) {
+    out[0] = in[0] + scalars[0] * in[1];
+  }
+};
+
+TensorRef Ref(std::vector<float>& data, const Dims& dims, const Strides& strides) {
+  return {DataType::kFloat, data.data(), dims, strides, {}};
+}
+TensorRef Ref(std::vector<float>& data, const Dims& dims) {
+  return Ref(data, dims, ContiguousStrides(dims));
+}
+
+TEST(MapTask, DimsThatOneStrideServesAreOne) {
+  std::vector<float> data(120);
+  const Dims dims = {2, 3, 4, 5};
+  const Strides channels_last = {60, 1, 15, 3};
+  const std::array<TensorRef, 2> alike = {
+      Ref(data, dims, channels_last), Ref(data, dims, channels_last)};
+  const MapTask dense = MapTaskOf(alike, 1, {});
+  EXPECT_EQ(dense.rank, 1);
+  EXPECT_EQ(dense.dims[0], 120);
+  EXPECT_EQ(dense.strides[0][0], 1);
+  const std::array<TensorRef, 2> unlike = {Ref(data, dims), Ref(data, dims, channels_last)};
+  const MapTask mixed = MapTaskOf(unlike, 1, {});
+  EXPECT_EQ(mixed.count, 120);
+  EXPECT_EQ(mixed.rank, 3);
+  // The output goes along memory.
+  EXPECT_EQ(mixed.strides[1][2], 1);
+  EXPECT_EQ(mixed.strides[0][2], 20);
+}
+
+TEST(MapTask, EmptyAndOneElement) {
+  std::vector<float> data(1);
+  const std::array<TensorRef, 2> none = {Ref(data, {3, 0, 2}), Ref(data, {3, 0, 2})};
+  EXPECT_EQ(MapTaskOf(none, 1, {}).count, 0);
+  const std::array<TensorRef, 2> one = {Ref(data, {1, 1}), Ref(data, {1, 1})};
+  const MapTask task = MapTaskOf(one, 1, {});
+  EXPECT_EQ(task.count, 1);
+  EXPECT_EQ(task.rank, 0);
+}
+
+TEST(MapOnCpu, BroadcastsInputs) {
+  constexpr std::int64_t kChannels = 3;
+  constexpr std::int64_t kSpatial = 7;
+  const Dims dims = {2, kChannels, kSpatial};
+  std::vector<float> a(42);
+  std::vector<float> b = {10, 20, 30};
+  std::vector<float> out(42, std::numeric_limits<float>::quiet_NaN());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    a[i] = static_cast<float>(i);
+  }
+  const TensorRef of_a = Ref(a, dims);
+  const TensorRef of_b = Ref(b, {kChannels, 1});
+  const TensorRef of_out = Ref(out, dims);
+  const Status status = MapOnCpu<Axpy>(Context(), {0.5}, &of_a, &of_b, &of_out);
+  ASSERT_TRUE(status.ok()) << status.message();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(out[i], a[i] + b[i / kSpatial % kChannels] / 2) << i;
+  }
+}
+
+TEST(MapOnCpu, RefusesWhatDoesNotFit) {
+  std::vector<float> data(12);
+  std::vector<double> doubles(12);
+  const ConstTensorRef right = Ref(data, {3, 4});
+  const ConstTensorRef shorter = Ref(data, {4, 3});
+  const ConstTensorRef longer = Ref(data, {2, 3, 4});
+  const ConstTensorRef other(
+      DataType::kDouble, doubles.data(), Dims{3, 4}, ContiguousStrides({3, 4}), {});
+  const TensorRef output = Ref(data, {3, 4});
+  const auto told = [&](const ConstTensorRef& y) {
+    return std::string(
+        elementwise::SigmoidGrad::RunCpu(Context(), {}, {.dY = &right, .Y = &y}, {.dX = &output})
+            .message());
+  };
+  EXPECT_EQ(told(right), "");
+  EXPECT_NE(told(shorter).find("input 1 has shape [4, 3]; expected [3, 4]"), std::string::npos);
+  EXPECT_NE(told(longer).find("input 1 has shape [2, 3, 4]"), std::string::npos);
+  EXPECT_NE(told(other).find("input 1 has type double; expected float"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gradsmith::internal
