@@ -263,6 +263,12 @@ def bad_merge(got: str) -> str:
     return f"'<<' merges a mapping or a list of mappings, not {got}"
 
 
+@fault("G037")
+def unknown_repeatable(name: str, known: Collection[str]) -> str:
+    """A word for whether calls are repeatable that does not exist."""
+    return f"'{name}' does not say whether calls are repeatable{instead(name, known)}"
+
+
 @fault("G036")
 def too_many_merged(limit: int) -> str:
     """The merge key `<<` brings more entries than any schema needs."""

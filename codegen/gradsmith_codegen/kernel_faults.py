@@ -101,6 +101,11 @@ def _bad_limit(kernel: Kernel, name: str, limit: Limit) -> Iterator[str]:
     symbols = kernel.shapes.symbols if kernel.shapes else {}
     attributes = kernel.attributes or {}
     is_list, kind = symbols.get(name), attributes.get(name)
+    if limit.shape_only and name in (kernel.inputs or {}) and limit.text == f"{name} shape_only":
+        return
+    if limit.shape_only:
+        yield f"kLimits has '{limit.text}', of which '{name}' is no input or more is said than that"
+        return
     if is_list is None and kind is None:
         yield f"kLimits has '{name}', which is no symbol of kShapes and no field of its Attributes"
         return

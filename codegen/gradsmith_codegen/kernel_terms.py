@@ -23,7 +23,8 @@ _CHOICE = re.compile(rf"(\w+) = (\w+(?: \| \w+)*)(?: on (\w+))?{_END}")
 _NUMBER = r"-?(?:inf|\d+(?:\.\d+)?(?:[eE][-+]?\d{1,2})?)"
 _LIMIT = re.compile(
     rf"(\w+)(?: length (?:\[(\d), (\d)\]|((?:[1-9] \* )?[A-Za-z]\w*)))?(?: multiple_of (\w+))?"
-    rf"(?: axis_of (\w+))?(?: broadcast_to (\w+))?(?: min ({_NUMBER}))?(?: max ({_NUMBER}))?{_END}"
+    rf"(?: axis_of (\w+))?(?: broadcast_to (\w+))?(?: (shape_only))?"
+    rf"(?: min ({_NUMBER}))?(?: max ({_NUMBER}))?{_END}"
 )
 _VARIABLE = re.compile(r"T[0-9]*\Z")
 _GRADIENT = re.compile(rf"(\w+) of (\w+){_END}")
@@ -81,6 +82,7 @@ class Limit:
     multiple_of: str = ""
     axis_of: str = ""
     broadcast_to: str = ""
+    shape_only: str = ""  # not empty of an input that the kernel never reads
     minimum: float | None = None
     maximum: float | None = None
 
@@ -186,11 +188,11 @@ def read_limits(text: str) -> Limits:
     for start, found in _items(text, form, _LIMIT):
         lengths = (int(found[2]), int(found[3])) if found[2] else None
         length = grammar.length_rule(found[4]) if found[4] else None
-        minimum, maximum = [float(number) if number else None for number in found.group(8, 9)]
+        minimum, maximum = [float(number) if number else None for number in found.group(9, 10)]
         text_of_limit = found[0].removesuffix(", ")
-        multiple_of, axis_of, broadcast_to = [word or "" for word in found.group(5, 6, 7)]
+        multiple_of, axis_of, broadcast_to, shape_only = [word or "" for word in found.group(5, 6, 7, 8)]
         limit = Limit(
-            text_of_limit, lengths, length, multiple_of, axis_of, broadcast_to, minimum, maximum
+            text_of_limit, lengths, length, multiple_of, axis_of, broadcast_to, shape_only, minimum, maximum
         )  # fmt: skip
         if limit.text == found[1] or found[1] in limits:
             raise Unread(text[start:], form)

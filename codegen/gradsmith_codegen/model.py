@@ -103,6 +103,14 @@ class Backend(Enum):
     CUDA = "cuda"
 
 
+class Repeatable(Enum):
+    """Whether two calls of a row give the same bits."""
+
+    ALWAYS = "always"
+    POLICY = "policy"  # where the context is deterministic
+    NEVER = "never"  # a deterministic context refuses the row
+
+
 class Layout(Enum):
     """How a case lays its tensors out in memory."""
 
@@ -161,6 +169,7 @@ class Tensor(Located):
     like: str = ""
     gradient_of: str = ""
     in_place_of: str = ""
+    shape_only: bool = False  # an input whose data are never read
 
     @property
     def shape_text(self) -> str:
@@ -174,7 +183,7 @@ class Tensor(Located):
     def shaped_like(self, other: Tensor) -> Tensor:
         return Tensor(
             self.name, self.type, other.shape, other.dim_places, self.origin, self.doc, self.optional,
-            self.like, self.gradient_of, self.in_place_of,
+            self.like, self.gradient_of, self.in_place_of, self.shape_only,
         )  # fmt: skip
 
 
@@ -300,6 +309,7 @@ class Op(Located):
     cases: tuple[Case, ...]
     gradient_of: str = ""
     since_version: int = 0  # 0: the schema's
+    repeatable: tuple[tuple[Backend, Repeatable], ...] = ()  # POLICY on others
     # What the kernel's header says of it, by constant (kShapes, ...); filled in by the checks, which compare.
     kernel_says: tuple[tuple[str, str], ...] = ()
 
@@ -314,7 +324,7 @@ class Op(Located):
         return Op(
             self.name, self.doc, self.origin, self.line, self.kernel, self.backends, self.inputs,
             self.outputs, self.symbols, self.attributes, self.rows, cases, self.gradient_of,
-            self.since_version, kernel_says,
+            self.since_version, self.repeatable, kernel_says,
         )  # fmt: skip
 
 

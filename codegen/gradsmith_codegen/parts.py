@@ -19,6 +19,7 @@ from .model import (
     Dim,
     Layout,
     LengthRule,
+    Repeatable,
     Row,
     Shape,
     ShapeRule,
@@ -90,6 +91,8 @@ class PartReader(ValueReader):
             like=self.word_at("like", entries, owner),
             gradient_of=self.word_at("gradient_of", entries, owner),
             in_place_of=self.word_at("in_place_of", entries, owner),
+            shape_only="shape_only" in entries
+            and self.boolean(entries["shape_only"][1], f"'shape_only' of {owner}"),
         )
 
     def _tensor_keys(self, entries: Entries, owner: str, place: Spanned, keys: Keys) -> None:
@@ -461,6 +464,24 @@ class PartReader(ValueReader):
             if name not in vocabulary.BACKENDS:
                 self.report(faults.unknown_backend(item.span, name, vocabulary.BACKENDS))
         return tuple([vocabulary.BACKENDS[name] for name in words if name in vocabulary.BACKENDS])
+
+    def repeatable(self, node: Node, owner: str) -> tuple[tuple[Backend, Repeatable], ...]:
+        """A word for all backends, or one for each of some."""
+        subject = f"'repeatable' of {owner}"
+        if isinstance(node, Scalar):
+            word = self._repeatable(node, subject)
+            return tuple([(backend, word) for backend in Backend]) if word else ()
+        entries = self.entries(node, subject)
+        self.known_keys(entries, subject, node, Keys((), tuple(vocabulary.BACKENDS)))
+        words = [(key, self._repeatable(value, subject)) for key, (_, value) in entries.items()]
+        known = vocabulary.BACKENDS
+        return tuple([(known[key], word) for key, word in words if word and key in known])
+
+    def _repeatable(self, node: Node, subject: str) -> Repeatable | None:
+        name = self.text(node, subject, "a word")
+        if name and name not in vocabulary.REPEATABLE:
+            self.report(faults.unknown_repeatable(node.span, name, vocabulary.REPEATABLE))
+        return vocabulary.REPEATABLE.get(name)
 
     def since_version(self, node: Node, _owner: str) -> int:
         version = self.integer(node, "'since_version'")

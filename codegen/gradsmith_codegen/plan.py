@@ -113,6 +113,9 @@ class OpPlan:
         everywhere."""
         return f"{self.name}_" if self.name.lower() == "readme" else self.name
 
+    def repeatable_on(self, backend: model.Backend) -> model.Repeatable:
+        return dict(self.op.repeatable).get(backend, model.Repeatable.POLICY)
+
     @property
     def since_version(self) -> int:
         return self.op.since_version or self.schema.since_version

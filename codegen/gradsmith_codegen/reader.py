@@ -175,6 +175,7 @@ class _OpReader:
             rows=rows,
             cases=self._cases(name, inputs + outputs, attributes),
             gradient_of=part("gradient_of", reader.forward, ""),
+            repeatable=part("repeatable", reader.repeatable, ()),
             since_version=part("since_version", reader.since_version, 0),
         )
         return Draft(_with_ordered_rows(op), self._broken, declared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .model import TYPE_ALIASES, AttributeKind, Backend, DataType, Layout
+from .model import TYPE_ALIASES, AttributeKind, Backend, DataType, Layout, Repeatable
 
 SCHEMA_VERSION = 1
 
@@ -32,10 +32,11 @@ class Keys:
 SCHEMA = Keys(("schema_version", "domain", "since_version", "ops"))
 OP = Keys(
     ("name", "doc", "kernel", "backends", "inputs", "outputs", "rows", "cases"),
-    ("since_version", "gradient_of", "dims", "attributes"),
+    ("since_version", "repeatable", "gradient_of", "dims", "attributes"),
 )
-INPUT = Keys(("type",), ("shape", "like", "optional", "gradient_of", "doc"))
-OUTPUT = Keys(INPUT.required, (*INPUT.optional, "in_place_of"))
+_TENSOR = ("shape", "like", "optional", "gradient_of", "doc")
+INPUT = Keys(("type",), (*_TENSOR, "shape_only"))
+OUTPUT = Keys(("type",), (*_TENSOR, "in_place_of"))
 SYMBOL = Keys((), ("length", "rule", "broadcast_to", "given_by", "multiple_of", "doc"))
 ATTRIBUTE_OF_SOME_KINDS = ("optional", "min", "max", "length", "axis_of", "enum", "choices")
 ATTRIBUTE = Keys(("type",), ("default", *ATTRIBUTE_OF_SOME_KINDS, "doc"))  # and a default, or `optional`
@@ -54,6 +55,7 @@ ATTRIBUTE_KIND_KEYS = {
 
 ATTRIBUTE_KINDS = {kind.value: kind for kind in AttributeKind}
 BACKENDS = {backend.value: backend for backend in Backend}
+REPEATABLE = {word.value: word for word in Repeatable}
 LAYOUTS = {layout.value: layout for layout in Layout}
 TYPES = {data_type.value: data_type for data_type in DataType} | TYPE_ALIASES
 

@@ -29,6 +29,8 @@ class Tensor:
     """A type parameter, such as T, or a type."""
     shape: str
     optional: bool
+    shape_only: bool
+    """An input of which only the shape is needed."""
     gradient_of: str
     """The forward's tensor that this is the gradient of; empty where it is none."""
 
@@ -40,6 +42,8 @@ class Row:
     name: str
     types: dict[str, str]
     backend: str
+    repeatable: str
+    """Whether two calls give the same bits: "always", "policy" (where the policy `deterministic` is on) or "never"."""
     line: int
     """Where ops.yaml has it."""
 

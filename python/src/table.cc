@@ -26,6 +26,7 @@ nb::dict ToDict(const OpSchema& op, const TensorSpec& tensor) {
                                            : op.type_parameters[tensor.type_parameter];
   dict["shape"] = tensor.shape_text;
   dict["optional"] = tensor.optional;
+  dict["shape_only"] = tensor.shape_only;
   dict["gradient_of"] = tensor.gradient_of;
   return dict;
 }
@@ -64,6 +65,7 @@ nb::dict ToDict(const Row& row) {
   dict["name"] = row.name;
   dict["types"] = types;
   dict["backend"] = ToString(row.backend);
+  dict["repeatable"] = ToString(row.repeatable);
   dict["line"] = row.source_line();
   return dict;
 }

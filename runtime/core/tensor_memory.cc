@@ -34,7 +34,7 @@ std::size_t SpanBytes(const ConstTensorRef& tensor) {
              : static_cast<std::size_t>(LastOffset(tensor) + 1) * SizeOf(tensor.type);
 }
 
-Status CheckMemory(std::string_view tensor_name, const ConstTensorRef& tensor) {
+Status CheckMemory(std::string_view tensor_name, const ConstTensorRef& tensor, bool may_be_null) {
   const std::string name(tensor_name);
   if (tensor.strides.size() != tensor.dims.size() || tensor.strides.too_long()) {
     return InvalidArgument(
@@ -60,6 +60,9 @@ Status CheckMemory(std::string_view tensor_name, const ConstTensorRef& tensor) {
         ", which reach past 2^59 elements; expected fewer");
   }
   if (count == 0) {
+    return {};
+  }
+  if (tensor.data == nullptr && may_be_null) {
     return {};
   }
   if (tensor.data == nullptr) {

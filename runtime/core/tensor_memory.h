@@ -11,9 +11,9 @@
 /// tensors', for the sentences.
 namespace gradsmith::internal {
 
-/// CheckMemory checks strides, how far they reach, and data: that there is some, aligned to the
-/// elements.
-Status CheckMemory(std::string_view name, const ConstTensorRef& tensor);
+/// CheckMemory checks strides, how far they reach, and data: that there is some, unless it may be
+/// null, aligned to the elements.
+Status CheckMemory(std::string_view name, const ConstTensorRef& tensor, bool may_be_null = false);
 
 /// CheckNotShared refuses an output of which two elements share memory.
 Status CheckNotShared(std::string_view name, const ConstTensorRef& output);

@@ -143,7 +143,7 @@ Status CheckTensor(
   if (tensor.accumulate && spec.gradient_of.empty()) {
     return InvalidArgument(name + " is to be added to; only the outputs of a gradient can be");
   }
-  return CheckMemory(spec.name, tensor);
+  return CheckMemory(spec.name, tensor, spec.shape_only);
 }
 
 template <typename Ref>
@@ -350,6 +350,11 @@ Status ValidateCall(
   }
   if (row.backend == Backend::kCpu && context.device().index != 0) {
     return CheckCpuIndex(context.device().index).WithPrefix("the context's device: ");
+  }
+  if (row.repeatable == Repeatable::kNever && context.options().deterministic.value_or(false)) {
+    return Unsupported(
+        "two calls never give the same bits, and the context is deterministic; expected a context "
+        "that is not");
   }
   if (Status status = CheckWorkspace(context); !status.ok()) {
     return status;

@@ -31,6 +31,14 @@ def test_what_does_not_broadcast_is_refused(dims: tuple[int, ...]) -> None:
         gradsmith.blend(X, np.ones(dims))
 
 
+def test_the_table_tells_what_is_repeatable_and_what_is_not_read() -> None:
+    ops = {op.name: op for op in gradsmith.ops()}
+    assert {row.repeatable for row in ops["Pick"].rows} == {"always"}
+    assert {row.repeatable for row in ops["Crop"].rows} == {"policy"}
+    assert [tensor.shape_only for tensor in ops["Spread"].inputs] == [True, False]
+    assert (ops["Blend"].since_version, ops["Pick"].since_version) == (7, 1)
+
+
 def test_an_attribute_gives_dims() -> None:
     cropped = gradsmith.crop(X, size=[2, 3]).Y
     np.testing.assert_array_equal(cropped, X[:, :2, :3])

@@ -10,6 +10,7 @@
 
 #include "core/stub.h"
 #include "gradsmith/gradsmith.h"
+#include "support/fake_op.h"
 
 namespace gradsmith {
 namespace {
@@ -358,6 +359,19 @@ TEST(FloatAttributes, MustBeFiniteAndInRange) {
   EXPECT_NE(
       error(std::numeric_limits<double>::quiet_NaN()).find("attribute momentum is nan"),
       std::string::npos);
+}
+
+TEST(NeverRepeatable, IsRefusedByAContextThatIsDeterministic) {
+  Row row = support::fake::Rows()[support::fake::kScaleFloat];
+  row.repeatable = Repeatable::kNever;
+  const Result<Kernel> kernel = Kernel::Create(row);
+  ASSERT_TRUE(kernel.ok());
+  const Status refused = kernel->Run(Context(ContextOptions{.deterministic = true}), {}, {});
+  EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
+  EXPECT_NE(refused.message().find("never give the same bits"), std::string::npos);
+  // The next of what is checked: that there are inputs.
+  const Status absent = kernel->Run(Context(ContextOptions{.deterministic = false}), {}, {});
+  EXPECT_EQ(absent.code(), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

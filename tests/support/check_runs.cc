@@ -151,6 +151,17 @@ void CompareErrors(
   }
 }
 
+/// Runs again where no policy asks for the same bits, for rows that give them always.
+void CheckRepeatAlways(const Subject& subject, Baseline& baseline, Report& report) {
+  const Context context(
+      ContextOptions{.device = subject.device(), .threads = kThreads, .deterministic = false});
+  const Present all = AllPresent(subject.op().outputs);
+  const std::string doing = "run again in a context that is not deterministic";
+  if (RunPoisoned(subject, baseline.kernel, context, baseline.arguments, all, doing, report)) {
+    CompareBytes(subject, BytesOf(subject, baseline.arguments), baseline.bytes, all, doing, report);
+  }
+}
+
 }  // namespace
 
 Report CheckOutputSubsets(const Subject& subject, const Case& problem, const std::string& seed) {
@@ -213,6 +224,32 @@ Report CheckRepeat(const Subject& subject, const Case& problem, const std::strin
           subject, BytesOf(subject, baseline->arguments), baseline->bytes, all, doing, report);
     }
   }
+  if (subject.row->repeatable == Repeatable::kAlways) {
+    CheckRepeatAlways(subject, *baseline, report);
+  }
+  return report;
+}
+
+Report CheckShapeOnly(const Subject& subject, const Case& problem, const std::string& seed) {
+  Report report;
+  std::optional<Baseline> baseline = RunBaseline(subject, problem, seed, report);
+  if (!baseline) {
+    return report;
+  }
+  const std::string doing = "with null data where only the shape is needed";
+  std::vector<ConstTensorRef> inputs = baseline->arguments.InputRefs();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    inputs[i].data = subject.op().inputs[i].shape_only ? nullptr : inputs[i].data;
+  }
+  baseline->arguments.PoisonOutputs();
+  report.FailIfNot(
+      subject.run(
+          baseline->kernel, SharedContext(subject.row->backend, kThreads), inputs,
+          baseline->arguments.OutputRefs()),
+      doing);
+  CompareBytes(
+      subject, BytesOf(subject, baseline->arguments), baseline->bytes,
+      AllPresent(subject.op().outputs), doing, report);
   return report;
 }
 

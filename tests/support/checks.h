@@ -41,6 +41,10 @@ Report CheckInPlace(const Subject& subject, const Case& problem, const std::stri
 /// Twice the same bits, also with other numbers of threads.
 Report CheckRepeat(const Subject& subject, const Case& problem, const std::string& seed);
 
+/// CheckShapeOnly runs without the data of the inputs of which only the shape is needed: the
+/// results have the same bits.
+Report CheckShapeOnly(const Subject& subject, const Case& problem, const std::string& seed);
+
 /// The typed functions give the bits, the dims and the errors of the dynamic door.
 Report CheckDoors(const Subject& subject, const Case& problem, const std::string& seed);
 

@@ -187,6 +187,10 @@ const std::vector<Kind>& CaseKinds() {
     return std::ranges::any_of(
         row.op->outputs, [](const TensorSpec& output) { return output.in_place_of >= 0; });
   };
+  constexpr auto kShapeOnly = [](const Row& row) {
+    return std::ranges::any_of(
+        row.op->inputs, [](const TensorSpec& input) { return input.shape_only; });
+  };
   // Kernels on tensor cores multiply the zeros of padding.
   constexpr auto kOnCpu = [](const Row& row) { return row.backend == Backend::kCpu; };
   static const std::vector<Kind> kKinds = {
@@ -198,6 +202,7 @@ const std::vector<Kind>& CaseKinds() {
       {"OutputSubsets", &CheckOutputSubsets, kAlways},
       {"InPlace", &CheckInPlace, kInPlace},
       {"Repeat", &CheckRepeat, kAlways},
+      {"ShapeOnly", &CheckShapeOnly, kShapeOnly},
       {"Doors", &CheckDoors, kAlways},
       {"Shapes", &CheckShapes, kAlways},
       {"BadArguments", &CheckBadArguments, kAlways},

@@ -141,6 +141,19 @@ def in_place_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(message, tensor.at("in_place_of"), (note,))
 
 
+@op_rule("G709", needs=("kernel", *TENSORS))
+def read_by_the_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
+    """The kernel may read the data of an input of which only the shape is needed (`shape_only`): it does not
+    say otherwise in `kLimits`."""
+    if not scope.kernel or scope.kernel.shapes is None:
+        return
+    limits = scope.kernel.limits.of
+    for tensor in op.inputs:
+        if tensor.shape_only and not (tensor.name in limits and limits[tensor.name].shape_only):
+            message = f"kernel {op.kernel} may read the data of '{tensor.name}': its kLimits"
+            yield Finding(f"{message} lack '{tensor.name} shape_only'", tensor.at("shape_only"))
+
+
 def has_its_tensors(op: Op, kernel: Kernel) -> bool:
     """The operator's tensors are among the kernel's, and those that it needs are there."""
     return all(

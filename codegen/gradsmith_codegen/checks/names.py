@@ -38,7 +38,7 @@ RUNTIME_NAMES = frozenset(
     ConvAlgorithm ConvAlgorithms ConvAttempt ConvGeometry ConvPrimitive CutToOdd DataType DecisionCache Device
     DeviceBuffer DimSpec Dims DispatchTable ExportCache FloatList ImportCache InferShapes IntList Internal
     InvalidArgument IsFloating Kernel LargestWorkspace MLFloat16 NumElements OpSchema OutOfMemory RegisterAll
-    Registry RequiredInput RequiredOutput Result Row RunFunction SearchMode SearchProgress
+    Registry Repeatable RequiredInput RequiredOutput Result Row RunFunction SearchMode SearchProgress
     SetWarningHandler ShapeRule SizeOf Status StatusCode Strides SymbolSpec Synchronize TensorRef
     TensorSpec TensorView ThreadPool ToString Unsupported WorkspaceArena WorkspaceLimit""".split()
 )

@@ -71,6 +71,8 @@ struct TensorSpec {
   std::span<const DimSpec> shape = {};
   /// The shape as `ops.yaml` writes it, for messages: "[N, M, *O]".
   std::string_view shape_text = {};
+  /// For inputs: only the shape is needed, and the data are never read; they may be null.
+  bool shape_only = false;
   /// For outputs: index of the input whose very memory may be written in place, or -1.
   std::int8_t in_place_of = -1;
   /// For a gradient: the forward's tensor that this is the gradient of, or empty.
@@ -103,6 +105,16 @@ struct AttributeSpec {
   /// For ints: index of the input of which the attribute is an axis, from -rank to rank - 1, or -1.
   std::int8_t axis_of = -1;
 };
+
+/// Repeatable says whether two calls of a row give the same bits: always, where the context is
+/// deterministic, or never, so that a deterministic context refuses the row.
+enum class Repeatable : std::uint8_t { kAlways, kPolicy, kNever };
+
+/// ToString returns the word as `ops.yaml` spells it.
+constexpr std::string_view ToString(Repeatable repeatable) {
+  constexpr std::string_view kWords[] = {"always", "policy", "never"};
+  return kWords[static_cast<std::size_t>(repeatable)];
+}
 
 struct Row;
 
@@ -141,6 +153,7 @@ struct Row {
   /// One type for each of the op's type parameters.
   std::span<const DataType> types = {};
   Backend backend = Backend::kCpu;
+  Repeatable repeatable = Repeatable::kPolicy;
   RunFunction run = nullptr;
   /// Where `ops.yaml` has the row: the line of the entry that holds it, and how many lines further
   /// down. Entry lines are kept in the dispatch table's file alone, so that an edit of one entry

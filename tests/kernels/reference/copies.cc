@@ -175,7 +175,32 @@ class CopyOracle final : public PlainOracle {
   bool may_grow_;
 };
 
+class SpreadOracle final : public PlainOracle {
+ public:
+  [[nodiscard]] std::optional<Shapes> OutputShapes(
+      const Shapes& inputs,
+      const Attributes& /*attributes*/) const override {
+    return inputs.at("number").empty() ? std::optional(Shapes{{"Y", inputs.at("X")}})
+                                       : std::nullopt;
+  }
+
+  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& /*attributes*/)
+      const override {
+    ExpectedOutputs outputs;
+    Expected& Y = outputs["Y"] = Zeros(inputs.at("X").dims);
+    for (std::size_t i = 0; i < Y.value.values.size(); ++i) {
+      AddTerm(Y, i, inputs.at("number").values[0]);
+    }
+    return outputs;
+  }
+};
+
 }  // namespace
+
+const Oracle& Spread() {
+  static const SpreadOracle kOracle;
+  return kOracle;
+}
 
 const Oracle& Blend() {
   static const BlendOracle kOracle(/*is_gradient=*/false);

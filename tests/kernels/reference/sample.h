@@ -10,6 +10,7 @@ const Oracle& Pick();
 const Oracle& PickGrad();
 const Oracle& Blend();
 const Oracle& BlendGrad();
+const Oracle& Spread();
 const Oracle& Crop();
 const Oracle& CropGrad();
 

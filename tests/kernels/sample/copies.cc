@@ -115,6 +115,19 @@ Status BlendGrad::RunCpu(
   return {};
 }
 
+Status Spread::RunCpu(
+    const Context& /*context*/,
+    const Attributes& /*attributes*/,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  internal::VisitFloatingType(inputs.number->type, [&]<typename T>(std::type_identity<T>) {
+    ForEachIndex(outputs.Y->dims, [&](const Dims& index) {
+      Store<T>(*outputs.Y, index, Load<T>(*inputs.number, index));
+    });
+  });
+  return {};
+}
+
 Status Crop::RunCpu(
     const Context& /*context*/,
     const Attributes& /*attributes*/,

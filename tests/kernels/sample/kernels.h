@@ -113,6 +113,25 @@ struct BlendGrad {
       const Outputs& outputs);
 };
 
+struct Spread {
+  static constexpr std::string_view kShapes = "X [*D], number [], Y [*D]";
+  static constexpr std::string_view kTypes = "X T, number T, Y T";
+  static constexpr std::string_view kLimits = "X shape_only";
+  using Attributes = NoAttributes;
+  struct Inputs {
+    RequiredInput X = nullptr;
+    RequiredInput number = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput Y = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
 struct CropAttributes {
   IntList size = {};
 };
