@@ -105,8 +105,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
     },
 };
 
-constexpr std::array<AttributeSpec, 0> kAttributes = {
-};
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
 
 std::shared_ptr<void> MakeAttributes() {
   return std::make_shared<Given>();

@@ -42,7 +42,7 @@
 
 namespace gradsmith {
 
-/// Attributes of BatchNormalization. An empty list stands for its default.
+/// Attributes of BatchNormalization.
 // ops.yaml: BatchNormalization, line 1 of the entry
 struct BatchNormalizationAttributes {
   /// added to the variance

@@ -40,7 +40,7 @@
 
 namespace gradsmith {
 
-/// Attributes of BatchNormalizationGrad. An empty list stands for its default.
+/// Attributes of BatchNormalizationGrad.
 // ops.yaml: BatchNormalizationGrad, line 1 of the entry
 struct BatchNormalizationGradAttributes {
   /// unused while the saved statistics are given; checked all the same

@@ -42,7 +42,7 @@
 
 namespace gradsmith {
 
-/// Attributes of BatchNormalizationRelu. An empty list stands for its default.
+/// Attributes of BatchNormalizationRelu.
 // ops.yaml: BatchNormalizationRelu, line 1 of the entry
 struct BatchNormalizationReluAttributes {
   /// added to the variance

@@ -42,7 +42,7 @@
 
 namespace gradsmith {
 
-/// Attributes of BatchNormalizationReluGrad. An empty list stands for its default.
+/// Attributes of BatchNormalizationReluGrad.
 // ops.yaml: BatchNormalizationReluGrad, line 1 of the entry
 struct BatchNormalizationReluGradAttributes {
   /// unused while the saved statistics are given; checked all the same

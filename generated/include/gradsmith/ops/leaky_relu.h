@@ -24,7 +24,7 @@
 
 namespace gradsmith {
 
-/// Attributes of LeakyRelu. An empty list stands for its default.
+/// Attributes of LeakyRelu.
 // ops.yaml: LeakyRelu, line 1 of the entry
 struct LeakyReluAttributes {
   /// the slope where X is not positive

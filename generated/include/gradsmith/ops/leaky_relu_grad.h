@@ -26,7 +26,7 @@
 
 namespace gradsmith {
 
-/// Attributes of LeakyReluGrad. An empty list stands for its default.
+/// Attributes of LeakyReluGrad.
 // ops.yaml: LeakyReluGrad, line 1 of the entry
 struct LeakyReluGradAttributes {
   /// the slope where X is not positive

@@ -22,10 +22,9 @@
 
 namespace gradsmith {
 
-/// Attributes of Sigmoid. An empty list stands for its default.
+/// Attributes of Sigmoid, which has none.
 // ops.yaml: Sigmoid, line 1 of the entry
-struct SigmoidAttributes {
-};
+struct SigmoidAttributes {};
 
 /// What Sigmoid reads.
 template <typename T_>

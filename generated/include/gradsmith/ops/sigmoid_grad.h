@@ -24,10 +24,9 @@
 
 namespace gradsmith {
 
-/// Attributes of SigmoidGrad. An empty list stands for its default.
+/// Attributes of SigmoidGrad, which has none.
 // ops.yaml: SigmoidGrad, line 1 of the entry
-struct SigmoidGradAttributes {
-};
+struct SigmoidGradAttributes {};
 
 /// What SigmoidGrad reads.
 template <typename T_>
