@@ -14,7 +14,7 @@ namespace gradsmith::internal {
 /// InlineVector holds up to kCapacity values in place and never allocates. What was not added is
 /// neither made nor copied, so that room for many values costs a call with few nothing.
 template <typename T, int kCapacity>
-class InlineVector {  // NOLINT(cppcoreguidelines-pro-type-member-init): only size_ values are made
+class InlineVector {  // NOLINT(*-pro-type-member-init): only size_ values are made
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
  public:
@@ -29,6 +29,11 @@ class InlineVector {  // NOLINT(cppcoreguidelines-pro-type-member-init): only si
     if (this != &other) {
       Assign(other);
     }
+    return *this;
+  }
+  InlineVector(InlineVector&& other) noexcept { Assign(other); }
+  InlineVector& operator=(InlineVector&& other) noexcept {
+    *this = other;  // values are trivial: to move them is to copy them
     return *this;
   }
   ~InlineVector() = default;

@@ -35,7 +35,7 @@ class OpSearchSpace final : public internal::SearchSpace {
       const DeviceInfo& device,
       CUstream stream,
       const FamilyOnCuda& family,
-      const OpTask& task,
+      const OpTask& task,  // NOLINT(modernize-pass-by-value): to move a task is to copy it
       bool usual = false)
       : device_(device), stream_(stream), family_(family), task_(task), usual_(usual) {}
 

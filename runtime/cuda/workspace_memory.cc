@@ -107,7 +107,7 @@ void WorkspaceMemory::FreeOn(CUstream stream, const Block& block) const {
 }
 
 struct GraphMemory::GraphBlock {
-  explicit GraphBlock(const WorkspaceMemory& from) : memory(from) {}
+  explicit GraphBlock(WorkspaceMemory from) : memory(std::move(from)) {}
 
   WorkspaceMemory memory;
   Block block;

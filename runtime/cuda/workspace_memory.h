@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <utility>
 
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
@@ -50,7 +51,7 @@ class WorkspaceMemory {
 /// the graph lives or anything that was instantiated from it, and so also beyond its context.
 class GraphMemory {
  public:
-  explicit GraphMemory(WorkspaceMemory memory) : memory_(memory) {}
+  explicit GraphMemory(WorkspaceMemory memory) : memory_(std::move(memory)) {}
   GraphMemory(const GraphMemory&) = delete;
   GraphMemory& operator=(const GraphMemory&) = delete;
   GraphMemory(GraphMemory&&) = delete;

@@ -49,17 +49,17 @@ template <typename Functor, typename T>
 void MapRun(const MapTask& task, const std::int64_t* offsets, std::int64_t count) {
   using A = Accumulator<T>;
   constexpr int kTensors = Functor::kInputs + Functor::kOutputs;
-  std::array<T*, kTensors> data;
-  std::array<std::int64_t, kTensors> steps;
+  std::array<T*, kTensors> data{};
+  std::array<std::int64_t, kTensors> steps{};
   for (int t = 0; t < kTensors; ++t) {
     data[t] = static_cast<T*>(task.tensors[t]) + offsets[t];
     steps[t] = task.rank == 0 ? 0 : task.strides[t][task.rank - 1];
   }
-  std::array<A, kMaxMapScalars> scalars;
+  std::array<A, kMaxMapScalars> scalars{};
   std::copy_n(task.scalars, kMaxMapScalars, scalars.begin());
   for (std::int64_t i = 0; i < count; ++i) {
-    std::array<A, Functor::kInputs> in;
-    std::array<A, Functor::kOutputs> out;
+    std::array<A, Functor::kInputs> in{};
+    std::array<A, Functor::kOutputs> out{};
     for (int t = 0; t < Functor::kInputs; ++t) {
       in[t] = Convert<A>(data[t][i * steps[t]]);
     }

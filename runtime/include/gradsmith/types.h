@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_TYPES_H_
 #define GRADSMITH_TYPES_H_
 
+#include <array>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -34,23 +35,25 @@ enum class DataType : std::uint8_t {
 };
 
 /// kDataTypeCount is how many element types there are.
-inline constexpr int kDataTypeCount = 0
-#define GRADSMITH_COUNT(enumerator, type, name, dlpack_code, torch_type) +1
-    GRADSMITH_ELEMENT_TYPES(GRADSMITH_COUNT)
+inline constexpr int kDataTypeCount = [] {
+  int count = 0;
+#define GRADSMITH_COUNT(enumerator, type, name, dlpack_code, torch_type) ++count;
+  GRADSMITH_ELEMENT_TYPES(GRADSMITH_COUNT)
 #undef GRADSMITH_COUNT
-    ;
+  return count;
+}();
 
 /// IsFloating returns whether elements of the type are real numbers, as those of whatever is
 /// differentiated are. Of the others, integers and truth values, nothing is rounded.
 constexpr bool IsFloating(DataType type) {
-  switch (type) {
+  constexpr std::array<bool, kDataTypeCount> kIsFloating = {
 #define GRADSMITH_IS_FLOATING(enumerator, type, name, dlpack_code, torch_type) \
-  case DataType::enumerator:                                                   \
-    return (dlpack_code) == 2 || (dlpack_code) == 4;
-    GRADSMITH_ELEMENT_TYPES(GRADSMITH_IS_FLOATING)
+  (dlpack_code) == 2 || (dlpack_code) == 4,
+      GRADSMITH_ELEMENT_TYPES(GRADSMITH_IS_FLOATING)
 #undef GRADSMITH_IS_FLOATING
-  }
-  return false;
+  };
+  const auto index = static_cast<std::size_t>(type);
+  return index < kIsFloating.size() && kIsFloating.at(index);
 }
 
 /// kFloatingTypeCount is how many of the element types are floating: the first ones.

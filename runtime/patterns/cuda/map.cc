@@ -110,8 +110,8 @@ Result<std::unique_ptr<internal::Plan>> MakeMapPlan(const KernelImage& image, co
     return kernel.status();
   }
   const std::int64_t vectors = form == MapForm::kElements ? map.count : map.count / elements;
-  const std::int64_t blocks =
-      std::max<std::int64_t>(internal::CeilDivide(vectors, kMapThreads * kMapBatch), 1);
+  const std::int64_t blocks = std::max<std::int64_t>(
+      internal::CeilDivide(vectors, std::int64_t{kMapThreads} * kMapBatch), 1);
   const LaunchShape shape = {.blocks_x = static_cast<unsigned>(blocks), .threads = kMapThreads};
   return std::unique_ptr<internal::Plan>(std::make_unique<MapPlan>(map, form, *kernel, shape));
 }
