@@ -9,38 +9,28 @@
 #include <utility>
 
 #include "gradsmith/status.h"
-#include "gradsmith/tensor.h"
+
+/// A CUDA stream as the driver declares it, whose header only the CUDA backend includes.
+struct CUstream_st;
+
+namespace gradsmith {
+class Context;
+}  // namespace gradsmith
 
 namespace gradsmith::internal {
 
-/// Launch is what one run of a plan needs: the device's stream (on the CPU the call's Context,
-/// whose threads do the work), the addresses of the problem's tensors in the order of its family,
-/// as much workspace as the plan asks for, and those numbers of the call on which no choice of a
-/// plan depends, in the order of its family as well.
+/// Launch is what one run of a plan needs.
 struct Launch {
-  void* stream = nullptr;
+  /// On CUDA, the stream that the work is enqueued on.
+  CUstream_st* stream = nullptr;
+  /// The addresses of the problem's tensors, in the order of its family.
   std::span<void* const> operands;
+  /// As much workspace as the plan asks for.
   void* workspace = nullptr;
+  /// Those numbers of the call on which no choice of a plan depends, in the order of its family.
   std::span<const double> scalars = {};
-  /// A plan that copies this operand has the copy at `copy` and not in its workspace; -1 for none.
-  int shared = -1;
-  void* copy = nullptr;
-  /// The copy is there already: Copy has made it, or the plan before, which makes the same one.
-  bool is_copied = false;
-  /// Where the plan also leaves sums of an operand's channels: see PartialSumRows.
-  void* partial_sums = nullptr;
-  /// Where these are to be added up, by a plan that AddsUpSums.
-  const TensorRef* sums = nullptr;
-};
-
-/// OperandCopy is how a plan lays out the copy that it makes of an operand.
-struct OperandCopy {
-  Dims dims;
-  Strides strides;
-  /// Of workspace, a multiple of 256.
-  std::size_t bytes = 0;
-
-  friend bool operator==(const OperandCopy&, const OperandCopy&) = default;
+  /// On the CPU, the call's context, whose threads do the work.
+  const Context* context = nullptr;
 };
 
 /// Plan is a candidate that is ready to run, on one device and by one thread at a time.
@@ -61,21 +51,6 @@ class Plan : public std::enable_shared_from_this<Plan> {
 
   /// Bytes of workspace, aligned to 256.
   [[nodiscard]] virtual std::size_t workspace() const = 0;
-
-  /// CopyOf returns the copy that the plan makes of an operand before all else; null for none.
-  [[nodiscard]] virtual const OperandCopy* CopyOf(int /*operand*/) const { return nullptr; }
-
-  /// PartialSumRows returns how many rows of partial sums of an operand's channels, in float, the
-  /// plan can leave while it copies it, or, where it makes no copy, while it computes with it; 0
-  /// where it cannot.
-  [[nodiscard]] virtual std::int64_t PartialSumRows(int /*operand*/) const { return 0; }
-
-  /// AddsUpSums returns whether the plan adds up the partial sums that it leaves, beside sums of
-  /// its own.
-  [[nodiscard]] virtual bool AddsUpSums() const { return false; }
-
-  /// Copy enqueues no more than the copy of the launch's shared operand, which CopyOf tells of.
-  virtual Status Copy(const Launch& /*launch*/) { return Internal("the plan copies nothing"); }
 
   /// Run enqueues the work. It neither allocates device memory nor waits.
   virtual Status Run(const Launch& launch) = 0;

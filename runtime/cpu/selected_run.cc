@@ -77,8 +77,8 @@ Status RunSelected(
   if (context.preparing()) {
     return {};
   }
-  const Status status = plan.Run(
-      {.stream = const_cast<Context*>(&context), .operands = operands, .workspace = workspace});
+  const Status status =
+      plan.Run({.operands = operands, .workspace = workspace, .context = &context});
   return status.ok() ? status : status.WithPrefix(maker.Make()->Describe() + ": ");
 }
 

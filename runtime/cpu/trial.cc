@@ -144,10 +144,7 @@ void Trial::Reserve(std::size_t workspace) {
 
 Status Trial::Run(internal::Plan& plan) {
   Reserve(plan.workspace());
-  return plan.Run(
-      {.stream = const_cast<Context*>(&context_),
-       .operands = addresses_,
-       .workspace = workspace_.data()});
+  return plan.Run({.operands = addresses_, .workspace = workspace_.data(), .context = &context_});
 }
 
 Result<double> Trial::Compare(double allowed) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/candidate_name.h"
 #include "core/warning.h"
 #include "cuda/cudnn.h"
 
@@ -86,15 +87,8 @@ bool IsKnownBad(const std::string& operation, const std::string& engine, int spa
   return Holds(BuiltIn(), operation, engine, rank) || Holds(OfUser(), operation, engine, rank);
 }
 
-std::string EngineOf(const std::string& id) {
-  const std::size_t source = std::min(id.find('/'), id.size());
-  const std::string rest = id.substr(std::min(source + 1, id.size()));
-  const std::string engine = rest.substr(0, rest.find('/'));
-  return id.substr(0, source + 1) + engine.substr(engine.rfind(' ') + 1);
-}
-
 Status CheckEngine(const std::string& operation, const std::string& id, int spatial_rank) {
-  return IsKnownBad(operation, EngineOf(id), spatial_rank)
+  return IsKnownBad(operation, internal::CandidateName::Parse(id).Engine(), spatial_rank)
              ? Unsupported("'" + id + "' is known to be bad in " + CudnnVersionText())
              : Status();
 }

@@ -16,11 +16,8 @@ namespace gradsmith::cuda {
 /// for example "backward-data graph/23 3 90000 99999". A line that cannot be read is warned of.
 bool IsKnownBad(const std::string& operation, const std::string& engine, int spatial_rank);
 
-/// EngineOf returns the engine of a candidate's id, which has no form before it: "graph/67" of
-/// "graph/engine 67/2=1".
-std::string EngineOf(const std::string& id);
-
-/// CheckEngine is an error where IsKnownBad: what is remembered may have become known since.
+/// CheckEngine is an error where IsKnownBad of a candidate's engine: what is remembered may have
+/// become known since.
 Status CheckEngine(const std::string& operation, const std::string& id, int spatial_rank);
 
 }  // namespace gradsmith::cuda

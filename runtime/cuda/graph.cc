@@ -126,7 +126,7 @@ class GraphPlan final : public internal::Plan {
     if (handle_ == nullptr) {
       return Unsupported("the plan is for a device that is only described");
     }
-    if (Status status = handle_->UseStream(static_cast<CUstream>(launch.stream)); !status.ok()) {
+    if (Status status = handle_->UseStream(launch.stream); !status.ok()) {
       return status;
     }
     if (Status status = Bind(launch); !status.ok()) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
+#include "core/candidate_name.h"
 #include "cuda/bad_engines.h"
 #include "cuda/staged_plan.h"
 #include "cuda/thread_state.h"
@@ -53,21 +55,6 @@ Fit(const DeviceInfo& device, const Implementation& implementation, const OpTask
   return variants;
 }
 
-/// The name of a candidate, or of its engine: the implementation's, and what tells variants apart.
-std::string NameOf(const Implementation& implementation, const std::string& variant) {
-  return std::string(implementation.name) + (variant.empty() ? "" : "/") + variant;
-}
-
-/// Whether a candidate is an implementation's, and then which of its variants.
-bool IsOf(const Implementation& implementation, const std::string& id, std::string* variant) {
-  const std::string_view name = implementation.name;
-  if (!id.starts_with(name) || (id.size() > name.size() && id[name.size()] != '/')) {
-    return false;
-  }
-  *variant = id.size() > name.size() ? id.substr(name.size() + 1) : "";
-  return true;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Plan>> BuildPlan(
@@ -98,8 +85,8 @@ std::vector<Candidate> OpSearchSpace::List(int batch, std::vector<Rejection>* re
     return {};
   }
   for (Candidate& variant : *variants) {
-    variant.id = NameOf(implementation, variant.id);
-    variant.engine = NameOf(implementation, variant.engine);
+    variant.id = internal::NameOfVariant(implementation.name, variant.id);
+    variant.engine = internal::NameOfVariant(implementation.name, variant.engine);
     variant.notes.known_bad =
         implementation.needs == Needs::kCudnn &&
         IsKnownBad(std::string(task_.op->operation), variant.engine, SpatialRank());
@@ -108,9 +95,10 @@ std::vector<Candidate> OpSearchSpace::List(int batch, std::vector<Rejection>* re
 }
 
 Result<std::unique_ptr<Plan>> OpSearchSpace::Build(const std::string& id) {
-  std::string variant;
+  std::optional<std::string> variant;
   const auto found = std::ranges::find_if(family_.table, [&](const Implementation& implementation) {
-    return IsOf(implementation, id, &variant);
+    variant = internal::VariantOf(implementation.name, id);
+    return variant.has_value();
   });
   if (found == family_.table.end()) {
     return InvalidArgument("'" + id + "' is no candidate");
@@ -121,7 +109,7 @@ Result<std::unique_ptr<Plan>> OpSearchSpace::Build(const std::string& id) {
       return status;
     }
   }
-  Result<std::unique_ptr<Plan>> plan = BuildPlan(device_, *found, task_, variant);
+  Result<std::unique_ptr<Plan>> plan = BuildPlan(device_, *found, task_, *variant);
   if (plan.ok() && found->takes_all) {
     trusted_.insert((*plan)->serial());
   }

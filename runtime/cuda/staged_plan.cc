@@ -77,7 +77,7 @@ class StagedPlan final : public internal::Plan {
       task_.tensors[i].data = launch.operands[operand];
       staged_.inner.tensors[i].data = operands.at(operand);
     }
-    auto* stream = static_cast<CUstream>(launch.stream);
+    CUstream stream = launch.stream;
     if (Status status = CopyIn(stream); !status.ok()) {
       return status;
     }

@@ -59,7 +59,7 @@ class OwnPlan final : public Plan {
         outputs_.at(i - inputs_count_).data = launch.operands[i];
       }
     }
-    auto* stream = static_cast<CUstream>(launch.stream);
+    CUstream stream = launch.stream;
     if (direction_ == Direction::kBackward) {
       return Backward(
           device_, stream,

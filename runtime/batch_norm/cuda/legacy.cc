@@ -95,7 +95,7 @@ class LegacyPlan final : public internal::Plan {
   [[nodiscard]] std::size_t workspace() const override { return 0; }
 
   Status Run(const internal::Launch& launch) override {
-    if (Status status = handle_.UseStream(static_cast<CUstream>(launch.stream)); !status.ok()) {
+    if (Status status = handle_.UseStream(launch.stream); !status.ok()) {
       return status;
     }
     return DirectionOf(task_) == Direction::kForward ? RunForward(launch) : RunBackward(launch);
@@ -112,7 +112,7 @@ class LegacyPlan final : public internal::Plan {
     const ConstTensorRef from(
         described.type, launch.operands[input], described.dims, described.strides);
     const TensorRef to(described.type, launch.operands[output], described.dims, described.strides);
-    return cuda::CopyTensor(device_, static_cast<CUstream>(launch.stream), from, to);
+    return cuda::CopyTensor(device_, launch.stream, from, to);
   }
 
   /// An operand's address; null where the form has none.

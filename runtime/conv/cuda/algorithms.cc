@@ -297,7 +297,8 @@ class ConvAlgorithms::Impl {
       cuda::ThreadState::OfThisThread(device_).Keep(**plan);
     }
     const std::array<void*, conv::kOperands> operands = AddressesOf(tensors);
-    return (*plan)->Run({context_.options().stream, operands, lease->address});
+    return (*plan)->Run(
+        {static_cast<CUstream>(context_.options().stream), operands, lease->address});
   }
 
   Context context_;

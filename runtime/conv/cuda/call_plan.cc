@@ -15,24 +15,31 @@ CallPlan::CallPlan(std::vector<Part> parts, const BiasSums* sums, Operand shared
       has_sums_(sums != nullptr),
       sums_(sums != nullptr ? *sums : BiasSums()),
       shared_(shared),
-      order_(order),
-      shares_copy_(SharesCopy()),
-      summing_part_(SummingPart()) {
+      order_(order) {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    sharing_.at(i) = dynamic_cast<SharingPlan*>(parts_[i].plan);
+  }
+  shares_copy_ = SharesCopy();
+  summing_part_ = SummingPart();
   Place();
+}
+
+const OperandCopy* CallPlan::CopyOfShared(std::size_t part) const {
+  return sharing_.at(part) == nullptr ? nullptr : sharing_.at(part)->CopyOf(shared_);
 }
 
 bool CallPlan::SharesCopy() const {
   if (parts_.size() < 2) {
     return false;
   }
-  const internal::OperandCopy* first = parts_[0].plan->CopyOf(shared_);
-  const internal::OperandCopy* second = parts_[1].plan->CopyOf(shared_);
+  const OperandCopy* first = CopyOfShared(0);
+  const OperandCopy* second = CopyOfShared(1);
   return first != nullptr && second != nullptr && *first == *second;
 }
 
 int CallPlan::SummingPart() const {
   for (int i = 0; has_sums_ && i < static_cast<int>(parts_.size()); ++i) {
-    if (parts_.at(i).plan->PartialSumRows(shared_) > 0) {
+    if (sharing_.at(i) != nullptr && sharing_.at(i)->PartialSumRows(shared_) > 0) {
       return i;
     }
   }
@@ -44,7 +51,7 @@ int CallPlan::SummingPart() const {
 void CallPlan::Place() {
   std::size_t for_sums = has_sums_ ? AlignedWorkspace(sums_.plan.workspace) : 0;
   if (summing_part_ >= 0) {
-    partial_rows_ = parts_.at(summing_part_).plan->PartialSumRows(shared_);
+    partial_rows_ = sharing_.at(summing_part_)->PartialSumRows(shared_);
     for_sums = AlignedWorkspace(
         static_cast<std::size_t>(partial_rows_ * sums_.to.dims[0]) * sizeof(float));
   }
@@ -52,11 +59,11 @@ void CallPlan::Place() {
   std::size_t begin = summing_part_ >= 0 || is_aside ? for_sums : 0;
   const std::size_t shared_copy = begin;
   if (shares_copy_) {
-    begin += parts_[0].plan->CopyOf(shared_)->bytes;
+    begin += CopyOfShared(0)->bytes;
   }
   workspace_ = largest_ = for_sums;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const internal::OperandCopy* copy = parts_[i].plan->CopyOf(shared_);
+    const OperandCopy* copy = CopyOfShared(i);
     const std::size_t of_copy = copy == nullptr ? 0 : copy->bytes;
     const std::size_t own_copy = shares_copy_ ? 0 : of_copy;
     const std::size_t rest = AlignedWorkspace(parts_[i].plan->workspace() - of_copy);
@@ -88,33 +95,41 @@ internal::Launch CallPlan::LaunchOf(
     CUstream stream,
     std::span<void* const> operands,
     const Memory& memory) const {
-  const bool copies = parts_.at(part).plan->CopyOf(shared_) != nullptr;
   return {
       .stream = stream,
       .operands = operands,
-      .workspace = memory.workspace + places_.at(part).rest,
-      .shared = copies ? shared_ : -1,
+      .workspace = memory.workspace + places_.at(part).rest};
+}
+
+Shared CallPlan::SharedOf(int part, const Memory& memory) const {
+  return {
+      .operand = CopyOfShared(part) != nullptr ? shared_ : -1,
       .copy = memory.workspace + places_.at(part).copy,
       .partial_sums = part == summing_part_ ? memory.workspace : nullptr};
 }
 
 Status CallPlan::EnqueueCopy(CUstream stream, const Memory& memory) const {
   const auto operands = OperandsOf(parts_[0].primitive, memory.addresses);
-  return parts_[0].plan->Copy(LaunchOf(0, stream, operands, memory));
+  return sharing_[0]->Copy(LaunchOf(0, stream, operands, memory), SharedOf(0, memory));
 }
 
 Status CallPlan::EnqueuePart(int part, bool is_copied, CUstream stream, const Memory& memory)
     const {
   const auto operands = OperandsOf(parts_.at(part).primitive, memory.addresses);
-  internal::Launch launch = parts_.at(part).is_whole
-                                ? LaunchOf(part, stream, memory.addresses, memory)
-                                : LaunchOf(part, stream, operands, memory);
-  launch.is_copied = is_copied;
+  const internal::Launch launch = parts_.at(part).is_whole
+                                      ? LaunchOf(part, stream, memory.addresses, memory)
+                                      : LaunchOf(part, stream, operands, memory);
+  SharingPlan* sharing = sharing_.at(part);
+  if (sharing == nullptr) {
+    return parts_.at(part).plan->Run(launch);
+  }
+  Shared shared = SharedOf(part, memory);
+  shared.is_copied = is_copied;
   TensorRef sums = sums_.to;
   sums.data = memory.addresses.at(kSums);
-  const bool adds_up = part == summing_part_ && parts_.at(part).plan->AddsUpSums();
-  launch.sums = adds_up ? &sums : nullptr;
-  const Status status = parts_.at(part).plan->Run(launch);
+  const bool adds_up = part == summing_part_ && sharing->AddsUpSums();
+  shared.sums = adds_up ? &sums : nullptr;
+  const Status status = sharing->RunShared(launch, shared);
   return status.ok() && part == summing_part_ && !is_copied && !adds_up
              ? EnqueueSums(stream, memory)
              : status;
@@ -165,7 +180,7 @@ Status CallPlan::Enqueue(cuda::Branches& branches, const CallAddresses& addresse
 }
 
 Status CallPlan::Run(const internal::Launch& launch) {
-  cuda::Branches alone(static_cast<CUstream>(launch.stream));
+  cuda::Branches alone(launch.stream);
   CallAddresses addresses{};
   std::ranges::copy(launch.operands, addresses.begin());
   return Enqueue(alone, addresses, launch.workspace);

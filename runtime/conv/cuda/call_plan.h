@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "conv/cuda/sharing_plan.h"
 #include "conv/task.h"
 #include "core/plan.h"
 #include "cuda/call_graph.h"
@@ -106,8 +107,12 @@ class CallPlan final : public internal::Plan {
   Status EnqueueBranches(cuda::Branches& branches, const Memory& memory) const;
   [[nodiscard]] internal::Launch
   LaunchOf(int part, CUstream stream, std::span<void* const> operands, const Memory& memory) const;
+  [[nodiscard]] Shared SharedOf(int part, const Memory& memory) const;
+  [[nodiscard]] const OperandCopy* CopyOfShared(std::size_t part) const;
 
   std::vector<Part> parts_;
+  /// The parts' plans that can share; null for others.
+  std::array<SharingPlan*, 2> sharing_{};
   /// Where each part has its copy of the shared operand, and where the rest of its workspace
   /// begins.
   struct PartPlace {
@@ -119,8 +124,8 @@ class CallPlan final : public internal::Plan {
   BiasSums sums_;
   Operand shared_;
   Order order_;
-  bool shares_copy_;
-  int summing_part_;
+  bool shares_copy_ = false;
+  int summing_part_ = -1;
   std::int64_t partial_rows_ = 0;
   std::size_t workspace_ = 0;
   std::size_t largest_ = 0;

@@ -38,8 +38,8 @@ class CorrelatePlan final : public internal::Plan {
     const void* source = launch.operands[result_ == kX ? kY : kX];
     const void* filter = launch.operands[kW];
     return cuda::Launch(
-        kernel_, shape_, static_cast<CUstream>(launch.stream), arguments_, source, filter,
-        launch.operands[result_], accumulate_);
+        kernel_, shape_, launch.stream, arguments_, source, filter, launch.operands[result_],
+        accumulate_);
   }
 
  private:

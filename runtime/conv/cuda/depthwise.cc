@@ -189,7 +189,7 @@ class DepthwisePlan final : public internal::Plan {
 
  private:
   Status RunData(const internal::Launch& launch) {
-    auto* stream = static_cast<CUstream>(launch.stream);
+    CUstream stream = launch.stream;
     const Operand result = ResultOf(task_.primitive);
     const void* from = launch.operands[result == kX ? kY : kX];
     const void* filters = launch.operands[kW];
@@ -209,7 +209,7 @@ class DepthwisePlan final : public internal::Plan {
         .blocks_x = static_cast<unsigned>(slices * arguments_.unit_tiles),
         .blocks_y = static_cast<unsigned>(CeilDivide(arguments_.taps, depthwise::kTapsAtOnce)),
         .threads = static_cast<unsigned>(arguments_.units_of_block * arguments_.columns_of_block)};
-    return RunFilterSlices<Arguments>(task_, {kernel_, shape, arguments_, slices}, launch);
+    return RunFilterSlices<Arguments>(task_, {kernel_, shape, arguments_, slices}, launch, {});
   }
 
   Task task_;

@@ -187,13 +187,13 @@ class DepthwiseRowsPlan final : public internal::Plan {
         .shared_bytes = static_cast<unsigned>(rows_.shared_bytes)};
     return task_.primitive == Primitive::kBackwardFilter
                ? RunFilterSlices<Arguments>(
-                     task_, {kernel_, shape, rows_.arguments, rows_.slices}, launch)
+                     task_, {kernel_, shape, rows_.arguments, rows_.slices}, launch, {})
                : RunData(shape, launch);
   }
 
  private:
   Status RunData(const cuda::LaunchShape& shape, const internal::Launch& launch) const {
-    auto* stream = static_cast<CUstream>(launch.stream);
+    CUstream stream = launch.stream;
     const Operand result = ResultOf(task_.primitive);
     const void* from = launch.operands[result == kX ? kY : kX];
     const void* filters = launch.operands[kW];

@@ -266,7 +266,7 @@ cuda::LaunchShape LaunchShapeOf(const DepthwiseTiles& tiles) {
 }
 
 /// dX, the filter's gradient and the sums of dY. Operands are CallAddresses.
-class DepthwiseTilesOfBothPlan final : public internal::Plan {
+class DepthwiseTilesOfBothPlan final : public SharingPlan {
  public:
   DepthwiseTilesOfBothPlan(
       const Task& data,
@@ -283,19 +283,19 @@ class DepthwiseTilesOfBothPlan final : public internal::Plan {
 
   [[nodiscard]] bool AddsUpSums() const override { return true; }
 
-  Status Run(const internal::Launch& launch) override {
+  Status RunShared(const internal::Launch& launch, const Shared& shared) override {
     const void* x = launch.operands[kInputs + kX];
     const void* w = launch.operands[kInputs + kW];
     const void* y = launch.operands[kInputs + kY];
     if (Status status = cuda::Launch(
-            kernel_, LaunchShapeOf(tiles_), static_cast<CUstream>(launch.stream), tiles_.arguments,
-            y, x, w, launch.operands[kResults + kX], data_.accumulate, launch.workspace,
-            launch.partial_sums);
+            kernel_, LaunchShapeOf(tiles_), launch.stream, tiles_.arguments, y, x, w,
+            launch.operands[kResults + kX], data_.accumulate, launch.workspace,
+            shared.partial_sums);
         !status.ok()) {
       return status;
     }
     return SumSlices(
-        filter_, tiles_.arguments.slices, launch.operands[kResults + kW], launch,
+        filter_, tiles_.arguments.slices, launch.operands[kResults + kW], launch, shared,
         tiles_.arguments.slices);
   }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "conv/cuda/sharing_plan.h"
 #include "conv/task.h"
 #include "core/plan.h"
 #include "cuda/module.h"
@@ -30,24 +31,24 @@ struct FilterSlices {
 };
 
 /// SumSlices adds up the slices' sums, which fill the workspace, to the filter's gradient, which is
-/// dense; and so many rows of partial sums of channels where the launch says that they go
-/// somewhere.
+/// dense; and so many rows of partial sums of channels where these are to go somewhere.
 inline Status SumSlices(
     const Task& task,
     std::int64_t count,
     void* filter,
     const internal::Launch& launch,
+    const Shared& shared,
     std::int64_t rows_of_channels) {
-  auto* stream = static_cast<CUstream>(launch.stream);
+  CUstream stream = launch.stream;
   TensorRef sums(
       task.problem.type, filter, Dims{NumElements(DimsOf(task.problem, kW))}, Strides{1});
   sums.accumulate = task.accumulate;
-  if (launch.sums == nullptr) {
+  if (shared.sums == nullptr) {
     return cuda::SumPartials(stream, count, launch.workspace, sums);
   }
   return cuda::SumPartials(
       stream, {count, launch.workspace, sums},
-      {rows_of_channels, launch.partial_sums, *launch.sums});
+      {rows_of_channels, shared.partial_sums, *shared.sums});
 }
 
 /// RunFilterSlices computes a task's gradient, of a filter that is dense. `more` are what the
@@ -57,8 +58,9 @@ Status RunFilterSlices(
     const Task& task,
     const FilterSlices<Arguments>& slices,
     const internal::Launch& launch,
+    const Shared& shared,
     const More&... more) {
-  auto* stream = static_cast<CUstream>(launch.stream);
+  CUstream stream = launch.stream;
   const void* x = launch.operands[kX];
   const void* y = launch.operands[kY];
   if (Status status = cuda::Launch(
@@ -66,7 +68,7 @@ Status RunFilterSlices(
       !status.ok()) {
     return status;
   }
-  return SumSlices(task, slices.count, launch.operands[kW], launch, slices.count);
+  return SumSlices(task, slices.count, launch.operands[kW], launch, shared, slices.count);
 }
 
 /// FilterSlicesPlan does that and no more.
@@ -79,7 +81,7 @@ class FilterSlicesPlan final : public internal::Plan {
   [[nodiscard]] std::size_t workspace() const override { return workspace_; }
 
   Status Run(const internal::Launch& launch) override {
-    return RunFilterSlices(task_, slices_, launch);
+    return RunFilterSlices(task_, slices_, launch, {});
   }
 
  private:
@@ -91,7 +93,7 @@ class FilterSlicesPlan final : public internal::Plan {
 /// FilterAndSumsPlan does so for a kernel that also leaves sums of dY's channels, a row for each
 /// slice, where there is a place for them.
 template <typename Arguments>
-class FilterAndSumsPlan final : public internal::Plan {
+class FilterAndSumsPlan final : public SharingPlan {
  public:
   FilterAndSumsPlan(const Task& task, const FilterSlices<Arguments>& slices, std::size_t workspace)
       : task_(task), slices_(slices), workspace_(workspace) {}
@@ -104,8 +106,8 @@ class FilterAndSumsPlan final : public internal::Plan {
 
   [[nodiscard]] bool AddsUpSums() const override { return true; }
 
-  Status Run(const internal::Launch& launch) override {
-    return RunFilterSlices(task_, slices_, launch, launch.partial_sums);
+  Status RunShared(const internal::Launch& launch, const Shared& shared) override {
+    return RunFilterSlices(task_, slices_, launch, shared, shared.partial_sums);
   }
 
  private:

@@ -11,6 +11,7 @@
 #include "conv/cuda/depthwise.h"
 #include "conv/cuda/few_channels.h"
 #include "conv/cuda/preference.h"
+#include "conv/cuda/sharing_plan.h"
 #include "conv/cuda/window_problem.h"
 #include "cuda/channel_copies.h"
 #include "cuda/tensor_ops.h"
@@ -261,7 +262,7 @@ TensorRef InnerRef(const Form& form, Operand operand, void* data) {
   return {problem.type, data, DimsOf(problem, operand), StridesOf(problem, operand)};
 }
 
-class WrappedPlan final : public internal::Plan {
+class WrappedPlan final : public SharingPlan {
  public:
   WrappedPlan(
       const cuda::DeviceInfo& device,
@@ -281,7 +282,7 @@ class WrappedPlan final : public internal::Plan {
     return CopiesBytes(form_) + inner_->workspace();
   }
 
-  [[nodiscard]] const internal::OperandCopy* CopyOf(int operand) const override {
+  [[nodiscard]] const OperandCopy* CopyOf(int operand) const override {
     // A subsampled copy is another one than the dense one of its dims.
     return form_.copied.at(operand) && !form_.subsampled ? &copies_.at(operand) : nullptr;
   }
@@ -294,27 +295,26 @@ class WrappedPlan final : public internal::Plan {
                      OuterRef(task_, form_, of, nullptr), InnerRef(form_, of, nullptr));
   }
 
-  Status Copy(const internal::Launch& launch) override {
-    const auto operand = static_cast<Operand>(launch.shared);
+  Status Copy(const internal::Launch& launch, const Shared& shared) override {
+    const auto operand = static_cast<Operand>(shared.operand);
     return CopyIn(
-        static_cast<CUstream>(launch.stream), operand, launch.operands[operand], launch.copy,
-        launch.partial_sums);
+        launch.stream, operand, launch.operands[operand], shared.copy, shared.partial_sums);
   }
 
-  Status Run(const internal::Launch& launch) override {
-    auto* stream = static_cast<CUstream>(launch.stream);
+  Status RunShared(const internal::Launch& launch, const Shared& shared) override {
+    CUstream stream = launch.stream;
     std::array<void*, kOperands> operands{};
-    std::byte* place = Place(launch, &operands);
+    std::byte* place = Place(launch, shared, &operands);
     for (const Operand operand : {kX, kW, kY}) {
-      const bool is_shared = operand == launch.shared;
+      const bool is_shared = operand == shared.operand;
       // What is added to is copied as well, so that the sum is rounded once.
       const bool is_read = operand != ResultOf(task_.primitive) || task_.accumulate;
-      if (!form_.copied.at(operand) || (is_shared && launch.is_copied) || !is_read) {
+      if (!form_.copied.at(operand) || (is_shared && shared.is_copied) || !is_read) {
         continue;
       }
       if (Status status = CopyIn(
               stream, operand, launch.operands[operand], operands.at(operand),
-              is_shared ? launch.partial_sums : nullptr);
+              is_shared ? shared.partial_sums : nullptr);
           !status.ok()) {
         return status;
       }
@@ -329,13 +329,16 @@ class WrappedPlan final : public internal::Plan {
 
  private:
   /// Gives every operand its address and returns what is left of the workspace.
-  std::byte* Place(const internal::Launch& launch, std::array<void*, kOperands>* operands) const {
+  std::byte* Place(
+      const internal::Launch& launch,
+      const Shared& shared,
+      std::array<void*, kOperands>* operands) const {
     auto* place = static_cast<std::byte*>(launch.workspace);
     for (int operand = 0; operand < kOperands; ++operand) {
       if (!form_.copied.at(operand)) {
         operands->at(operand) = launch.operands[operand];
-      } else if (operand == launch.shared) {
-        operands->at(operand) = launch.copy;
+      } else if (operand == shared.operand) {
+        operands->at(operand) = shared.copy;
       } else {
         operands->at(operand) = place;
         place += copies_.at(operand).bytes;
@@ -383,7 +386,7 @@ class WrappedPlan final : public internal::Plan {
   Task task_;
   Form form_;
   std::unique_ptr<internal::Plan> inner_;
-  std::array<internal::OperandCopy, kOperands> copies_;
+  std::array<OperandCopy, kOperands> copies_;
 };
 
 }  // namespace
@@ -411,11 +414,6 @@ std::vector<Form> FormsOf(const Task& task) {
     }
   }
   return forms;
-}
-
-std::string FormNameOf(const std::string& id) {
-  const std::size_t blank = id.find(' ');
-  return blank < id.find('/') ? id.substr(0, blank + 1) : "";
 }
 
 std::size_t CopyBytes(const Form& form, Operand operand) {

@@ -48,9 +48,6 @@ constexpr std::size_t AlignedWorkspace(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// FormNameOf returns the name of the form that a candidate's id begins with.
-std::string FormNameOf(const std::string& id);
-
 /// WrapPlan returns a plan for the task from one for the form: it copies inputs, and a result
 /// that is added to, into the workspace, runs the inner plan, and copies the result back.
 std::unique_ptr<internal::Plan> WrapPlan(

@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdio>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/candidate_name.h"
 #include "cuda/cudnn.h"
 #include "cuda/legacy_descriptor.h"
 
@@ -184,12 +186,15 @@ struct Choice {
   }
 
   static Result<Choice> Parse(const std::string& text) {
-    Choice choice;
-    int math = 0;
-    // NOLINTNEXTLINE(cert-err34-c,cppcoreguidelines-pro-type-vararg): a wrong number finds no plan
-    if (std::sscanf(text.c_str(), "algorithm %d/math %d", &choice.algorithm, &math) != 2) {
+    std::string_view rest = text;
+    std::int64_t algorithm = 0;
+    std::int64_t math = 0;
+    if (!internal::TakeNumber(&rest, "algorithm ", &algorithm) ||
+        !internal::TakeNumber(&rest, "/math ", &math) || !rest.empty()) {
       return InvalidArgument("'" + text + "' is not an algorithm of the legacy API");
     }
+    Choice choice;
+    choice.algorithm = static_cast<int>(algorithm);
     choice.math = static_cast<cudnnMathType_t>(math);
     return choice;
   }
@@ -293,7 +298,7 @@ class LegacyPlan final : public internal::Plan {
   [[nodiscard]] std::size_t workspace() const override { return workspace_; }
 
   Status Run(const internal::Launch& launch) override {
-    if (Status status = handle_.UseStream(static_cast<CUstream>(launch.stream)); !status.ok()) {
+    if (Status status = handle_.UseStream(launch.stream); !status.ok()) {
       return status;
     }
     const cudnnStatus_t result = RunAlgorithm(launch);

@@ -19,7 +19,7 @@ namespace gradsmith::conv {
 /// added to, and where each slice leaves its sums of dW and each row those of dY's channels; then
 /// what adds these up. Its operands are CallAddresses.
 template <typename Arguments>
-class OnePassPlan final : public internal::Plan {
+class OnePassPlan final : public SharingPlan {
  public:
   OnePassPlan(
       const Task& data,
@@ -37,19 +37,20 @@ class OnePassPlan final : public internal::Plan {
 
   [[nodiscard]] bool AddsUpSums() const override { return true; }
 
-  Status Run(const internal::Launch& launch) override {
-    auto* stream = static_cast<CUstream>(launch.stream);
+  Status RunShared(const internal::Launch& launch, const Shared& shared) override {
+    CUstream stream = launch.stream;
     const void* x = launch.operands[kInputs + kX];
     const void* w = launch.operands[kInputs + kW];
     const void* y = launch.operands[kInputs + kY];
     if (Status status = cuda::Launch(
             slices_.kernel, slices_.shape, stream, slices_.arguments, x, w, y,
             launch.operands[kResults + kX], data_.accumulate, launch.workspace,
-            launch.partial_sums);
+            shared.partial_sums);
         !status.ok()) {
       return status;
     }
-    return SumSlices(filter_, slices_.count, launch.operands[kResults + kW], launch, sum_rows_);
+    return SumSlices(
+        filter_, slices_.count, launch.operands[kResults + kW], launch, shared, sum_rows_);
   }
 
  private:

@@ -99,7 +99,7 @@ class PartsPlan final : public internal::Plan {
  private:
   /// Adds a part's gradient to the sum, and the last sum to the result.
   Status AddPart(const internal::Launch& launch, std::int64_t part) {
-    auto* stream = static_cast<CUstream>(launch.stream);
+    CUstream stream = launch.stream;
     auto* workspace = static_cast<std::byte*>(launch.workspace);
     const Dims dims = DimsOf(task_.problem, kW);
     const TensorRef of_part = FilterAt(task_, workspace);

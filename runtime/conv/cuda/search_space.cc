@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -24,6 +24,7 @@
 #include "conv/cuda/preference.h"
 #include "conv/cuda/tensor_cores.h"
 #include "conv/cuda/warpgroups.h"
+#include "core/candidate_name.h"
 #include "cuda/bad_engines.h"
 #include "cuda/thread_state.h"
 
@@ -58,8 +59,8 @@ class DirectPlan final : public Plan {
 
   Status Run(const internal::Launch& launch) override {
     return Direct(
-        device_, static_cast<CUstream>(launch.stream), task_.primitive, task_.problem,
-        launch.operands[kX], launch.operands[kW], launch.operands[kY], task_.accumulate);
+        device_, launch.stream, task_.primitive, task_.problem, launch.operands[kX],
+        launch.operands[kW], launch.operands[kY], task_.accumulate);
   }
 
  private:
@@ -102,16 +103,13 @@ Candidate OwnCandidate(const std::string& id, std::size_t workspace, bool in_tf3
 
 /// How many parts such a name asks for, which is removed from it; 0 where it is none.
 std::int64_t SkipParts(std::string* id, std::int64_t batch) {
-  if (!Skip(id, kParts)) {
-    return 0;
-  }
+  std::string_view rest = *id;
   std::int64_t parts = 0;
-  const char* end = id->data() + id->size();
-  const auto [rest, error] = std::from_chars(id->data(), end, parts);
-  if (error != std::errc() || rest == end || *rest != ' ' || parts < 2 || batch % parts != 0) {
+  if (!internal::TakeNumber(&rest, kParts, &parts) || !rest.starts_with(' ') || parts < 2 ||
+      batch % parts != 0) {
     return 0;
   }
-  id->erase(0, static_cast<std::size_t>(rest - id->data()) + 1);
+  id->erase(0, id->size() - rest.size() + 1);
   return parts;
 }
 

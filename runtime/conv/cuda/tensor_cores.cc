@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -20,6 +17,7 @@
 #include "conv/cuda/correlate_plan.h"
 #include "conv/cuda/filter_slices.h"
 #include "conv/cuda/tensor_cores_arguments.h"
+#include "core/candidate_name.h"
 #include "core/tiles.h"
 #include "cuda/kernel_images.h"
 #include "cuda/module.h"
@@ -338,10 +336,9 @@ std::int64_t SkipSlices(std::string* id) {
   if (at == std::string::npos) {
     return kMostSlices;
   }
-  const std::string_view digits = std::string_view(*id).substr(at + std::strlen(kSlices));
+  std::string_view asked = std::string_view(*id).substr(at);
   std::int64_t slices = 0;
-  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), slices);
-  if (error != std::errc() || rest != digits.data() + digits.size() || slices < 1 ||
+  if (!internal::TakeNumber(&asked, kSlices, &slices) || !asked.empty() || slices < 1 ||
       slices >= kMostSlices) {
     return kMostSlices;
   }
@@ -624,8 +621,7 @@ class WholeFilterPlan final : public internal::Plan {
     const void* x = launch.operands[kX];
     const void* y = launch.operands[kY];
     return cuda::Launch(
-        slice_.kernel, slice_.shape, static_cast<CUstream>(launch.stream), slice_.arguments, x, y,
-        launch.operands[kW]);
+        slice_.kernel, slice_.shape, launch.stream, slice_.arguments, x, y, launch.operands[kW]);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "conv/cuda/parts.h"
 #include "conv/cuda/search_space.h"
 #include "conv/trial_data.h"
+#include "core/candidate_name.h"
 #include "core/decision_cache.h"
 #include "core/ready_plan.h"
 #include "core/rounding.h"
@@ -41,6 +43,7 @@ namespace {
 
 using cuda::DeviceInfo;
 using internal::Candidate;
+using internal::CandidateName;
 using internal::Decision;
 using internal::Plan;
 using internal::ProblemKey;
@@ -145,7 +148,7 @@ class RecordedCall final : public Plan {
       graph_ = std::move(*graph);
       workspace_ = launch.workspace;
     }
-    return graph_.Launch(static_cast<CUstream>(launch.stream));
+    return graph_.Launch(launch.stream);
   }
 
  private:
@@ -192,11 +195,11 @@ class TogetherSpace final : public internal::SearchSpace {
     add(alone_[0].id, alone_[1].id);
     for (const std::string& first : Ids(0)) {
       for (const std::string& second : Ids(1)) {
-        const std::string form = FormNameOf(first);
+        const std::string_view form = CandidateName::Parse(first).form;
         const bool is_new = first != alone_[0].id || second != alone_[1].id;
         // What is computed in parts shares no copy.
         const bool may_share = !form.empty() && !form.starts_with(kParts);
-        if (is_new && may_share && form == FormNameOf(second)) {
+        if (is_new && may_share && form == CandidateName::Parse(second).form) {
           add(first, second);
         }
       }

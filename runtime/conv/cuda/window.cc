@@ -51,7 +51,7 @@ class CorrelatePlan final : public internal::Plan {
   [[nodiscard]] std::size_t workspace() const override { return correlation_.workspace(); }
 
   Status Run(const internal::Launch& launch) override {
-    auto* stream = static_cast<CUstream>(launch.stream);
+    CUstream stream = launch.stream;
     const void* source = launch.operands[result_ == kX ? kY : kX];
     const void* filter = launch.operands[kW];
     if (Status status = cuda::Launch(

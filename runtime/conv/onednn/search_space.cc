@@ -47,7 +47,7 @@ class OwnPlan final : public Plan {
   [[nodiscard]] std::size_t workspace() const override { return 0; }
 
   Status Run(const internal::Launch& launch) override {
-    RunOwnTask(*static_cast<const Context*>(launch.stream), task_, launch.operands);
+    RunOwnTask(*launch.context, task_, launch.operands);
     return {};
   }
 

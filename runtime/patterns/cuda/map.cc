@@ -85,7 +85,7 @@ class MapPlan final : public internal::Plan {
   Status LaunchWith(const internal::Launch& launch, Task* map) const {
     std::ranges::copy(launch.operands, map->tensors);
     std::ranges::copy(launch.scalars, map->scalars);
-    return Launch(kernel_, shape_, static_cast<CUstream>(launch.stream), *map);
+    return Launch(kernel_, shape_, launch.stream, *map);
   }
 
   internal::MapTask map_;

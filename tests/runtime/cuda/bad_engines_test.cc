@@ -61,14 +61,6 @@ int UseList() {
   return testing::Test::HasFailure() ? 1 : 0;
 }
 
-TEST(EngineOf, LeavesOutKnobs) {
-  EXPECT_EQ(EngineOf("graph/engine 67/2=1,5=0"), "graph/67");
-  EXPECT_EQ(EngineOf("graph/engine 0"), "graph/0");
-  EXPECT_EQ(EngineOf("legacy/algorithm 1/math 2"), "legacy/1");
-  EXPECT_EQ(EngineOf("legacy/spatial_persistent"), "legacy/spatial_persistent");
-  EXPECT_EQ(EngineOf("own"), "own");
-}
-
 TEST(BadEngines, AreTheUsersToo) {
   if (!LoadCudnn().ok()) {
     GTEST_SKIP() << LoadCudnn().status().message();

@@ -230,7 +230,7 @@ class SpoilingPlan final : public Plan {
       return status;
     }
     spoiled_.data = launch.operands[operand_];
-    return cuda::FillTensor(device_, static_cast<CUstream>(launch.stream), 0.25, spoiled_);
+    return cuda::FillTensor(device_, launch.stream, 0.25, spoiled_);
   }
 
  private:

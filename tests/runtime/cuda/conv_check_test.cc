@@ -48,8 +48,7 @@ class SpoilingPlan final : public Plan {
     auto* from = static_cast<std::byte*>(launch.operands[result_]) + spoiled_.offset;
     return cuda::ToStatus(
         cuda::Driver().cuMemsetD8Async(
-            reinterpret_cast<CUdeviceptr>(from), 0, spoiled_.size,
-            static_cast<CUstream>(launch.stream)),
+            reinterpret_cast<CUdeviceptr>(from), 0, spoiled_.size, launch.stream),
         "spoiling a result");
   }
 

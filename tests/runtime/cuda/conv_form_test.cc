@@ -51,13 +51,6 @@ Forms Detours(const Task& task) {
 
 constexpr Copied kAllCopied = {true, true, true};
 
-TEST(FormNameOf, IsWhatAnIdBeginsWith) {
-  EXPECT_EQ(FormNameOf("nhwc graph/engine 67/2=1,5=0"), "nhwc ");
-  EXPECT_EQ(FormNameOf("padded8 own/tensor-cores/float/128x64"), "padded8 ");
-  EXPECT_EQ(FormNameOf("graph/engine 67/2=1,5=0"), "");
-  EXPECT_EQ(FormNameOf("own/direct"), "");
-}
-
 TEST(FormsOf, DenseOperandsAreTakenAsTheyAre) {
   for (const bool channels_last : {false, true}) {
     const Task task = Dense(Primitive::kForward, channels_last);

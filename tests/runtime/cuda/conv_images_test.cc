@@ -14,6 +14,7 @@
 
 #include "conv/cuda/images.h"
 #include "conv/cuda/one_pass.h"
+#include "conv/cuda/sharing_plan.h"
 #include "core/decision_cache.h"
 #include "gradsmith/cache.h"
 #include "runtime/cuda/conv_layer.h"
@@ -473,9 +474,10 @@ TEST_F(CudaConvImagesFilter, LeavesPartialSumsOfDy) {
     const Result<std::unique_ptr<internal::Plan>> plan =
         conv::MakeImagesFilterPlan(0, task, *images);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
-    EXPECT_EQ((*plan)->PartialSumRows(conv::kY), images->blocks);
-    EXPECT_EQ((*plan)->PartialSumRows(conv::kX), 0);
-    EXPECT_TRUE((*plan)->AddsUpSums());
+    const auto& sharing = dynamic_cast<const conv::SharingPlan&>(**plan);
+    EXPECT_EQ(sharing.PartialSumRows(conv::kY), images->blocks);
+    EXPECT_EQ(sharing.PartialSumRows(conv::kX), 0);
+    EXPECT_TRUE(sharing.AddsUpSums());
   }
 }
 

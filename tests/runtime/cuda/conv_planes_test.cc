@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "conv/cuda/planes.h"
+#include "conv/cuda/sharing_plan.h"
 #include "runtime/cuda/conv_layer.h"
 #include "runtime/cuda/primitive_call.h"
 #include "runtime/cuda/turns.h"
@@ -485,9 +486,10 @@ TEST_F(CudaConvPlanes, LeavePartialSumsOfDy) {
   ASSERT_TRUE(planes);
   const Result<std::unique_ptr<internal::Plan>> plan = conv::MakePlanesPlan(0, task, *planes);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ((*plan)->PartialSumRows(conv::kY), planes->blocks);
-  EXPECT_EQ((*plan)->PartialSumRows(conv::kX), 0);
-  EXPECT_TRUE((*plan)->AddsUpSums());
+  const auto& sharing = dynamic_cast<const conv::SharingPlan&>(**plan);
+  EXPECT_EQ(sharing.PartialSumRows(conv::kY), planes->blocks);
+  EXPECT_EQ(sharing.PartialSumRows(conv::kX), 0);
+  EXPECT_TRUE(sharing.AddsUpSums());
 }
 
 /// With dW, in one call: what dY is read for. The default's choice goes by no clock.

@@ -92,12 +92,11 @@ class Block {
 };
 
 /// CopyAndWait copies between host and device, for plans of tests that compute on the host.
-inline Status CopyAndWait(void* to, const void* from, std::size_t bytes, void* stream) {
-  auto* const of_cuda = static_cast<CUstream>(stream);
+inline Status CopyAndWait(void* to, const void* from, std::size_t bytes, CUstream stream) {
   const CUresult copied = Driver().cuMemcpyAsync(
-      reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, of_cuda);
+      reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, stream);
   return ToStatus(
-      copied == CUDA_SUCCESS ? Driver().cuStreamSynchronize(of_cuda) : copied, "copying");
+      copied == CUDA_SUCCESS ? Driver().cuStreamSynchronize(stream) : copied, "copying");
 }
 
 using Sizes = std::vector<std::int64_t>;

@@ -55,7 +55,7 @@ class CopyPlan final : public internal::Plan {
     ++enqueued;
     X_.data = launch.operands[0];
     Y_.data = launch.operands[1];
-    auto* stream = static_cast<CUstream>(launch.stream);
+    CUstream stream = launch.stream;
     return launch.scalars[0] == 0 ? CopyTensor(*opened, stream, X_, Y_)
                                   : FillTensor(*opened, stream, launch.scalars[0], Y_);
   }

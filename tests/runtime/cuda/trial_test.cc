@@ -141,8 +141,7 @@ class Stray final : public internal::Plan {
 
   static Status Zero(const internal::Launch& launch, std::byte* place, std::size_t size) {
     return ToStatus(
-        Driver().cuMemsetD8Async(
-            reinterpret_cast<CUdeviceptr>(place), 0, size, static_cast<CUstream>(launch.stream)),
+        Driver().cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(place), 0, size, launch.stream),
         "setting bytes");
   }
 
