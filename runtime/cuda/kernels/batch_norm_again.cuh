@@ -134,10 +134,16 @@ struct ForwardAgain {
     const double unit = units.of_deviation;
     const double offset = -MedianSample(p.walk, p.X, p.type, channel) * unit;
     Totals totals = {0, 0, units};
+    // Few lanes sum many samples, whose distances from the pivot add up: Kahan's sum keeps what
+    // rounding takes from it. nvcc does not reorder additions.
+    double lost = 0;
 #pragma unroll 4
     for (std::int64_t i = lane; i < p.walk.samples; i += lanes) {
       const double deviation = fma(SampleAt(p.grid, p.grid.X, p.type, channel, i), unit, offset);
-      totals.first += deviation;
+      const double term = deviation - lost;
+      const double sum = totals.first + term;
+      lost = (sum - totals.first) - term;
+      totals.first = sum;
       totals.second += deviation * deviation;
     }
     return totals;
