@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where the results go as data")
     arguments = parser.parse_args()
     source, target = (torch.rand(1 << 28, device="cuda") for _ in range(2))
-    copy = 2 * source.nbytes / milliseconds(lambda one: torch.neg(one, out=target), [(source,)])
+    copy = 2 * source.nbytes / milliseconds(lambda one, to: torch.neg(one, out=to), [(source, target)])
     del source, target
     results = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "copy_gb_s": copy / 1e6, "cases": []}
     print(f"copy {copy / 1e6:.0f} GB/s\n| operator | type | shape | us | of copy | PyTorch's time over ours |")
