@@ -210,7 +210,7 @@ Timing Gpu::Time(int sets, int samples, const Call& call) {
   next();
   Occupy(std::min(0.5 + (1.5e3 * host.Seconds() * samples), kMostBusy));
   for (int i = 0; i < samples; ++i) {
-    const auto event = static_cast<std::size_t>(2 * i);
+    const auto event = 2 * static_cast<std::size_t>(i);
     RequireCuda(Driver().cuEventRecord(Event(event), stream_), "recording an event");
     next();
     RequireCuda(Driver().cuEventRecord(Event(event + 1), stream_), "recording an event");
@@ -218,7 +218,7 @@ Timing Gpu::Time(int sets, int samples, const Call& call) {
   Wait();
   std::vector<double> times;
   for (int i = 0; i < samples; ++i) {
-    const auto event = static_cast<std::size_t>(2 * i);
+    const auto event = 2 * static_cast<std::size_t>(i);
     float elapsed = 0;
     RequireCuda(
         Driver().cuEventElapsedTime(&elapsed, Event(event), Event(event + 1)), "reading a time");

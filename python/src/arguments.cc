@@ -266,6 +266,7 @@ void ReadOut(const OpSchema& op, nb::handle out, std::vector<Wish>* wishes) {
   if (size != static_cast<Py_ssize_t>(wishes->size())) {
     RaiseTypeError(
         std::string(op.name) + ": out is " + TypeNameOf(out) +
+        (size < 0 ? "" : " of " + std::to_string(size)) +
         "; expected a dict of arrays by name, or a tuple with an array or None for each of " +
         OutputNames(op));
   }

@@ -1,5 +1,7 @@
 #include "array.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -108,22 +110,22 @@ void RaiseElementType(const char* op, const char* name, const std::string& got) 
 }
 
 dlpack::ElementType ToElementType(DataType type) {
-  dlpack::ElementType element{.bits = static_cast<std::uint8_t>(8 * SizeOf(type))};
-  switch (type) {
-#define GRADSMITH_CODE(enumerator, type, name, dlpack_code, torch_type) \
-  case DataType::enumerator:                                            \
-    element.code = (dlpack_code);                                       \
-    break;
-    GRADSMITH_ELEMENT_TYPES(GRADSMITH_CODE)
+  constexpr std::array<std::uint8_t, kDataTypeCount> kCodes = {
+#define GRADSMITH_CODE(enumerator, type, name, dlpack_code, torch_type) dlpack_code,
+      GRADSMITH_ELEMENT_TYPES(GRADSMITH_CODE)
 #undef GRADSMITH_CODE
-  }
-  return element;
+  };
+  return {
+      .code = kCodes.at(static_cast<std::size_t>(type)),
+      .bits = static_cast<std::uint8_t>(8 * SizeOf(type))};
 }
 
 std::string DataTypeNames() {
   std::string names;
   for (int i = 0; i < kDataTypeCount; ++i) {
-    names += i == 0 ? "" : (i + 1 == kDataTypeCount ? " or " : ", ");
+    if (i > 0) {
+      names += i + 1 == kDataTypeCount ? " or " : ", ";
+    }
     names += ToString(static_cast<DataType>(i));
   }
   return names;
@@ -254,7 +256,7 @@ void CheckLength(const Py_buffer& view, const Dims& dims, const char* op, const 
 }  // namespace
 
 std::optional<Array> FromBuffer(
-    getbufferproc get,
+    GetBuffer get,
     nb::handle object,
     std::optional<DataType> type,
     nb::handle dtype,

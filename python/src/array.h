@@ -41,13 +41,17 @@ Array FromTensor(const dlpack::Tensor& tensor, bool is_writable, const char* op,
 /// nobody else can let go of the memory.
 Array FromCapsule(const nanobind::object& capsule, const char* op, const char* name);
 
+/// GetBuffer fills a view of an object's memory, as PyObject_GetBuffer does: the limited API has no
+/// name for its type.
+using GetBuffer = int (*)(PyObject* object, Py_buffer* view, int flags);
+
 /// FromBuffer uses the buffer protocol by `get`, which is the array's library's own: a subclass may
 /// define `__buffer__`. `type` is that of the elements where it is known for sure;
 /// elements that the protocol has no name for may come as integers of the same size. `dtype` is
 /// what sentences call elements that no op takes, where it is valid. Empty, and no error, where the
 /// array does not offer its memory so.
 std::optional<Array> FromBuffer(
-    getbufferproc get,
+    GetBuffer get,
     nanobind::handle object,
     std::optional<DataType> type,
     nanobind::handle dtype,

@@ -71,7 +71,7 @@ const dlpack::Exchange* FindExchange(nb::handle capsule) {
 
 /// The function of the buffer protocol by which objects of a type are read; null where they are
 /// not. What a subclass of the library's own arrays puts in its place may say anything.
-getbufferproc FindGetBuffer(const nb::object& adaptor, nb::handle type) {
+GetBuffer FindGetBuffer(const nb::object& adaptor, nb::handle type) {
   if (!nb::cast<bool>(adaptor.attr("has_buffers"))) {
     return nullptr;
   }
@@ -81,7 +81,7 @@ getbufferproc FindGetBuffer(const nb::object& adaptor, nb::handle type) {
     return &PyObject_GetBuffer;
   }
   void* get = PyType_GetSlot(base, Py_bf_getbuffer);
-  return get == nullptr ? &PyObject_GetBuffer : reinterpret_cast<getbufferproc>(get);
+  return get == nullptr ? &PyObject_GetBuffer : reinterpret_cast<GetBuffer>(get);
 }
 
 void SetPythonError(void* /*error*/, const char* kind, const char* message) {

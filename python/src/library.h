@@ -180,7 +180,7 @@ class Library {
   nanobind::object exchange_owner_;
   const dlpack::Exchange* exchange_ = nullptr;
   /// Offers an array's memory by the buffer protocol; null where DLPack is used.
-  getbufferproc get_buffer_ = nullptr;
+  GetBuffer get_buffer_ = nullptr;
   bool is_writable_ = true;
 };
 
