@@ -59,7 +59,7 @@ def odd_stride() -> Any:
         pytest.param({"outputs": iter([])}, ValueError, "outputs asks for nothing; expected", id="nothing, iterated"),
         pytest.param({"outputs": (1,)}, TypeError, "outputs holds 1; expected names", id="no name of output"),
         pytest.param({"out": {"dQ": X}}, ValueError, "out holds 'dQ'; expected", id="no output to write"),
-        pytest.param({"out": (X,)}, TypeError, "out is tuple; expected a dict", id="too few to write"),
+        pytest.param({"out": (X,)}, TypeError, "out is tuple of 1; expected a dict", id="too few to write"),
         pytest.param({"out": X}, TypeError, "out is numpy.ndarray; expected a dict", id="one to write"),
         pytest.param({"outputs": "dW", "out": {"dX": X}}, ValueError, "which outputs does not ask for", id="unwanted"),
         pytest.param({"out": {"dX": X}}, ValueError, "output dX overlaps input X", id="overlap"),
