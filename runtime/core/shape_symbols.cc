@@ -39,10 +39,10 @@ struct ListForm {
 /// The form of a list attribute; size 0 where it is absent.
 ListForm FormOf(const AttributeSpec& spec, const void* attributes) {
   if (spec.kind == AttributeKind::kFloats) {
-    const FloatList* list = FindAttribute<FloatList>(spec, attributes);
+    const auto* list = FindAttribute<FloatList>(spec, attributes);
     return list == nullptr ? ListForm() : ListForm{.size = list->size(), .reals = list};
   }
-  const IntList* list = FindAttribute<IntList>(spec, attributes);
+  const auto* list = FindAttribute<IntList>(spec, attributes);
   return list == nullptr ? ListForm() : ListForm{.size = list->size(), .integers = list};
 }
 
@@ -282,7 +282,7 @@ Status ShapeSymbols::ApplyAttribute(int symbol) {
     return {};
   }
   const AttributeSpec& attribute = op_.attributes[spec.given_by];
-  const IntList* given = FindAttribute<IntList>(attribute, attributes_);
+  const auto* given = FindAttribute<IntList>(attribute, attributes_);
   if (given == nullptr || given->empty()) {
     return {};
   }

@@ -100,7 +100,7 @@ Result<std::unique_ptr<Plan>> OpSearchSpace::Build(const std::string& id) {
     variant = internal::VariantOf(implementation.name, id);
     return variant.has_value();
   });
-  if (found == family_.table.end()) {
+  if (found == family_.table.end() || !variant) {
     return InvalidArgument("'" + id + "' is no candidate");
   }
   if (found->needs == Needs::kCudnn) {

@@ -55,8 +55,8 @@ class StagedPlan final : public internal::Plan {
  public:
   StagedPlan(
       const DeviceInfo& device,
-      const OpTask& task,
-      const StagedTask& staged,
+      const OpTask& task,        // NOLINT(modernize-pass-by-value): to move a task is to copy it
+      const StagedTask& staged,  // NOLINT(modernize-pass-by-value)
       std::unique_ptr<internal::Plan> inner)
       : device_(device), task_(task), staged_(staged), inner_(std::move(inner)) {}
 
