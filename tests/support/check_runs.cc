@@ -183,13 +183,13 @@ Report CheckOutputSubsets(const Subject& subject, const Case& problem, const std
   return report;
 }
 
-Report CheckInPlace(const Subject& subject, const Case& given, const std::string& seed) {
-  Case problem = given;
-  if (problem.layout == Layout::kBroadcast) {
-    problem.layout = Layout::kContiguous;  // elements that share memory cannot be written
+Report CheckInPlace(const Subject& subject, const Case& problem, const std::string& seed) {
+  Case dense = problem;
+  if (dense.layout == Layout::kBroadcast) {
+    dense.layout = Layout::kContiguous;  // elements that share memory cannot be written
   }
   Report report;
-  const std::optional<Baseline> baseline = RunBaseline(subject, problem, seed, report);
+  const std::optional<Baseline> baseline = RunBaseline(subject, dense, seed, report);
   if (!baseline) {
     return report;
   }
@@ -202,9 +202,9 @@ Report CheckInPlace(const Subject& subject, const Case& given, const std::string
     all[i] = true;
     Present one(specs.size(), false);
     one[i] = true;
-    RunInPlace(subject, problem, seed, *baseline, one, report);
+    RunInPlace(subject, dense, seed, *baseline, one, report);
   }
-  RunInPlace(subject, problem, seed, *baseline, all, report);
+  RunInPlace(subject, dense, seed, *baseline, all, report);
   return report;
 }
 

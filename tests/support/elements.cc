@@ -45,7 +45,7 @@ void VisitInteger(DataType type, Visit visit) {
   switch (type) {
 #define GRADSMITH_CASE(enumerator, type, name, dlpack_code, torch_type) \
   case DataType::enumerator:                                            \
-    if constexpr (std::is_integral_v<type>) {                           \
+    if constexpr (std::is_integral_v<type>) { /* NOLINT */              \
       visit(type{});                                                    \
     }                                                                   \
     break;

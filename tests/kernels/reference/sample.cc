@@ -142,8 +142,8 @@ class PickOracle final : public Oracle {
     for (const double factor : AttributeOr<std::vector<double>>(attributes, "factors", {})) {
       scale *= factor;
     }
-    const double bias = AttributeOr<double>(attributes, "bias", 0);
-    const double limit =
+    const auto bias = AttributeOr<double>(attributes, "bias", 0);
+    const auto limit =
         AttributeOr<double>(attributes, "limit", std::numeric_limits<double>::infinity());
     const double sum = scale * inputs.at("X").values[static_cast<std::size_t>(x_at)] + bias;
     const bool is_clipped = sum > limit;

@@ -14,7 +14,7 @@ using internal::Convert;
 /// The rows of a tensor along an axis, by the dims on both sides of it.
 struct Walk {
   Dims rows;  ///< the dims without the axis
-  int axis;
+  int axis = 0;
 
   /// Where row `row` begins in a tensor with the axis.
   [[nodiscard]] std::int64_t OffsetOf(std::int64_t row, const Strides& strides, bool has_axis)

@@ -35,15 +35,23 @@ constexpr OpInfo kCopy = {
     .in_place = kInPlace,
     .trial_scalars = kTrialScalars};
 
-const DeviceInfo* opened = nullptr;
-int built = 0;
-int enqueued = 0;
+/// What plans were made and run since a test began, on the device that it opened.
+struct Seen {
+  const DeviceInfo* device = nullptr;
+  int built = 0;
+  int enqueued = 0;
+};
+
+Seen& ThisTest() {
+  static Seen seen;
+  return seen;
+}
 
 /// Y = X, or where a scalar is given, Y = the scalar.
 class CopyPlan final : public internal::Plan {
  public:
   explicit CopyPlan(const OpTask& task) : X_(task.tensors[0]), Y_(task.tensors[1]) {
-    ++built;
+    ++ThisTest().built;
     if (X_.strides == Y_.strides) {
       for (TensorRef* tensor : {&X_, &Y_}) {
         *tensor = TensorRef(tensor->type, nullptr, {NumElements(tensor->dims)});
@@ -52,12 +60,12 @@ class CopyPlan final : public internal::Plan {
   }
   [[nodiscard]] std::size_t workspace() const override { return 0; }
   Status Run(const internal::Launch& launch) override {
-    ++enqueued;
+    ++ThisTest().enqueued;
     X_.data = launch.operands[0];
     Y_.data = launch.operands[1];
     CUstream stream = launch.stream;
-    return launch.scalars[0] == 0 ? CopyTensor(*opened, stream, X_, Y_)
-                                  : FillTensor(*opened, stream, launch.scalars[0], Y_);
+    return launch.scalars[0] == 0 ? CopyTensor(*ThisTest().device, stream, X_, Y_)
+                                  : FillTensor(*ThisTest().device, stream, launch.scalars[0], Y_);
   }
 
  private:
@@ -73,8 +81,7 @@ class CudaRunOp : public GpuTest {
  protected:
   void SetUp() override {
     GpuTest::SetUp();
-    opened = IsSkipped() ? nullptr : &device();
-    built = enqueued = 0;
+    ThisTest() = {.device = IsSkipped() ? nullptr : &device()};
   }
 
   static Context MakeContext(CUstream stream = nullptr) {
@@ -116,11 +123,11 @@ TEST_F(CudaRunOp, OneRowRunsWithoutAChoice) {
     ASSERT_TRUE(status.ok()) << status.message();
     ExpectValues(Y, 1, 1);
   }
-  EXPECT_EQ(built, 1);
+  EXPECT_EQ(ThisTest().built, 1);
   // Scalars reach a plan that is there, and a call that was recorded.
   ASSERT_TRUE(RunOp(context, kFamily, TaskOf(X.GpuRef(), Y.GpuRef(), 5)).ok());
   ExpectValues(Y, 5, 0);
-  EXPECT_EQ(built, 1);
+  EXPECT_EQ(ThisTest().built, 1);
 }
 
 TEST_F(CudaRunOp, AddsByStagingWhatAnImplementationDoesNotAdd) {
@@ -160,8 +167,8 @@ TEST_F(CudaRunOp, NothingIsRunWhereNothingIsToBeWritten) {
   EXPECT_TRUE(RunOp(context, kFamily, TaskOf(empty, empty)).ok());
   GpuTensor X(DataType::kFloat, {3}, support::Layout::kContiguous);
   EXPECT_TRUE(RunOp(context, kFamily, TaskOf(X.GpuRef(), TensorRef())).ok());
-  EXPECT_EQ(built, 0);
-  EXPECT_EQ(enqueued, 0);
+  EXPECT_EQ(ThisTest().built, 0);
+  EXPECT_EQ(ThisTest().enqueued, 0);
 }
 
 TEST_F(CudaRunOp, OperandsThatAreMissingAreAFault) {
@@ -205,11 +212,11 @@ TEST_F(CudaRunOp, PreparingRunsNothing) {
   Count(X);
   Y.Fill([] { return -1.0; });
   ASSERT_TRUE(RunOp(context.ForPreparing(), kFamily, TaskOf(X.GpuRef(), Y.GpuRef())).ok());
-  EXPECT_EQ(built, 1);
+  EXPECT_EQ(ThisTest().built, 1);
   ExpectValues(Y, -1, 0);
-  const int before = enqueued;
+  const int before = ThisTest().enqueued;
   ASSERT_TRUE(RunOp(context, kFamily, TaskOf(X.GpuRef(), Y.GpuRef())).ok());
-  EXPECT_EQ(enqueued, before);
+  EXPECT_EQ(ThisTest().enqueued, before);
   ExpectValues(Y, 1, 1);
 }
 
