@@ -48,7 +48,7 @@ def test_the_compiler_agrees(name: str, tmp_path: Path) -> None:
     kernel, found = HEADERS.kernel(name), HEADERS.family_of(name)
     assert kernel is not None
     assert found is not None
-    assert kernel.attributes
+    assert kernel.attributes is not None
     assert kernel.inputs
     assert kernel.outputs
     assert "RunCpu" in kernel.runs

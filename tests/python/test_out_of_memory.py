@@ -23,7 +23,7 @@ CALLS = {
     "two outputs in turn": "only(g.conv_grad(X[..., :2], X, W, outputs=ASKED[n % 2])) == GRADIENTS[n % 2]",
     "a wrong shape": "refuses(lambda: g.conv(X, W[..., :0]))",
     "a wrong attribute": "refuses(lambda: g.conv(X, W, strides=(0,)))",
-    "a wrong type": "refuses(lambda: g.conv(X.astype(int), W))",
+    "a wrong type": "refuses(lambda: g.conv(X.astype(complex), W))",
     "a wrong output": "refuses(lambda: g.conv(X, W, outputs='dX'))",
     "a combination that is not there": "'there' in g.explain('Conv', 'float')",
     "a problem": "len(g.tune('Conv float X=1x1x3 W=1x1x2', device='cpu').note) > 9",

@@ -18,7 +18,7 @@ from gradsmith import _bench, _table, _tuning
 def test_ops_are_those_of_the_schema(repository: Path) -> None:
     schema = yaml.safe_load((repository / "ops.yaml").read_text())
     declared = [
-        (op["name"], list(op["inputs"]), list(op["outputs"]), list(op["attributes"]), list(op["rows"]))
+        (op["name"], list(op["inputs"]), list(op["outputs"]), list(op.get("attributes", {})), list(op["rows"]))
         for op in schema["ops"]
     ]
     told = [
