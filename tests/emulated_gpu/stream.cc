@@ -39,6 +39,17 @@ LateDestructors& AllLateDestructors() {
   return destructors;
 }
 
+void RunLateDestructors() {
+  std::vector<std::pair<CUhostFn, void*>> due;
+  {
+    const std::scoped_lock lock(AllLateDestructors().mutex);
+    due.swap(AllLateDestructors().all);
+  }
+  for (const auto& [destroy, value] : due) {
+    destroy(value);
+  }
+}
+
 std::atomic<std::uint64_t>& Spent() {
   static std::atomic<std::uint64_t> nanoseconds = 0;
   return nanoseconds;
@@ -218,23 +229,8 @@ CUresult cuStreamDestroy(CUstream stream) {
   return CUDA_SUCCESS;
 }
 
-namespace {
-
-void RunLateDestructors() {
-  std::vector<std::pair<CUhostFn, void*>> due;
-  {
-    const std::scoped_lock lock(AllLateDestructors().mutex);
-    due.swap(AllLateDestructors().all);
-  }
-  for (const auto& [destroy, value] : due) {
-    destroy(value);
-  }
-}
-
-}  // namespace
-
 CUresult cuStreamSynchronize(CUstream stream) {
-  RunLateDestructors();
+  emulated_gpu::RunLateDestructors();
   stream = Resolve(stream);
   if (stream == nullptr) {
     return CUDA_ERROR_INVALID_CONTEXT;

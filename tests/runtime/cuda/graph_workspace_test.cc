@@ -47,16 +47,30 @@ class CudaGraphWorkspace : public CudaTest {
     return lent;
   }
 
-  /// A thread of the driver's tells that a graph has gone, sooner or later; whoever comes next
-  /// frees its memory.
-  void ExpectAllFreed(CUstream stream) {
+  /// Does something again and again until it is enough, or minutes have passed.
+  template <typename Step, typename IsEnough>
+  static void Repeat(const Step& step, const IsEnough& is_enough) {
     constexpr std::chrono::minutes kPatience(5);
     const auto begin = std::chrono::steady_clock::now();
-    while (allocator_->live > 0 && std::chrono::steady_clock::now() - begin < kPatience) {
+    while (!is_enough() && std::chrono::steady_clock::now() - begin < kPatience) {
+      step();
+    }
+  }
+
+  /// A thread of the driver's tells that a graph has gone, sooner or later; whoever comes next
+  /// frees its memory.
+  template <typename IsEnough>
+  static void LetOthersComeUntil(CUstream stream, const IsEnough& is_enough) {
+    const auto come = [stream] {
       const WorkspaceArena arena(OnGpu());
       std::this_thread::yield();
       Driver().cuStreamSynchronize(stream);
-    }
+    };
+    Repeat(come, is_enough);
+  }
+
+  void ExpectAllFreed(CUstream stream) {
+    LetOthersComeUntil(stream, [this] { return allocator_->live == 0; });
     EXPECT_EQ(allocator_->live, 0U);
   }
 
@@ -138,13 +152,7 @@ TEST_F(CudaGraphWorkspace, KeepsTheAllocatorsOwner) {
     EXPECT_FALSE(owner.expired()) << "a graph uses memory that nobody can free";
     EXPECT_TRUE(graph.Launch().ok());
   }
-  constexpr std::chrono::minutes kPatience(5);
-  const auto begin = std::chrono::steady_clock::now();
-  while (!owner.expired() && std::chrono::steady_clock::now() - begin < kPatience) {
-    const WorkspaceArena arena(OnGpu());
-    std::this_thread::yield();
-    Driver().cuStreamSynchronize(stream.get());
-  }
+  LetOthersComeUntil(stream.get(), [&owner] { return owner.expired(); });
   EXPECT_TRUE(owner.expired()) << "memory of a graph that has gone is kept";
 }
 
@@ -160,13 +168,11 @@ TEST_F(CudaGraphWorkspace, IsFreedWhenTheGraphHasGone) {
     Driver().cuStreamSynchronize(stream.get());
   }
   // The context lives on, and what it keeps shrinks to what one more capture takes.
-  constexpr std::chrono::minutes kPatience(5);
-  const auto begin = std::chrono::steady_clock::now();
-  while (allocator_->allocations - allocator_->frees > 2 &&
-         std::chrono::steady_clock::now() - begin < kPatience) {
+  const auto capture = [&] {
     CudaGraph graph(stream.get());
     CaptureUse(graph, arena, stream.get());
-  }
+  };
+  Repeat(capture, [this] { return allocator_->allocations - allocator_->frees <= 2; });
   EXPECT_LE(allocator_->allocations - allocator_->frees, 2);
 }
 
