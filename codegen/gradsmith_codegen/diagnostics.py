@@ -96,8 +96,10 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     for diagnostic in diagnostics:
         said = _OF_OPERATOR.sub("", diagnostic.message)
         alike.setdefault((diagnostic.id, diagnostic.span, said), []).append(diagnostic)
-    at_fault = [_said_once(found) for found in alike.values() if not all(map(_users, found))]
-    repeated = [_said_once(found) for found in alike.values() if all(map(_users, found))]
+    at_fault: list[Diagnostic] = []
+    repeated: list[Diagnostic] = []
+    for found in alike.values():
+        (repeated if all(map(_users, found)) else at_fault).append(_said_once(found))
     return sorted([*at_fault, *_first_of_many(repeated)], key=_position)
 
 

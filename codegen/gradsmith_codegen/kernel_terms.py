@@ -107,7 +107,7 @@ NO_LIMITS = Limits()
 
 Fields = Mapping[str, str]  # C++ types by name
 
-# By what the schema calls them: those of numbers, and all.
+# The C++ types of attributes, by what the schema calls them: first those that hold numbers, then all of them.
 NUMBER_TYPES = {"int": "std::int64_t", "float": "double", "ints": "IntList", "floats": "FloatList"}
 CPP_TYPES = {**NUMBER_TYPES, "bool": "bool", "string": "std::string"}
 OPTIONAL = "optional "  # begins the type of an attribute that may be absent

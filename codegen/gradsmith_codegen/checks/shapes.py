@@ -358,7 +358,7 @@ def rank_too_high(op: Op, scope: Scope) -> Iterator[Finding]:
     shortest = {symbol.name: symbol.min_length for symbol in op.symbols}
     for tensor in scope.tensors:
         lists = tensor.shape.lists
-        # Of several lists together, what a call brings is compared with the limit.
+        # Several lists need not be longest at once: a call whose dims are too many is refused at run time.
         most = longest if len(lists) == 1 else shortest
         rank = len(tensor.shape) + sum([most[dim.symbol] - 1 for dim in lists])
         if rank > MAX_RANK and not tensor.like:
