@@ -19,6 +19,12 @@ const Dims* DimsOrNull(const Ref* tensor) {
   return tensor != nullptr && tensor->present ? &tensor->dims : nullptr;
 }
 
+/// Unconst returns an input as what lists of operands hold, inputs and outputs alike. Whoever lists
+/// it does not write to it. It is not added to.
+inline TensorRef Unconst(const ConstTensorRef& tensor) {
+  return {tensor.type, const_cast<void*>(tensor.data), tensor.dims, tensor.strides, tensor.device};
+}
+
 /// Argument is an op's argument, and the dims and the element type that it must have.
 struct Argument {
   std::string_view name;

@@ -25,7 +25,7 @@ struct Launch {
   CUstream_st* stream = nullptr;
   /// The addresses of the problem's tensors, in the order of its family.
   std::span<void* const> operands;
-  /// As much workspace as the plan asks for.
+  /// Device memory of the size that the plan's workspace() asks for.
   void* workspace = nullptr;
   /// Those numbers of the call on which no choice of a plan depends, in the order of its family.
   std::span<const double> scalars = {};

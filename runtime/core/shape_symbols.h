@@ -90,7 +90,7 @@ class ShapeSymbols {
   std::array<Dims, kCapacity> values_{};
   std::array<bool, kCapacity> bound_{};
   std::array<std::string_view, kCapacity> origin_{};
-  /// Of the inputs that an attribute is an axis of.
+  /// The ranks of the inputs that an attribute is an axis of.
   std::array<int, kMaxAxisInputs> ranks_{};
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/arguments.h"
 #include "cuda/alignment.h"
 #include "gradsmith/types.h"
 
@@ -89,13 +90,8 @@ std::string ChoicesText(const OpTask& task) {
 }  // namespace
 
 void AddOperand(const ConstTensorRef* tensor, OpTask* task) {
-  if (tensor == nullptr || !tensor->present) {
-    task->tensors.push_back({});
-    return;
-  }
-  task->tensors.push_back(
-      {tensor->type, const_cast<void*>(tensor->data), tensor->dims, tensor->strides,
-       tensor->device});
+  const bool is_absent = tensor == nullptr || !tensor->present;
+  task->tensors.push_back(is_absent ? TensorRef() : internal::Unconst(*tensor));
 }
 
 void AddOperand(const TensorRef* tensor, OpTask* task) {

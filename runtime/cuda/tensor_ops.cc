@@ -17,6 +17,7 @@
 #include "core/tiles.h"
 #include "cuda/driver.h"
 #include "cuda/kernel_images.h"
+#include "cuda/kernel_table.h"
 #include "cuda/kernels/tensor_ops.h"
 #include "cuda/module.h"
 
@@ -56,8 +57,7 @@ Result<CUkernel> FindOnce(KernelSlot* slot, std::string_view family, const Suffi
 }
 
 std::string Suffix(DataType type) {
-  constexpr std::array<const char*, kFloatingTypeCount> kSuffixes = {"f32", "f64", "f16", "bf16"};
-  return kSuffixes[static_cast<std::size_t>(type)];
+  return std::string(KernelSuffix(type));
 }
 
 Result<CUkernel> FindOfType(KernelsOfTypes* slots, std::string_view family, DataType type) {

@@ -3,8 +3,6 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/arguments.h"
-
 namespace gradsmith::internal {
 
 namespace {

@@ -8,6 +8,7 @@
 #include <span>
 #include <type_traits>
 
+#include "core/arguments.h"
 #include "core/element.h"
 #include "core/parallel.h"
 #include "gradsmith/context.h"
@@ -90,9 +91,9 @@ void MapRange(const MapTask& task, std::int64_t begin, std::int64_t end) {
   }
 }
 
-/// MapOperand is a tensor of a map; what is read is not written.
+/// MapOperand is a tensor of a map.
 inline TensorRef MapOperand(const ConstTensorRef& tensor) {
-  return {tensor.type, const_cast<void*>(tensor.data), tensor.dims, tensor.strides, tensor.device};
+  return Unconst(tensor);
 }
 inline TensorRef MapOperand(const TensorRef& tensor) {
   return tensor;

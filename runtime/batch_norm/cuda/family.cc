@@ -99,14 +99,14 @@ class OwnPlan final : public Plan {
   const cuda::DeviceInfo& device_;
   Direction direction_;
   Activation activation_;
-  /// Of inputs.
+  /// How many of the operands are inputs.
   int inputs_count_;
   std::size_t workspace_;
   std::array<ConstTensorRef, backward::kInputs> inputs_;
   std::array<TensorRef, forward::kOperands - forward::kInputs> outputs_;
 };
 
-/// Of an empty tensor there is nothing to compute, and the variance of a single value is not
+/// An empty tensor leaves nothing to compute, and the variance of a single value is not
 /// defined: cuDNN and we need not agree.
 bool IsTrivial(const OpTask& task) {
   return NumElements(XOf(task).dims) == 0 || SamplesPerChannel(task) == 1;

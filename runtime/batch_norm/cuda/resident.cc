@@ -1,7 +1,6 @@
 #include "batch_norm/cuda/resident.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -10,6 +9,7 @@
 
 #include "batch_norm/cuda/own_plan.h"
 #include "cuda/kernel_images.h"
+#include "cuda/kernel_table.h"
 #include "cuda/module.h"
 
 namespace gradsmith::batch_norm {
@@ -43,7 +43,6 @@ bool IsWhole(const own::Walk& walk) {
 /// The kernels by device: how much shared memory a kernel may ask for is a matter of both.
 Result<CUkernel>
 FindResident(const cuda::DeviceInfo& device, Activation activation, bool whole, DataType type) {
-  constexpr std::array<const char*, kFloatingTypeCount> kSuffixes = {"f32", "f64", "f16", "bf16"};
   static auto& mutex = *new std::mutex;
   static auto& known = *new std::map<std::tuple<int, bool, bool, DataType>, CUkernel>;
   const bool relu = activation == Activation::kRelu;
@@ -54,7 +53,7 @@ FindResident(const cuda::DeviceInfo& device, Activation activation, bool whole, 
   }
   const std::string name = std::string(relu ? "gradsmith_bn_relu" : "gradsmith_bn") +
                            (whole ? "_whole_backward_" : "_resident_backward_") +
-                           kSuffixes.at(static_cast<int>(type));
+                           std::string(cuda::KernelSuffix(type));
   Result<CUkernel> kernel = cuda::FindKernelOf(
       SharedBytes(activation, type), device.ordinal(),
       {relu ? &cuda::kImage_batch_norm_relu : &cuda::kImage_batch_norm}, name.c_str());

@@ -52,7 +52,7 @@ constexpr OpInfo Backward(std::string_view name, std::string_view operation) {
       .operation = operation};
 }
 
-/// By direction, then by activation.
+/// The operators: those of a direction stand together, one for each activation.
 constexpr std::array<std::array<OpInfo, 2>, 2> kOps = {
     {{Forward("BatchNormalization", "batch-normalization"),
       Forward("BatchNormalizationRelu", "batch-normalization-relu")},

@@ -12,6 +12,7 @@
 #include "conv/kernels.h"
 #include "conv/problem.h"
 #include "conv/task.h"
+#include "core/arguments.h"
 #include "cuda/alignment.h"
 #include "cuda/selected_run.h"
 #include "cuda/tensor_ops.h"
@@ -172,8 +173,7 @@ class CallOutputs {
   }
 
   static TensorRef Writable(const ConstTensorRef& result) {
-    TensorRef writable(
-        result.type, const_cast<void*>(result.data), result.dims, result.strides, result.device);
+    TensorRef writable = internal::Unconst(result);
     writable.accumulate = result.accumulate;
     return writable;
   }

@@ -14,7 +14,7 @@ namespace gradsmith::conv {
 struct OperandCopy {
   Dims dims;
   Strides strides;
-  /// Of workspace, a multiple of 256.
+  /// How much workspace the copy takes: a multiple of 256.
   std::size_t bytes = 0;
 
   friend bool operator==(const OperandCopy&, const OperandCopy&) = default;

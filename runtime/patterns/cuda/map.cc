@@ -18,8 +18,9 @@ namespace gradsmith::cuda {
 
 namespace {
 
-/// Whether vectors of so many elements lie whole in every tensor, along the last dim.
-bool HasVectors(const internal::MapTask& map, int tensors, int elements, int inputs) {
+/// Whether vectors of kVectorBytes lie whole in every tensor, along the last dim.
+bool HasVectors(const internal::MapTask& map, DataType type, int tensors, int inputs) {
+  const int elements = kVectorBytes / static_cast<int>(SizeOf(type));
   const int last = map.rank - 1;
   if (map.rank == 0 || (map.rank > 1 && map.dims[last] % elements != 0)) {
     return false;
@@ -32,7 +33,7 @@ bool HasVectors(const internal::MapTask& map, int tensors, int elements, int inp
     if (step == 0) {
       continue;
     }
-    if (reinterpret_cast<std::uintptr_t>(map.tensors[t]) % kVectorBytes != 0) {
+    if (AlignmentClass(map.tensors[t], type) != kVectorBytes) {
       return false;
     }
     for (int axis = 0; axis < last; ++axis) {
@@ -47,8 +48,8 @@ bool HasVectors(const internal::MapTask& map, int tensors, int elements, int inp
 /// Of which kernel's name a task's form is a part.
 enum class MapForm : std::uint8_t { kDense, kVectors, kElements };
 
-MapForm FormOf(const internal::MapTask& map, int tensors, int elements, int inputs) {
-  if (!HasVectors(map, tensors, elements, inputs)) {
+MapForm FormOf(const internal::MapTask& map, DataType type, int tensors, int inputs) {
+  if (!HasVectors(map, type, tensors, inputs)) {
     return MapForm::kElements;
   }
   bool is_dense = map.rank == 1;
@@ -104,7 +105,7 @@ Result<std::unique_ptr<internal::Plan>> MakeMapPlan(const KernelImage& image, co
   }
   const internal::MapTask map = internal::MapTaskOf(tensors, task.inputs(), {});
   const int elements = kVectorBytes / static_cast<int>(SizeOf(task.lead().type));
-  const MapForm form = FormOf(map, task.operands(), elements, task.inputs());
+  const MapForm form = FormOf(map, task.lead().type, task.operands(), task.inputs());
   const Result<CUkernel> kernel = FindKernel({&image}, KernelName(form, task).c_str());
   if (!kernel.ok()) {
     return kernel.status();
