@@ -43,11 +43,13 @@ Format FormatOf(DataType type) {
 template <typename Visit>
 void VisitInteger(DataType type, Visit visit) {
   switch (type) {
-#define GRADSMITH_CASE(enumerator, type, name, dlpack_code, torch_type) \
-  case DataType::enumerator:                                            \
-    if constexpr (std::is_integral_v<type>) { /* NOLINT */              \
-      visit(type{});                                                    \
-    }                                                                   \
+#define GRADSMITH_CASE(enumerator, type, name, dlpack_code, torch_type)   \
+  case DataType::enumerator:                                              \
+    /* NOLINTBEGIN(bugprone-macro-parentheses) type is the name of one */ \
+    if constexpr (std::is_integral_v<type>) {                             \
+      visit(type{});                                                      \
+    }                                                                     \
+    /* NOLINTEND(bugprone-macro-parentheses) */                           \
     break;
     GRADSMITH_ELEMENT_TYPES(GRADSMITH_CASE)
 #undef GRADSMITH_CASE
