@@ -93,9 +93,23 @@ constinit const std::int32_t kEntryLine = 308;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::leaky_relu_grad_stub
 
+// ops.yaml:324
+namespace generated::prelu_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 324;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::prelu_stub
+
+// ops.yaml:347
+namespace generated::prelu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 347;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::prelu_grad_stub
+
 namespace {
 
-constinit const std::array<std::span<const Row>, 12> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 14> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:55
@@ -120,6 +134,10 @@ constinit const std::array<std::span<const Row>, 12> kDispatchTable = {
     std::span<const Row>(generated::leaky_relu_stub::kRows),
     // ops.yaml:308
     std::span<const Row>(generated::leaky_relu_grad_stub::kRows),
+    // ops.yaml:324
+    std::span<const Row>(generated::prelu_stub::kRows),
+    // ops.yaml:347
+    std::span<const Row>(generated::prelu_grad_stub::kRows),
 };
 
 }  // namespace

@@ -12,17 +12,24 @@
 #if __has_include("elementwise/kernels.h")
 #include "elementwise/kernels.h"
 #endif
+#if __has_include("prelu/kernels.h")
+#include "prelu/kernels.h"
+#endif
 #include "core/stub.h"
 #include "core/validate.h"
+#include "gradsmith/ops/prelu.h"
 #include "gradsmith/ops/sigmoid_grad.h"
 #include "gradsmith/schema.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef PRelu
 #undef SigmoidGrad
 #undef T_
+#undef X
 #undef Y
 #undef dX
 #undef dY
+#undef slope
 
 namespace gradsmith {
 
@@ -344,6 +351,337 @@ Result<SigmoidGradOutputDims> InferShapes(
   }
   SigmoidGradOutputDims out;
   out.dX = (*dims)[0];
+  return out;
+}
+
+namespace prelu {
+struct PRelu;  // an unknown kernel is an incomplete type
+}  // namespace prelu
+
+// ops.yaml: PRelu, line 1 of the entry
+namespace generated::prelu_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::PReluAttributes;
+using Kernel = ::gradsmith::prelu::PRelu;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: PRelu, line 3 of the entry: there is no kernel prelu::PRelu; expected struct PRelu in prelu/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "X [*D], slope [*S], Y [*D], Y in_place_of X",
+    "ops.yaml: PRelu, line 3 of the entry: kShapes of kernel prelu::PRelu is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "X T, slope T, Y T",
+    "ops.yaml: PRelu, line 3 of the entry: kTypes of kernel prelu::PRelu is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits == "S broadcast_to D",
+    "ops.yaml: PRelu, line 3 of the entry: kLimits of kernel prelu::PRelu is not what the entry was compared with; generate anew");
+
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
+  Kernel::Attributes to;
+  return to;
+}
+
+constexpr std::array<SymbolSpec, 2> kSymbols = {
+    // ops.yaml: PRelu, line 11 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: PRelu, line 12 of the entry
+    SymbolSpec{
+        .name = "S",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .broadcast_to = 0,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*S]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: PRelu, line 6 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+    },
+    // ops.yaml: PRelu, line 7 of the entry
+    TensorSpec{
+        .name = "slope",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*S]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: PRelu, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .in_place_of = 0,
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "PRelu",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "prelu::PRelu",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  in.slope = internal::ArgumentAt(inputs, 1);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  in.slope = internal::ArgumentAt(inputs, 1);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::PReluInputs<T_>& inputs,
+    const ::gradsmith::PReluOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.X.ref();
+  in[1] = inputs.slope.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::prelu_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status PRelu<float>(
+    const Context& context,
+    const PReluAttributes& attributes,
+    const PReluInputs<float>& inputs,
+    const PReluOutputs<float>& outputs) {
+  return generated::prelu_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status PRelu<double>(
+    const Context& context,
+    const PReluAttributes& attributes,
+    const PReluInputs<double>& inputs,
+    const PReluOutputs<double>& outputs) {
+  return generated::prelu_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status PRelu<MLFloat16>(
+    const Context& context,
+    const PReluAttributes& attributes,
+    const PReluInputs<MLFloat16>& inputs,
+    const PReluOutputs<MLFloat16>& outputs) {
+  return generated::prelu_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status PRelu<BFloat16>(
+    const Context& context,
+    const PReluAttributes& attributes,
+    const PReluInputs<BFloat16>& inputs,
+    const PReluOutputs<BFloat16>& outputs) {
+  return generated::prelu_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<PReluOutputDims> InferShapes(
+    const PReluAttributes& attributes,
+    const PReluInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  in[1] = {DataType::kFloat, nullptr, inputs.slope};
+  const OpSchema& schema = generated::prelu_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("PRelu: ");
+  }
+  PReluOutputDims out;
+  out.Y = (*dims)[0];
   return out;
 }
 

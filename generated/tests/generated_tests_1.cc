@@ -3,16 +3,21 @@
 // done with them is in tests/support/checks.h.
 #include <vector>
 
+#include "gradsmith/ops/prelu.h"
 #include "gradsmith/ops/sigmoid_grad.h"
 #include "reference/elementwise.h"
+#include "reference/prelu.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef PRelu
 #undef SigmoidGrad
 #undef T_
+#undef X
 #undef Y
 #undef dX
 #undef dY
+#undef slope
 
 namespace gradsmith::support {
 
@@ -269,5 +274,221 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace sigmoid_grad_tests
+
+// ops.yaml: PRelu, line 1 of the entry
+namespace prelu_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::PReluInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  inputs.slope = call.Input<T_>(1);
+  ::gradsmith::PReluOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::PReluAttributes>();
+  return ::gradsmith::PRelu(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::PReluInputDims inputs;
+  inputs.X = call.required[0];
+  inputs.slope = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::PReluAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: PRelu, line 15 of the entry
+const ::gradsmith::PReluAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 3, 4, 8}},
+            {"slope", {3, 1, 1}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4, 8}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: PRelu, line 16 of the entry
+const ::gradsmith::PReluAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "last",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {6, 5, 16}},
+            {"slope", {16}},
+        },
+    .outputs =
+        {
+            {"Y", {6, 5, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: PRelu, line 17 of the entry
+const ::gradsmith::PReluAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "number",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 67}},
+            {"slope", {}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 67}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: PRelu, line 18 of the entry
+const ::gradsmith::PReluAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {5, 7}},
+            {"slope", {5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {5, 7}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: PRelu, line 19 of the entry
+const ::gradsmith::PReluAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "middle",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 2, 5}},
+            {"slope", {2, 1, 2, 1}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 2, 5}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: PRelu, line 20 of the entry
+const ::gradsmith::PReluAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"X", {2, 8, 3, 4}},
+            {"slope", {8, 1, 1}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 8, 3, 4}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: PRelu, line 21 of the entry
+const ::gradsmith::PReluAttributes kAttributes6 = {};
+const Case kCase6 = {
+    .name = "broadcast_gradient",
+    .layout = Layout::kBroadcast,
+    .inputs =
+        {
+            {"X", {2, 4, 5}},
+            {"slope", {4, 1}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 4, 5}},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+// ops.yaml: PRelu, line 22 of the entry
+const ::gradsmith::PReluAttributes kAttributes7 = {};
+const Case kCase7 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3}},
+            {"slope", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3}},
+        },
+    .typed_attributes = &kAttributes7,
+};
+
+const Case* const kCases[] = {
+    // channels
+    &kCase0,
+    // last
+    &kCase1,
+    // number
+    &kCase2,
+    // same
+    &kCase3,
+    // middle
+    &kCase4,
+    // channels_last
+    &kCase5,
+    // broadcast_gradient
+    &kCase6,
+    // empty
+    &kCase7,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const OpTests kTests = {
+    .op = "PRelu",
+    .oracle = &reference::prelu::PRelu(),
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace prelu_tests
 
 }  // namespace gradsmith::support

@@ -29,35 +29,90 @@ bool AreOne(const MapDim& outer, const MapDim& inner, int tensors) {
   return true;
 }
 
-/// Whether a tensor has dims of its own along no other than the output's.
-bool IsBroadcast(const Dims& dims, const Dims& output) {
-  const int ahead = output.size() - dims.size();
+/// Whether a tensor has dims of its own along no other than the space's.
+bool IsBroadcast(const Dims& dims, const Dims& space) {
+  const int ahead = space.size() - dims.size();
   for (int dim = 0; dim < dims.size(); ++dim) {
-    if (ahead < 0 || (dims[dim] != 1 && dims[dim] != output[ahead + dim])) {
+    if (ahead < 0 || (dims[dim] != 1 && dims[dim] != space[ahead + dim])) {
       return false;
     }
   }
   return true;
 }
 
+/// The dims to which both broadcast, where they do.
+Dims BroadcastOf(const Dims& a, const Dims& b) {
+  const Dims& longer = a.size() < b.size() ? b : a;
+  const Dims& shorter = a.size() < b.size() ? a : b;
+  Dims dims = longer;
+  for (int dim = 0; dim < shorter.size(); ++dim) {
+    std::int64_t& size = dims[longer.size() - shorter.size() + dim];
+    size = size == 1 ? shorter[dim] : size;
+  }
+  return dims;
+}
+
+/// The dims of the index space: all tensors' together. Without sums they are an output's.
+Dims SpaceOf(std::span<const TensorRef> tensors) {
+  Dims space;
+  for (const TensorRef& tensor : tensors) {
+    if (tensor.present) {
+      space = BroadcastOf(space, tensor.dims);
+    }
+  }
+  return space;
+}
+
+/// The tensor whose memory the index space follows.
+const TensorRef& LeadOf(std::span<const TensorRef> tensors, int inputs, const Dims& space) {
+  const auto fills = [&](const TensorRef& tensor) {
+    return tensor.present && tensor.dims.size() == space.size() && tensor.dims == space;
+  };
+  const auto output = std::ranges::find_if(tensors.subspan(inputs), fills);
+  if (output != tensors.subspan(inputs).end()) {
+    return *output;
+  }
+  const auto input = std::ranges::find_if(tensors, fills);
+  return input != tensors.end() ? *input : tensors.front();
+}
+
+std::string NameOf(int tensor, int inputs) {
+  return tensor < inputs ? "input " + std::to_string(tensor)
+                         : "output " + std::to_string(tensor - inputs);
+}
+
+/// The index space that tensors are checked against: where there are no sums, the first output's.
+Dims ExpectedSpace(std::span<const TensorRef> tensors, int inputs, bool has_sums) {
+  for (const TensorRef& output : tensors.subspan(inputs)) {
+    if (output.present && !has_sums) {
+      return output.dims;
+    }
+  }
+  return SpaceOf(tensors);
+}
+
 }  // namespace
 
-Status CheckMap(std::span<const TensorRef> tensors, int inputs) {
-  const TensorRef& output = tensors[inputs];
+Status CheckMap(std::span<const TensorRef> tensors, int inputs, bool has_sums) {
+  const Dims space = ExpectedSpace(tensors, inputs, has_sums);
   for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
     const TensorRef& tensor = tensors[t];
-    const std::string name =
-        t < inputs ? "input " + std::to_string(t) : "output " + std::to_string(t - inputs);
-    if (tensor.type != output.type) {
-      return Internal(
-          name + " has type " + std::string(ToString(tensor.type)) + "; expected " +
-          std::string(ToString(output.type)) + ", as the first output");
+    if (!tensor.present) {
+      if (t < inputs) {
+        return Internal(NameOf(t, inputs) + " of a map is absent");
+      }
+      continue;
     }
-    const bool fits =
-        t < inputs ? IsBroadcast(tensor.dims, output.dims) : tensor.dims == output.dims;
-    if (!fits) {
+    if (tensor.type != tensors.front().type) {
+      return Internal(
+          NameOf(t, inputs) + " has type " + std::string(ToString(tensor.type)) + "; expected " +
+          std::string(ToString(tensors.front().type)) + ", as the first input");
+    }
+    const bool may_broadcast = t < inputs || has_sums;
+    if (may_broadcast ? !IsBroadcast(tensor.dims, space) : tensor.dims != space) {
       return WrongDims(
-          name, tensor.dims, output.dims, t < inputs ? ", or what is broadcast to it" : "");
+          NameOf(t, inputs), tensor.dims, space,
+          may_broadcast ? ", or what is broadcast to it" : "");
     }
   }
   return {};
@@ -65,32 +120,33 @@ Status CheckMap(std::span<const TensorRef> tensors, int inputs) {
 
 MapTask MapTaskOf(std::span<const TensorRef> tensors, int inputs, std::span<const double> scalars) {
   const int count = static_cast<int>(tensors.size());
-  const TensorRef& output = tensors[inputs];
-  const int rank = output.dims.size();
+  const Dims space = SpaceOf(tensors);
+  const int rank = space.size();
   MapTask task;
   std::ranges::copy(scalars, task.scalars);
-  task.count = NumElements(output.dims);
+  task.count = NumElements(space);
   for (int t = 0; t < count; ++t) {
-    task.tensors[t] = tensors[t].data;
-    task.accumulate |= t >= inputs && tensors[t].accumulate ? 1U << (t - inputs) : 0U;
-  }
-  if (task.count == 0) {
-    return task;
+    const TensorRef& tensor = tensors[t];
+    task.tensors[t] = tensor.data;
+    const unsigned output = t >= inputs && tensor.present ? 1U << (t - inputs) : 0U;
+    task.accumulate |= tensor.accumulate ? output : 0U;
+    task.stores |= NumElements(tensor.dims) == task.count ? output : 0U;
   }
   std::array<MapDim, kMaxMapRank> dims;
   int used = 0;
   for (int dim = 0; dim < rank; ++dim) {
-    if (output.dims[dim] == 1) {
+    if (space[dim] == 1) {
       continue;
     }
-    dims[used].size = output.dims[dim];
+    dims[used].size = space[dim];
     for (int t = 0; t < count; ++t) {
-      dims[used].strides[t] = StrideAlong(tensors[t], rank, dim);
+      dims[used].strides[t] = tensors[t].present ? StrideAlong(tensors[t], rank, dim) : 0;
     }
     ++used;
   }
-  std::stable_sort(dims.begin(), dims.begin() + used, [inputs](const MapDim& a, const MapDim& b) {
-    return std::abs(a.strides[inputs]) > std::abs(b.strides[inputs]);
+  const auto lead = &LeadOf(tensors, inputs, space) - tensors.data();
+  std::stable_sort(dims.begin(), dims.begin() + used, [lead](const MapDim& a, const MapDim& b) {
+    return std::abs(a.strides[lead]) > std::abs(b.strides[lead]);
   });
   for (int dim = 0; dim < used; ++dim) {
     const bool joins = task.rank > 0 && AreOne(dims[task.rank - 1], dims[dim], count);
@@ -107,6 +163,43 @@ MapTask MapTaskOf(std::span<const TensorRef> tensors, int inputs, std::span<cons
       task.strides[t][dim] = dims[dim].strides[t];
     }
   }
+  return task;
+}
+
+unsigned SummedOutputs(std::span<const TensorRef> tensors, int inputs, const MapTask& map) {
+  unsigned sums = 0;
+  for (int o = 0; inputs + o < static_cast<int>(tensors.size()); ++o) {
+    const TensorRef& output = tensors[inputs + o];
+    const bool has_places = output.present && NumElements(output.dims) != 0;
+    sums |= has_places && (map.stores >> o & 1U) == 0 ? 1U << o : 0U;
+  }
+  return sums;
+}
+
+// A map of one element has no sums, so that there are dims here.
+MapSumTask MapSumTaskOf(const MapTask& map, int inputs, int output) {
+  MapSumTask task;
+  task.map = map;
+  task.map.stores = 0;
+  task.output = output;
+  task.tensor = inputs + output;
+  int next = 0;
+  for (const bool is_place : {true, false}) {
+    for (int dim = 0; dim < map.rank; ++dim) {
+      if ((map.strides[task.tensor][dim] != 0) != is_place) {
+        continue;
+      }
+      task.map.dims[next] = map.dims[dim];
+      for (int t = 0; t < kMaxMapTensors; ++t) {
+        task.map.strides[t][next] = map.strides[t][dim];
+      }
+      (is_place ? task.places : task.terms) *= map.dims[dim];
+      ++next;
+    }
+    task.place_rank = is_place ? next : task.place_rank;
+  }
+  task.has_places_last = map.strides[task.tensor][map.rank - 1] != 0;
+  task.last = task.has_places_last ? task.place_rank - 1 : map.rank - 1;
   return task;
 }
 

@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 #include "core/arguments.h"
 #include "core/element.h"
 #include "core/parallel.h"
+#include "core/tiles.h"
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
@@ -19,54 +22,122 @@
 /// The pattern `map`: every element of the outputs is a function of the inputs' elements at its
 /// place. A functor says which:
 ///
-///     struct SigmoidGradMap {
-///       static constexpr int kInputs = 2;  // dY, Y
-///       static constexpr int kOutputs = 1;
+///     struct PReluGradMap {
+///       static constexpr int kInputs = 3;   // dY, X, slope
+///       static constexpr int kOutputs = 2;  // dX, dSlope
+///       static constexpr bool kSums = true;
 ///       template <typename A>
 ///       GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
-///         out[0] = in[0] * in[1] * (1 - in[1]);
+///         out[0] = in[1] > 0 ? in[0] : in[2] * in[0];
+///         out[1] = in[1] > 0 ? A{0} : in[1] * in[0];
 ///       }
 ///     };
 ///
-/// A is float, or double for tensors of doubles. All tensors have one element type. An input of
-/// fewer dims, or of dims of one, is broadcast to the outputs, whose dims are alike; any strides
-/// will do. An output may lie in an input's memory where both have the same strides.
+/// A is float, or double for tensors of doubles. All tensors have one element type, and any
+/// strides. An input of fewer dims, or of dims of one, is broadcast. Where a functor has kSums, so
+/// may an output be, and each of its elements is then the sum of what the functor gives for it; a
+/// functor without it has outputs of one shape, to which inputs are broadcast. An output may be
+/// absent. One that is not a sum may lie in an input's memory where both have the same strides.
 /// patterns/cuda/map.cuh has the same on CUDA.
 namespace gradsmith::internal {
 
+template <typename Functor>
+concept HasMapSums = requires {
+  { Functor::kSums } -> std::convertible_to<bool>;
+};
+
 /// CheckMap returns the error of the first tensor, of which the first `inputs` are read, that is of
-/// another type than the others, or of dims that are not broadcast to the outputs'.
-Status CheckMap(std::span<const TensorRef> tensors, int inputs);
+/// another type than the others, or of dims that do not fit.
+Status CheckMap(std::span<const TensorRef> tensors, int inputs, bool has_sums);
 
 /// MapTaskOf describes a map over the tensors, which CheckMap has passed.
 MapTask MapTaskOf(std::span<const TensorRef> tensors, int inputs, std::span<const double> scalars);
 
+/// SummedOutputs has bit o set where output o is present and summed over dims of the map.
+unsigned SummedOutputs(std::span<const TensorRef> tensors, int inputs, const MapTask& map);
+
+/// MapSumTaskOf describes the pass of a map that sums one of its outputs and stores none.
+MapSumTask MapSumTaskOf(const MapTask& map, int inputs, int output);
+
 /// As few elements are worth a thread of their own.
 inline constexpr std::int64_t kMapGrain = 8192;
 
-/// MapRun maps `count` elements along the last dim, from those on that are `offsets` elements into
-/// the tensors.
-template <typename Functor, typename T>
-void MapRun(const MapTask& task, const std::int64_t* offsets, std::int64_t count) {
-  using A = Accumulator<T>;
-  constexpr int kTensors = Functor::kInputs + Functor::kOutputs;
-  std::array<T*, kTensors> data{};
-  std::array<std::int64_t, kTensors> steps{};
-  for (int t = 0; t < kTensors; ++t) {
-    data[t] = static_cast<T*>(task.tensors[t]) + offsets[t];
-    steps[t] = task.rank == 0 ? 0 : task.strides[t][task.rank - 1];
+/// MapElement computes the element that is `step` elements along `steps` from where data point.
+template <typename Functor, typename T, typename Data, typename Steps, typename A>
+void MapElement(
+    const Data& data,
+    const Steps& steps,
+    std::int64_t step,
+    const std::array<A, kMaxMapScalars>& scalars,
+    std::array<A, Functor::kOutputs>* out) {
+  std::array<A, Functor::kInputs> in{};
+  for (int t = 0; t < Functor::kInputs; ++t) {
+    in[t] = Convert<A>(data[t][step * steps[t]]);
   }
-  std::array<A, kMaxMapScalars> scalars{};
-  std::copy_n(task.scalars, kMaxMapScalars, scalars.begin());
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::array<A, Functor::kInputs> in{};
-    std::array<A, Functor::kOutputs> out{};
-    for (int t = 0; t < Functor::kInputs; ++t) {
-      in[t] = Convert<A>(data[t][i * steps[t]]);
+  Functor::Map(in.data(), out->data(), scalars.data());
+}
+
+/// MapData is a task's tensors and scalars as the functor takes them.
+template <typename Functor, typename T>
+struct MapData {
+  static constexpr int kTensors = Functor::kInputs + Functor::kOutputs;
+  using A = Accumulator<T>;
+
+  /// `dim` is the one along which `steps` lead.
+  MapData(const MapTask& task, int dim) : stores(task.stores) {
+    for (int t = 0; t < kTensors; ++t) {
+      tensors[t] = static_cast<T*>(task.tensors[t]);
+      steps[t] = dim < 0 ? 0 : task.strides[t][dim];
     }
-    Functor::Map(in.data(), out.data(), scalars.data());
+    for (int s = 0; s < kMaxMapScalars; ++s) {
+      scalars[s] = static_cast<A>(task.scalars[s]);
+    }
+  }
+
+  unsigned stores;
+  std::array<T*, kTensors> tensors;
+  std::array<std::int64_t, kTensors> steps;
+  std::array<A, kMaxMapScalars> scalars;
+};
+
+/// AddMapOffsets adds to each tensor's offset how far the index-th element of the dims from `begin`
+/// to `end`, last dim fastest, is into it.
+template <int kTensors>
+void AddMapOffsets(
+    const MapTask& task,
+    int begin,
+    int end,
+    std::int64_t index,
+    std::array<std::int64_t, kTensors>* offsets) {
+  for (int axis = end - 1; axis >= begin; --axis) {
+    for (int t = 0; t < kTensors; ++t) {
+      (*offsets)[t] += index % task.dims[axis] * task.strides[t][axis];
+    }
+    index /= task.dims[axis];
+  }
+}
+
+/// MapRun maps `count` elements along the last dim, from those on that are `offsets` elements into
+/// the tensors, and writes the outputs that are stored.
+template <typename Functor, typename T>
+void MapRun(
+    const MapData<Functor, T>& map,
+    const std::array<std::int64_t, MapData<Functor, T>::kTensors>& offsets,
+    std::int64_t count) {
+  using A = Accumulator<T>;
+  std::array<T*, MapData<Functor, T>::kTensors> data = map.tensors;
+  for (std::size_t t = 0; t < data.size(); ++t) {
+    // An absent tensor has no address to add to.
+    data[t] = data[t] == nullptr ? nullptr : data[t] + offsets[t];
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::array<A, Functor::kOutputs> out{};
+    MapElement<Functor, T>(data, map.steps, i, map.scalars, &out);
     for (int o = 0; o < Functor::kOutputs; ++o) {
-      data[Functor::kInputs + o][i * steps[Functor::kInputs + o]] = Convert<T>(out[o]);
+      const int t = Functor::kInputs + o;
+      if (Functor::kOutputs == 1 || (map.stores >> o & 1U) != 0) {
+        data[t][i * map.steps[t]] = Convert<T>(out[o]);
+      }
     }
   }
 }
@@ -74,29 +145,106 @@ void MapRun(const MapTask& task, const std::int64_t* offsets, std::int64_t count
 /// MapRange maps the elements from `begin` to `end`, last dim fastest.
 template <typename Functor, typename T>
 void MapRange(const MapTask& task, std::int64_t begin, std::int64_t end) {
-  constexpr int kTensors = Functor::kInputs + Functor::kOutputs;
+  const MapData<Functor, T> map(task, task.rank - 1);
   const std::int64_t length = task.rank == 0 ? 1 : task.dims[task.rank - 1];
   for (std::int64_t at = begin; at < end;) {
-    std::array<std::int64_t, kTensors> offsets{};
-    std::int64_t rest = at;
-    for (int axis = task.rank - 1; axis >= 0; --axis) {
-      for (int t = 0; t < kTensors; ++t) {
-        offsets[t] += rest % task.dims[axis] * task.strides[t][axis];
-      }
-      rest /= task.dims[axis];
-    }
+    std::array<std::int64_t, MapData<Functor, T>::kTensors> offsets{};
+    AddMapOffsets<MapData<Functor, T>::kTensors>(task, 0, task.rank, at, &offsets);
     const std::int64_t count = std::min(length - (at % length), end - at);
-    MapRun<Functor, T>(task, offsets.data(), count);
+    MapRun<Functor, T>(map, offsets, count);
     at += count;
   }
 }
 
-/// MapOperand is a tensor of a map.
-inline TensorRef MapOperand(const ConstTensorRef& tensor) {
-  return Unconst(tensor);
+/// Places that are summed beside each other, where they are neighbours in memory.
+inline constexpr std::int64_t kMapSumLanes = 64;
+
+/// SumMapped adds the terms from `begin` to `end` of `lanes` places, from the place-th on, to
+/// `sums`.
+template <typename Functor, typename T>
+void SumMapped(
+    const MapSumTask& task,
+    std::int64_t place,
+    std::int64_t lanes,
+    std::int64_t begin,
+    std::int64_t end,
+    double* sums) {
+  constexpr int kTensors = MapData<Functor, T>::kTensors;
+  using A = Accumulator<T>;
+  const MapData<Functor, T> map(task.map, task.last);
+  std::array<std::int64_t, kTensors> first{};
+  AddMapOffsets<kTensors>(task.map, 0, task.place_rank, place, &first);
+  const std::int64_t length =
+      task.has_places_last || task.map.rank == 0 ? 1 : task.map.dims[task.map.rank - 1];
+  for (std::int64_t term = begin; term < end;) {
+    std::array<std::int64_t, kTensors> offsets = first;
+    AddMapOffsets<kTensors>(task.map, task.place_rank, task.map.rank, term, &offsets);
+    std::array<T*, kTensors> data = map.tensors;
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      data[t] += offsets[t];
+    }
+    const std::int64_t terms = std::min(length - (term % length), end - term);
+    const std::int64_t count = task.has_places_last ? lanes : terms;
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::array<A, Functor::kOutputs> out{};
+      MapElement<Functor, T>(data, map.steps, i, map.scalars, &out);
+      sums[task.has_places_last ? i : 0] += static_cast<double>(out[task.output]);
+    }
+    term += terms;
+  }
 }
-inline TensorRef MapOperand(const TensorRef& tensor) {
-  return tensor;
+
+/// MapSums sums one output. Sums are of doubles, and cut where the task's dims alone say.
+template <typename Functor, typename T>
+void MapSums(const Context& context, const MapSumTask& task) {
+  const std::int64_t run = task.has_places_last ? task.map.dims[task.place_rank - 1] : 1;
+  const std::int64_t lanes = std::min(run, kMapSumLanes);
+  const std::int64_t blocks_of_run = CeilDivide(run, lanes);
+  const std::int64_t blocks = task.places / run * blocks_of_run;
+  const std::int64_t piece = 4 * kMapGrain / lanes;
+  const std::int64_t pieces = std::max<std::int64_t>(CeilDivide(task.terms, piece), 1);
+  std::vector<double> sums(static_cast<std::size_t>(blocks * pieces * lanes));
+  const auto place_of = [&](std::int64_t block) {
+    return (block / blocks_of_run * run) + (block % blocks_of_run * lanes);
+  };
+  const auto lanes_of = [&](std::int64_t block) {
+    return std::min(lanes, run - (block % blocks_of_run * lanes));
+  };
+  const std::int64_t grain =
+      CeilDivide(kMapGrain, lanes * std::clamp(task.terms, std::int64_t{1}, piece));
+  ParallelFor(context, blocks * pieces, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const std::int64_t block = unit / pieces;
+      const std::int64_t first = unit % pieces * piece;
+      SumMapped<Functor, T>(
+          task, place_of(block), lanes_of(block), first, std::min(first + piece, task.terms),
+          sums.data() + (unit * lanes));
+    }
+  });
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    for (std::int64_t lane = 0; lane < lanes_of(block); ++lane) {
+      double sum = 0;
+      for (std::int64_t part = 0; part < pieces; ++part) {
+        sum += sums[static_cast<std::size_t>(((block * pieces + part) * lanes) + lane)];
+      }
+      std::array<std::int64_t, kMaxMapTensors> offsets{};
+      AddMapOffsets<kMaxMapTensors>(task.map, 0, task.place_rank, place_of(block) + lane, &offsets);
+      static_cast<T*>(task.map.tensors[task.tensor])[offsets[task.tensor]] = Convert<T>(sum);
+    }
+  }
+}
+
+/// MapOperand is a tensor of a map; an absent one where the argument is null.
+template <typename Ref>
+TensorRef MapOperand(const Ref* tensor) {
+  if (tensor == nullptr || !tensor->present) {
+    return {};
+  }
+  if constexpr (std::is_same_v<Ref, ConstTensorRef>) {
+    return Unconst(*tensor);
+  } else {
+    return *tensor;
+  }
 }
 
 /// MapOnCpu computes a map on the context's threads. What is to be added to is staged by the caller
@@ -104,16 +252,28 @@ inline TensorRef MapOperand(const TensorRef& tensor) {
 template <typename Functor, typename... Refs>
 Status
 MapOnCpu(const Context& context, std::initializer_list<double> scalars, const Refs*... operands) {
-  static_assert(sizeof...(operands) == Functor::kInputs + Functor::kOutputs);
-  const std::array<TensorRef, sizeof...(operands)> tensors = {MapOperand(*operands)...};
-  if (Status status = CheckMap(tensors, Functor::kInputs); !status.ok()) {
+  constexpr int kTensors = sizeof...(operands);
+  static_assert(kTensors == Functor::kInputs + Functor::kOutputs && kTensors <= kMaxMapTensors);
+  const std::array<TensorRef, sizeof...(operands)> tensors = {MapOperand(operands)...};
+  if (Status status = CheckMap(tensors, Functor::kInputs, HasMapSums<Functor>); !status.ok()) {
     return status;
   }
   const MapTask task = MapTaskOf(tensors, Functor::kInputs, scalars);
-  VisitDataType(tensors.back().type, [&]<typename T>(std::type_identity<T> /*type*/) {
-    ParallelFor(context, task.count, kMapGrain, [&](std::int64_t begin, std::int64_t end) {
-      MapRange<Functor, T>(task, begin, end);
-    });
+  VisitFloatingType(tensors.front().type, [&]<typename T>(std::type_identity<T> /*type*/) {
+    // Sums first: an output may be written over what they read.
+    if constexpr (HasMapSums<Functor>) {
+      const unsigned sums = SummedOutputs(tensors, Functor::kInputs, task);
+      for (int o = 0; o < Functor::kOutputs; ++o) {
+        if ((sums >> o & 1U) != 0) {
+          MapSums<Functor, T>(context, MapSumTaskOf(task, Functor::kInputs, o));
+        }
+      }
+    }
+    if (task.stores != 0) {
+      ParallelFor(context, task.count, kMapGrain, [&](std::int64_t begin, std::int64_t end) {
+        MapRange<Functor, T>(task, begin, end);
+      });
+    }
   });
   return {};
 }

@@ -7,19 +7,21 @@
 namespace gradsmith::internal {
 
 inline constexpr int kMaxMapRank = 8;
-inline constexpr int kMaxMapTensors = 6;
+inline constexpr int kMaxMapTensors = 8;
 inline constexpr int kMaxMapScalars = 4;
 
 /// MapTask is an element-wise computation: an index space, outermost dim first, and for each
-/// tensor, the inputs before the outputs, where it begins and its strides in elements. An input
+/// tensor, the inputs before the outputs, where it begins and its strides in elements. A tensor
 /// that is broadcast along a dim has a stride of zero there. Neighbouring dims that one stride
-/// serves in all tensors are one, and dims come in the order in which the first output lies in
-/// memory.
+/// serves in all tensors are one, and dims come in the order in which the first tensor that is not
+/// broadcast, an output if there is one, lies in memory.
 struct MapTask {
   std::int64_t count = 0;
   int rank = 0;
   /// Bit o is set where output o is added to what it holds.
   unsigned accumulate = 0;
+  /// Bit o is set where output o has an element for each of the index space.
+  unsigned stores = 0;
   std::int64_t dims[kMaxMapRank] = {};
   std::int64_t strides[kMaxMapTensors][kMaxMapRank] = {};
   void* tensors[kMaxMapTensors] = {};
@@ -31,8 +33,26 @@ struct MapTask {
 struct DenseMapTask {
   std::int64_t count = 0;
   unsigned accumulate = 0;
+  unsigned stores = 0;
   void* tensors[kMaxMapTensors] = {};
   double scalars[kMaxMapScalars] = {};
+};
+
+/// MapSumTask is a MapTask of which one output is summed over the dims along which it is broadcast.
+/// Those dims come last, behind the dims of the sums' places; each group keeps its order.
+struct MapSumTask {
+  /// Of `map`, `stores` has the outputs that the same pass writes.
+  MapTask map;
+  /// The output that is summed, counted among the outputs, and its place among the tensors.
+  int output = 0;
+  int tensor = 0;
+  /// How many dims the places have, how many places there are, and the terms of each.
+  int place_rank = 0;
+  std::int64_t places = 1;
+  std::int64_t terms = 1;
+  /// The dim along which neighbours in memory lie, and whether these are places, not terms of one.
+  int last = 0;
+  bool has_places_last = false;
 };
 
 }  // namespace gradsmith::internal

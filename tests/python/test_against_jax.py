@@ -236,11 +236,25 @@ def test_elementwise(name: str, dtype: str, dims: tuple[int, ...]) -> None:
     near(getattr(gradsmith, f"{name}_grad")(dy, given, **attributes).dX, expected, TOLERANCES[dtype])
 
 
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize(
+    ("dims", "slope_dims"), [((4, 8, 16), (8, 1)), ((2, 3, 5, 7), ()), ((3, 1021), (1021,)), ((3, 0), (3, 1))]
+)
+def test_prelu(dtype: str, dims: tuple[int, ...], slope_dims: tuple[int, ...]) -> None:
+    random = np.random.default_rng(len(dims))
+    dy, x = (random.normal(0, 3, dims).astype(np.dtype(dtype)) for _ in range(2))
+    slope = random.normal(0, 1, slope_dims).astype(np.dtype(dtype))
+    (y,), expected = differentiated(lambda x, slope: (jnp.where(x > 0, x, slope * x), ()), [x, slope], dy)
+    near(gradsmith.prelu(x, slope).Y, y, TOLERANCES[dtype])
+    for got, one in zip(gradsmith.prelu_grad(dy, x, slope), expected, strict=True):
+        near(got, one, TOLERANCES[dtype])
+
+
 def test_every_operator_is_compared() -> None:
     """An operator on a kernel of its own that is added to ops.yaml needs a peer here."""
     compared = {"Conv", "ConvGrad", "ConvTranspose", "ConvTransposeGrad"}
     compared |= {"BatchNormalization", "BatchNormalizationGrad"}
     compared |= {"BatchNormalizationRelu", "BatchNormalizationReluGrad"}
-    compared |= {"Sigmoid", "SigmoidGrad", "LeakyRelu", "LeakyReluGrad"}
+    compared |= {"Sigmoid", "SigmoidGrad", "LeakyRelu", "LeakyReluGrad", "PRelu", "PReluGrad"}
     kernels = {op.kernel for op in gradsmith.ops() if op.name in compared}
     assert {op.name for op in gradsmith.ops() if op.name in compared or op.kernel not in kernels} == compared

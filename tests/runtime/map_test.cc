@@ -82,6 +82,67 @@ TEST(MapOnCpu, BroadcastsInputs) {
   }
 }
 
+/// Sums of in[0] over what either output lacks, beside in[0] + 1.
+struct Sums {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 3;
+  static constexpr bool kSums = true;
+  template <typename A>
+  static void Map(const A* in, A* out, const A* /*scalars*/) {
+    out[0] = in[0] + 1;
+    out[1] = in[0];
+    out[2] = 2 * in[0];
+  }
+};
+
+/// Sums along all dims but one, of as many terms as more than one piece has, and along the others.
+TEST(MapOnCpu, SumsOverWhatOutputsLack) {
+  constexpr std::int64_t kRows = 19;
+  constexpr std::int64_t kColumns = 70000;
+  for (const bool is_transposed : {false, true}) {
+    const Dims dims = {kRows, kColumns};
+    const Strides strides = is_transposed ? Strides{1, kRows} : ContiguousStrides(dims);
+    std::vector<float> data(kRows * kColumns);
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      for (std::int64_t column = 0; column < kColumns; ++column) {
+        data[static_cast<std::size_t>(row * strides[0] + column * strides[1])] =
+            static_cast<float>((row + column) % 3);
+      }
+    }
+    const float poison = std::numeric_limits<float>::quiet_NaN();
+    std::vector<float> of_rows(kRows, poison);
+    std::vector<float> of_columns(kColumns, poison);
+    const TensorRef in = Ref(data, dims, strides);
+    const TensorRef rows = Ref(of_rows, {kRows, 1});
+    const TensorRef columns = Ref(of_columns, {kColumns});
+    // The first output lies over the input, so that sums come before it.
+    const Status status = MapOnCpu<Sums>(Context(), {}, &in, &in, &rows, &columns);
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      const std::int64_t expected = (kColumns - 1) + (row % 3);
+      ASSERT_EQ(of_rows[static_cast<std::size_t>(row)], static_cast<float>(expected)) << row;
+    }
+    for (std::int64_t column = 0; column < kColumns; ++column) {
+      const std::int64_t expected = 2 * (kRows - 1 + column % 3);
+      ASSERT_EQ(of_columns[static_cast<std::size_t>(column)], static_cast<float>(expected));
+    }
+    EXPECT_EQ(data[0], 1);
+    EXPECT_EQ(data.back(), static_cast<float>((kRows + kColumns - 2) % 3 + 1));
+  }
+}
+
+/// What has no terms is zero, and what is not wanted is left out.
+TEST(MapOnCpu, SumsOfNothing) {
+  std::vector<float> data(1);
+  std::vector<float> sums(3, std::numeric_limits<float>::quiet_NaN());
+  const TensorRef in = Ref(data, {3, 0});
+  const TensorRef rows = Ref(sums, {3, 1});
+  const TensorRef* absent = nullptr;
+  const Status status = MapOnCpu<Sums>(Context(), {}, &in, absent, &rows, absent);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(sums, std::vector<float>(3, 0));
+}
+
 TEST(MapOnCpu, RefusesWhatDoesNotFit) {
   std::vector<float> data(12);
   std::vector<double> doubles(12);

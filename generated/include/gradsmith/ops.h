@@ -13,6 +13,8 @@
 #include "gradsmith/ops/conv_transpose_grad.h"
 #include "gradsmith/ops/leaky_relu.h"
 #include "gradsmith/ops/leaky_relu_grad.h"
+#include "gradsmith/ops/prelu.h"
+#include "gradsmith/ops/prelu_grad.h"
 #include "gradsmith/ops/sigmoid.h"
 #include "gradsmith/ops/sigmoid_grad.h"
 #include "gradsmith/registry.h"

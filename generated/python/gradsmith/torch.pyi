@@ -15,6 +15,8 @@ from gradsmith import (
     ConvTransposeGradResult,
     LeakyReluResult,
     LeakyReluGradResult,
+    PReluResult,
+    PReluGradResult,
     SigmoidResult,
     SigmoidGradResult,
 )
@@ -32,6 +34,8 @@ __all__ = [
     "sigmoid_grad",
     "leaky_relu",
     "leaky_relu_grad",
+    "prelu",
+    "prelu_grad",
 ]
 
 _ConvGradOutput: TypeAlias = Literal["dX", "dW", "dB"]
@@ -40,6 +44,7 @@ _BatchNormalizationGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
 _BatchNormalizationReluGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
 _SigmoidGradOutput: TypeAlias = Literal["dX"]
 _LeakyReluGradOutput: TypeAlias = Literal["dX"]
+_PReluGradOutput: TypeAlias = Literal["dX", "dSlope"]
 
 def conv(
     X: Tensor,
@@ -157,3 +162,14 @@ def leaky_relu_grad(
     alpha: float = 0.01,
     outputs: _LeakyReluGradOutput | Iterable[_LeakyReluGradOutput] | None = ("dX",),
 ) -> LeakyReluGradResult[Tensor]: ...
+def prelu(
+    X: Tensor,
+    slope: Tensor,
+) -> PReluResult[Tensor]: ...
+def prelu_grad(
+    dY: Tensor,
+    X: Tensor,
+    slope: Tensor,
+    *,
+    outputs: _PReluGradOutput | Iterable[_PReluGradOutput] | None = ("dX", "dSlope"),
+) -> PReluGradResult[Tensor]: ...

@@ -6,34 +6,36 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/tiles.h"
 #include "cuda/alignment.h"
 #include "cuda/kernel_table.h"
 #include "cuda/module.h"
 #include "patterns/cuda/map_launch.h"
+#include "patterns/cuda/map_sums.h"
 #include "patterns/map.h"
 
 namespace gradsmith::cuda {
 
 namespace {
 
-/// Whether vectors of kVectorBytes lie whole in every tensor, along the last dim.
-bool HasVectors(const internal::MapTask& map, DataType type, int tensors, int inputs) {
-  const int elements = kVectorBytes / static_cast<int>(SizeOf(type));
+/// Whether vectors of kVectorBytes lie whole in every tensor, along the last dim. What is summed is
+/// not written in vectors.
+bool HasVectors(const internal::MapTask& map, const OpTask& task, bool has_sums) {
+  const int elements = VectorElements(task);
   const int last = map.rank - 1;
-  if (map.rank == 0 || (map.rank > 1 && map.dims[last] % elements != 0)) {
+  if (map.rank == 0 || ((map.rank > 1 || has_sums) && map.dims[last] % elements != 0)) {
     return false;
   }
-  for (int t = 0; t < tensors; ++t) {
+  for (int t = 0; t < task.operands(); ++t) {
+    const bool is_stored = task.is_output(t) && (map.stores >> (t - task.inputs()) & 1U) != 0;
     const std::int64_t step = map.strides[t][last];
-    if (step != 1 && (step != 0 || t >= inputs)) {
-      return false;
-    }
-    if (step == 0) {
+    if ((task.is_output(t) && !is_stored) || (step == 0 && !is_stored)) {
       continue;
     }
-    if (AlignmentClass(map.tensors[t], type) != kVectorBytes) {
+    if (step != 1 || AlignmentClass(map.tensors[t], task.lead().type) != kVectorBytes) {
       return false;
     }
     for (int axis = 0; axis < last; ++axis) {
@@ -48,12 +50,12 @@ bool HasVectors(const internal::MapTask& map, DataType type, int tensors, int in
 /// Of which kernel's name a task's form is a part.
 enum class MapForm : std::uint8_t { kDense, kVectors, kElements };
 
-MapForm FormOf(const internal::MapTask& map, DataType type, int tensors, int inputs) {
-  if (!HasVectors(map, type, tensors, inputs)) {
+MapForm FormOf(const internal::MapTask& map, const OpTask& task) {
+  if (!HasVectors(map, task, false)) {
     return MapForm::kElements;
   }
   bool is_dense = map.rank == 1;
-  for (int t = 0; t < inputs; ++t) {
+  for (int t = 0; t < task.inputs(); ++t) {
     is_dense = is_dense && map.strides[t][0] == 1;
   }
   return is_dense ? MapForm::kDense : MapForm::kVectors;
@@ -74,7 +76,8 @@ class MapPlan final : public internal::Plan {
 
   Status Run(const internal::Launch& launch) override {
     if (form_ == MapForm::kDense) {
-      internal::DenseMapTask map = {.count = map_.count, .accumulate = map_.accumulate};
+      internal::DenseMapTask map = {
+          .count = map_.count, .accumulate = map_.accumulate, .stores = map_.stores};
       return LaunchWith(launch, &map);
     }
     internal::MapTask map = map_;
@@ -97,20 +100,29 @@ class MapPlan final : public internal::Plan {
 
 }  // namespace
 
-Result<std::unique_ptr<internal::Plan>> MakeMapPlan(const KernelImage& image, const OpTask& task) {
+int VectorElements(const OpTask& task) {
+  return kVectorBytes / static_cast<int>(SizeOf(task.lead().type));
+}
+
+Result<std::unique_ptr<internal::Plan>>
+MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, bool has_sums) {
   const std::span<const TensorRef> tensors(
       task.tensors.begin(), static_cast<std::size_t>(task.operands()));
-  if (Status status = internal::CheckMap(tensors, task.inputs()); !status.ok()) {
+  if (Status status = internal::CheckMap(tensors, task.inputs(), has_sums); !status.ok()) {
     return status;
   }
   const internal::MapTask map = internal::MapTaskOf(tensors, task.inputs(), {});
-  const int elements = kVectorBytes / static_cast<int>(SizeOf(task.lead().type));
-  const MapForm form = FormOf(map, task.lead().type, task.operands(), task.inputs());
+  if (const unsigned sums = internal::SummedOutputs(tensors, task.inputs(), map); sums != 0) {
+    const bool has_vectors = HasVectors(map, task, true);
+    return MakeMapSumPlan(image, task, target.device, {map, sums, has_vectors});
+  }
+  const MapForm form = FormOf(map, task);
   const Result<CUkernel> kernel = FindKernel({&image}, KernelName(form, task).c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }
-  const std::int64_t vectors = form == MapForm::kElements ? map.count : map.count / elements;
+  const std::int64_t vectors =
+      form == MapForm::kElements ? map.count : map.count / VectorElements(task);
   const std::int64_t blocks = std::max<std::int64_t>(
       internal::CeilDivide(vectors, std::int64_t{kMapThreads} * kMapBatch), 1);
   const LaunchShape shape = {.blocks_x = static_cast<unsigned>(blocks), .threads = kMapThreads};

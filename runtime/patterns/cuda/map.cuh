@@ -19,19 +19,20 @@ using internal::MapTask;
 template <typename Functor>
 inline constexpr int kMapTensors = Functor::kInputs + Functor::kOutputs;
 
-/// How far an element is into each tensor.
+/// Adds how far the element of the dims from `begin` to `end`, last dim fastest, is into each
+/// tensor.
 template <int kTensors>
-__device__ __forceinline__ void
-MapOffsets(const MapTask& task, std::int64_t element, std::int64_t (&offsets)[kTensors]) {
-#pragma unroll
-  for (int t = 0; t < kTensors; ++t) {
-    offsets[t] = 0;
-  }
+__device__ __forceinline__ void AddMapOffsets(
+    const MapTask& task,
+    int begin,
+    int end,
+    std::int64_t element,
+    std::int64_t (&offsets)[kTensors]) {
 #pragma unroll
   for (int axis = internal::kMaxMapRank - 1; axis >= 0; --axis) {
-    if (axis < task.rank) {
+    if (begin <= axis && axis < end) {
       std::int64_t position = element;
-      if (axis > 0) {
+      if (axis > begin) {
         const Division division = Divide(element, task.dims[axis]);
         position = division.remainder;
         element = division.quotient;
@@ -42,6 +43,17 @@ MapOffsets(const MapTask& task, std::int64_t element, std::int64_t (&offsets)[kT
       }
     }
   }
+}
+
+/// How far an element is into each tensor.
+template <int kTensors>
+__device__ __forceinline__ void
+MapOffsets(const MapTask& task, std::int64_t element, std::int64_t (&offsets)[kTensors]) {
+#pragma unroll
+  for (int t = 0; t < kTensors; ++t) {
+    offsets[t] = 0;
+  }
+  AddMapOffsets(task, 0, task.rank, element, offsets);
 }
 
 template <int kTensors>
@@ -75,17 +87,35 @@ __device__ __forceinline__ void LoadMapped(const T* from, std::int64_t step, T (
   }
 }
 
-template <typename Functor, typename T, int kVector, typename Task>
+template <typename A, typename Task>
+__device__ __forceinline__ void LoadScalars(
+    const Task& task,
+    A (&scalars)[internal::kMaxMapScalars]) {
+#pragma unroll
+  for (int i = 0; i < internal::kMaxMapScalars; ++i) {
+    scalars[i] = static_cast<A>(task.scalars[i]);
+  }
+}
+
+/// The sums of a pass that has none.
+struct NoSums {
+  template <typename A>
+  __device__ __forceinline__ void Add(int /*element*/, const A* /*results*/) {}
+};
+
+/// Stores the outputs of a vector that the task stores; `sums` is given all of them.
+template <typename Functor, typename T, int kVector, typename Task, typename Sums>
 __device__ __forceinline__ void MapVector(
     const Task& task,
     const std::int64_t (&offsets)[kMapTensors<Functor>],
     const T (&in)[Functor::kInputs][kVector],
-    const Accumulator<T> (&scalars)[internal::kMaxMapScalars]) {
+    const Accumulator<T> (&scalars)[internal::kMaxMapScalars],
+    Sums& sums) {
   using A = Accumulator<T>;
   T out[Functor::kOutputs][kVector];
 #pragma unroll
   for (int o = 0; o < Functor::kOutputs; ++o) {
-    if ((task.accumulate >> o & 1U) != 0) {
+    if ((task.accumulate & task.stores) >> o & 1U) {
       const int t = Functor::kInputs + o;
       LoadAtOnce<kVector>(static_cast<const T*>(task.tensors[t]) + offsets[t], out[o]);
     } else {
@@ -104,6 +134,7 @@ __device__ __forceinline__ void MapVector(
       values[t] = Convert<A>(in[t][v]);
     }
     Functor::Map(values, results, scalars);
+    sums.Add(v, results);
 #pragma unroll
     for (int o = 0; o < Functor::kOutputs; ++o) {
       const bool adds = (task.accumulate >> o & 1U) != 0;
@@ -112,8 +143,10 @@ __device__ __forceinline__ void MapVector(
   }
 #pragma unroll
   for (int o = 0; o < Functor::kOutputs; ++o) {
-    const int t = Functor::kInputs + o;
-    StoreAtOnce<kVector>(out[o], static_cast<T*>(task.tensors[t]) + offsets[t]);
+    if (task.stores >> o & 1U) {
+      const int t = Functor::kInputs + o;
+      StoreAtOnce<kVector>(out[o], static_cast<T*>(task.tensors[t]) + offsets[t]);
+    }
   }
 }
 
@@ -125,10 +158,8 @@ __device__ __forceinline__ void Map(const Task& task) {
   using A = Accumulator<T>;
   constexpr int kTensors = kMapTensors<Functor>;
   A scalars[internal::kMaxMapScalars];
-#pragma unroll
-  for (int i = 0; i < internal::kMaxMapScalars; ++i) {
-    scalars[i] = static_cast<A>(task.scalars[i]);
-  }
+  LoadScalars(task, scalars);
+  NoSums no_sums;
   const std::int64_t vectors = task.count / kVector;
   const std::int64_t first = std::int64_t{blockIdx.x} * kMapThreads * kMapBatch + threadIdx.x;
   std::int64_t offsets[kMapBatch][kTensors];
@@ -148,7 +179,7 @@ __device__ __forceinline__ void Map(const Task& task) {
 #pragma unroll
   for (int b = 0; b < kMapBatch; ++b) {
     if (first + b * kMapThreads < vectors) {
-      MapVector<Functor, T, kVector>(task, offsets[b], in[b], scalars);
+      MapVector<Functor, T, kVector>(task, offsets[b], in[b], scalars, no_sums);
     }
   }
   if (kVector > 1 && blockIdx.x == gridDim.x - 1) {
@@ -160,7 +191,7 @@ __device__ __forceinline__ void Map(const Task& task) {
       for (int t = 0; t < Functor::kInputs; ++t) {
         one[t][0] = static_cast<const T*>(task.tensors[t])[at[t]];
       }
-      MapVector<Functor, T, 1>(task, at, one, scalars);
+      MapVector<Functor, T, 1>(task, at, one, scalars, no_sums);
     }
   }
 }

@@ -14,21 +14,24 @@
 ///     constexpr std::array<Implementation, 1> kTable = {MapBy<kImage_elementwise_map>};
 ///
 /// where elementwise_map.cu has GRADSMITH_MAP_KERNELS(SigmoidGrad, SigmoidGradMap) for each
-/// operator.
+/// operator. Operators with sums (GRADSMITH_MAP_SUM_KERNELS too) have a table of their own, of
+/// MapBy<kImage, true>.
 namespace gradsmith::cuda {
 
 /// MakeMapPlan returns the plan of a task whose kernels are in the image, by the operator's name.
-Result<std::unique_ptr<internal::Plan>> MakeMapPlan(const KernelImage& image, const OpTask& task);
-
-template <const KernelImage& kImage>
+/// `has_sums` says whether outputs may be sums.
 Result<std::unique_ptr<internal::Plan>>
-BuildMap(const Target& /*target*/, const OpTask& task, const std::string& /*variant*/) {
-  return MakeMapPlan(kImage, task);
+MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, bool has_sums);
+
+template <const KernelImage& kImage, bool kSums>
+Result<std::unique_ptr<internal::Plan>>
+BuildMap(const Target& target, const OpTask& task, const std::string& /*variant*/) {
+  return MakeMapPlan(kImage, task, target, kSums);
 }
 
-template <const KernelImage& kImage>
+template <const KernelImage& kImage, bool kSums = false>
 inline constexpr Implementation MapBy =
-    {.name = "own/map", .adds = true, .takes_all = true, .build = &BuildMap<kImage>};
+    {.name = "own/map", .adds = true, .takes_all = true, .build = &BuildMap<kImage, kSums>};
 
 }  // namespace gradsmith::cuda
 

@@ -14,6 +14,8 @@ from gradsmith._ops.conv_transpose_op import ConvTransposeResult, conv_transpose
 from gradsmith._ops.conv_transpose_grad_op import ConvTransposeGradResult, conv_transpose_grad
 from gradsmith._ops.leaky_relu_op import LeakyReluResult, leaky_relu
 from gradsmith._ops.leaky_relu_grad_op import LeakyReluGradResult, leaky_relu_grad
+from gradsmith._ops.prelu_op import PReluResult, prelu
+from gradsmith._ops.prelu_grad_op import PReluGradResult, prelu_grad
 from gradsmith._ops.sigmoid_op import SigmoidResult, sigmoid
 from gradsmith._ops.sigmoid_grad_op import SigmoidGradResult, sigmoid_grad
 
@@ -38,6 +40,10 @@ __all__ = [
     "leaky_relu",
     "LeakyReluGradResult",
     "leaky_relu_grad",
+    "PReluResult",
+    "prelu",
+    "PReluGradResult",
+    "prelu_grad",
     "SigmoidResult",
     "sigmoid",
     "SigmoidGradResult",
@@ -57,6 +63,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "SigmoidGrad": sigmoid_grad,
     "LeakyRelu": leaky_relu,
     "LeakyReluGrad": leaky_relu_grad,
+    "PRelu": prelu,
+    "PReluGrad": prelu_grad,
 }
 
 # What torch.library is told of each operator.
@@ -73,4 +81,6 @@ TORCH_SCHEMAS = {
     "SigmoidGrad": "(Tensor dY, Tensor Y, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "LeakyRelu": "(Tensor X, *, float alpha=0.01, str? policies=None) -> Tensor",
     "LeakyReluGrad": "(Tensor dY, Tensor X, *, float alpha=0.01, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "PRelu": "(Tensor X, Tensor slope, *, str? policies=None) -> Tensor",
+    "PReluGrad": "(Tensor dY, Tensor X, Tensor slope, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
 }

@@ -1,0 +1,37 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_MAP_SUMS_H_
+#define GRADSMITH_PATTERNS_CUDA_MAP_SUMS_H_
+
+#include <memory>
+
+#include "core/plan.h"
+#include "cuda/device.h"
+#include "cuda/kernel_image.h"
+#include "cuda/op_task.h"
+#include "gradsmith/status.h"
+#include "patterns/map_task.h"
+
+/// Maps of which outputs are summed, for patterns/cuda/map.h.
+namespace gradsmith::cuda {
+
+/// Elements in kVectorBytes.
+int VectorElements(const OpTask& task);
+
+/// MapWithSums is a map, its outputs that are sums as bits, and whether its inputs and the outputs
+/// that it stores lie in vectors along the last dim.
+struct MapWithSums {
+  internal::MapTask map;
+  unsigned sums = 0;
+  bool has_vectors = false;
+};
+
+/// MakeMapSumPlan returns a plan with a pass for each sum, the last of which stores what else is
+/// written.
+Result<std::unique_ptr<internal::Plan>> MakeMapSumPlan(
+    const KernelImage& image,
+    const OpTask& task,
+    const DeviceInfo& device,
+    const MapWithSums& with_sums);
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_MAP_SUMS_H_
