@@ -17,8 +17,8 @@ from .text import Text, cpp_comment
 
 
 def snake_case(name: str) -> str:
-    """`BatchNormalizationGrad` -> `batch_normalization_grad`, `Conv2DGrad` -> `conv2_d_grad`, and a single letter that
-    begins the name belongs to its word: `PReluGrad` -> `prelu_grad`."""
+    """`BatchNormalizationGrad` -> `batch_normalization_grad`, `Conv2DGrad` -> `conv2_d_grad`. A single letter
+    that begins the name belongs to its word: `PReluGrad` -> `prelu_grad`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?<!^[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
