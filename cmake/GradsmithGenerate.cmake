@@ -11,7 +11,7 @@ cmake_path(SET GRADSMITH_RUNTIME_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../run
 gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 
 # gradsmith_generate(TARGET <name> SCHEMA <file> FOLDER <folder> [KERNELS <folder>] SHARDS <number>
-#                    LIBRARY_SOURCES <variable> TEST_SOURCES <variable>)
+#                    LIBRARY_SOURCES <variable> [KERNEL_SOURCES <variable>] TEST_SOURCES <variable>)
 #
 # Generates the operators of a schema into a folder of the build tree.
 #
@@ -22,13 +22,15 @@ gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 #   KERNELS          folder with the kernels of families beside the library's; none by default
 #   SHARDS           number of source files that the operators are spread over
 #   LIBRARY_SOURCES  variable that receives the sources of the library
+#   KERNEL_SOURCES   variable that receives the sources of its CUDA kernels, of which there are as many
 #   TEST_SOURCES     variable that receives the sources of the tests
 #
 # The command's one output is a stamp, and the generator leaves alone the files whose content is as it should be: so
 # an edit compiles what it changed, and a build after that runs nothing, with Ninja as with Make. The stamp lies in the
 # folder, so that a build after the folder was deleted makes it anew.
 function(gradsmith_generate)
-  cmake_parse_arguments(PARSE_ARGV 0 ARG "" "TARGET;SCHEMA;FOLDER;KERNELS;SHARDS;LIBRARY_SOURCES;TEST_SOURCES" "")
+  cmake_parse_arguments(
+    PARSE_ARGV 0 ARG "" "TARGET;SCHEMA;FOLDER;KERNELS;SHARDS;LIBRARY_SOURCES;KERNEL_SOURCES;TEST_SOURCES" "")
   if(NOT ARG_SHARDS MATCHES "^[1-9][0-9]*$")
     message(FATAL_ERROR "GRADSMITH_SHARDS is '${ARG_SHARDS}'; it must be a whole number, 1 or more.")
   endif()
@@ -38,10 +40,14 @@ function(gradsmith_generate)
   _gradsmith_find_python()
 
   set(library_sources "${ARG_FOLDER}/src/dispatch_table.cc")
+  set(formula_headers "")
+  set(kernel_sources "")
   set(test_sources "")
   math(EXPR last_shard "${ARG_SHARDS} - 1")
   foreach(shard RANGE ${last_shard})
     list(APPEND library_sources "${ARG_FOLDER}/src/ops_shard_${shard}.cc")
+    list(APPEND formula_headers "${ARG_FOLDER}/src/formulas_${shard}.h")
+    list(APPEND kernel_sources "${ARG_FOLDER}/src/formulas_${shard}.cu")
     list(APPEND test_sources "${ARG_FOLDER}/tests/generated_tests_${shard}.cc")
   endforeach()
 
@@ -84,7 +90,7 @@ function(gradsmith_generate)
   # 3.25 read some otherwise than they are (with ' or & or $ in them), and CMake keeps with Make those that are gone.
   add_custom_command(
     OUTPUT "${stamp}"
-    BYPRODUCTS ${library_sources} ${test_sources} ${headers} "${manifest}"
+    BYPRODUCTS ${library_sources} ${formula_headers} ${kernel_sources} ${test_sources} ${headers} "${manifest}"
     COMMAND ${generate}
     DEPENDS "${ARG_SCHEMA}" ${generator_files}
     COMMENT "Generating the operators of ${schema_name}"
@@ -92,15 +98,18 @@ function(gradsmith_generate)
   add_custom_target(${ARG_TARGET} DEPENDS "${stamp}")
 
   set(${ARG_LIBRARY_SOURCES} "${library_sources}" PARENT_SCOPE)
+  if(ARG_KERNEL_SOURCES)
+    set(${ARG_KERNEL_SOURCES} "${kernel_sources}" PARENT_SCOPE)
+  endif()
   set(${ARG_TEST_SOURCES} "${test_sources}" PARENT_SCOPE)
 endfunction()
 
-# gradsmith_use_snapshot(FOLDER <folder> LIBRARY_SOURCES <variable> TEST_SOURCES <variable>)
+# gradsmith_use_snapshot(FOLDER <folder> LIBRARY_SOURCES <variable> KERNEL_SOURCES <variable> TEST_SOURCES <variable>)
 #
 # Takes the generated files as they are in the folder and runs no generator. The variables are as for
 # gradsmith_generate.
 function(gradsmith_use_snapshot)
-  cmake_parse_arguments(PARSE_ARGV 0 ARG "" "FOLDER;LIBRARY_SOURCES;TEST_SOURCES" "")
+  cmake_parse_arguments(PARSE_ARGV 0 ARG "" "FOLDER;LIBRARY_SOURCES;KERNEL_SOURCES;TEST_SOURCES" "")
   cmake_path(GET ARG_FOLDER PARENT_PATH source_dir)
   if(NOT GRADSMITH_OPS_YAML STREQUAL "${source_dir}/ops.yaml")
     message(FATAL_ERROR "GRADSMITH_USE_SNAPSHOT builds the operators in '${ARG_FOLDER}', but GRADSMITH_OPS_YAML asks for "
@@ -108,11 +117,13 @@ function(gradsmith_use_snapshot)
   endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${ARG_FOLDER}/manifest.txt")
   _gradsmith_read_manifest("${ARG_FOLDER}" "^src/.*[.]cc$" library_sources)
+  _gradsmith_read_manifest("${ARG_FOLDER}" "^src/.*[.]cu$" kernel_sources)
   _gradsmith_read_manifest("${ARG_FOLDER}" "^tests/.*[.]cc$" test_sources)
   if(NOT library_sources)
     message(FATAL_ERROR "GRADSMITH_USE_SNAPSHOT is on, but '${ARG_FOLDER}' holds no generated sources.")
   endif()
   set(${ARG_LIBRARY_SOURCES} "${library_sources}" PARENT_SCOPE)
+  set(${ARG_KERNEL_SOURCES} "${kernel_sources}" PARENT_SCOPE)
   set(${ARG_TEST_SOURCES} "${test_sources}" PARENT_SCOPE)
 endfunction()
 

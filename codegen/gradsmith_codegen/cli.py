@@ -161,7 +161,7 @@ def _rows(schema: Schema) -> list[dict[str, object]]:
             "row": row.name,
             "types": {parameter: data_type.value for parameter, data_type in row.types},
             "backend": backend.value,
-            "kernel": op.kernel,
+            "kernel": op.kernel_name,
             "line": row.origin.line,
         }
         for op in schema.ops

@@ -13,6 +13,8 @@ from enum import Enum
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from . import formula_tree
+from .formula_tree import Tree
 from .text import NO_TEXT, Text
 
 
@@ -40,6 +42,12 @@ class Origin(Spanned, Protocol):
 
     def at(self, key: str) -> Span:
         """Where the value of `key` stands; the span where the entry does not give it."""
+
+
+class Passage(Protocol):
+    """A text within the schema's, of which each part has a place."""
+
+    def part(self, start: int, end: int) -> Span: ...
 
 
 class Located:
@@ -294,12 +302,27 @@ class Case(Located):
 
 
 @dataclass(frozen=True, slots=True)
+class Formula(Located):
+    """What an output is, or what a name stands for in the formulas after it."""
+
+    name: str
+    text: Text
+    tree: Tree
+    passage: Passage = field(compare=False, repr=False)
+    origin: Origin = field(compare=False, repr=False)
+
+    def place(self, tree: Tree) -> Span:
+        """Of a part of its tree."""
+        return self.passage.part(tree.start, tree.end)
+
+
+@dataclass(frozen=True, slots=True)
 class Op(Located):
     name: str
     doc: Text
     origin: Origin = field(compare=False, repr=False)
     line: int  # of the op's entry: where its `- ` stands
-    kernel: str  # "conv::ConvGrad"
+    kernel: str  # "conv::ConvGrad"; empty where there are formulas instead
     backends: tuple[Backend, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
@@ -310,6 +333,7 @@ class Op(Located):
     gradient_of: str = ""
     since_version: int = 0  # 0: the schema's
     repeatable: tuple[tuple[Backend, Repeatable], ...] = ()  # POLICY on others
+    formulas: tuple[Formula, ...] = ()  # in the order in which they are computed
     # What the kernel's header says of it, by constant (kShapes, ...); filled in by the checks, which compare.
     kernel_says: tuple[tuple[str, str], ...] = ()
 
@@ -319,12 +343,23 @@ class Op(Located):
         types = dict.fromkeys([tensor.type for tensor in self.inputs + self.outputs])
         return tuple([name for name in types if name not in _ELEMENT_TYPES])
 
+    @property
+    def scalars(self) -> list[Attribute]:
+        """The attributes that formulas read."""
+        read = {name.name for formula in self.formulas for name in formula_tree.names(formula.tree)}
+        return [attribute for attribute in self.attributes if attribute.name in read]
+
+    @property
+    def kernel_name(self) -> str:
+        """What computes it, for messages and listings."""
+        return self.kernel or f"formulas::{self.name}"
+
     def checked(self, cases: tuple[Case, ...], kernel_says: tuple[tuple[str, str], ...]) -> Op:
         """With what the checks have worked out."""
         return Op(
             self.name, self.doc, self.origin, self.line, self.kernel, self.backends, self.inputs,
             self.outputs, self.symbols, self.attributes, self.rows, cases, self.gradient_of,
-            self.since_version, self.repeatable, kernel_says,
+            self.since_version, self.repeatable, self.formulas, kernel_says,
         )  # fmt: skip
 
 

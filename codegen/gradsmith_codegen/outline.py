@@ -44,6 +44,7 @@ _OP = Form(
         "outputs": _TENSORS,
         "dims": Form("dims", Mapping, each=_SYMBOL),
         "attributes": Form("attributes", Mapping, each=_ATTRIBUTE),
+        "formulas": Form("formulas", Mapping, each=_TEXT),
         "rows": Form("rows", Mapping, each=_ROW),
         "cases": Form("cases", Sequence, each=_CASE),
         "backends": _WORDS,

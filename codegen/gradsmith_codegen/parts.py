@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import chains, faults, grammar, scalars, vocabulary
+from . import chains, faults, formula_parser, grammar, scalars, vocabulary
 from .diagnostics import Diagnostic, counted
 from .kernel_headers import KernelHeaders
-from .loader import Node, Scalar, Sequence
+from .loader import Mapping, Node, Scalar, Sequence
 from .model import (
     TYPE_ALIASES,
     Attribute,
@@ -17,6 +17,7 @@ from .model import (
     Case,
     DataType,
     Dim,
+    Formula,
     Layout,
     LengthRule,
     Repeatable,
@@ -28,6 +29,7 @@ from .model import (
     Symbol,
     Tensor,
 )
+from .passages import ScalarPassage
 from .text import NO_TEXT, Text
 from .values import Alike, Entries, Entry, ValueReader, describe, entry_of, quick_integers, quick_text
 from .vocabulary import Keys
@@ -452,6 +454,27 @@ class PartReader(ValueReader):
         if text and not grammar.is_kernel(text):
             self.report(faults.bad_kernel(node.span, text, self.headers.kernel_names()))
         return text
+
+    def formulas(self, node: Node, owner: str, tensors: tuple[Tensor, ...]) -> tuple[Formula, ...]:
+        entries = self.entries(node, f"'formulas' of {owner}")
+        if type(node) is Mapping and not node.items:
+            self.report(faults.nothing_there(node.span, owner, "formula"))
+        dims = frozenset().union(*[tensor.shape.symbols for tensor in tensors])
+        dims -= {tensor.name for tensor in tensors}
+        found = [self._formula(key, value, dims) for key, value in entries.values()]
+        return tuple([formula for formula in found if formula])
+
+    def _formula(self, key: Scalar, node: Node, dims: frozenset[str]) -> Formula | None:
+        if not isinstance(node, Scalar) or not node.value.strip():
+            self.report_kind(node, f"formula '{key.value}'", "an expression")
+            return None
+        passage = ScalarPassage(node)
+        try:
+            tree = formula_parser.parse(node.value, dims)
+        except formula_parser.Unparsed as fault:
+            self.report(fault.diagnose(passage.part(fault.start, fault.end)))
+            return None
+        return Formula(key.value, Text(" ".join(node.value.split())), tree, passage, Entry(key, {}))
 
     def backends(self, node: Node, owner: str) -> tuple[Backend, ...]:
         return self.once("backends", node, self._read_backends, owner)

@@ -12,7 +12,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
-from . import model
+from . import formula_cpp, formula_data, model
+from .formula_data import FormulaData
 from .text import Text, cpp_comment
 
 
@@ -95,6 +96,7 @@ class OpPlan:
     place: Place
     rows: tuple[RowPlan, ...]
     places: PlaceFinder
+    forward: model.Op | None  # the operator whose gradient this one is
 
     @property
     def name(self) -> str:
@@ -117,6 +119,11 @@ class OpPlan:
     def repeatable_on(self, backend: model.Backend) -> model.Repeatable:
         return dict(self.op.repeatable).get(backend, model.Repeatable.POLICY)
 
+    def scalar(self, attribute: model.Attribute) -> str:
+        """The attribute as formulas are given it."""
+        is_real = attribute.kind is model.AttributeKind.FLOAT
+        return f"given.{attribute.name}" if is_real else f"static_cast<double>(given.{attribute.name})"
+
     @property
     def since_version(self) -> int:
         return self.op.since_version or self.schema.since_version
@@ -132,13 +139,41 @@ class OpPlan:
     def guard(self) -> str:
         return f"GRADSMITH_OPS_{self.snake.upper()}_H_"
 
+    @property
+    def has_formulas(self) -> bool:
+        return bool(self.op.formulas)
+
+    @property
+    def runs_on_cuda(self) -> bool:
+        return model.Backend.CUDA in self.op.backends
+
+    @property
+    def functor(self) -> str:
+        """The struct, within gradsmith::generated, that holds the formulas."""
+        return f"{self.name}Formula"
+
+    @cached_property
+    def functor_body(self) -> list[str]:
+        return formula_cpp.functor_body(self.op)
+
+    @cached_property
+    def oracle(self) -> FormulaData:
+        """What the tests' oracle is made of where there are formulas."""
+        return formula_data.of(self.op, self.forward)
+
     @cached_property
     def family(self) -> str:
+        """Of the kernel; empty where there are formulas."""
         return self.op.kernel.split("::")[0]
+
+    @property
+    def test_family(self) -> str:
+        """The header, below tests/reference, that has the oracle."""
+        return "formula" if self.has_formulas else self.family
 
     @cached_property
     def kernel_struct(self) -> str:
-        return self.op.kernel.split("::")[1]
+        return self.op.kernel.partition("::")[2]
 
     @cached_property
     def kernel_place(self) -> Place:
@@ -282,6 +317,7 @@ def make_plan(schema: model.Schema, shards: int) -> Plan:
     row_plans = {
         key: tuple(RowPlan(row, places[row.origin.line]) for row in op_rows) for key, op_rows in rows.items()
     }
+    by_name = {op.name: op for op in schema.ops}
     ops = tuple(
         OpPlan(
             op=op,
@@ -290,6 +326,7 @@ def make_plan(schema: model.Schema, shards: int) -> Plan:
             place=places[op.line],
             rows=row_plans[id(op.rows)],
             places=places,
+            forward=by_name.get(op.gradient_of),
         )
         for op in schema.ops
     )

@@ -148,7 +148,7 @@ class _OpReader:
         if name:
             self._owner = f"operator '{name}'"
             self._origin = entry_of(self._node, self._entries, self._alias)
-        self._broken |= reader.known_keys(self._entries, self._owner, self._origin, vocabulary.OP)
+        self._broken |= reader.known_keys(self._entries, self._owner, self._origin, self._keys())
         no_tensors: tuple[Tensor, ...] = ()
         inputs = part("inputs", reader.inputs, no_tensors)
         outputs = part("outputs", reader.outputs, no_tensors)
@@ -176,9 +176,25 @@ class _OpReader:
             cases=self._cases(name, inputs + outputs, attributes),
             gradient_of=part("gradient_of", reader.forward, ""),
             repeatable=part("repeatable", reader.repeatable, ()),
+            formulas=part("formulas", reader.formulas, (), tensors=inputs + outputs),
             since_version=part("since_version", reader.since_version, 0),
         )
         return Draft(_with_ordered_rows(op), self._broken, declared)
+
+    def _keys(self) -> vocabulary.Keys:
+        """A kernel computes it or formulas do, and not both."""
+        entries, reader = self._entries, self._reader
+        if "kernel" in entries:
+            if "formulas" in entries:
+                span = entries["kernel"][0].span
+                remedy = "'formulas' say what it computes"
+                reader.report(faults.key_not_for_kind(span, "kernel", self._owner, remedy))
+                self._broken |= {"kernel", "formulas"}
+                return vocabulary.OP_WITH_FORMULAS
+            return vocabulary.OP
+        unknown = [key for key in entries if key not in vocabulary.OP]
+        has_formulas = "formulas" in entries or any(faults.nearest(key, ["formulas"]) for key in unknown)
+        return vocabulary.OP_WITH_FORMULAS if has_formulas else vocabulary.OP
 
     def _part(
         self,

@@ -37,11 +37,23 @@ class Artefact:
 
 def artefacts(plan: Plan) -> list[Artefact]:
     """What the generator writes, kind by kind."""
-    stubs, tests, headers, pages = [], [], [], []
+    stubs, formulas, tests, headers, pages = [], [], [], [], []
     for shard in range(plan.shards):
         ops = plan.shard(shard)
-        context = {"plan": plan, "ops": ops, "shard": shard, "entries": plan.entries(ops)}
+        with_formulas = [op for op in ops if op.has_formulas]
+        context = {
+            "plan": plan,
+            "ops": ops,
+            "with_formulas": with_formulas,
+            "shard": shard,
+            "entries": plan.entries(ops),
+        }
         stubs.append(Artefact(f"src/ops_shard_{shard}.cc", "ops_shard.cc.jinja", context, 9 * len(ops)))
+        context_of_formulas = {"plan": plan, "ops": with_formulas, "shard": shard}
+        for kind in ("h", "cu"):
+            template = f"formulas_shard.{kind}.jinja"
+            weight = 2 * len(with_formulas)
+            formulas.append(Artefact(f"src/formulas_{shard}.{kind}", template, context_of_formulas, weight))
         path = f"tests/generated_tests_{shard}.cc"
         tests.append(Artefact(path, "generated_tests.cc.jinja", context, 5 * len(ops)))
     for op in plan.ops:
@@ -54,7 +66,7 @@ def artefacts(plan: Plan) -> list[Artefact]:
         Artefact("src/dispatch_table.cc", "dispatch_table.cc.jinja", context, weight),
         Artefact("docs/README.md", "support_matrix.md.jinja", context, weight),
     ]
-    return [*stubs, *tests, *headers, *pages, *tables, *_python_artefacts(plan)]
+    return [*stubs, *formulas, *tests, *headers, *pages, *tables, *_python_artefacts(plan)]
 
 
 def _python_artefacts(plan: Plan) -> list[Artefact]:

@@ -224,9 +224,7 @@ class ValueReader:
     def number(self, node: Node, owner: str, fault: NumberFault = faults.bad_number) -> float | None:
         return self._number(node, owner, scalars.number, "a number", fault)
 
-    def extended_number(
-        self, node: Node, owner: str, fault: NumberFault = faults.bad_number
-    ) -> float | None:
+    def extended_number(self, node: Node, owner: str, fault: NumberFault = faults.bad_number) -> float | None:
         """A number, or infinity."""
         return self._number(node, owner, scalars.extended_number, "a number", fault)
 

@@ -86,24 +86,24 @@ constinit const std::int32_t kEntryLine = 293;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::leaky_relu_stub
 
-// ops.yaml:308
+// ops.yaml:309
 namespace generated::leaky_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 308;
+constinit const std::int32_t kEntryLine = 309;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::leaky_relu_grad_stub
 
-// ops.yaml:324
+// ops.yaml:326
 namespace generated::prelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 324;
+constinit const std::int32_t kEntryLine = 326;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_stub
 
-// ops.yaml:347
+// ops.yaml:349
 namespace generated::prelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 347;
+constinit const std::int32_t kEntryLine = 349;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_grad_stub
 
@@ -132,11 +132,11 @@ constinit const std::array<std::span<const Row>, 14> kDispatchTable = {
     std::span<const Row>(generated::sigmoid_grad_stub::kRows),
     // ops.yaml:293
     std::span<const Row>(generated::leaky_relu_stub::kRows),
-    // ops.yaml:308
+    // ops.yaml:309
     std::span<const Row>(generated::leaky_relu_grad_stub::kRows),
-    // ops.yaml:324
+    // ops.yaml:326
     std::span<const Row>(generated::prelu_stub::kRows),
-    // ops.yaml:347
+    // ops.yaml:349
     std::span<const Row>(generated::prelu_grad_stub::kRows),
 };
 

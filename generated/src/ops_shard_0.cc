@@ -9,14 +9,17 @@
 #include <string_view>
 #include <vector>
 
-#if __has_include("elementwise/kernels.h")
-#include "elementwise/kernels.h"
-#endif
 #include "core/stub.h"
 #include "core/validate.h"
+#include "cuda/op_task.h"
+#include "formulas_0.h"
 #include "gradsmith/ops/leaky_relu.h"
 #include "gradsmith/ops/sigmoid.h"
 #include "gradsmith/schema.h"
+#include "patterns/run_map.h"
+#ifdef GRADSMITH_HAS_CUDA
+#include "cuda/kernel_images.h"
+#endif
 
 // Macros of the same names as what the schema declares end here.
 #undef LeakyRelu
@@ -28,13 +31,19 @@
 
 namespace gradsmith {
 
+namespace {
+
+#ifdef GRADSMITH_HAS_CUDA
+[[maybe_unused]] constexpr const cuda::KernelImage* kFormulas = &cuda::kImage_formulas_0;
+#else
+[[maybe_unused]] constexpr const cuda::KernelImage* kFormulas = nullptr;
+#endif
+
+}  // namespace
+
 namespace generated::conv_stub {
 extern const std::int32_t kEntryLine;
 }
-
-namespace elementwise {
-struct Sigmoid;  // an unknown kernel is an incomplete type
-}  // namespace elementwise
 
 // ops.yaml: Sigmoid, line 1 of the entry
 namespace generated::sigmoid_stub {
@@ -44,27 +53,11 @@ extern const std::array<Row, 8> kRows;
 namespace {
 
 using Given = ::gradsmith::SigmoidAttributes;
-using Kernel = ::gradsmith::elementwise::Sigmoid;
-static_assert(
-    internal::IsComplete<Kernel>,
-    "ops.yaml: Sigmoid, line 3 of the entry: there is no kernel elementwise::Sigmoid; expected struct Sigmoid in elementwise/kernels.h");
-// What the entry has been compared with.
-static_assert(
-    Kernel::kShapes == "X [*D], Y [*D], Y in_place_of X",
-    "ops.yaml: Sigmoid, line 3 of the entry: kShapes of kernel elementwise::Sigmoid is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kTypes == "X T, Y T",
-    "ops.yaml: Sigmoid, line 3 of the entry: kTypes of kernel elementwise::Sigmoid is not what the entry was compared with; generate anew");
-
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0
     "T",
 };
 
-Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  Kernel::Attributes to;
-  return to;
-}
 
 constexpr std::array<SymbolSpec, 1> kSymbols = {
     // ops.yaml: Sigmoid, line 10 of the entry
@@ -116,7 +109,7 @@ constinit const OpSchema kSchema = {
     .name = "Sigmoid",
     .since_version = 1,
     .gradient_of = "",
-    .kernel = "elementwise::Sigmoid",
+    .kernel = "formulas::Sigmoid",
     .source_file = "ops.yaml",
     .type_parameters = kTypeParameters,
     .symbols = kSymbols,
@@ -126,16 +119,29 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<std::string_view, 2> kOperands = {
+    // 0
+    "X",
+    // 1
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "Sigmoid",
+    .operands = kOperands,
+    .inputs = 1,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
 Status RunCpu(
     const Context& context,
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.X = internal::ArgumentAt(inputs, 0);
-  Kernel::Outputs out;
-  out.Y = internal::ArgumentAt(outputs, 0);
-  return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
+  return internal::RunMapOnCpu<SigmoidFormula>(context, Scalars(attributes), inputs, outputs);
 }
 
 Status RunCuda(
@@ -143,11 +149,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.X = internal::ArgumentAt(inputs, 0);
-  Kernel::Outputs out;
-  out.Y = internal::ArgumentAt(outputs, 0);
-  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -333,10 +335,6 @@ Result<SigmoidOutputDims> InferShapes(
   return out;
 }
 
-namespace elementwise {
-struct LeakyRelu;  // an unknown kernel is an incomplete type
-}  // namespace elementwise
-
 // ops.yaml: LeakyRelu, line 1 of the entry
 namespace generated::leaky_relu_stub {
 
@@ -345,32 +343,14 @@ extern const std::array<Row, 8> kRows;
 namespace {
 
 using Given = ::gradsmith::LeakyReluAttributes;
-using Kernel = ::gradsmith::elementwise::LeakyRelu;
-static_assert(
-    internal::IsComplete<Kernel>,
-    "ops.yaml: LeakyRelu, line 3 of the entry: there is no kernel elementwise::LeakyRelu; expected struct LeakyRelu in elementwise/kernels.h");
-// What the entry has been compared with.
-static_assert(
-    Kernel::kShapes == "X [*D], Y [*D], Y in_place_of X",
-    "ops.yaml: LeakyRelu, line 3 of the entry: kShapes of kernel elementwise::LeakyRelu is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kTypes == "X T, Y T",
-    "ops.yaml: LeakyRelu, line 3 of the entry: kTypes of kernel elementwise::LeakyRelu is not what the entry was compared with; generate anew");
-
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0
     "T",
 };
 
-Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  const Given& from = *static_cast<const Given*>(attributes);
-  Kernel::Attributes to;
-  to.alpha = from.alpha;
-  return to;
-}
 
 constexpr std::array<SymbolSpec, 1> kSymbols = {
-    // ops.yaml: LeakyRelu, line 10 of the entry
+    // ops.yaml: LeakyRelu, line 11 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -388,7 +368,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: LeakyRelu, line 6 of the entry
+    // ops.yaml: LeakyRelu, line 7 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -398,7 +378,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: LeakyRelu, line 8 of the entry
+    // ops.yaml: LeakyRelu, line 9 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -409,7 +389,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: LeakyRelu, line 12 of the entry
+    // ops.yaml: LeakyRelu, line 13 of the entry
     AttributeSpec{
         .name = "alpha",
         .kind = AttributeKind::kFloat,
@@ -428,7 +408,7 @@ constinit const OpSchema kSchema = {
     .name = "LeakyRelu",
     .since_version = 1,
     .gradient_of = "",
-    .kernel = "elementwise::LeakyRelu",
+    .kernel = "formulas::LeakyRelu",
     .source_file = "ops.yaml",
     .type_parameters = kTypeParameters,
     .symbols = kSymbols,
@@ -438,16 +418,33 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<std::string_view, 2> kOperands = {
+    // 0
+    "X",
+    // 1
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "LeakyRelu",
+    .operands = kOperands,
+    .inputs = 1,
+    .image = kFormulas,
+};
+
+std::array<double, 1> Scalars([[maybe_unused]] const void* attributes) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // alpha
+      given.alpha,
+  };
+}
+
 Status RunCpu(
     const Context& context,
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.X = internal::ArgumentAt(inputs, 0);
-  Kernel::Outputs out;
-  out.Y = internal::ArgumentAt(outputs, 0);
-  return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
+  return internal::RunMapOnCpu<LeakyReluFormula>(context, Scalars(attributes), inputs, outputs);
 }
 
 Status RunCuda(
@@ -455,11 +452,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.X = internal::ArgumentAt(inputs, 0);
-  Kernel::Outputs out;
-  out.Y = internal::ArgumentAt(outputs, 0);
-  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>

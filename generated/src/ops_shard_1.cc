@@ -9,17 +9,20 @@
 #include <string_view>
 #include <vector>
 
-#if __has_include("elementwise/kernels.h")
-#include "elementwise/kernels.h"
-#endif
 #if __has_include("prelu/kernels.h")
 #include "prelu/kernels.h"
 #endif
 #include "core/stub.h"
 #include "core/validate.h"
+#include "cuda/op_task.h"
+#include "formulas_1.h"
 #include "gradsmith/ops/prelu.h"
 #include "gradsmith/ops/sigmoid_grad.h"
 #include "gradsmith/schema.h"
+#include "patterns/run_map.h"
+#ifdef GRADSMITH_HAS_CUDA
+#include "cuda/kernel_images.h"
+#endif
 
 // Macros of the same names as what the schema declares end here.
 #undef PRelu
@@ -33,13 +36,19 @@
 
 namespace gradsmith {
 
+namespace {
+
+#ifdef GRADSMITH_HAS_CUDA
+[[maybe_unused]] constexpr const cuda::KernelImage* kFormulas = &cuda::kImage_formulas_1;
+#else
+[[maybe_unused]] constexpr const cuda::KernelImage* kFormulas = nullptr;
+#endif
+
+}  // namespace
+
 namespace generated::conv_stub {
 extern const std::int32_t kEntryLine;
 }
-
-namespace elementwise {
-struct SigmoidGrad;  // an unknown kernel is an incomplete type
-}  // namespace elementwise
 
 // ops.yaml: SigmoidGrad, line 1 of the entry
 namespace generated::sigmoid_grad_stub {
@@ -49,30 +58,11 @@ extern const std::array<Row, 8> kRows;
 namespace {
 
 using Given = ::gradsmith::SigmoidGradAttributes;
-using Kernel = ::gradsmith::elementwise::SigmoidGrad;
-static_assert(
-    internal::IsComplete<Kernel>,
-    "ops.yaml: SigmoidGrad, line 4 of the entry: there is no kernel elementwise::SigmoidGrad; expected struct SigmoidGrad in elementwise/kernels.h");
-// What the entry has been compared with.
-static_assert(
-    Kernel::kShapes == "dY [*D], Y [*D], dX [*D], dX in_place_of dY",
-    "ops.yaml: SigmoidGrad, line 4 of the entry: kShapes of kernel elementwise::SigmoidGrad is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kTypes == "dY T, Y T, dX T",
-    "ops.yaml: SigmoidGrad, line 4 of the entry: kTypes of kernel elementwise::SigmoidGrad is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kGradientOf == "Sigmoid, dY of Y, dX of X",
-    "ops.yaml: SigmoidGrad, line 4 of the entry: kGradientOf of kernel elementwise::SigmoidGrad is not what the entry was compared with; generate anew");
-
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0
     "T",
 };
 
-Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  Kernel::Attributes to;
-  return to;
-}
 
 constexpr std::array<SymbolSpec, 1> kSymbols = {
     // ops.yaml: SigmoidGrad, line 12 of the entry
@@ -133,7 +123,7 @@ constinit const OpSchema kSchema = {
     .name = "SigmoidGrad",
     .since_version = 1,
     .gradient_of = "Sigmoid",
-    .kernel = "elementwise::SigmoidGrad",
+    .kernel = "formulas::SigmoidGrad",
     .source_file = "ops.yaml",
     .type_parameters = kTypeParameters,
     .symbols = kSymbols,
@@ -143,17 +133,31 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "Y",
+    // 2
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "SigmoidGrad",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
 Status RunCpu(
     const Context& context,
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.dY = internal::ArgumentAt(inputs, 0);
-  in.Y = internal::ArgumentAt(inputs, 1);
-  Kernel::Outputs out;
-  out.dX = internal::ArgumentAt(outputs, 0);
-  return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
+  return internal::RunMapOnCpu<SigmoidGradFormula>(context, Scalars(attributes), inputs, outputs);
 }
 
 Status RunCuda(
@@ -161,12 +165,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.dY = internal::ArgumentAt(inputs, 0);
-  in.Y = internal::ArgumentAt(inputs, 1);
-  Kernel::Outputs out;
-  out.dX = internal::ArgumentAt(outputs, 0);
-  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>

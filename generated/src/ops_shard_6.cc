@@ -12,14 +12,17 @@
 #if __has_include("conv/kernels.h")
 #include "conv/kernels.h"
 #endif
-#if __has_include("elementwise/kernels.h")
-#include "elementwise/kernels.h"
-#endif
 #include "core/stub.h"
 #include "core/validate.h"
+#include "cuda/op_task.h"
+#include "formulas_6.h"
 #include "gradsmith/ops/conv.h"
 #include "gradsmith/ops/leaky_relu_grad.h"
 #include "gradsmith/schema.h"
+#include "patterns/run_map.h"
+#ifdef GRADSMITH_HAS_CUDA
+#include "cuda/kernel_images.h"
+#endif
 
 // Macros of the same names as what the schema declares end here.
 #undef B
@@ -40,6 +43,16 @@
 #undef strides
 
 namespace gradsmith {
+
+namespace {
+
+#ifdef GRADSMITH_HAS_CUDA
+[[maybe_unused]] constexpr const cuda::KernelImage* kFormulas = &cuda::kImage_formulas_6;
+#else
+[[maybe_unused]] constexpr const cuda::KernelImage* kFormulas = nullptr;
+#endif
+
+}  // namespace
 
 namespace generated::conv_stub {
 extern const std::int32_t kEntryLine;
@@ -535,10 +548,6 @@ Result<ConvOutputDims> InferShapes(const ConvAttributes& attributes, const ConvI
   return out;
 }
 
-namespace elementwise {
-struct LeakyReluGrad;  // an unknown kernel is an incomplete type
-}  // namespace elementwise
-
 // ops.yaml: LeakyReluGrad, line 1 of the entry
 namespace generated::leaky_relu_grad_stub {
 
@@ -547,35 +556,14 @@ extern const std::array<Row, 8> kRows;
 namespace {
 
 using Given = ::gradsmith::LeakyReluGradAttributes;
-using Kernel = ::gradsmith::elementwise::LeakyReluGrad;
-static_assert(
-    internal::IsComplete<Kernel>,
-    "ops.yaml: LeakyReluGrad, line 4 of the entry: there is no kernel elementwise::LeakyReluGrad; expected struct LeakyReluGrad in elementwise/kernels.h");
-// What the entry has been compared with.
-static_assert(
-    Kernel::kShapes == "dY [*D], X [*D], dX [*D], dX in_place_of dY",
-    "ops.yaml: LeakyReluGrad, line 4 of the entry: kShapes of kernel elementwise::LeakyReluGrad is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kTypes == "dY T, X T, dX T",
-    "ops.yaml: LeakyReluGrad, line 4 of the entry: kTypes of kernel elementwise::LeakyReluGrad is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kGradientOf == "LeakyRelu, dY of Y, dX of X",
-    "ops.yaml: LeakyReluGrad, line 4 of the entry: kGradientOf of kernel elementwise::LeakyReluGrad is not what the entry was compared with; generate anew");
-
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0
     "T",
 };
 
-Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  const Given& from = *static_cast<const Given*>(attributes);
-  Kernel::Attributes to;
-  to.alpha = from.alpha;
-  return to;
-}
 
 constexpr std::array<SymbolSpec, 1> kSymbols = {
-    // ops.yaml: LeakyReluGrad, line 12 of the entry
+    // ops.yaml: LeakyReluGrad, line 13 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -593,7 +581,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: LeakyReluGrad, line 7 of the entry
+    // ops.yaml: LeakyReluGrad, line 8 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -601,7 +589,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: LeakyReluGrad, line 8 of the entry
+    // ops.yaml: LeakyReluGrad, line 9 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -611,7 +599,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: LeakyReluGrad, line 10 of the entry
+    // ops.yaml: LeakyReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -623,7 +611,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: LeakyRelu, line 12 of the entry
+    // ops.yaml: LeakyRelu, line 13 of the entry
     AttributeSpec{
         .name = "alpha",
         .kind = AttributeKind::kFloat,
@@ -642,7 +630,7 @@ constinit const OpSchema kSchema = {
     .name = "LeakyReluGrad",
     .since_version = 1,
     .gradient_of = "LeakyRelu",
-    .kernel = "elementwise::LeakyReluGrad",
+    .kernel = "formulas::LeakyReluGrad",
     .source_file = "ops.yaml",
     .type_parameters = kTypeParameters,
     .symbols = kSymbols,
@@ -652,17 +640,35 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "X",
+    // 2
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "LeakyReluGrad",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+};
+
+std::array<double, 1> Scalars([[maybe_unused]] const void* attributes) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // alpha
+      given.alpha,
+  };
+}
+
 Status RunCpu(
     const Context& context,
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.dY = internal::ArgumentAt(inputs, 0);
-  in.X = internal::ArgumentAt(inputs, 1);
-  Kernel::Outputs out;
-  out.dX = internal::ArgumentAt(outputs, 0);
-  return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
+  return internal::RunMapOnCpu<LeakyReluGradFormula>(context, Scalars(attributes), inputs, outputs);
 }
 
 Status RunCuda(
@@ -670,12 +676,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.dY = internal::ArgumentAt(inputs, 0);
-  in.X = internal::ArgumentAt(inputs, 1);
-  Kernel::Outputs out;
-  out.dX = internal::ArgumentAt(outputs, 0);
-  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>

@@ -5,7 +5,7 @@
 
 #include "gradsmith/ops/leaky_relu.h"
 #include "gradsmith/ops/sigmoid.h"
-#include "reference/elementwise.h"
+#include "reference/formula.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
@@ -246,9 +246,23 @@ const Backend kBackends[] = {
     Backend::kCuda,
 };
 
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "sigmoid", .arguments = {0}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {"Y", 1},
+        },
+});
+
 const OpTests kTests = {
     .op = "Sigmoid",
-    .oracle = &reference::elementwise::Sigmoid(),
+    .oracle = &kOracle,
     .backends = kBackends,
     .rows = kRows,
     .infer_shapes = &Infer,
@@ -489,13 +503,39 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LeakyRelu, line 12 of the entry
+    // ops.yaml: LeakyRelu, line 13 of the entry
     {"alpha", 0.01},
 };
 
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "greater", .arguments = {0, 1}},
+    // 3
+    {.operation = "attribute", .name = "alpha"},
+    // 4
+    {.operation = "multiply", .arguments = {3, 0}},
+    // 5
+    {.operation = "where", .arguments = {2, 0, 4}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {"Y", 5},
+        },
+    .exact_attributes =
+        {
+            {"alpha", 0.5},
+        },
+});
+
 const OpTests kTests = {
     .op = "LeakyRelu",
-    .oracle = &reference::elementwise::LeakyRelu(),
+    .oracle = &kOracle,
     .defaults = kDefaults,
     .backends = kBackends,
     .rows = kRows,

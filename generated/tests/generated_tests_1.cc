@@ -5,7 +5,7 @@
 
 #include "gradsmith/ops/prelu.h"
 #include "gradsmith/ops/sigmoid_grad.h"
-#include "reference/elementwise.h"
+#include "reference/formula.h"
 #include "reference/prelu.h"
 #include "support/op_tests.h"
 
@@ -261,9 +261,31 @@ const Backend kBackends[] = {
     Backend::kCuda,
 };
 
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "input", .name = "Y"},
+    // 2
+    {.operation = "multiply", .arguments = {0, 1}},
+    // 3
+    {.operation = "number", .number = 1.0},
+    // 4
+    {.operation = "subtract", .arguments = {3, 1}},
+    // 5
+    {.operation = "multiply", .arguments = {2, 4}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {"dX", 5},
+        },
+});
+
 const OpTests kTests = {
     .op = "SigmoidGrad",
-    .oracle = &reference::elementwise::SigmoidGrad(),
+    .oracle = &kOracle,
     .backends = kBackends,
     .rows = kRows,
     .infer_shapes = &Infer,

@@ -6,7 +6,7 @@
 #include "gradsmith/ops/conv.h"
 #include "gradsmith/ops/leaky_relu_grad.h"
 #include "reference/conv.h"
-#include "reference/elementwise.h"
+#include "reference/formula.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
@@ -821,13 +821,50 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LeakyRelu, line 12 of the entry
+    // ops.yaml: LeakyRelu, line 13 of the entry
     {"alpha", 0.01},
 };
 
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "greater", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "dY"},
+    // 4
+    {.operation = "attribute", .name = "alpha"},
+    // 5
+    {.operation = "multiply", .arguments = {4, 3}},
+    // 6
+    {.operation = "where", .arguments = {2, 3, 5}},
+    // 7
+    {.operation = "multiply", .arguments = {4, 0}},
+    // 8
+    {.operation = "where", .arguments = {2, 0, 7}},
+};
+const std::size_t kDomain[] = {
+    // where
+    8,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {"dX", 6},
+        },
+    .domain = kDomain,
+    .exact_attributes =
+        {
+            {"alpha", 0.5},
+        },
+});
+
 const OpTests kTests = {
     .op = "LeakyReluGrad",
-    .oracle = &reference::elementwise::LeakyReluGrad(),
+    .oracle = &kOracle,
     .defaults = kDefaults,
     .backends = kBackends,
     .rows = kRows,

@@ -8,6 +8,7 @@
 
 #include "core/inline_vector.h"
 #include "core/problem_key.h"
+#include "cuda/kernel_image.h"
 #include "gradsmith/tensor.h"
 
 /// A call of an operator without its mathematics: what RunOp (run_op.h) knows of it.
@@ -38,6 +39,8 @@ struct OpInfo {
   std::span<const double> trial_scalars = {};
   /// What lists of bad engines call the operator; empty where it uses none of cuDNN's.
   std::string_view operation = {};
+  /// Holds the kernels of an operator that has formulas; null for others.
+  const KernelImage* image = nullptr;
   /// A number made of the name, with which the operator's keys begin.
   std::int64_t id = internal::ProblemKey::HashOfText(name);
 };

@@ -20,10 +20,7 @@ def main(arguments: list[str]) -> int:
         text=True,
         stdout=subprocess.PIPE,
     )
-    kernels = list(find_kernels(listed.stdout))
-    if not kernels:
-        print(f"{source} has no kernels", file=sys.stderr)
-        return 1
+    kernels = list(find_kernels(listed.stdout))  # a shard of formulas may be empty
     lines = [f'#include "{source}"', '#include "emulated_gpu/kernel.h"', ""]
     for name, threads in kernels:
         lines.append(f'static const bool kHas_{name} = emulated_gpu::AddKernel<&{name}>("{name}", {threads});')

@@ -28,8 +28,6 @@ SOURCES = ("own", "packed graph", "graph")  # from the last resort to the best
 COLUMNS = ["primitive", "type", "layout", "axes", "feature", "source", "engines", "compiled"]
 
 Cell = tuple[str, ...]
-ONE_KERNEL = {"elementwise"}
-"""Families that compute everything by one kernel of their own: the table tells of what there is to choose."""
 
 
 def rows_on_cuda(family: str) -> set[str]:
@@ -37,7 +35,7 @@ def rows_on_cuda(family: str) -> set[str]:
     return {
         "/".join(types[parameter] for parameter in ("T", "T1", "T2") if parameter in types)
         for op in SCHEMA["ops"]
-        if op["kernel"].startswith(f"{family}::") and "cuda" in op["backends"]
+        if op.get("kernel", "").startswith(f"{family}::") and "cuda" in op["backends"]
         for types in op["rows"].values()
         if "cuda" in types.get("backends", op["backends"])
     }

@@ -16,6 +16,7 @@ from ..model import Schema
 from . import (
     attributes,
     cases,
+    formulas,
     gradients,
     kernel_limits,
     kernel_shapes,
@@ -39,6 +40,7 @@ MODULES = (
     gradients,
     cases,
     kernels,
+    formulas,
 )
 
 

@@ -10,7 +10,7 @@
 #include "patterns/map_task.h"
 
 /// The kernels of the pattern `map` (patterns/map.h), in C++17. GRADSMITH_MAP_KERNELS(SigmoidGrad,
-/// SigmoidGradMap) makes those of an operator from its functor.
+/// SigmoidGradFormula) makes those of an operator from its functor.
 namespace gradsmith::cuda {
 
 using internal::DenseMapTask;

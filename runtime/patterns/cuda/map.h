@@ -9,12 +9,12 @@
 #include "cuda/kernel_image.h"
 #include "gradsmith/status.h"
 
-/// The pattern `map` (patterns/map.h) on CUDA. A family of such operators has a table of one row:
+/// The pattern `map` (patterns/map.h) on CUDA. patterns/run_map.h runs operators that have formulas by
+/// it. A family of handwritten functors has a table of one row:
 ///
-///     constexpr std::array<Implementation, 1> kTable = {MapBy<kImage_elementwise_map>};
+///     constexpr std::array<Implementation, 1> kTable = {MapBy<kImage_prelu_map>};
 ///
-/// where elementwise_map.cu has GRADSMITH_MAP_KERNELS(SigmoidGrad, SigmoidGradMap) for each
-/// operator. Operators with sums (GRADSMITH_MAP_SUM_KERNELS too) have a table of their own, of
+/// where prelu_map.cu has GRADSMITH_MAP_KERNELS(PReluGrad, PReluGradMap) for each operator. Operators with sums (GRADSMITH_MAP_SUM_KERNELS too) have a table of their own, of
 /// MapBy<kImage, true>.
 namespace gradsmith::cuda {
 

@@ -28,7 +28,7 @@ namespace gradsmith {
 // ops.yaml: LeakyRelu, line 1 of the entry
 struct LeakyReluAttributes {
   /// the slope where X is not positive
-  // ops.yaml: LeakyRelu, line 12 of the entry
+  // ops.yaml: LeakyRelu, line 13 of the entry
   double alpha = 0.01;
 };
 
@@ -36,7 +36,7 @@ struct LeakyReluAttributes {
 template <typename T_>
 struct LeakyReluInputs {
   /// [*D]: any tensor
-  // ops.yaml: LeakyRelu, line 6 of the entry
+  // ops.yaml: LeakyRelu, line 7 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -45,7 +45,7 @@ struct LeakyReluInputs {
 template <typename T_>
 struct LeakyReluOutputs {
   /// [*D], may be written in place of input X: X > 0 ? X : alpha * X
-  // ops.yaml: LeakyRelu, line 8 of the entry
+  // ops.yaml: LeakyRelu, line 9 of the entry
   ::gradsmith::TensorView<T_> Y = {};
 };
 
@@ -67,7 +67,7 @@ inline constexpr bool kHasLeakyRelu<BFloat16> = true;
 
 /// X where it is positive, and alpha times X elsewhere.
 ///
-/// Attributes and shapes are those of the structs above, kernel elementwise::LeakyRelu. Errors:
+/// Attributes and shapes are those of the structs above, kernel formulas::LeakyRelu. Errors:
 /// invalid argument where an attribute or a tensor is not as it must be, before anything is
 /// written; unsupported where the combination is not declared for the context's backend; out of
 /// memory.

@@ -30,7 +30,7 @@ namespace gradsmith {
 // ops.yaml: LeakyReluGrad, line 1 of the entry
 struct LeakyReluGradAttributes {
   /// the slope where X is not positive
-  // ops.yaml: LeakyRelu, line 12 of the entry
+  // ops.yaml: LeakyRelu, line 13 of the entry
   double alpha = 0.01;
 };
 
@@ -38,10 +38,10 @@ struct LeakyReluGradAttributes {
 template <typename T_>
 struct LeakyReluGradInputs {
   /// [*D]: gradient of the loss with respect to Y
-  // ops.yaml: LeakyReluGrad, line 7 of the entry
+  // ops.yaml: LeakyReluGrad, line 8 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*D]: what LeakyRelu was given
-  // ops.yaml: LeakyReluGrad, line 8 of the entry
+  // ops.yaml: LeakyReluGrad, line 9 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -50,7 +50,7 @@ struct LeakyReluGradInputs {
 template <typename T_>
 struct LeakyReluGradOutputs {
   /// [*D], may be written in place of input dY: X > 0 ? dY : alpha * dY
-  // ops.yaml: LeakyReluGrad, line 10 of the entry
+  // ops.yaml: LeakyReluGrad, line 11 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
@@ -72,7 +72,7 @@ inline constexpr bool kHasLeakyReluGrad<BFloat16> = true;
 
 /// Gradient of LeakyRelu, from what LeakyRelu was given.
 ///
-/// Attributes and shapes are those of the structs above, kernel elementwise::LeakyReluGrad, the
+/// Attributes and shapes are those of the structs above, kernel formulas::LeakyReluGrad, the
 /// gradient of LeakyRelu. Errors: invalid argument where an attribute or a tensor is not as it must
 /// be, before anything is written; unsupported where the combination is not declared for the
 /// context's backend; out of memory.

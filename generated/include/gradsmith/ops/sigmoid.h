@@ -61,10 +61,9 @@ inline constexpr bool kHasSigmoid<BFloat16> = true;
 
 /// The logistic function of each element.
 ///
-/// Attributes and shapes are those of the structs above, kernel elementwise::Sigmoid. Errors:
-/// invalid argument where an attribute or a tensor is not as it must be, before anything is
-/// written; unsupported where the combination is not declared for the context's backend; out of
-/// memory.
+/// Attributes and shapes are those of the structs above, kernel formulas::Sigmoid. Errors: invalid
+/// argument where an attribute or a tensor is not as it must be, before anything is written;
+/// unsupported where the combination is not declared for the context's backend; out of memory.
 // ops.yaml: Sigmoid, line 1 of the entry
 template <typename T_>
 Status Sigmoid(

@@ -66,10 +66,10 @@ inline constexpr bool kHasSigmoidGrad<BFloat16> = true;
 
 /// Gradient of Sigmoid, from what Sigmoid gave.
 ///
-/// Attributes and shapes are those of the structs above, kernel elementwise::SigmoidGrad, the
-/// gradient of Sigmoid. Errors: invalid argument where an attribute or a tensor is not as it must
-/// be, before anything is written; unsupported where the combination is not declared for the
-/// context's backend; out of memory.
+/// Attributes and shapes are those of the structs above, kernel formulas::SigmoidGrad, the gradient
+/// of Sigmoid. Errors: invalid argument where an attribute or a tensor is not as it must be, before
+/// anything is written; unsupported where the combination is not declared for the context's
+/// backend; out of memory.
 // ops.yaml: SigmoidGrad, line 1 of the entry
 template <typename T_>
 Status SigmoidGrad(

@@ -1,0 +1,241 @@
+"""Formulas, against the operator's entry and against what the kernel patterns compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..diagnostics import Note
+from ..faults import did_you_mean, instead, listing
+from ..formula_tree import CONSTANTS, FUNCTIONS, Apply, Kind, Name, Reduce, Tree, names, parts
+from ..grammar import is_identifier
+from ..model import Attribute, AttributeKind, Formula, Op, Shape, Symbol, Tensor
+from ..vocabulary import TYPES
+from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
+
+_READ = ("formulas", *TENSORS, "attributes")
+# What a task of the pattern `map` holds (runtime/patterns/map_task.h); a test compares.
+MAX_TENSORS, MAX_SCALARS = 6, 4
+
+_USABLE = (AttributeKind.FLOAT, AttributeKind.INT, AttributeKind.BOOL)
+
+
+@op_rule("G804", needs=_READ)
+def wrong_kind(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A formula uses a comparison as a number, or a number as a comparison."""
+    truths = {attribute.name for attribute in op.attributes if attribute.kind is AttributeKind.BOOL}
+    for formula in op.formulas:
+        yield from _kind_findings(formula, formula.tree, Kind.NUMBER, truths, f"'{formula.name}'")
+
+
+def _kind_findings(
+    formula: Formula, tree: Tree, expected: Kind, truths: set[str], what: str
+) -> Iterator[Finding]:
+    found = _kind(tree, truths)
+    if found is not expected:
+        hint = "; write 'where(condition, 1, 0)'" if expected is Kind.NUMBER else "; compare it: 'x > 0'"
+        yield Finding(
+            f"{what} must be {expected.value}, and this is {found.value}{hint}", formula.place(tree)
+        )
+    elif isinstance(tree, Apply):
+        function = tree.function
+        for index, (argument, kind) in enumerate(zip(tree.arguments, function.parameters, strict=True)):
+            is_called = function.name in FUNCTIONS
+            name = f"argument {index + 1} of '{function.name}'" if is_called else "what an operator is given"
+            yield from _kind_findings(formula, argument, kind, truths, name)
+    elif isinstance(tree, Reduce):
+        yield from _kind_findings(
+            formula, tree.argument, Kind.NUMBER, truths, f"what '{tree.operation}' adds up"
+        )
+
+
+def _kind(tree: Tree, truths: set[str]) -> Kind:
+    if isinstance(tree, Apply):
+        return tree.function.result
+    return Kind.TRUTH if isinstance(tree, Name) and tree.name in truths else Kind.NUMBER
+
+
+@op_rule("G805", needs=_READ, blames=("formulas",))
+def unknown_name(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A formula reads a name that is no input, no attribute and no formula before it."""
+    outputs = {tensor.name for tensor in op.outputs}
+    later = {formula.name for formula in op.formulas}
+    known = {tensor.name for tensor in op.inputs} | {attribute.name for attribute in op.attributes}
+    for formula in op.formulas:
+        for name in names(formula.tree):
+            if name.name in known or name.name in CONSTANTS or name.name in outputs:
+                continue
+            is_later = name.name in later
+            hint = (
+                "; its formula must come before this one"
+                if is_later
+                else instead(name.name, [*sorted(known), *CONSTANTS])
+            )
+            what = "is not known yet" if is_later else "is no input, attribute or formula"
+            yield Finding(f"'{name.name}' {what}{hint}", formula.place(name))
+        if formula.name not in outputs:
+            known.add(formula.name)
+
+
+@op_rule("G806", needs=("formulas", "outputs"))
+def output_without_formula(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An output has no formula."""
+    given = {formula.name for formula in op.formulas}
+    for tensor in op.outputs if op.formulas else ():
+        if tensor.name not in given:
+            intermediate = sorted(given - {other.name for other in op.outputs})
+            hint = did_you_mean(tensor.name, intermediate)
+            yield Finding(f"output '{tensor.name}' has no formula{hint}", op.at("formulas"))
+
+
+@op_rule("G807", needs=_READ)
+def value_never_used(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A formula that is no output's, or an input, is read by no formula."""
+    outputs = {tensor.name for tensor in op.outputs}
+    read = {name.name for formula in op.formulas for name in names(formula.tree)}
+    for formula in op.formulas:
+        if formula.name not in outputs and formula.name not in read:
+            hint = did_you_mean(formula.name, sorted(outputs - {other.name for other in op.formulas}))
+            yield Finding(f"'{formula.name}' is no output, and no formula reads it{hint}", formula.span)
+    for tensor in op.inputs if op.formulas else ():
+        if tensor.name not in read:
+            yield Finding(f"no formula reads input '{tensor.name}'", tensor.span)
+
+
+@op_rule("G808", needs=_READ)
+def output_is_read(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A formula reads an output. What several outputs have in common gets a name of its own."""
+    inputs = {tensor.name for tensor in op.inputs}
+    outputs = {tensor.name for tensor in op.outputs} - inputs
+    for formula in op.formulas:
+        for name in names(formula.tree):
+            if name.name in outputs:
+                message = f"'{name.name}' is an output, which no formula reads; give its value another name"
+                yield Finding(message, formula.place(name))
+
+
+@op_rule("G809", needs=("formulas", *SHAPES), blames=("formulas",))
+def dim_of_no_operand(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A formula reduces over a dim that nothing in its expression has, or over none."""
+    shapes = {tensor.name: tensor.shape for tensor in op.inputs}
+    within: dict[str, frozenset[str]] = {}  # the symbols of each formula's value
+    for formula in op.formulas:
+        for part in parts(formula.tree):
+            if isinstance(part, Reduce):
+                yield from _dim_findings(formula, part, _symbols(part.argument, shapes, within))
+        within[formula.name] = _symbols(formula.tree, shapes, within)
+
+
+def _dim_findings(formula: Formula, part: Reduce, has: frozenset[str]) -> Iterator[Finding]:
+    if not part.dims and part.operation != "sum":
+        yield Finding(f"'{part.operation}' needs a dim to reduce over", formula.place(part))
+    for dim in part.dims:
+        if dim.name not in has:
+            hint = instead(dim.name, sorted(has))
+            yield Finding(f"nothing in '{part.operation}' has the dim '{dim.name}'{hint}", formula.place(dim))
+
+
+def _symbols(tree: Tree, shapes: dict[str, Shape], within: dict[str, frozenset[str]]) -> frozenset[str]:
+    """The dims of an expression's value."""
+    if isinstance(tree, Name):
+        return shapes[tree.name].symbols if tree.name in shapes else within.get(tree.name, frozenset())
+    if isinstance(tree, Apply):
+        return frozenset().union(*[_symbols(argument, shapes, within) for argument in tree.arguments])
+    if isinstance(tree, Reduce):
+        return _symbols(tree.argument, shapes, within) - {dim.name for dim in tree.dims}
+    return frozenset()
+
+
+@op_rule("G810", needs=(*_READ, "dims", "rows"))
+def fits_no_pattern(op: Op, scope: Scope) -> Iterator[Finding]:
+    """No kernel pattern computes the formulas: only `map` is there, whose outputs have one shape and one type,
+    to which inputs are broadcast."""
+    if not op.formulas:
+        return
+    yield from _reductions(op)
+    for tensor in scope.tensors:
+        problem = _tensor_problem(op, tensor)
+        if problem:
+            yield Finding(f"the formulas fit no pattern: {problem}", tensor.span)
+    count = len(scope.tensors)
+    if count > MAX_TENSORS:
+        message = f"the formulas fit no pattern: a map has {MAX_TENSORS} tensors at most, not {count}"
+        yield Finding(message, op.at("formulas"))
+    scalars = len(op.scalars)
+    if scalars > MAX_SCALARS:
+        message = f"the formulas read {scalars} attributes; a map is given {MAX_SCALARS} at most"
+        yield Finding(message, op.at("formulas"))
+
+
+def _reductions(op: Op) -> Iterator[Finding]:
+    for formula in op.formulas:
+        for part in parts(formula.tree):
+            if isinstance(part, Reduce):
+                over = f" over {listing([dim.name for dim in part.dims])}" if part.dims else ""
+                message = (
+                    f"no pattern schedules '{part.operation}'{over} yet: "
+                    "a map computes each element of its outputs from the inputs' elements at its place"
+                )
+                yield Finding(message, formula.place(part))
+
+
+def _tensor_problem(op: Op, tensor: Tensor) -> str:
+    lead = op.outputs[0]
+    if tensor.optional:
+        return f"a map needs all of its tensors, and '{tensor.name}' is optional"
+    if tensor.type != lead.type:
+        return f"a map has one element type, and '{tensor.name}' is {tensor.type}, '{lead.name}' {lead.type}"
+    if tensor.type in TYPES and not TYPES[tensor.type].is_floating:
+        return f"a map computes floating numbers, and '{tensor.name}' is {tensor.type}"
+    if tensor in op.outputs and tensor.shape != lead.shape:
+        shapes = f"'{tensor.name}' is {tensor.shape_text}, '{lead.name}' {lead.shape_text}"
+        return f"a map's outputs are alike, and {shapes}"
+    symbols = {symbol.name: symbol for symbol in op.symbols}
+    if not _is_broadcast(tensor.shape, lead.shape, symbols):
+        return (
+            f"'{tensor.name}' of {tensor.shape_text} is not broadcast to '{lead.name}' of {lead.shape_text}"
+        )
+    return ""
+
+
+def _is_broadcast(shape: Shape, to: Shape, symbols: dict[str, Symbol]) -> bool:
+    """Dims are aligned at their ends."""
+    if (
+        len(shape) == len(to) == 1
+        and shape[0].is_list
+        and symbols[shape[0].symbol].broadcast_to == to[0].symbol
+    ):
+        return True
+    return len(shape) <= len(to) and tuple(shape) == tuple(to)[len(to) - len(shape) :]
+
+
+@op_rule("G811", needs=_READ)
+def name_is_taken(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A formula's name is no name, or that of an input, an attribute or a constant."""
+    outputs = {tensor.name for tensor in op.outputs}
+    nouns: Sequence[Tensor | Attribute] = (*op.inputs, *op.attributes)
+    taken = {noun.name: noun for noun in nouns}
+    for formula in op.formulas:
+        if formula.name in outputs:
+            continue
+        if not is_identifier(formula.name):
+            yield Finding(f"'{formula.name}' cannot name a formula", formula.span)
+        elif formula.name in taken:
+            note = Note("which stands here", taken[formula.name].span)
+            yield Finding(
+                f"a formula cannot be called '{formula.name}', as another thing is", formula.span, (note,)
+            )
+        elif formula.name in CONSTANTS:
+            yield Finding(f"a formula cannot be called '{formula.name}', which is a constant", formula.span)
+
+
+@op_rule("G812", needs=_READ)
+def unusable_attribute(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A formula reads an attribute that is no number and no truth value, or that may be absent."""
+    attributes = {attribute.name: attribute for attribute in op.attributes}
+    for formula in op.formulas:
+        for name in names(formula.tree):
+            attribute = attributes.get(name.name)
+            if attribute and (attribute.kind not in _USABLE or attribute.is_optional):
+                kind = "optional" if attribute.is_optional else f"of type {attribute.kind.value}"
+                message = f"no formula can read attribute '{name.name}', which is {kind}"
+                yield Finding(message, formula.place(name))

@@ -1,0 +1,103 @@
+"""From formulas to the data of the tests' oracle (tests/reference/formula.h): the nodes of the trees in a
+row, arguments before what they are given to."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from .formula_tree import CONSTANTS, Name, Number, Reduce, Tree
+from .model import Attribute, AttributeKind, Op
+
+EXACT = 0.5  # of attributes that are no short binary numbers, so that integers give exact results
+
+
+@dataclass(frozen=True, slots=True)
+class DataNode:
+    """An operation by its name and the numbers of its arguments, or a number, an input or an attribute."""
+
+    operation: str
+    arguments: tuple[int, ...] = ()
+    number: float = 0
+    name: str = ""
+
+    @property
+    def initializer(self) -> str:
+        if self.operation == "number":
+            return f'.operation = "number", .number = {self.number!r}'
+        if self.name:
+            return f'.operation = "{self.operation}", .name = "{self.name}"'
+        listed = ", ".join(map(str, self.arguments))
+        return f'.operation = "{self.operation}", .arguments = {{{listed}}}'
+
+
+@dataclass(slots=True)
+class FormulaData:
+    nodes: list[DataNode] = field(default_factory=list)
+    outputs: list[tuple[str, int]] = field(default_factory=list)  # the node of each output
+    # Nodes of the operator that this one is the gradient of: what it gives must be a number.
+    domain: list[int] = field(default_factory=list)
+    exact_attributes: list[tuple[str, float]] = field(default_factory=list)
+
+
+def of(op: Op, forward: Op | None) -> FormulaData:
+    """`forward` is the operator of which `op` computes the gradient."""
+    data = FormulaData(exact_attributes=[(one.name, EXACT) for one in op.scalars if not _is_short(one)])
+    outputs = {tensor.name for tensor in op.outputs}
+    data.outputs = [(name, node) for name, node in _values(op, data.nodes) if name in outputs]
+    inputs = {tensor.name for tensor in op.inputs}
+    if forward and {tensor.name for tensor in forward.inputs} <= inputs:
+        results = {tensor.name for tensor in forward.outputs}
+        data.domain = [node for name, node in _values(forward, data.nodes) if name in results]
+    return data
+
+
+def _is_short(attribute: Attribute) -> bool:
+    """Its default is a float of few digits."""
+    default = attribute.default
+    if attribute.kind is not AttributeKind.FLOAT or not isinstance(default, int | float):
+        return True
+    (rounded,) = struct.unpack("<f", struct.pack("<f", default))
+    return bool(rounded == default)
+
+
+def _values(op: Op, nodes: list[DataNode]) -> list[tuple[str, int]]:
+    """The node of each formula's value."""
+    known: dict[str, int] = {}
+    writer = _Writer(nodes, known, op)
+    found: list[tuple[str, int]] = []
+    outputs = {tensor.name for tensor in op.outputs}
+    for formula in op.formulas:
+        node = writer.node(formula.tree)
+        found.append((formula.name, node))
+        if formula.name not in outputs:
+            known[formula.name] = node
+    return found
+
+
+class _Writer:
+    def __init__(self, nodes: list[DataNode], known: dict[str, int], op: Op) -> None:
+        self._nodes = nodes
+        self._known = known
+        self._kinds = {one.name: "attribute" for one in op.attributes} | {
+            one.name: "input" for one in op.inputs
+        }
+
+    def node(self, tree: Tree) -> int:
+        """The number of the node that the tree becomes. What is there already is not written again."""
+        if isinstance(tree, Name) and tree.name in self._known:
+            return self._known[tree.name]
+        node = self._made(tree)
+        if node not in self._nodes:
+            self._nodes.append(node)
+        return self._nodes.index(node)
+
+    def _made(self, tree: Tree) -> DataNode:
+        if isinstance(tree, Number):
+            return DataNode("number", number=tree.value)
+        if isinstance(tree, Name):
+            kind = self._kinds.get(tree.name)
+            return DataNode(kind, name=tree.name) if kind else DataNode("number", number=CONSTANTS[tree.name])
+        if isinstance(tree, Reduce):
+            raise NotImplementedError(f"no pattern schedules '{tree.operation}'")  # the checks refuse it
+        return DataNode(tree.function.name, tuple([self.node(one) for one in tree.arguments]))

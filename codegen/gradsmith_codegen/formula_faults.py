@@ -1,0 +1,25 @@
+"""What is wrong with a formula by itself. What does not fit the operator's entry is in `checks.formulas`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from .faults import fault, instead
+
+
+@fault("G801")
+def syntax(problem: str) -> str:
+    """A formula does not read as an expression."""
+    return problem
+
+
+@fault("G802")
+def unknown_function(name: str, known: Collection[str]) -> str:
+    """A formula calls a function that does not exist."""
+    return f"unknown function '{name}'{instead(name, known)}"
+
+
+@fault("G803")
+def wrong_count(name: str, expected: str, given: int) -> str:
+    """A formula calls a function with too few or too many arguments."""
+    return f"'{name}' takes {expected} argument{'' if expected == '1' else 's'}, not {given}"

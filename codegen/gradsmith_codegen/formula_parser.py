@@ -1,0 +1,235 @@
+"""From a formula's text to its tree. A fault is raised with the place in the text that it is about."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from . import formula_faults
+from .diagnostics import Diagnostic
+from .formula_tree import FUNCTIONS, OPERATORS, REDUCTIONS, Apply, Name, Number, Reduce, Tree
+from .model import Span
+
+MAX_DEPTH = 32  # of brackets and signs within each other
+MAX_LENGTH = 2000  # characters of a formula
+
+_TOKEN = re.compile(
+    r"(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*)"
+    r"|(?P<bad>\*\*)|(?P<mark><=|>=|==|!=|[-+*/<>(),])|(?P<other>\S)",
+    re.ASCII,
+)
+_WORDS = ("and", "or", "not")
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+_LARGEST = 3.4e38  # of a float
+
+
+class Unparsed(Exception):
+    """The diagnostic, but for its span, and the place in the text that it is about."""
+
+    def __init__(self, diagnose: Callable[[Span | None], Diagnostic], start: int, end: int) -> None:
+        super().__init__()
+        self.diagnose = diagnose
+        self.start = start
+        self.end = end
+
+
+class _Token(NamedTuple):
+    kind: str  # number, name, mark, or end
+    text: str
+    start: int
+    end: int
+
+
+def parse(text: str, dims: Collection[str]) -> Tree:
+    """Raises Unparsed. What follows the expression of a reduction are dims; `max(a, b)` is one if b is."""
+    if len(text) > MAX_LENGTH:
+        raise _syntax(f"a formula has {MAX_LENGTH} characters at most; give a part of it a name", 0, 1)
+    return _Parser(text, dims).formula()
+
+
+def _syntax(problem: str, start: int, end: int) -> Unparsed:
+    return Unparsed(lambda span: formula_faults.syntax(span, problem), start, end)
+
+
+class _Parser:
+    def __init__(self, text: str, dims: Collection[str]) -> None:
+        self._dims = dims
+        self._tokens = [
+            _Token(str(found.lastgroup), found[0], found.start(), found.end())
+            for found in _TOKEN.finditer(text)
+        ]
+        length = len(text.rstrip())
+        self._end = _Token("end", "", max(0, length - 1), max(1, length))
+        self._at = 0
+        self._depth = 0
+        for token in self._tokens:
+            if token.kind in ("bad", "other"):
+                raise _syntax(_instead_of(token.text), token.start, token.end)
+
+    def formula(self) -> Tree:
+        tree = self._or()
+        token = self._next
+        if token.kind != "end":
+            raise _syntax(f"'{token.text}' stands where an operator is expected", token.start, token.end)
+        return tree
+
+    # -- Tokens ---
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at] if self._at < len(self._tokens) else self._end
+
+    def _take(self, *texts: str) -> _Token | None:
+        """The next token where it is one of these."""
+        token = self._next
+        if token.kind in ("mark", "name") and token.text in texts:
+            self._at += 1
+            return token
+        return None
+
+    def _expect(self, text: str, where: str) -> _Token:
+        token = self._take(text)
+        if token is None:
+            found = self._next
+            got = f", not '{found.text}'" if found.text else ""
+            raise _syntax(f"expected '{text}' {where}{got}", found.start, found.end)
+        return token
+
+    # -- Operators ---
+
+    def _or(self) -> Tree:
+        return self._left(self._and, "or")
+
+    def _and(self) -> Tree:
+        return self._left(self._not, "and")
+
+    def _not(self) -> Tree:
+        token = self._take("not")
+        return self._within(token, self._not, "not") if token else self._comparison()
+
+    def _comparison(self) -> Tree:
+        tree = self._sum()
+        token = self._take(*_COMPARISONS)
+        if token is None:
+            return tree
+        compared = Apply(OPERATORS[token.text], (tree, self._sum()), token.start, token.end)
+        second = self._take(*_COMPARISONS)
+        if second:
+            raise _syntax("comparisons do not chain; write 'a < b and b < c'", second.start, second.end)
+        return compared
+
+    def _sum(self) -> Tree:
+        return self._left(self._product, "+", "-")
+
+    def _product(self) -> Tree:
+        return self._left(self._signed, "*", "/")
+
+    def _left(self, operand: Callable[[], Tree], *marks: str) -> Tree:
+        tree = operand()
+        while token := self._take(*marks):
+            tree = Apply(OPERATORS[token.text], (tree, operand()), token.start, token.end)
+        return tree
+
+    def _signed(self) -> Tree:
+        token = self._take("-")
+        return self._within(token, self._signed, "- ") if token else self._atom()
+
+    def _within(self, token: _Token, operand: Callable[[], Tree], operator: str) -> Tree:
+        self._enter(token)
+        tree = Apply(OPERATORS[operator], (operand(),), token.start, token.end)
+        self._depth -= 1
+        return tree
+
+    def _enter(self, token: _Token) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise _syntax(f"nested more than {MAX_DEPTH} levels deep", token.start, token.end)
+
+    # -- Atoms ---
+
+    def _atom(self) -> Tree:
+        token = self._next
+        if token.kind == "number":
+            self._at += 1
+            return _number(token)
+        if token.kind == "name" and token.text not in _WORDS:
+            self._at += 1
+            following = self._next
+            return self._call(token) if following.text == "(" else Name(token.text, token.start, token.end)
+        bracket = self._take("(")
+        if bracket is None:
+            what = "the formula ends" if token.kind == "end" else f"'{token.text}' stands"
+            message = f"{what} where a number, a name or '(' is expected"
+            raise _syntax(message, token.start, token.end)
+        self._enter(bracket)
+        tree = self._or()
+        self._depth -= 1
+        self._expect(")", "to close the bracket")
+        return tree
+
+    def _call(self, name: _Token) -> Tree:
+        self._enter(self._expect("(", ""))
+        arguments: list[Tree] = [] if self._next.text == ")" else [self._or()]
+        while self._take(","):
+            arguments.append(self._or())
+        self._depth -= 1
+        self._expect(")", f"or ',' in '{name.text}(...)'")
+        if name.text in REDUCTIONS and (name.text not in FUNCTIONS or self._has_dims(arguments)):
+            return _reduction(name, arguments)
+        function = FUNCTIONS.get(name.text)
+        if function is None:
+            raise Unparsed(
+                lambda span: formula_faults.unknown_function(span, name.text, [*FUNCTIONS, *REDUCTIONS]),
+                name.start,
+                name.end,
+            )
+        expected, given = len(function.parameters), len(arguments)
+        if given != expected:
+            raise Unparsed(
+                lambda span: formula_faults.wrong_count(span, name.text, str(expected), given),
+                name.start,
+                name.end,
+            )
+        return Apply(function, tuple(arguments), name.start, name.end)
+
+    def _has_dims(self, arguments: list[Tree]) -> bool:
+        return any(isinstance(one, Name) and one.name in self._dims for one in arguments[1:])
+
+
+def _reduction(name: _Token, arguments: list[Tree]) -> Tree:
+    if not arguments:
+        raise Unparsed(
+            lambda span: formula_faults.wrong_count(span, name.text, "1 or more", 0), name.start, name.end
+        )
+    for argument in arguments[1:]:
+        if not isinstance(argument, Name):
+            message = f"'{name.text}' is over dims, given by their names behind the expression"
+            raise _syntax(message, argument.start, argument.end)
+    dims = tuple([argument for argument in arguments[1:] if isinstance(argument, Name)])
+    return Reduce(name.text, arguments[0], dims, name.start, name.end)
+
+
+def _number(token: _Token) -> Number:
+    value = float(token.text)
+    if not math.isfinite(value) or value > _LARGEST:
+        raise _syntax(f"{token.text} is larger than any float", token.start, token.end)
+    return Number(value, token.start, token.end)
+
+
+_ELSEWHERE = {
+    "**": "powers are 'pow(a, b)'",
+    "^": "powers are 'pow(a, b)'",
+    "=": "equality is '=='",
+    "&": "both of two is 'and'",
+    "|": "one of two is 'or'",
+    "!": "the contrary is 'not'",
+    "?": "a choice is 'where(condition, a, b)'",
+    ":": "a choice is 'where(condition, a, b)'",
+}
+
+
+def _instead_of(character: str) -> str:
+    hint = f"; {_ELSEWHERE[character]}" if character in _ELSEWHERE else ""
+    return f"'{character}' has no meaning in a formula{hint}"

@@ -1,0 +1,147 @@
+"""Expressions of `formulas` as trees, and the functions that they are made of.
+
+A tree is the one source of what is generated from a formula: C++ for kernels and data for the tests' oracle.
+It knows where in the formula's text each part stands, and nothing of YAML.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+
+class Kind(Enum):
+    """What an expression gives."""
+
+    NUMBER = "a number"
+    TRUTH = "a truth value"
+
+
+class Precedence(IntEnum):
+    """How tightly operators bind, in C++ as in formulas."""
+
+    SELECTION = 0
+    OR = 1
+    AND = 2
+    COMPARISON = 3
+    SUM = 4
+    PRODUCT = 5
+    SIGN = 6
+    CALL = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An operator or a function of the language."""
+
+    name: str  # of operators, what the tests' oracle calls it
+    parameters: tuple[Kind, ...]
+    result: Kind
+    cpp: str  # with `{0}` where the first argument stands
+    precedence: Precedence = Precedence.CALL
+
+
+_NUMBER, _TRUTH = Kind.NUMBER, Kind.TRUTH
+
+
+def _operators() -> Iterator[tuple[str, Function]]:
+    """By how they are written; `-x` is written `- `."""
+    for mark, name, precedence in (
+        ("+", "add", Precedence.SUM),
+        ("-", "subtract", Precedence.SUM),
+        ("*", "multiply", Precedence.PRODUCT),
+        ("/", "divide", Precedence.PRODUCT),
+    ):
+        yield mark, Function(name, (_NUMBER, _NUMBER), _NUMBER, f"{{0}} {mark} {{1}}", precedence)
+    for mark, name in (
+        ("<", "less"),
+        ("<=", "less_equal"),
+        (">", "greater"),
+        (">=", "greater_equal"),
+        ("==", "equal"),
+        ("!=", "not_equal"),
+    ):
+        cpp = f"{{0}} {mark} {{1}}"
+        yield mark, Function(name, (_NUMBER, _NUMBER), _TRUTH, cpp, Precedence.COMPARISON)
+    yield "and", Function("and", (_TRUTH, _TRUTH), _TRUTH, "{0} && {1}", Precedence.AND)
+    yield "or", Function("or", (_TRUTH, _TRUTH), _TRUTH, "{0} || {1}", Precedence.OR)
+    yield "not", Function("not", (_TRUTH,), _TRUTH, "!{0}", Precedence.SIGN)
+    yield "- ", Function("negate", (_NUMBER,), _NUMBER, "-{0}", Precedence.SIGN)
+
+
+OPERATORS: Mapping[str, Function] = dict(_operators())
+
+# What is called by its name. In C++ each is a function of runtime/patterns/formula_math.h.
+_UNARY = (
+    "exp", "expm1", "log", "log1p", "erf", "erfc", "tanh", "sigmoid", "softplus", "sqrt", "rsqrt", "abs",
+    "sign", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+)  # fmt: skip
+_BINARY = ("pow", "min", "max", "mul0", "div0")
+
+
+def _functions() -> Iterator[Function]:
+    for name in _UNARY:
+        yield Function(name, (_NUMBER,), _NUMBER, f"formula::{name.capitalize()}({{0}})")
+    for name in _BINARY:
+        yield Function(name, (_NUMBER, _NUMBER), _NUMBER, f"formula::{name.capitalize()}({{0}}, {{1}})")
+    yield Function("where", (_TRUTH, _NUMBER, _NUMBER), _NUMBER, "{0} ? {1} : {2}", Precedence.SELECTION)
+
+
+FUNCTIONS: Mapping[str, Function] = {function.name: function for function in _functions()}
+REDUCTIONS = ("sum", "mean", "max")  # with a dim or several behind the expression; `sum` with none as well
+CONSTANTS: Mapping[str, float] = {"pi": math.pi}
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: float
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Of an input, an attribute, an earlier formula or a constant."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    function: Function
+    arguments: tuple[Tree, ...]
+    start: int  # of the operator or of the function's name
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """A sum, a mean or a maximum over named dims; a sum over none is over those that its output lacks."""
+
+    operation: str
+    argument: Tree
+    dims: tuple[Name, ...]
+    start: int
+    end: int
+
+
+Tree = Number | Name | Apply | Reduce
+
+
+def parts(tree: Tree) -> Iterator[Tree]:
+    """The tree and all within it, from left to right."""
+    yield tree
+    if isinstance(tree, Apply):
+        for argument in tree.arguments:
+            yield from parts(argument)
+    elif isinstance(tree, Reduce):
+        yield from parts(tree.argument)
+
+
+def names(tree: Tree) -> Iterator[Name]:
+    """Those that are read; dims are not."""
+    return (part for part in parts(tree) if isinstance(part, Name))

@@ -1,0 +1,96 @@
+#ifndef GRADSMITH_PATTERNS_FORMULA_MATH_H_
+#define GRADSMITH_PATTERNS_FORMULA_MATH_H_
+
+#include <cmath>
+
+#include "patterns/functor.h"
+
+/// The functions of the language of formulas (docs/schema.md), for CPU and CUDA alike. A is float
+/// or double. All are as precise as the standard library's; none overflows where its value does
+/// not. Kernels compile it as well: plain C++17.
+namespace gradsmith::formula {
+
+#define GRADSMITH_FORMULA_FUNCTION(Name, function) \
+  template <typename A>                            \
+  GRADSMITH_FUNCTOR A Name(A x) {                  \
+    return function(x);                            \
+  }
+GRADSMITH_FORMULA_FUNCTION(Exp, std::exp)
+GRADSMITH_FORMULA_FUNCTION(Expm1, std::expm1)
+GRADSMITH_FORMULA_FUNCTION(Log, std::log)
+GRADSMITH_FORMULA_FUNCTION(Log1p, std::log1p)
+GRADSMITH_FORMULA_FUNCTION(Erf, std::erf)
+GRADSMITH_FORMULA_FUNCTION(Erfc, std::erfc)
+GRADSMITH_FORMULA_FUNCTION(Tanh, std::tanh)
+GRADSMITH_FORMULA_FUNCTION(Sqrt, std::sqrt)
+GRADSMITH_FORMULA_FUNCTION(Abs, std::abs)
+GRADSMITH_FORMULA_FUNCTION(Sin, std::sin)
+GRADSMITH_FORMULA_FUNCTION(Cos, std::cos)
+GRADSMITH_FORMULA_FUNCTION(Tan, std::tan)
+GRADSMITH_FORMULA_FUNCTION(Asin, std::asin)
+GRADSMITH_FORMULA_FUNCTION(Acos, std::acos)
+GRADSMITH_FORMULA_FUNCTION(Atan, std::atan)
+GRADSMITH_FORMULA_FUNCTION(Sinh, std::sinh)
+GRADSMITH_FORMULA_FUNCTION(Cosh, std::cosh)
+#undef GRADSMITH_FORMULA_FUNCTION
+
+/// 1 / (1 + exp(-x)). The exponent is never positive.
+template <typename A>
+GRADSMITH_FUNCTOR A Sigmoid(A x) {
+  const A power = std::exp(-std::abs(x));
+  return (x < A{0} ? power : A{1}) / (A{1} + power);
+}
+
+/// log(1 + exp(x)). The exponent is never positive.
+template <typename A>
+GRADSMITH_FUNCTOR A Softplus(A x) {
+  const A rest = std::log1p(std::exp(-std::abs(x)));
+  return x > A{0} ? x + rest : rest;
+}
+
+template <typename A>
+GRADSMITH_FUNCTOR A Rsqrt(A x) {
+  return A{1} / std::sqrt(x);
+}
+
+/// 1, -1, or x itself where that is 0 or NaN.
+template <typename A>
+GRADSMITH_FUNCTOR A Sign(A x) {
+  if (x > A{0}) {
+    return A{1};
+  }
+  return x < A{0} ? A{-1} : x;
+}
+
+template <typename A>
+GRADSMITH_FUNCTOR A Pow(A base, A exponent) {
+  return std::pow(base, exponent);
+}
+
+/// The smaller of two, or NaN where one is.
+template <typename A>
+GRADSMITH_FUNCTOR A Min(A a, A b) {
+  return a < b || a != a ? a : b;
+}
+
+/// The larger of two, or NaN where one is.
+template <typename A>
+GRADSMITH_FUNCTOR A Max(A a, A b) {
+  return a > b || a != a ? a : b;
+}
+
+/// a * b, and 0 where a is 0, whatever b is.
+template <typename A>
+GRADSMITH_FUNCTOR A Mul0(A a, A b) {
+  return a == A{0} ? A{0} : a * b;
+}
+
+/// a / b, and 0 where a is 0, whatever b is.
+template <typename A>
+GRADSMITH_FUNCTOR A Div0(A a, A b) {
+  return a == A{0} ? A{0} : a / b;
+}
+
+}  // namespace gradsmith::formula
+
+#endif  // GRADSMITH_PATTERNS_FORMULA_MATH_H_

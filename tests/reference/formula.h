@@ -1,0 +1,100 @@
+#ifndef GRADSMITH_TESTS_REFERENCE_FORMULA_H_
+#define GRADSMITH_TESTS_REFERENCE_FORMULA_H_
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reference/oracle.h"
+
+/// The oracle of operators that have formulas: an interpreter of their trees.
+namespace gradsmith::reference {
+
+/// FormulaNode is a part of a formula: a function of nodes before it by the name that the language
+/// has for it ("exp", "add", "less", "where"), a "number", or an "input" or "attribute" by its
+/// name.
+struct FormulaNode {
+  std::string_view operation;
+  std::vector<std::size_t> arguments = {};
+  double number = 0;
+  std::string_view name = {};
+};
+
+/// FormulaData is what a generated test says of an operator's formulas.
+struct FormulaData {
+  std::span<const FormulaNode> nodes;
+  /// The node of each output's value.
+  std::vector<std::pair<std::string, std::size_t>> outputs;
+  /// What the operator that this one is the gradient of makes of the same inputs: data are such
+  /// that it is finite and bends nowhere near.
+  std::span<const std::size_t> domain = {};
+  /// Values of attributes with which results of integers are short.
+  Attributes exact_attributes = {};
+};
+
+/// CountingNumber is a value that knows how exact it is.
+struct CountingNumber {
+  long double value = 0;
+  /// First-order bound of the rounding error of an accumulator that computes it, in units of its
+  /// unit roundoff.
+  long double error = 0;
+  /// The power of two that it and all it was made of are multiples of, while it is exact.
+  long double unit = 1;
+  /// No partial result is larger, counted in the unit of each.
+  long double bound = 0;
+  /// How far the nearest place is at which the function bends, jumps or ends.
+  long double margin = 4;
+};
+
+/// FormulaOracle evaluates an operator's formulas in long double, with a running analysis of how
+/// far off float or double may be. Inputs are broadcast to one shape, which outputs have.
+class FormulaOracle final : public Oracle {
+ public:
+  explicit FormulaOracle(FormulaData data);
+
+  [[nodiscard]] std::optional<Shapes> OutputShapes(
+      const Shapes& inputs,
+      const Attributes& attributes) const override;
+  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& attributes)
+      const override;
+  /// MakeRandomData returns numbers from -4 to 4 where the operator, and the one that it is the
+  /// gradient of, are finite and keep away from where they bend.
+  [[nodiscard]] Tensors
+  MakeRandomData(const Shapes& inputs, const Attributes& attributes, Random& random) const override;
+  [[nodiscard]] std::optional<ExactData> MakeExactData(
+      const Shapes& inputs,
+      const Attributes& attributes,
+      int level,
+      Random& random) const override;
+  [[nodiscard]] std::set<std::string> InexactOutputs() const override;
+  [[nodiscard]] Attributes ExactAttributes() const override { return data_.exact_attributes; }
+
+ private:
+  using Function = CountingNumber (*)(std::span<const CountingNumber> arguments);
+  /// A value for each node.
+  using Values = std::vector<CountingNumber>;
+
+  class Place;
+
+  /// Evaluate computes all nodes at one place of the inputs.
+  void Evaluate(const Place& place, const Attributes& attributes, Values& values) const;
+  /// Whether results at the place are finite, and keep their distance from where they bend.
+  [[nodiscard]] bool IsSmooth(const Values& values) const;
+
+  FormulaData data_;
+  /// What computes each node; null for numbers, inputs and attributes.
+  std::vector<Function> functions_;
+  /// Whether integers give exact results there: what is computed adds, multiplies, compares and
+  /// selects.
+  std::vector<bool> exact_;
+};
+
+}  // namespace gradsmith::reference
+
+#endif  // GRADSMITH_TESTS_REFERENCE_FORMULA_H_
