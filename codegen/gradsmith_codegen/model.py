@@ -350,6 +350,11 @@ class Op(Located):
         return [attribute for attribute in self.attributes if attribute.name in read]
 
     @property
+    def has_sums(self) -> bool:
+        """An output is summed over what it lacks of the inputs' dims."""
+        return any(isinstance(formula.tree, formula_tree.Reduce) for formula in self.formulas)
+
+    @property
     def kernel_name(self) -> str:
         """What computes it, for messages and listings."""
         return self.kernel or f"formulas::{self.name}"

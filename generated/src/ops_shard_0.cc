@@ -58,7 +58,6 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
     "T",
 };
 
-
 constexpr std::array<SymbolSpec, 1> kSymbols = {
     // ops.yaml: Sigmoid, line 10 of the entry
     SymbolSpec{
@@ -149,7 +148,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -348,7 +347,6 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
     "T",
 };
 
-
 constexpr std::array<SymbolSpec, 1> kSymbols = {
     // ops.yaml: LeakyRelu, line 11 of the entry
     SymbolSpec{
@@ -452,7 +450,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>

@@ -63,7 +63,6 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
     "T",
 };
 
-
 constexpr std::array<SymbolSpec, 1> kSymbols = {
     // ops.yaml: SigmoidGrad, line 12 of the entry
     SymbolSpec{
@@ -165,7 +164,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>

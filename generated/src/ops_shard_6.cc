@@ -561,7 +561,6 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
     "T",
 };
 
-
 constexpr std::array<SymbolSpec, 1> kSymbols = {
     // ops.yaml: LeakyReluGrad, line 13 of the entry
     SymbolSpec{
@@ -676,7 +675,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>

@@ -13,7 +13,7 @@
 #include "patterns/map.h"
 
 /// How an operator that has formulas is run: by the pattern `map`, on tensors in the operator's
-/// order. All of them are there.
+/// order.
 namespace gradsmith::internal {
 
 /// RunMapOnCpu computes a map on the context's threads.
@@ -30,11 +30,12 @@ Status RunMapOnCpu(
          std::make_index_sequence<Functor::kOutputs>());
 }
 
-/// RunMapOnCuda computes a map with the operator's kernels, which are in `op.image`; in a build
-/// without CUDA it returns an error.
+/// RunMapOnCuda computes a map, of which outputs may be sums, with the operator's kernels, which
+/// are in `op.image`; in a build without CUDA it returns an error.
 Status RunMapOnCuda(
     const Context& context,
     const cuda::OpInfo& op,
+    bool has_sums,
     std::span<const double> scalars,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs);

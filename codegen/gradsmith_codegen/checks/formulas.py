@@ -147,8 +147,8 @@ def _symbols(tree: Tree, shapes: dict[str, Shape], within: dict[str, frozenset[s
 
 @op_rule("G810", needs=(*_READ, "dims", "rows"))
 def fits_no_pattern(op: Op, scope: Scope) -> Iterator[Finding]:
-    """No kernel pattern computes the formulas: only `map` is there, whose outputs have one shape and one type,
-    to which inputs are broadcast."""
+    """No kernel pattern computes the formulas: only `map` is there, whose outputs have one shape and one
+    type, to which inputs are broadcast."""
     if not op.formulas:
         return
     yield from _reductions(op)

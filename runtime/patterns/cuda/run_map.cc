@@ -11,22 +11,24 @@ namespace gradsmith::internal {
 
 namespace {
 
-Result<std::unique_ptr<Plan>> BuildOwnMap(
-    const cuda::Target& /*target*/,
-    const cuda::OpTask& task,
-    const std::string& /*variant*/) {
-  return cuda::MakeMapPlan(*task.op->image, task);
+template <bool kSums>
+Result<std::unique_ptr<Plan>>
+BuildOwnMap(const cuda::Target& target, const cuda::OpTask& task, const std::string& /*variant*/) {
+  return cuda::MakeMapPlan(*task.op->image, task, target, kSums);
 }
 
+template <bool kSums>
 constexpr std::array<cuda::Implementation, 1> kTable = {
-    {{.name = "own/map", .adds = true, .takes_all = true, .build = &BuildOwnMap}}};
-constexpr cuda::FamilyOnCuda kFamily = {.table = kTable};
+    {{.name = "own/map", .adds = true, .takes_all = true, .build = &BuildOwnMap<kSums>}}};
+constexpr cuda::FamilyOnCuda kMaps = {.table = kTable<false>};
+constexpr cuda::FamilyOnCuda kMapsWithSums = {.table = kTable<true>};
 
 }  // namespace
 
 Status RunMapOnCuda(
     const Context& context,
     const cuda::OpInfo& op,
+    bool has_sums,
     std::span<const double> scalars,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
@@ -41,7 +43,7 @@ Status RunMapOnCuda(
   for (const double scalar : scalars) {
     task.scalars.push_back(scalar);
   }
-  return cuda::RunOp(context, kFamily, task);
+  return cuda::RunOp(context, has_sums ? kMapsWithSums : kMaps, task);
 }
 
 }  // namespace gradsmith::internal

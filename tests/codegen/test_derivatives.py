@@ -1,0 +1,213 @@
+"""The gradients that `ops.yaml` gives as formulas, against derivatives that SymPy makes of the forward formulas.
+
+Formulas are read here by Python's parser, whose precedence theirs is, so that the generator's own is tested too.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import pytest
+import sympy
+import yaml
+from gradsmith_codegen.formula_tree import FUNCTIONS
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+OPS = {op["name"]: op for op in yaml.safe_load((REPOSITORY / "ops.yaml").read_text())["ops"]}
+GRADIENTS = sorted(
+    name
+    for name, op in OPS.items()
+    if "formulas" in op and "sum(" not in str(op["formulas"]) and "formulas" in OPS.get(op.get("gradient_of"), {})
+)
+
+COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+Words = Mapping[str, Callable[..., Any]]  # what each operator and function is
+
+
+def read(node: Any, names: Mapping[str, Any], words: Words) -> Any:
+    """The value of an expression of Python's."""
+    if isinstance(node, ast.Expression):
+        return read(node.body, names, words)
+    if isinstance(node, ast.Constant):
+        return words["number"](node.value)
+    if isinstance(node, ast.Name):
+        return names[node.id]
+    if isinstance(node, ast.BinOp):
+        word = ARITHMETIC[type(node.op)]
+        return words[word](read(node.left, names, words), read(node.right, names, words))
+    if isinstance(node, ast.UnaryOp):
+        return words["not" if isinstance(node.op, ast.Not) else "negate"](read(node.operand, names, words))
+    if isinstance(node, ast.BoolOp):
+        word = "and" if isinstance(node.op, ast.And) else "or"
+        return words[word](*[read(value, names, words) for value in node.values])
+    if isinstance(node, ast.Compare):
+        (operator,), (right,) = node.ops, node.comparators
+        return words[COMPARISONS[type(operator)]](read(node.left, names, words), read(right, names, words))
+    assert isinstance(node, ast.Call)
+    assert isinstance(node.func, ast.Name)
+    return words[node.func.id](*[read(argument, names, words) for argument in node.args])
+
+
+def evaluated(op: Any, names: Mapping[str, Any], words: Words) -> dict[str, Any]:
+    """The values of an operator's formulas."""
+    known = dict(names)
+    for name, text in op["formulas"].items():
+        known[name] = read(ast.parse(str(text).strip(), mode="eval"), known, words)
+    return {name: known[name] for name in op["formulas"]}
+
+
+ARITHMETIC_WORDS: Words = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "negate": lambda a: -a,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+SYMBOLIC: Words = {
+    **ARITHMETIC_WORDS,
+    "number": lambda value: sympy.Rational(str(value)),
+    "/": lambda a, b: a / b,
+    "==": sympy.Eq,
+    "!=": sympy.Ne,
+    "and": sympy.And,
+    "or": sympy.Or,
+    "not": sympy.Not,
+    "where": lambda c, a, b: sympy.Piecewise((a, c), (b, True)),
+    "min": lambda a, b: sympy.Piecewise((a, a < b), (b, True)),
+    "max": lambda a, b: sympy.Piecewise((a, a > b), (b, True)),
+    "mul0": lambda a, b: a * b,
+    "div0": lambda a, b: a / b,
+    "pow": lambda a, b: a**b,
+    "abs": sympy.Abs,
+    "sign": sympy.sign,
+    "expm1": lambda x: sympy.exp(x) - 1,
+    "log1p": lambda x: sympy.log(1 + x),
+    "rsqrt": lambda x: 1 / sympy.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + sympy.exp(-x)),
+    "softplus": lambda x: sympy.log(1 + sympy.exp(x)),
+    **{
+        name: getattr(sympy, name)
+        for name in "exp log erf erfc tanh sqrt sin cos tan asin acos atan sinh cosh".split()
+    },
+}
+
+
+def stable_sigmoid(x: float) -> float:
+    power = math.exp(-abs(x))
+    return (power if x < 0 else 1) / (1 + power)
+
+
+IN_DOUBLE: Words = {
+    **ARITHMETIC_WORDS,
+    "number": float,
+    "/": lambda a, b: a / b if b else math.copysign(math.inf, a) if a else math.nan,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "and": lambda *all_of: all(all_of),
+    "or": lambda *any_of: any(any_of),
+    "not": lambda a: not a,
+    "where": lambda c, a, b: a if c else b,
+    "min": min,
+    "max": max,
+    "mul0": lambda a, b: a * b if a else 0.0,
+    "div0": lambda a, b: a / b if a else 0.0,
+    "pow": math.pow,
+    "abs": abs,
+    "sign": lambda x: float((x > 0) - (x < 0)),
+    "rsqrt": lambda x: 1 / math.sqrt(x),
+    "sigmoid": stable_sigmoid,
+    "softplus": lambda x: max(x, 0) + math.log1p(math.exp(-abs(x))),
+    **{
+        name: getattr(math, name)
+        for name in "exp expm1 log log1p erf erfc tanh sqrt sin cos tan asin acos atan sinh cosh".split()
+    },
+}
+
+
+def defaults(op: Any) -> dict[str, float]:
+    """Of attributes; other values where a default says nothing."""
+    values = {name: float(one["default"]) for name, one in op.get("attributes", {}).items()}
+    return {name: (-1.5 if value < 0 else 2.0) if math.isinf(value) else value for name, value in values.items()}
+
+
+def points() -> list[float]:
+    """Small and large ones, and some where many formulas bend."""
+    numbers = random.Random(29)
+    spread = [numbers.uniform(-6, 6) for _ in range(40)]
+    return [*spread, *(sign * size for size in (1e-6, 1e-3, 0.75, 9.5, 20.5, 30.5) for sign in (-1, 1))]
+
+
+class Peer:
+    """The derivative of the forward operator's one output with respect to its one input, for dY = 1.25."""
+
+    gradient = 1.25
+
+    def __init__(self, name: str) -> None:
+        self.op = OPS[name]
+        forward = OPS[self.op["gradient_of"]]
+        self.attributes = defaults(self.op)
+        x = sympy.Symbol("X", real=True)
+        exact = {key: sympy.Rational(value) for key, value in self.attributes.items()} | {"pi": sympy.pi}
+        y = evaluated(forward, {**exact, "X": x}, SYMBOLIC)["Y"]
+        self._value = sympy.lambdify(x, y, "mpmath")
+        self._slope = sympy.lambdify(x, sympy.diff(y, x), "mpmath")
+
+    def expected(self, x: float) -> float | None:
+        """None where the forward operator gives no real number."""
+        with mpmath.workdps(150):
+            try:
+                value, slope = self._value(mpmath.mpf(x)), self._slope(mpmath.mpf(x))
+            except ZeroDivisionError:
+                return None
+            if isinstance(value, mpmath.mpc) or not mpmath.isfinite(value):
+                return None
+            return float(slope * mpmath.mpf(self.gradient))
+
+    def computed(self, x: float) -> float:
+        with mpmath.workdps(150):
+            y = float(self._value(mpmath.mpf(x)))
+        given = {**self.attributes, "pi": math.pi, "dY": self.gradient, "X": x, "Y": y}
+        return float(evaluated(self.op, given, IN_DOUBLE)["dX"])
+
+
+def test_the_language_is_covered() -> None:
+    for words in (SYMBOLIC, IN_DOUBLE):
+        assert set(FUNCTIONS) <= set(words)
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradient_is_the_derivative(name: str) -> None:
+    peer, compared = Peer(name), 0
+    for x in points():
+        expected = peer.expected(x)
+        if expected is None or 0 < abs(expected) < 1e-290:
+            continue
+        compared += 1
+        # What is saved of the forward operator is rounded: where it nears a bound, the rest has few digits left.
+        slack = 1e-15 if "Y" in peer.op["inputs"] else 1e-300
+        assert math.isclose(peer.computed(x), expected, rel_tol=1e-11, abs_tol=slack), (x, expected)
+    assert compared >= 20
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradient_at_a_seam_is_that_of_a_side_or_between(name: str) -> None:
+    peer = Peer(name)
+    seams = {0.0, 3.0, -3.0, *peer.attributes.values()}
+    for seam in sorted(seams):
+        sides = [peer.expected(seam + step) for step in (-1e-9, 1e-9)]
+        if None in sides or peer.expected(seam) is None:
+            continue
+        found = peer.computed(seam)
+        low, high = sorted(side for side in sides if side is not None)
+        assert low - 1e-6 <= found <= high + 1e-6, (seam, found, sides)
