@@ -1,7 +1,7 @@
 """What the pages tell to add is added to a copy of the sources: it builds there, and passes the quick tests.
 
-Of `./run test --quick` these are the tests that read the operators: those of rows, as README.md tells to run them
-alone, those of the generator, the tools and the benchmarks, and those of the Python package that go through its table;
+Of `./run test --quick` these are the tests that read the operators: those of rows, as docs/adding-operators.md tells to
+run them alone, those of the generator, the tools and the benchmarks, and those of the Python package that go through its table;
 the others do not know what is in ops.yaml, and are left out for their time.
 """
 
@@ -30,9 +30,10 @@ def block(page: str, start: str, language: str = "yaml") -> str:
     return str(found)
 
 
-NEW_OP = block("README.md", "  - name: DepthwiseConvGrad\n")
+ADDING = "docs/adding-operators.md"
+NEW_OP = block(ADDING, "  - name: DepthwiseConvGrad\n")
 NEW_ROW = block("CONTRIBUTING.md", "    rows:\n").partition("\n")[2]
-TO_BUILD, TO_RUN = block("README.md", "cmake -S . -B build/rows ", "sh").replace("build/rows", str(BUILD)).splitlines()
+TO_BUILD, TO_RUN = block(ADDING, "cmake -S . -B build/rows ", "sh").replace("build/rows", str(BUILD)).splitlines()
 OF_PYTHON = ("calls", "commands", "docs", "names", "onnx_nodes", "problem_lines", "table")
 TESTS = ["codegen", "tools", "bench", "build/test_kernel_fields.py", *(f"python/test_{name}.py" for name in OF_PYTHON)]
 QUICKLY = "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DGRADSMITH_BUILD_PYTHON=AUTO"

@@ -98,7 +98,7 @@ SYMBOLIC: Words = {
     "softplus": lambda x: sympy.log(1 + sympy.exp(x)),
     **{
         name: getattr(sympy, name)
-        for name in "exp log erf erfc tanh sqrt sin cos tan asin acos atan sinh cosh".split()
+        for name in ["exp", "log", "erf", "erfc", "tanh", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh"]
     },
 }
 
@@ -130,7 +130,7 @@ IN_DOUBLE: Words = {
     "softplus": lambda x: max(x, 0) + math.log1p(math.exp(-abs(x))),
     **{
         name: getattr(math, name)
-        for name in "exp expm1 log log1p erf erfc tanh sqrt sin cos tan asin acos atan sinh cosh".split()
+        for name in ["exp", "expm1", "log", "log1p", "erf", "erfc", "tanh", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh"]
     },
 }
 

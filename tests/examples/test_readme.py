@@ -1,4 +1,4 @@
-"""What README.md shows is what happens: every fenced block is compiled, run or replayed here."""
+"""What README.md and the pages for users show is what happens: every fenced block is compiled, run or replayed here."""
 
 from __future__ import annotations
 
@@ -12,19 +12,23 @@ import pytest
 from build_tree import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+PAGES = {
+    name: (REPOSITORY / name).read_text(encoding="utf-8")
+    for name in ("README.md", "docs/install.md", "docs/cpp.md", "docs/adding-operators.md")
+}
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", "\n".join(PAGES.values()), re.MULTILINE | re.DOTALL)
 SCHEMA = (REPOSITORY / "ops.yaml").read_text(encoding="utf-8")
 
 
 def block(language: str, holding: str) -> str:
     """The one block of the language that holds the text."""
     found: list[str] = [text for name, text in BLOCKS if name == language and holding in text]
-    assert len(found) == 1, f"{len(found)} {language} blocks of README.md hold {holding!r}"
+    assert len(found) == 1, f"{len(found)} {language} blocks of the pages hold {holding!r}"
     return found[0]
 
 
 def run_program(folder: Path, prefix: Path, source: str) -> str:
-    """Compiles main.cc with the command that README.md gives, and returns what the program prints."""
+    """Compiles main.cc with the command that docs/install.md gives, and returns what the program prints."""
     (folder / "main.cc").write_text(source, encoding="utf-8")
     command = block("sh", "pkg-config").strip()
     pkgconfig = next(prefix.glob("lib*/**/pkgconfig"))
@@ -45,7 +49,7 @@ def test_every_block_is_tested_here() -> None:
     tested = {
         "cpp": ["int main()", "registry.Explain", "CheckDevice"],
         "text": ["dW:", "error[G014]"],
-        "yaml": ["DepthwiseConvGrad"],
+        "yaml": ["CubeGrad", "DepthwiseConvGrad"],
         # The last two: tests/build/test_extension.py, tests/package/test_wheel.py.
         "sh": ["./run demo", "cmake --install", "pkg-config", "build/rows", "pip install ."],
         "cmake": ["find_package"],
@@ -126,8 +130,9 @@ def test_cmake_lines_build_a_program(tmp_path: Path, prefix: Path) -> None:
     subprocess.run([str(build / "my_program")], check=True, stdout=subprocess.DEVNULL)
 
 
-def test_entry_is_a_valid_one(tmp_path: Path) -> None:
-    entry = block("yaml", "DepthwiseConvGrad")
+@pytest.mark.parametrize("name", ["CubeGrad", "DepthwiseConvGrad"])
+def test_entry_is_a_valid_one(tmp_path: Path, name: str) -> None:
+    entry = block("yaml", name)
     result = check_schema(tmp_path, SCHEMA if entry in SCHEMA else f"{SCHEMA}\n{entry}")  # as who followed it has it
     assert (result.returncode, result.stderr) == (0, "")
 
@@ -145,6 +150,11 @@ def test_verbs_that_are_named_exist(verb: str) -> None:
     assert f"./run {verb} " in described.stdout
 
 
-def test_links_lead_to_files() -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", README):
-        assert (REPOSITORY / target).exists(), target
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files_and_headings(page: str) -> None:
+    for target, heading in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", PAGES[page]):
+        file = (REPOSITORY / page).parent / target if target else REPOSITORY / page
+        assert file.exists(), target
+        if heading:
+            titles = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert heading in [re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles], heading
