@@ -1,8 +1,8 @@
 """What the pages tell to add is added to a copy of the sources: it builds there, and passes the quick tests.
 
 Of `./run test --quick` these are the tests that read the operators: those of rows, as docs/adding-operators.md tells to
-run them alone, those of the generator, the tools and the benchmarks, and those of the Python package that go through its table;
-the others do not know what is in ops.yaml, and are left out for their time.
+run them alone, those of the generator, the tools and the benchmarks, and those of the Python package that go through
+its table; the others do not know what is in ops.yaml, and are left out for their time.
 """
 
 from __future__ import annotations

@@ -74,6 +74,9 @@ ARITHMETIC_WORDS: Words = {
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
 }
+# What Python's math and SymPy call as formulas do.
+SAME_NAME = ("exp", "log", "erf", "erfc", "tanh", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh")
+
 SYMBOLIC: Words = {
     **ARITHMETIC_WORDS,
     "number": lambda value: sympy.Rational(str(value)),
@@ -96,10 +99,7 @@ SYMBOLIC: Words = {
     "rsqrt": lambda x: 1 / sympy.sqrt(x),
     "sigmoid": lambda x: 1 / (1 + sympy.exp(-x)),
     "softplus": lambda x: sympy.log(1 + sympy.exp(x)),
-    **{
-        name: getattr(sympy, name)
-        for name in ["exp", "log", "erf", "erfc", "tanh", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh"]
-    },
+    **{name: getattr(sympy, name) for name in SAME_NAME},
 }
 
 
@@ -128,10 +128,7 @@ IN_DOUBLE: Words = {
     "rsqrt": lambda x: 1 / math.sqrt(x),
     "sigmoid": stable_sigmoid,
     "softplus": lambda x: max(x, 0) + math.log1p(math.exp(-abs(x))),
-    **{
-        name: getattr(math, name)
-        for name in ["exp", "expm1", "log", "log1p", "erf", "erfc", "tanh", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh"]
-    },
+    **{name: getattr(math, name) for name in ("expm1", "log1p", *SAME_NAME)},
 }
 
 
