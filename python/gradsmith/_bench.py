@@ -28,13 +28,16 @@ _FEWEST_CALLS = 5
 
 @dataclass(frozen=True)
 class Measured:
-    """Times of one call, in milliseconds."""
+    """Times of one call, in milliseconds; what it must move, each input read once and each output written once; and
+    what share of the speed of a copy of as much it has by its median."""
 
     problem: str
     device: str
     calls: int
     median_ms: float
     best_ms: float
+    megabytes: float
+    share_of_copy: float
 
 
 def measure(problem: str, device: str, seconds: float) -> Measured:
@@ -51,9 +54,42 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
         function(*inputs, **parsed["attributes"])
         wait()
 
-    call()
+    moved = _bytes_of(_inputs_read(parsed["op"], inputs)) + _bytes_of(function(*inputs, **parsed["attributes"]))
+    wait()
     times = _times(call, seconds)
-    return Measured(problem, device, len(times), statistics.median(times) * 1e3, min(times) * 1e3)
+    median = statistics.median(times)
+    share = _copy_seconds(make, wait, moved, seconds / 4) / median
+    return Measured(problem, device, len(times), median * 1e3, min(times) * 1e3, moved / 1e6, share)
+
+
+def _inputs_read(name: str, inputs: Sequence[Any]) -> list[Any]:
+    """Those of which more than the shape is needed."""
+    op = next(one for one in gradsmith.ops() if one.name == name)
+    return [array for tensor, array in zip(op.inputs, inputs, strict=True) if not tensor.shape_only]
+
+
+def _bytes_of(arrays: Any) -> int:
+    """Of one array, or of those of several that are there."""
+    if arrays is None:
+        return 0
+    if isinstance(arrays, (tuple, list)):
+        return sum(map(_bytes_of, arrays))
+    count = math.prod(arrays.shape)
+    return int(count * arrays.dtype.itemsize)
+
+
+def _copy_seconds(
+    make: Callable[[Sequence[int], str], Any], wait: Callable[[], None], moved: int, seconds: float
+) -> float:
+    """The median time of a copy that reads and writes so many bytes together."""
+    source, target = (make((max(moved // 8, 1),), "float") for _ in range(2))
+
+    def copy() -> None:
+        target[...] = source
+        wait()
+
+    copy()
+    return statistics.median(_times(copy, seconds))
 
 
 def _laid_out(

@@ -223,6 +223,16 @@ def test_bench_tells_median_and_best(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (measured.calls, measured.median_ms, measured.best_ms) == (3, 4.0, 1.0)
 
 
+def test_bench_tells_what_a_call_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bench, "_times", lambda call, seconds: [0.004, 0.001, 0.009])
+    measured = _bench.measure("LeakyReluGrad double dY=5x7 X=5x7", "cpu", 0)
+    assert measured.megabytes == 3 * 5 * 7 * 8 / 1e6
+    assert measured.share_of_copy == 1
+    # dY is 2x6x4x4; dB has 6.
+    elements = 2 * (2 * 4 * 6 * 6 + 6 * 4 * 3 * 3) + 2 * 6 * 4 * 4 + 6
+    assert _bench.measure("ConvGrad half X=2x4x6x6 W=6x4x3x3", "cpu", 0).megabytes == 2 * elements / 1e6
+
+
 def test_bench(tmp_path: Path) -> None:
     picture = tmp_path / "bench.svg"
     (row,) = json.loads(run("bench", PROBLEM, "--json", "--seconds", "0.05", "--plot", str(picture)))
