@@ -1,7 +1,7 @@
 """The runtime's shape rules, once more in Python, so that a test case that cannot be is found in the schema.
 
-Semantics of ONNX Conv-22 and ConvTranspose-22. A rule that is not here is no error: cases then give all their
-shapes.
+Semantics of ONNX Conv-22, ConvTranspose-22, MaxPool-22 and AveragePool-22. A rule that is not here is no error: cases
+then give all their shapes.
 """
 
 from __future__ import annotations
@@ -25,28 +25,26 @@ class ImpossibleShape(Exception):
 
 
 def conv_output_spatial(attributes: Attributes, dims: Dims, kernel: Dims) -> Dims:
-    """conv::OutputSpatial: floor((D + pad_begin + pad_end - eff) / stride) + 1, eff = dilation * (K - 1)
-    + 1."""
-    window = _Window(attributes, dims, kernel)
-    pads = window.pads()
-    output = []
-    for axis, size in enumerate(dims):
-        stride, effective = window.strides[axis], window.effective(axis)
-        if window.auto_pad.startswith("SAME"):
-            output.append(-(-size // stride))
-            continue
-        padded = size + pads[axis] + pads[len(dims) + axis]
-        if padded < effective and size > 0:
-            raise ImpossibleShape(
-                f"the filter covers {effective} positions of axis {axis}, the padded input has {padded}"
-            )
-        output.append(0 if padded < effective else (padded - effective) // stride + 1)
-    return tuple(output)
+    """conv::OutputSpatial: how many windows of the filter's dims there are."""
+    return _Window(attributes, dims, kernel, "filter").outputs(dims)
+
+
+def pool_output_spatial(attributes: Attributes, dims: Dims) -> Dims:
+    """pool::OutputSpatial: how many windows of the dims 'kernel_shape' there are."""
+    kernel = _integers(attributes, "kernel_shape", len(dims), minimum=1)
+    if not kernel:
+        raise ImpossibleShape("'kernel_shape' gives the window's dims and must be there")
+    return _Window(attributes, dims, kernel, "window").outputs(dims)
+
+
+def pool_global_spatial(_: Attributes, dims: Dims) -> Dims:
+    """pool::GlobalSpatial: ones."""
+    return (1,) * len(dims)
 
 
 def conv_transposed_output_spatial(attributes: Attributes, dims: Dims, kernel: Dims) -> Dims:
     """conv::TransposedOutputSpatial: stride * (D - 1) + output_padding + eff - pad_begin - pad_end."""
-    window = _Window(attributes, dims, kernel)
+    window = _Window(attributes, dims, kernel, "filter")
     pads = window.pads()
     output_padding = _integers(attributes, "output_padding", len(dims)) or (0,) * len(dims)
     for axis, extra in enumerate(output_padding):
@@ -78,10 +76,13 @@ def conv_transposed_output_spatial(attributes: Attributes, dims: Dims, kernel: D
 
 
 class _Window:
-    """What the two convolutions make of their attributes; empty lists are defaults."""
+    """What convolutions and pooling make of their attributes; empty lists are defaults. `what` a window is
+    called."""
 
-    def __init__(self, attributes: Attributes, dims: Dims, kernel: Dims) -> None:
+    def __init__(self, attributes: Attributes, dims: Dims, kernel: Dims, what: str) -> None:
         rank = len(dims)
+        self._what = what
+        self._rounds_up = attributes.get("ceil_mode", False) is True
         if len(kernel) != rank:
             raise ImpossibleShape(f"the filter has {len(kernel)} spatial dims, the input {rank}")
         given = _integers(attributes, "kernel_shape", rank)
@@ -104,6 +105,30 @@ class _Window:
             )
         return self._pads
 
+    def outputs(self, dims: Dims) -> Dims:
+        """How many windows there are along each axis of an input of these dims."""
+        pads = self.pads()
+        return tuple(
+            self._output(axis, size, pads[axis], pads[len(dims) + axis]) for axis, size in enumerate(dims)
+        )
+
+    def _output(self, axis: int, size: int, pad_begin: int, pad_end: int) -> int:
+        """floor((size + pad_begin + pad_end - effective) / stride) + 1. With ceil_mode, which auto_pad leaves
+        nothing to do, that is rounded up, and no window begins in the pads at the end."""
+        stride, effective = self.strides[axis], self.effective(axis)
+        if self.auto_pad.startswith("SAME"):
+            return -(-size // stride)
+        padded = size + pad_begin + pad_end
+        output = max((padded - effective) // stride + 1, 0)
+        if self._rounds_up and self.auto_pad == "NOTSET":
+            whole = max(-(-(padded - effective) // stride) + 1, 0)
+            output = min(whole, -(-(size + pad_begin) // stride))
+        if output == 0 and size > 0:
+            raise ImpossibleShape(
+                f"the {self._what} covers {effective} positions of axis {axis}, the padded input has {padded}"
+            )
+        return output
+
     def effective(self, axis: int) -> int:
         return self.dilations[axis] * (self._kernel[axis] - 1) + 1
 
@@ -121,10 +146,13 @@ def _integers(attributes: Attributes, name: str, length: int, minimum: int = 0) 
     return cast(Dims, value)
 
 
-_SHAPE_RULES: dict[str, Callable[[Attributes, Dims, Dims], Dims]] = {
+_SHAPE_RULES: dict[str, Callable[..., Dims]] = {
     "conv::OutputSpatial": conv_output_spatial,
     "conv::TransposedOutputSpatial": conv_transposed_output_spatial,
+    "pool::OutputSpatial": pool_output_spatial,
+    "pool::GlobalSpatial": pool_global_spatial,
 }
+_LISTS = {1: "one list of dims, the input's", 2: "two lists of dims: the input's and the filter's"}
 
 
 def knows(function: str) -> bool:
@@ -133,7 +161,9 @@ def knows(function: str) -> bool:
 
 def apply(function: str, attributes: Attributes, arguments: Sequence[SymbolValue]) -> Dims:
     """What the shape rule computes from these symbols."""
+    rule = _SHAPE_RULES[function]
+    taken = 1 if function.startswith("pool::") else 2
     dims = [argument for argument in arguments if isinstance(argument, tuple)]
-    if len(arguments) != 2 or len(dims) != 2:
-        raise ImpossibleShape(f"{function} takes two lists of dims: the input's and the filter's")
-    return _SHAPE_RULES[function](attributes, dims[0], dims[1])
+    if len(arguments) != taken or len(dims) != taken:
+        raise ImpossibleShape(f"{function} takes {_LISTS[taken]}")
+    return rule(attributes, *dims)

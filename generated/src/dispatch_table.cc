@@ -107,9 +107,44 @@ constinit const std::int32_t kEntryLine = 349;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_grad_stub
 
+// ops.yaml:365
+namespace generated::max_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 365;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::max_pool_stub
+
+// ops.yaml:399
+namespace generated::max_pool_xy_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 399;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::max_pool_xy_grad_stub
+
+// ops.yaml:418
+namespace generated::max_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 418;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::max_pool_grad_stub
+
+// ops.yaml:448
+namespace generated::average_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 448;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::average_pool_stub
+
+// ops.yaml:479
+namespace generated::average_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 479;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::average_pool_grad_stub
+
 namespace {
 
-constinit const std::array<std::span<const Row>, 14> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 19> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:55
@@ -138,6 +173,16 @@ constinit const std::array<std::span<const Row>, 14> kDispatchTable = {
     std::span<const Row>(generated::prelu_stub::kRows),
     // ops.yaml:349
     std::span<const Row>(generated::prelu_grad_stub::kRows),
+    // ops.yaml:365
+    std::span<const Row>(generated::max_pool_stub::kRows),
+    // ops.yaml:399
+    std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
+    // ops.yaml:418
+    std::span<const Row>(generated::max_pool_grad_stub::kRows),
+    // ops.yaml:448
+    std::span<const Row>(generated::average_pool_stub::kRows),
+    // ops.yaml:479
+    std::span<const Row>(generated::average_pool_grad_stub::kRows),
 };
 
 }  // namespace

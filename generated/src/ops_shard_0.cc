@@ -9,11 +9,15 @@
 #include <string_view>
 #include <vector>
 
+#if __has_include("pool/kernels.h")
+#include "pool/kernels.h"
+#endif
 #include "core/stub.h"
 #include "core/validate.h"
 #include "cuda/op_task.h"
 #include "formulas_0.h"
 #include "gradsmith/ops/leaky_relu.h"
+#include "gradsmith/ops/max_pool.h"
 #include "gradsmith/ops/sigmoid.h"
 #include "gradsmith/schema.h"
 #include "patterns/run_map.h"
@@ -22,12 +26,21 @@
 #endif
 
 // Macros of the same names as what the schema declares end here.
+#undef Indices
 #undef LeakyRelu
+#undef MaxPool
 #undef Sigmoid
 #undef T_
 #undef X
 #undef Y
 #undef alpha
+#undef auto_pad
+#undef ceil_mode
+#undef dilations
+#undef kernel_shape
+#undef pads
+#undef storage_order
+#undef strides
 
 namespace gradsmith {
 
@@ -633,6 +646,466 @@ Result<LeakyReluOutputDims> InferShapes(
   }
   LeakyReluOutputDims out;
   out.Y = (*dims)[0];
+  return out;
+}
+
+namespace pool {
+struct MaxPool;  // an unknown kernel is an incomplete type
+}  // namespace pool
+
+// ops.yaml: MaxPool, line 1 of the entry
+namespace generated::max_pool_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::MaxPoolAttributes;
+using Kernel = ::gradsmith::pool::MaxPool;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: MaxPool, line 3 of the entry: there is no kernel pool::MaxPool; expected struct MaxPool in pool/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "X [N, C, *D], Y [N, C, *O], Indices [N, C, *O], O = pool::OutputSpatial(D)",
+    "ops.yaml: MaxPool, line 3 of the entry: kShapes of kernel pool::MaxPool is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "X T, Y T, Indices int64",
+    "ops.yaml: MaxPool, line 3 of the entry: kTypes of kernel pool::MaxPool is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits ==
+        "D length [1, 3], O length D, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, storage_order min 0 max 1",
+    "ops.yaml: MaxPool, line 3 of the entry: kLimits of kernel pool::MaxPool is not what the entry was compared with; generate anew");
+
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
+  const Given& from = *static_cast<const Given*>(attributes);
+  Kernel::Attributes to;
+  to.kernel_shape = from.kernel_shape;
+  to.strides = from.strides;
+  to.pads = from.pads;
+  to.dilations = from.dilations;
+  to.auto_pad = from.auto_pad;
+  to.ceil_mode = from.ceil_mode;
+  to.storage_order = from.storage_order;
+  return to;
+}
+
+// ops.yaml: MaxPool, line 13 of the entry
+Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
+  return ::gradsmith::pool::OutputSpatial(KernelAttributes(attributes), symbols[2]);
+}
+
+constexpr std::array<SymbolSpec, 4> kSymbols = {
+    // ops.yaml: MaxPool, line 7 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: MaxPool, line 7 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+    // ops.yaml: MaxPool, line 12 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 3,
+    },
+    // ops.yaml: MaxPool, line 13 of the entry
+    SymbolSpec{
+        .name = "O",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 3,
+        .length_of = 2,
+        .rule = &ComputeO,
+        .rule_name = "pool::OutputSpatial(D)",
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [N, C, *O]
+constexpr std::array<DimSpec, 3> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 3,
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kInputs = {
+    // ops.yaml: MaxPool, line 7 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kOutputs = {
+    // ops.yaml: MaxPool, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[N, C, *O]",
+    },
+    // ops.yaml: MaxPool, line 10 of the entry
+    TensorSpec{
+        .name = "Indices",
+        .fixed_type = DataType::kInt64,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[N, C, *O]",
+    },
+};
+
+constexpr std::array<std::string_view, 4> kChoices4 = {
+    // 0
+    "NOTSET",
+    // 1
+    "SAME_UPPER",
+    // 2
+    "SAME_LOWER",
+    // 3
+    "VALID",
+};
+static_assert(static_cast<int>(::gradsmith::AutoPad::NOTSET) == 0);
+static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_UPPER) == 1);
+static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
+static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
+
+constexpr std::array<AttributeSpec, 7> kAttributes = {
+    // ops.yaml: MaxPool, line 15 of the entry
+    AttributeSpec{
+        .name = "kernel_shape",
+        .kind = AttributeKind::kInts,
+        .offset = offsetof(Given, kernel_shape),
+        .minimum = 1.0,
+        .maximum = internal::kUnbounded,
+        .length_factor = 1,
+        .length_of = 2,
+    },
+    // ops.yaml: MaxPool, line 16 of the entry
+    AttributeSpec{
+        .name = "strides",
+        .kind = AttributeKind::kInts,
+        .offset = offsetof(Given, strides),
+        .minimum = 1.0,
+        .maximum = internal::kUnbounded,
+        .length_factor = 1,
+        .length_of = 2,
+    },
+    // ops.yaml: MaxPool, line 17 of the entry
+    AttributeSpec{
+        .name = "pads",
+        .kind = AttributeKind::kInts,
+        .offset = offsetof(Given, pads),
+        .minimum = 0.0,
+        .maximum = internal::kUnbounded,
+        .length_factor = 2,
+        .length_of = 2,
+    },
+    // ops.yaml: MaxPool, line 18 of the entry
+    AttributeSpec{
+        .name = "dilations",
+        .kind = AttributeKind::kInts,
+        .offset = offsetof(Given, dilations),
+        .minimum = 1.0,
+        .maximum = internal::kUnbounded,
+        .length_factor = 1,
+        .length_of = 2,
+    },
+    // ops.yaml: MaxPool, line 19 of the entry
+    AttributeSpec{
+        .name = "auto_pad",
+        .kind = AttributeKind::kEnum,
+        .offset = offsetof(Given, auto_pad),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .choices = kChoices4,
+    },
+    // ops.yaml: MaxPool, line 20 of the entry
+    AttributeSpec{
+        .name = "ceil_mode",
+        .kind = AttributeKind::kBool,
+        .offset = offsetof(Given, ceil_mode),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+    },
+    // ops.yaml: MaxPool, line 21 of the entry
+    AttributeSpec{
+        .name = "storage_order",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, storage_order),
+        .minimum = 0.0,
+        .maximum = 1.0,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "MaxPool",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "pool::MaxPool",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  out.Indices = internal::ArgumentAt(outputs, 1);
+  return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  out.Indices = internal::ArgumentAt(outputs, 1);
+  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::MaxPoolInputs<T_>& inputs,
+    const ::gradsmith::MaxPoolOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = inputs.X.ref();
+  std::array<TensorRef, 2> out;
+  out[0] = outputs.Y.ref();
+  out[1] = outputs.Indices.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::max_pool_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status MaxPool<float>(
+    const Context& context,
+    const MaxPoolAttributes& attributes,
+    const MaxPoolInputs<float>& inputs,
+    const MaxPoolOutputs<float>& outputs) {
+  return generated::max_pool_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status MaxPool<double>(
+    const Context& context,
+    const MaxPoolAttributes& attributes,
+    const MaxPoolInputs<double>& inputs,
+    const MaxPoolOutputs<double>& outputs) {
+  return generated::max_pool_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status MaxPool<MLFloat16>(
+    const Context& context,
+    const MaxPoolAttributes& attributes,
+    const MaxPoolInputs<MLFloat16>& inputs,
+    const MaxPoolOutputs<MLFloat16>& outputs) {
+  return generated::max_pool_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status MaxPool<BFloat16>(
+    const Context& context,
+    const MaxPoolAttributes& attributes,
+    const MaxPoolInputs<BFloat16>& inputs,
+    const MaxPoolOutputs<BFloat16>& outputs) {
+  return generated::max_pool_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<MaxPoolOutputDims> InferShapes(
+    const MaxPoolAttributes& attributes,
+    const MaxPoolInputDims& inputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::max_pool_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("MaxPool: ");
+  }
+  MaxPoolOutputDims out;
+  out.Y = (*dims)[0];
+  out.Indices = (*dims)[1];
   return out;
 }
 

@@ -12,14 +12,19 @@
 #if __has_include("batch_norm/kernels.h")
 #include "batch_norm/kernels.h"
 #endif
+#if __has_include("pool/kernels.h")
+#include "pool/kernels.h"
+#endif
 #include "core/stub.h"
 #include "core/validate.h"
+#include "gradsmith/ops/average_pool_grad.h"
 #include "gradsmith/ops/batch_normalization.h"
 #include "gradsmith/ops/batch_normalization_grad.h"
 #include "gradsmith/ops/batch_normalization_relu_grad.h"
 #include "gradsmith/schema.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef AveragePoolGrad
 #undef B
 #undef BatchNormalization
 #undef BatchNormalizationGrad
@@ -29,21 +34,31 @@
 #undef T_
 #undef X
 #undef Y
+#undef auto_pad
+#undef ceil_mode
+#undef count_include_pad
 #undef dBias
 #undef dScale
 #undef dX
 #undef dY
+#undef dilations
 #undef epsilon
+#undef kernel_shape
 #undef momentum
+#undef pads
 #undef running_mean
 #undef running_var
 #undef saved_inv_std
 #undef saved_mean
 #undef scale
+#undef strides
 
 namespace gradsmith {
 
 namespace generated::batch_normalization_stub {
+extern const std::int32_t kEntryLine;
+}
+namespace generated::conv_stub {
 extern const std::int32_t kEntryLine;
 }
 
@@ -1886,6 +1901,471 @@ Result<BatchNormalizationReluGradOutputDims> InferShapes(
   out.dX = (*dims)[0];
   out.dScale = (*dims)[1];
   out.dBias = (*dims)[2];
+  return out;
+}
+
+namespace pool {
+struct AveragePoolGrad;  // an unknown kernel is an incomplete type
+}  // namespace pool
+
+// ops.yaml: AveragePoolGrad, line 1 of the entry
+namespace generated::average_pool_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::AveragePoolGradAttributes;
+using Kernel = ::gradsmith::pool::AveragePoolGrad;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: AveragePoolGrad, line 4 of the entry: there is no kernel pool::AveragePoolGrad; expected struct AveragePoolGrad in pool/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "dY [N, C, *O], X [N, C, *D], dX [N, C, *D], O = pool::OutputSpatial(D)",
+    "ops.yaml: AveragePoolGrad, line 4 of the entry: kShapes of kernel pool::AveragePoolGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "dY T, X T, dX T",
+    "ops.yaml: AveragePoolGrad, line 4 of the entry: kTypes of kernel pool::AveragePoolGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits ==
+        "D length [1, 3], O length D, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, X shape_only",
+    "ops.yaml: AveragePoolGrad, line 4 of the entry: kLimits of kernel pool::AveragePoolGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kGradientOf == "AveragePool, dY of Y, dX of X",
+    "ops.yaml: AveragePoolGrad, line 4 of the entry: kGradientOf of kernel pool::AveragePoolGrad is not what the entry was compared with; generate anew");
+
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
+  const Given& from = *static_cast<const Given*>(attributes);
+  Kernel::Attributes to;
+  to.kernel_shape = from.kernel_shape;
+  to.strides = from.strides;
+  to.pads = from.pads;
+  to.dilations = from.dilations;
+  to.auto_pad = from.auto_pad;
+  to.ceil_mode = from.ceil_mode;
+  to.count_include_pad = from.count_include_pad;
+  return to;
+}
+
+// ops.yaml: MaxPool, line 13 of the entry
+Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
+  return ::gradsmith::pool::OutputSpatial(KernelAttributes(attributes), symbols[3]);
+}
+
+constexpr std::array<SymbolSpec, 4> kSymbols = {
+    // ops.yaml: AveragePoolGrad, line 8 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: AveragePoolGrad, line 8 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+    // ops.yaml: MaxPool, line 13 of the entry
+    SymbolSpec{
+        .name = "O",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 3,
+        .length_of = 3,
+        .rule = &ComputeO,
+        .rule_name = "pool::OutputSpatial(D)",
+    },
+    // ops.yaml: MaxPool, line 12 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 3,
+    },
+};
+
+// [N, C, *O]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 3,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: AveragePoolGrad, line 8 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *O]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: AveragePoolGrad, line 9 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[N, C, *D]",
+        .shape_only = true,
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: AveragePoolGrad, line 11 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[N, C, *D]",
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<std::string_view, 4> kChoices4 = {
+    // 0
+    "NOTSET",
+    // 1
+    "SAME_UPPER",
+    // 2
+    "SAME_LOWER",
+    // 3
+    "VALID",
+};
+static_assert(static_cast<int>(::gradsmith::AutoPad::NOTSET) == 0);
+static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_UPPER) == 1);
+static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
+static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
+
+constexpr std::array<AttributeSpec, 7> kAttributes = {
+    // ops.yaml: AveragePool, line 12 of the entry
+    AttributeSpec{
+        .name = "kernel_shape",
+        .kind = AttributeKind::kInts,
+        .offset = offsetof(Given, kernel_shape),
+        .minimum = 1.0,
+        .maximum = internal::kUnbounded,
+        .length_factor = 1,
+        .length_of = 3,
+    },
+    // ops.yaml: AveragePool, line 13 of the entry
+    AttributeSpec{
+        .name = "strides",
+        .kind = AttributeKind::kInts,
+        .offset = offsetof(Given, strides),
+        .minimum = 1.0,
+        .maximum = internal::kUnbounded,
+        .length_factor = 1,
+        .length_of = 3,
+    },
+    // ops.yaml: AveragePool, line 14 of the entry
+    AttributeSpec{
+        .name = "pads",
+        .kind = AttributeKind::kInts,
+        .offset = offsetof(Given, pads),
+        .minimum = 0.0,
+        .maximum = internal::kUnbounded,
+        .length_factor = 2,
+        .length_of = 3,
+    },
+    // ops.yaml: AveragePool, line 15 of the entry
+    AttributeSpec{
+        .name = "dilations",
+        .kind = AttributeKind::kInts,
+        .offset = offsetof(Given, dilations),
+        .minimum = 1.0,
+        .maximum = internal::kUnbounded,
+        .length_factor = 1,
+        .length_of = 3,
+    },
+    // ops.yaml: AveragePool, line 16 of the entry
+    AttributeSpec{
+        .name = "auto_pad",
+        .kind = AttributeKind::kEnum,
+        .offset = offsetof(Given, auto_pad),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .choices = kChoices4,
+    },
+    // ops.yaml: AveragePool, line 17 of the entry
+    AttributeSpec{
+        .name = "ceil_mode",
+        .kind = AttributeKind::kBool,
+        .offset = offsetof(Given, ceil_mode),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+    },
+    // ops.yaml: AveragePool, line 18 of the entry
+    AttributeSpec{
+        .name = "count_include_pad",
+        .kind = AttributeKind::kBool,
+        .offset = offsetof(Given, count_include_pad),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "AveragePoolGrad",
+    .since_version = 1,
+    .gradient_of = "AveragePool",
+    .kernel = "pool::AveragePoolGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.X = internal::ArgumentAt(inputs, 1);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.X = internal::ArgumentAt(inputs, 1);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::AveragePoolGradInputs<T_>& inputs,
+    const ::gradsmith::AveragePoolGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::average_pool_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status AveragePoolGrad<float>(
+    const Context& context,
+    const AveragePoolGradAttributes& attributes,
+    const AveragePoolGradInputs<float>& inputs,
+    const AveragePoolGradOutputs<float>& outputs) {
+  return generated::average_pool_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status AveragePoolGrad<double>(
+    const Context& context,
+    const AveragePoolGradAttributes& attributes,
+    const AveragePoolGradInputs<double>& inputs,
+    const AveragePoolGradOutputs<double>& outputs) {
+  return generated::average_pool_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status AveragePoolGrad<MLFloat16>(
+    const Context& context,
+    const AveragePoolGradAttributes& attributes,
+    const AveragePoolGradInputs<MLFloat16>& inputs,
+    const AveragePoolGradOutputs<MLFloat16>& outputs) {
+  return generated::average_pool_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status AveragePoolGrad<BFloat16>(
+    const Context& context,
+    const AveragePoolGradAttributes& attributes,
+    const AveragePoolGradInputs<BFloat16>& inputs,
+    const AveragePoolGradOutputs<BFloat16>& outputs) {
+  return generated::average_pool_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<AveragePoolGradOutputDims> InferShapes(
+    const AveragePoolGradAttributes& attributes,
+    const AveragePoolGradInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::average_pool_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("AveragePoolGrad: ");
+  }
+  AveragePoolGradOutputDims out;
+  out.dX = (*dims)[0];
   return out;
 }
 

@@ -4,17 +4,28 @@
 #include <vector>
 
 #include "gradsmith/ops/leaky_relu.h"
+#include "gradsmith/ops/max_pool.h"
 #include "gradsmith/ops/sigmoid.h"
 #include "reference/formula.h"
+#include "reference/pool.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef Indices
 #undef LeakyRelu
+#undef MaxPool
 #undef Sigmoid
 #undef T_
 #undef X
 #undef Y
 #undef alpha
+#undef auto_pad
+#undef ceil_mode
+#undef dilations
+#undef kernel_shape
+#undef pads
+#undef storage_order
+#undef strides
 
 namespace gradsmith::support {
 
@@ -547,5 +558,375 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace leaky_relu_tests
+
+// ops.yaml: MaxPool, line 1 of the entry
+namespace max_pool_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::MaxPoolInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::MaxPoolOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  outputs.Indices = call.Output<::std::int64_t>(1);
+  const auto& attributes = call.Attributes<::gradsmith::MaxPoolAttributes>();
+  return ::gradsmith::MaxPool(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::MaxPoolInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::MaxPoolAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  dims.push_back(outputs->Indices);
+  return dims;
+}
+
+// ops.yaml: MaxPool, line 24 of the entry
+const ::gradsmith::MaxPoolAttributes kAttributes0 = {
+    .kernel_shape = {3, 3},
+    .strides = {2, 2},
+    .pads = {1, 1, 1, 1},
+};
+const Case kCase0 = {
+    .name = "overlapping",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 3, 7, 6}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4, 3}},
+            {"Indices", {2, 3, 4, 3}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 3}},
+            {"strides", IntList{2, 2}},
+            {"pads", IntList{1, 1, 1, 1}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: MaxPool, line 25 of the entry
+const ::gradsmith::MaxPoolAttributes kAttributes1 = {
+    .kernel_shape = {3, 3},
+    .strides = {2, 1},
+    .pads = {1, 1, 1, 1},
+};
+const Case kCase1 = {
+    .name = "runs",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {1, 2, 5, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 2, 3, 16}},
+            {"Indices", {1, 2, 3, 16}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 3}},
+            {"strides", IntList{2, 1}},
+            {"pads", IntList{1, 1, 1, 1}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: MaxPool, line 26 of the entry
+const ::gradsmith::MaxPoolAttributes kAttributes2 = {
+    .kernel_shape = {2, 3},
+    .storage_order = 1,
+};
+const Case kCase2 = {
+    .name = "column_major",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 5, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4, 2}},
+            {"Indices", {2, 3, 4, 2}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 3}},
+            {"storage_order", 1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: MaxPool, line 27 of the entry
+const ::gradsmith::MaxPoolAttributes kAttributes3 = {
+    .kernel_shape = {3, 2},
+    .strides = {2, 1},
+    .pads = {1, 0, 1, 1},
+};
+const Case kCase3 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"X", {2, 8, 5, 6}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 8, 3, 6}},
+            {"Indices", {2, 8, 3, 6}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 2}},
+            {"strides", IntList{2, 1}},
+            {"pads", IntList{1, 0, 1, 1}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: MaxPool, line 28 of the entry
+const ::gradsmith::MaxPoolAttributes kAttributes4 = {
+    .kernel_shape = {3},
+    .strides = {2},
+    .pads = {2, 1},
+    .dilations = {2},
+    .ceil_mode = true,
+};
+const Case kCase4 = {
+    .name = "one_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 3, 11}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 6}},
+            {"Indices", {2, 3, 6}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3}},
+            {"strides", IntList{2}},
+            {"pads", IntList{2, 1}},
+            {"dilations", IntList{2}},
+            {"ceil_mode", true},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: MaxPool, line 29 of the entry
+const ::gradsmith::MaxPoolAttributes kAttributes5 = {
+    .kernel_shape = {2, 3, 2},
+    .strides = {1, 2, 1},
+    .pads = {1, 0, 0, 0, 2, 1},
+};
+const Case kCase5 = {
+    .name = "three_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {1, 2, 4, 5, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 2, 4, 3, 3}},
+            {"Indices", {1, 2, 4, 3, 3}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 3, 2}},
+            {"strides", IntList{1, 2, 1}},
+            {"pads", IntList{1, 0, 0, 0, 2, 1}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: MaxPool, line 30 of the entry
+const ::gradsmith::MaxPoolAttributes kAttributes6 = {
+    .kernel_shape = {3, 2},
+    .strides = {2, 2},
+    .pads = {0, 1, 0, 1},
+    .ceil_mode = true,
+};
+const Case kCase6 = {
+    .name = "rounded_up",
+    .layout = Layout::kBroadcast,
+    .inputs =
+        {
+            {"X", {1, 2, 6, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 2, 3, 4}},
+            {"Indices", {1, 2, 3, 4}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 2}},
+            {"strides", IntList{2, 2}},
+            {"pads", IntList{0, 1, 0, 1}},
+            {"ceil_mode", true},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+// ops.yaml: MaxPool, line 31 of the entry
+const ::gradsmith::MaxPoolAttributes kAttributes7 = {
+    .kernel_shape = {2, 1},
+    .strides = {4, 3},
+};
+const Case kCase7 = {
+    .name = "stride_over_kernel",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 2, 9, 8}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 2, 2, 3}},
+            {"Indices", {2, 2, 2, 3}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 1}},
+            {"strides", IntList{4, 3}},
+        },
+    .typed_attributes = &kAttributes7,
+};
+
+// ops.yaml: MaxPool, line 32 of the entry
+const ::gradsmith::MaxPoolAttributes kAttributes8 = {
+    .kernel_shape = {4, 3},
+    .strides = {2, 3},
+    .auto_pad = ::gradsmith::AutoPad::SAME_LOWER,
+};
+const Case kCase8 = {
+    .name = "same_lower",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {1, 2, 7, 8}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 2, 4, 3}},
+            {"Indices", {1, 2, 4, 3}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{4, 3}},
+            {"strides", IntList{2, 3}},
+            {"auto_pad", "SAME_LOWER"},
+        },
+    .typed_attributes = &kAttributes8,
+};
+
+// ops.yaml: MaxPool, line 33 of the entry
+const ::gradsmith::MaxPoolAttributes kAttributes9 = {
+    .kernel_shape = {2, 2},
+};
+const Case kCase9 = {
+    .name = "empty_batch",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3, 5, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3, 4, 4}},
+            {"Indices", {0, 3, 4, 4}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 2}},
+        },
+    .typed_attributes = &kAttributes9,
+};
+
+const Case* const kCases[] = {
+    // overlapping
+    &kCase0,
+    // runs
+    &kCase1,
+    // column_major
+    &kCase2,
+    // channels_last
+    &kCase3,
+    // one_axis
+    &kCase4,
+    // three_axes
+    &kCase5,
+    // rounded_up
+    &kCase6,
+    // stride_over_kernel
+    &kCase7,
+    // same_lower
+    &kCase8,
+    // empty_batch
+    &kCase9,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: MaxPool, line 15 of the entry
+    {"kernel_shape", IntList{}},
+    // ops.yaml: MaxPool, line 16 of the entry
+    {"strides", IntList{}},
+    // ops.yaml: MaxPool, line 17 of the entry
+    {"pads", IntList{}},
+    // ops.yaml: MaxPool, line 18 of the entry
+    {"dilations", IntList{}},
+    // ops.yaml: MaxPool, line 19 of the entry
+    {"auto_pad", "NOTSET"},
+    // ops.yaml: MaxPool, line 20 of the entry
+    {"ceil_mode", false},
+    // ops.yaml: MaxPool, line 21 of the entry
+    {"storage_order", 0},
+};
+
+const OpTests kTests = {
+    .op = "MaxPool",
+    .oracle = &reference::pool::MaxPool(),
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace max_pool_tests
 
 }  // namespace gradsmith::support

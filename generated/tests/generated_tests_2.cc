@@ -3,13 +3,16 @@
 // done with them is in tests/support/checks.h.
 #include <vector>
 
+#include "gradsmith/ops/average_pool_grad.h"
 #include "gradsmith/ops/batch_normalization.h"
 #include "gradsmith/ops/batch_normalization_grad.h"
 #include "gradsmith/ops/batch_normalization_relu_grad.h"
 #include "reference/batch_norm.h"
+#include "reference/pool.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef AveragePoolGrad
 #undef B
 #undef BatchNormalization
 #undef BatchNormalizationGrad
@@ -19,17 +22,24 @@
 #undef T_
 #undef X
 #undef Y
+#undef auto_pad
+#undef ceil_mode
+#undef count_include_pad
 #undef dBias
 #undef dScale
 #undef dX
 #undef dY
+#undef dilations
 #undef epsilon
+#undef kernel_shape
 #undef momentum
+#undef pads
 #undef running_mean
 #undef running_var
 #undef saved_inv_std
 #undef saved_mean
 #undef scale
+#undef strides
 
 namespace gradsmith::support {
 
@@ -1315,5 +1325,381 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace batch_normalization_relu_grad_tests
+
+// ops.yaml: AveragePoolGrad, line 1 of the entry
+namespace average_pool_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::AveragePoolGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::AveragePoolGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::AveragePoolGradAttributes>();
+  return ::gradsmith::AveragePoolGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::AveragePoolGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::AveragePoolGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: AveragePool, line 21 of the entry
+const ::gradsmith::AveragePoolGradAttributes kAttributes0 = {
+    .kernel_shape = {3, 3},
+    .strides = {2, 2},
+    .pads = {1, 1, 1, 1},
+};
+const Case kCase0 = {
+    .name = "overlapping",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 4, 3}},
+            {"X", {2, 3, 7, 6}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 7, 6}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 3}},
+            {"strides", IntList{2, 2}},
+            {"pads", IntList{1, 1, 1, 1}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: AveragePool, line 22 of the entry
+const ::gradsmith::AveragePoolGradAttributes kAttributes1 = {
+    .kernel_shape = {3, 3},
+    .strides = {2, 1},
+    .pads = {1, 1, 1, 1},
+};
+const Case kCase1 = {
+    .name = "runs",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {1, 2, 3, 16}},
+            {"X", {1, 2, 5, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {1, 2, 5, 16}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 3}},
+            {"strides", IntList{2, 1}},
+            {"pads", IntList{1, 1, 1, 1}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: AveragePool, line 23 of the entry
+const ::gradsmith::AveragePoolGradAttributes kAttributes2 = {
+    .kernel_shape = {3, 2},
+    .strides = {2, 2},
+    .pads = {1, 0, 0, 1},
+    .ceil_mode = true,
+    .count_include_pad = true,
+};
+const Case kCase2 = {
+    .name = "counted_pads",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 3, 3}},
+            {"X", {2, 3, 6, 6}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 6, 6}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 2}},
+            {"strides", IntList{2, 2}},
+            {"pads", IntList{1, 0, 0, 1}},
+            {"ceil_mode", true},
+            {"count_include_pad", true},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: AveragePool, line 24 of the entry
+const ::gradsmith::AveragePoolGradAttributes kAttributes3 = {
+    .kernel_shape = {3, 2},
+    .strides = {2, 1},
+    .pads = {1, 0, 1, 1},
+};
+const Case kCase3 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"dY", {2, 8, 3, 6}},
+            {"X", {2, 8, 5, 6}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 8, 5, 6}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 2}},
+            {"strides", IntList{2, 1}},
+            {"pads", IntList{1, 0, 1, 1}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: AveragePool, line 25 of the entry
+const ::gradsmith::AveragePoolGradAttributes kAttributes4 = {
+    .kernel_shape = {3},
+    .strides = {2},
+    .pads = {2, 1},
+    .dilations = {2},
+    .ceil_mode = true,
+};
+const Case kCase4 = {
+    .name = "one_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 6}},
+            {"X", {2, 3, 11}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 11}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3}},
+            {"strides", IntList{2}},
+            {"pads", IntList{2, 1}},
+            {"dilations", IntList{2}},
+            {"ceil_mode", true},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: AveragePool, line 26 of the entry
+const ::gradsmith::AveragePoolGradAttributes kAttributes5 = {
+    .kernel_shape = {2, 3, 2},
+    .strides = {1, 2, 1},
+    .pads = {1, 0, 0, 0, 2, 1},
+};
+const Case kCase5 = {
+    .name = "three_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {1, 2, 4, 3, 3}},
+            {"X", {1, 2, 4, 5, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {1, 2, 4, 5, 3}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 3, 2}},
+            {"strides", IntList{1, 2, 1}},
+            {"pads", IntList{1, 0, 0, 0, 2, 1}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: AveragePool, line 27 of the entry
+const ::gradsmith::AveragePoolGradAttributes kAttributes6 = {
+    .kernel_shape = {3, 2},
+    .strides = {2, 2},
+    .pads = {0, 1, 0, 1},
+    .ceil_mode = true,
+};
+const Case kCase6 = {
+    .name = "rounded_up",
+    .layout = Layout::kBroadcast,
+    .inputs =
+        {
+            {"dY", {1, 2, 3, 4}},
+            {"X", {1, 2, 6, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {1, 2, 6, 7}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 2}},
+            {"strides", IntList{2, 2}},
+            {"pads", IntList{0, 1, 0, 1}},
+            {"ceil_mode", true},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+// ops.yaml: AveragePool, line 28 of the entry
+const ::gradsmith::AveragePoolGradAttributes kAttributes7 = {
+    .kernel_shape = {2, 1},
+    .strides = {4, 3},
+};
+const Case kCase7 = {
+    .name = "stride_over_kernel",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 2, 2, 3}},
+            {"X", {2, 2, 9, 8}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 2, 9, 8}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 1}},
+            {"strides", IntList{4, 3}},
+        },
+    .typed_attributes = &kAttributes7,
+};
+
+// ops.yaml: AveragePool, line 29 of the entry
+const ::gradsmith::AveragePoolGradAttributes kAttributes8 = {
+    .kernel_shape = {4, 3},
+    .strides = {2, 3},
+    .auto_pad = ::gradsmith::AutoPad::SAME_UPPER,
+};
+const Case kCase8 = {
+    .name = "same_upper",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {1, 2, 4, 3}},
+            {"X", {1, 2, 7, 8}},
+        },
+    .outputs =
+        {
+            {"dX", {1, 2, 7, 8}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{4, 3}},
+            {"strides", IntList{2, 3}},
+            {"auto_pad", "SAME_UPPER"},
+        },
+    .typed_attributes = &kAttributes8,
+};
+
+// ops.yaml: AveragePool, line 30 of the entry
+const ::gradsmith::AveragePoolGradAttributes kAttributes9 = {
+    .kernel_shape = {2, 2},
+};
+const Case kCase9 = {
+    .name = "empty_batch",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3, 4, 4}},
+            {"X", {0, 3, 5, 5}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 3, 5, 5}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 2}},
+        },
+    .typed_attributes = &kAttributes9,
+};
+
+const Case* const kCases[] = {
+    // overlapping
+    &kCase0,
+    // runs
+    &kCase1,
+    // counted_pads
+    &kCase2,
+    // channels_last
+    &kCase3,
+    // one_axis
+    &kCase4,
+    // three_axes
+    &kCase5,
+    // rounded_up
+    &kCase6,
+    // stride_over_kernel
+    &kCase7,
+    // same_upper
+    &kCase8,
+    // empty_batch
+    &kCase9,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: AveragePool, line 12 of the entry
+    {"kernel_shape", IntList{}},
+    // ops.yaml: AveragePool, line 13 of the entry
+    {"strides", IntList{}},
+    // ops.yaml: AveragePool, line 14 of the entry
+    {"pads", IntList{}},
+    // ops.yaml: AveragePool, line 15 of the entry
+    {"dilations", IntList{}},
+    // ops.yaml: AveragePool, line 16 of the entry
+    {"auto_pad", "NOTSET"},
+    // ops.yaml: AveragePool, line 17 of the entry
+    {"ceil_mode", false},
+    // ops.yaml: AveragePool, line 18 of the entry
+    {"count_include_pad", false},
+};
+
+const OpTests kTests = {
+    .op = "AveragePoolGrad",
+    .oracle = &reference::pool::AveragePoolGrad(),
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace average_pool_grad_tests
 
 }  // namespace gradsmith::support

@@ -5,27 +5,34 @@
 
 #include "gradsmith/ops/conv.h"
 #include "gradsmith/ops/leaky_relu_grad.h"
+#include "gradsmith/ops/max_pool_grad.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
+#include "reference/pool.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
 #undef B
 #undef Conv
+#undef Indices
 #undef LeakyReluGrad
+#undef MaxPoolGrad
 #undef T_
 #undef W
 #undef X
 #undef Y
 #undef alpha
 #undef auto_pad
+#undef ceil_mode
 #undef dX
 #undef dY
 #undef dilations
 #undef group
 #undef kernel_shape
 #undef pads
+#undef storage_order
 #undef strides
+#undef x_shape
 
 namespace gradsmith::support {
 
@@ -876,5 +883,397 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace leaky_relu_grad_tests
+
+// ops.yaml: MaxPoolGrad, line 1 of the entry
+namespace max_pool_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::MaxPoolGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.Indices = call.Input<::std::int64_t>(1);
+  ::gradsmith::MaxPoolGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::MaxPoolGradAttributes>();
+  return ::gradsmith::MaxPoolGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::MaxPoolGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.Indices = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::MaxPoolGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: MaxPoolGrad, line 20 of the entry
+const ::gradsmith::MaxPoolGradAttributes kAttributes0 = {
+    .kernel_shape = {3, 3},
+    .strides = {2, 2},
+    .pads = {1, 1, 1, 1},
+    .x_shape = {7, 6},
+};
+const Case kCase0 = {
+    .name = "overlapping",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 4, 3}},
+            {"Indices", {2, 3, 4, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 7, 6}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 3}},
+            {"strides", IntList{2, 2}},
+            {"pads", IntList{1, 1, 1, 1}},
+            {"x_shape", IntList{7, 6}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: MaxPoolGrad, line 21 of the entry
+const ::gradsmith::MaxPoolGradAttributes kAttributes1 = {
+    .kernel_shape = {3, 3},
+    .strides = {2, 1},
+    .pads = {1, 1, 1, 1},
+    .x_shape = {5, 16},
+};
+const Case kCase1 = {
+    .name = "runs",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {1, 2, 3, 16}},
+            {"Indices", {1, 2, 3, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {1, 2, 5, 16}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 3}},
+            {"strides", IntList{2, 1}},
+            {"pads", IntList{1, 1, 1, 1}},
+            {"x_shape", IntList{5, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: MaxPoolGrad, line 22 of the entry
+const ::gradsmith::MaxPoolGradAttributes kAttributes2 = {
+    .kernel_shape = {2, 3},
+    .storage_order = 1,
+    .x_shape = {5, 4},
+};
+const Case kCase2 = {
+    .name = "column_major",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4, 2}},
+            {"Indices", {2, 3, 4, 2}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 5, 4}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 3}},
+            {"storage_order", 1},
+            {"x_shape", IntList{5, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: MaxPoolGrad, line 23 of the entry
+const ::gradsmith::MaxPoolGradAttributes kAttributes3 = {
+    .kernel_shape = {3, 2},
+    .strides = {2, 1},
+    .pads = {1, 0, 1, 1},
+    .x_shape = {5, 6},
+};
+const Case kCase3 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"dY", {2, 8, 3, 6}},
+            {"Indices", {2, 8, 3, 6}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 8, 5, 6}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 2}},
+            {"strides", IntList{2, 1}},
+            {"pads", IntList{1, 0, 1, 1}},
+            {"x_shape", IntList{5, 6}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: MaxPoolGrad, line 24 of the entry
+const ::gradsmith::MaxPoolGradAttributes kAttributes4 = {
+    .kernel_shape = {3},
+    .strides = {2},
+    .pads = {2, 1},
+    .dilations = {2},
+    .ceil_mode = true,
+    .x_shape = {11},
+};
+const Case kCase4 = {
+    .name = "one_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 6}},
+            {"Indices", {2, 3, 6}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 11}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3}},
+            {"strides", IntList{2}},
+            {"pads", IntList{2, 1}},
+            {"dilations", IntList{2}},
+            {"ceil_mode", true},
+            {"x_shape", IntList{11}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: MaxPoolGrad, line 25 of the entry
+const ::gradsmith::MaxPoolGradAttributes kAttributes5 = {
+    .kernel_shape = {2, 3, 2},
+    .strides = {1, 2, 1},
+    .pads = {1, 0, 0, 0, 2, 1},
+    .x_shape = {4, 5, 3},
+};
+const Case kCase5 = {
+    .name = "three_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {1, 2, 4, 3, 3}},
+            {"Indices", {1, 2, 4, 3, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {1, 2, 4, 5, 3}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 3, 2}},
+            {"strides", IntList{1, 2, 1}},
+            {"pads", IntList{1, 0, 0, 0, 2, 1}},
+            {"x_shape", IntList{4, 5, 3}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: MaxPoolGrad, line 26 of the entry
+const ::gradsmith::MaxPoolGradAttributes kAttributes6 = {
+    .kernel_shape = {3, 2},
+    .strides = {2, 2},
+    .pads = {0, 1, 0, 1},
+    .ceil_mode = true,
+    .x_shape = {6, 7},
+};
+const Case kCase6 = {
+    .name = "rounded_up",
+    .layout = Layout::kBroadcast,
+    .inputs =
+        {
+            {"dY", {1, 2, 3, 4}},
+            {"Indices", {1, 2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {1, 2, 6, 7}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 2}},
+            {"strides", IntList{2, 2}},
+            {"pads", IntList{0, 1, 0, 1}},
+            {"ceil_mode", true},
+            {"x_shape", IntList{6, 7}},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+// ops.yaml: MaxPoolGrad, line 27 of the entry
+const ::gradsmith::MaxPoolGradAttributes kAttributes7 = {
+    .kernel_shape = {2, 1},
+    .strides = {4, 3},
+    .x_shape = {9, 8},
+};
+const Case kCase7 = {
+    .name = "stride_over_kernel",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 2, 2, 3}},
+            {"Indices", {2, 2, 2, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 2, 9, 8}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 1}},
+            {"strides", IntList{4, 3}},
+            {"x_shape", IntList{9, 8}},
+        },
+    .typed_attributes = &kAttributes7,
+};
+
+// ops.yaml: MaxPoolGrad, line 28 of the entry
+const ::gradsmith::MaxPoolGradAttributes kAttributes8 = {
+    .kernel_shape = {4, 3},
+    .strides = {2, 3},
+    .auto_pad = ::gradsmith::AutoPad::SAME_LOWER,
+    .x_shape = {7, 8},
+};
+const Case kCase8 = {
+    .name = "same_lower",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {1, 2, 4, 3}},
+            {"Indices", {1, 2, 4, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {1, 2, 7, 8}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{4, 3}},
+            {"strides", IntList{2, 3}},
+            {"auto_pad", "SAME_LOWER"},
+            {"x_shape", IntList{7, 8}},
+        },
+    .typed_attributes = &kAttributes8,
+};
+
+// ops.yaml: MaxPoolGrad, line 29 of the entry
+const ::gradsmith::MaxPoolGradAttributes kAttributes9 = {
+    .kernel_shape = {2, 2},
+    .x_shape = {5, 5},
+};
+const Case kCase9 = {
+    .name = "empty_batch",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3, 4, 4}},
+            {"Indices", {0, 3, 4, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 3, 5, 5}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 2}},
+            {"x_shape", IntList{5, 5}},
+        },
+    .typed_attributes = &kAttributes9,
+};
+
+const Case* const kCases[] = {
+    // overlapping
+    &kCase0,
+    // runs
+    &kCase1,
+    // column_major
+    &kCase2,
+    // channels_last
+    &kCase3,
+    // one_axis
+    &kCase4,
+    // three_axes
+    &kCase5,
+    // rounded_up
+    &kCase6,
+    // stride_over_kernel
+    &kCase7,
+    // same_lower
+    &kCase8,
+    // empty_batch
+    &kCase9,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: MaxPool, line 15 of the entry
+    {"kernel_shape", IntList{}},
+    // ops.yaml: MaxPool, line 16 of the entry
+    {"strides", IntList{}},
+    // ops.yaml: MaxPool, line 17 of the entry
+    {"pads", IntList{}},
+    // ops.yaml: MaxPool, line 18 of the entry
+    {"dilations", IntList{}},
+    // ops.yaml: MaxPool, line 19 of the entry
+    {"auto_pad", "NOTSET"},
+    // ops.yaml: MaxPool, line 20 of the entry
+    {"ceil_mode", false},
+    // ops.yaml: MaxPool, line 21 of the entry
+    {"storage_order", 0},
+    // ops.yaml: MaxPoolGrad, line 17 of the entry
+    {"x_shape", IntList{}},
+};
+
+const OpTests kTests = {
+    .op = "MaxPoolGrad",
+    .oracle = &reference::pool::MaxPoolGrad(),
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace max_pool_grad_tests
 
 }  // namespace gradsmith::support

@@ -3,18 +3,29 @@
 // done with them is in tests/support/checks.h.
 #include <vector>
 
+#include "gradsmith/ops/average_pool.h"
 #include "gradsmith/ops/prelu_grad.h"
+#include "reference/pool.h"
 #include "reference/prelu.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef AveragePool
 #undef PReluGrad
 #undef T_
 #undef X
+#undef Y
+#undef auto_pad
+#undef ceil_mode
+#undef count_include_pad
 #undef dSlope
 #undef dX
 #undef dY
+#undef dilations
+#undef kernel_shape
+#undef pads
 #undef slope
+#undef strides
 
 namespace gradsmith::support {
 
@@ -253,5 +264,369 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace prelu_grad_tests
+
+// ops.yaml: AveragePool, line 1 of the entry
+namespace average_pool_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::AveragePoolInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::AveragePoolOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::AveragePoolAttributes>();
+  return ::gradsmith::AveragePool(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::AveragePoolInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::AveragePoolAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: AveragePool, line 21 of the entry
+const ::gradsmith::AveragePoolAttributes kAttributes0 = {
+    .kernel_shape = {3, 3},
+    .strides = {2, 2},
+    .pads = {1, 1, 1, 1},
+};
+const Case kCase0 = {
+    .name = "overlapping",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 3, 7, 6}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4, 3}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 3}},
+            {"strides", IntList{2, 2}},
+            {"pads", IntList{1, 1, 1, 1}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: AveragePool, line 22 of the entry
+const ::gradsmith::AveragePoolAttributes kAttributes1 = {
+    .kernel_shape = {3, 3},
+    .strides = {2, 1},
+    .pads = {1, 1, 1, 1},
+};
+const Case kCase1 = {
+    .name = "runs",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {1, 2, 5, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 2, 3, 16}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 3}},
+            {"strides", IntList{2, 1}},
+            {"pads", IntList{1, 1, 1, 1}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: AveragePool, line 23 of the entry
+const ::gradsmith::AveragePoolAttributes kAttributes2 = {
+    .kernel_shape = {3, 2},
+    .strides = {2, 2},
+    .pads = {1, 0, 0, 1},
+    .ceil_mode = true,
+    .count_include_pad = true,
+};
+const Case kCase2 = {
+    .name = "counted_pads",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 6, 6}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 3, 3}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 2}},
+            {"strides", IntList{2, 2}},
+            {"pads", IntList{1, 0, 0, 1}},
+            {"ceil_mode", true},
+            {"count_include_pad", true},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: AveragePool, line 24 of the entry
+const ::gradsmith::AveragePoolAttributes kAttributes3 = {
+    .kernel_shape = {3, 2},
+    .strides = {2, 1},
+    .pads = {1, 0, 1, 1},
+};
+const Case kCase3 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"X", {2, 8, 5, 6}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 8, 3, 6}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 2}},
+            {"strides", IntList{2, 1}},
+            {"pads", IntList{1, 0, 1, 1}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: AveragePool, line 25 of the entry
+const ::gradsmith::AveragePoolAttributes kAttributes4 = {
+    .kernel_shape = {3},
+    .strides = {2},
+    .pads = {2, 1},
+    .dilations = {2},
+    .ceil_mode = true,
+};
+const Case kCase4 = {
+    .name = "one_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 3, 11}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 6}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3}},
+            {"strides", IntList{2}},
+            {"pads", IntList{2, 1}},
+            {"dilations", IntList{2}},
+            {"ceil_mode", true},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: AveragePool, line 26 of the entry
+const ::gradsmith::AveragePoolAttributes kAttributes5 = {
+    .kernel_shape = {2, 3, 2},
+    .strides = {1, 2, 1},
+    .pads = {1, 0, 0, 0, 2, 1},
+};
+const Case kCase5 = {
+    .name = "three_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {1, 2, 4, 5, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 2, 4, 3, 3}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 3, 2}},
+            {"strides", IntList{1, 2, 1}},
+            {"pads", IntList{1, 0, 0, 0, 2, 1}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: AveragePool, line 27 of the entry
+const ::gradsmith::AveragePoolAttributes kAttributes6 = {
+    .kernel_shape = {3, 2},
+    .strides = {2, 2},
+    .pads = {0, 1, 0, 1},
+    .ceil_mode = true,
+};
+const Case kCase6 = {
+    .name = "rounded_up",
+    .layout = Layout::kBroadcast,
+    .inputs =
+        {
+            {"X", {1, 2, 6, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 2, 3, 4}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{3, 2}},
+            {"strides", IntList{2, 2}},
+            {"pads", IntList{0, 1, 0, 1}},
+            {"ceil_mode", true},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+// ops.yaml: AveragePool, line 28 of the entry
+const ::gradsmith::AveragePoolAttributes kAttributes7 = {
+    .kernel_shape = {2, 1},
+    .strides = {4, 3},
+};
+const Case kCase7 = {
+    .name = "stride_over_kernel",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 2, 9, 8}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 2, 2, 3}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 1}},
+            {"strides", IntList{4, 3}},
+        },
+    .typed_attributes = &kAttributes7,
+};
+
+// ops.yaml: AveragePool, line 29 of the entry
+const ::gradsmith::AveragePoolAttributes kAttributes8 = {
+    .kernel_shape = {4, 3},
+    .strides = {2, 3},
+    .auto_pad = ::gradsmith::AutoPad::SAME_UPPER,
+};
+const Case kCase8 = {
+    .name = "same_upper",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {1, 2, 7, 8}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 2, 4, 3}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{4, 3}},
+            {"strides", IntList{2, 3}},
+            {"auto_pad", "SAME_UPPER"},
+        },
+    .typed_attributes = &kAttributes8,
+};
+
+// ops.yaml: AveragePool, line 30 of the entry
+const ::gradsmith::AveragePoolAttributes kAttributes9 = {
+    .kernel_shape = {2, 2},
+};
+const Case kCase9 = {
+    .name = "empty_batch",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3, 5, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3, 4, 4}},
+        },
+    .attributes =
+        {
+            {"kernel_shape", IntList{2, 2}},
+        },
+    .typed_attributes = &kAttributes9,
+};
+
+const Case* const kCases[] = {
+    // overlapping
+    &kCase0,
+    // runs
+    &kCase1,
+    // counted_pads
+    &kCase2,
+    // channels_last
+    &kCase3,
+    // one_axis
+    &kCase4,
+    // three_axes
+    &kCase5,
+    // rounded_up
+    &kCase6,
+    // stride_over_kernel
+    &kCase7,
+    // same_upper
+    &kCase8,
+    // empty_batch
+    &kCase9,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: AveragePool, line 12 of the entry
+    {"kernel_shape", IntList{}},
+    // ops.yaml: AveragePool, line 13 of the entry
+    {"strides", IntList{}},
+    // ops.yaml: AveragePool, line 14 of the entry
+    {"pads", IntList{}},
+    // ops.yaml: AveragePool, line 15 of the entry
+    {"dilations", IntList{}},
+    // ops.yaml: AveragePool, line 16 of the entry
+    {"auto_pad", "NOTSET"},
+    // ops.yaml: AveragePool, line 17 of the entry
+    {"ceil_mode", false},
+    // ops.yaml: AveragePool, line 18 of the entry
+    {"count_include_pad", false},
+};
+
+const OpTests kTests = {
+    .op = "AveragePool",
+    .oracle = &reference::pool::AveragePool(),
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace average_pool_tests
 
 }  // namespace gradsmith::support

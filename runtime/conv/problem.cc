@@ -8,16 +8,18 @@
 
 #include "conv/task.h"
 #include "core/arguments.h"
+#include "core/window.h"
 
 namespace gradsmith::conv {
 namespace {
 
-/// Wide enough for a sum of several products of two int64.
-__extension__ using Wide = __int128;
-
-/// Sizes and offsets along a padded axis stay below this, so that kernels add two of them without a
-/// thought.
-constexpr std::int64_t kMaxExtent = std::int64_t{1} << 62;
+using internal::EntryOr;
+using internal::IsSame;
+using internal::kMaxExtent;
+using internal::Wide;
+using internal::WindowFault;
+using internal::WindowList;
+using internal::WindowSpan;
 
 /// What the attributes say of one axis.
 struct AxisAttributes {
@@ -45,75 +47,17 @@ Status TooLarge(int axis, std::string_view what) {
   return AxisError(axis, std::string(what) + " passes 2^62 positions; expected at most 2^62");
 }
 
-Status CheckLength(std::string_view name, const IntList& list, int expected) {
-  if (list.empty() || (list.size() == expected && !list.too_long())) {
-    return {};
-  }
-  return InvalidArgument(
-      "attribute " + std::string(name) + " has " + std::to_string(list.size()) +
-      (list.too_long() ? " or more" : "") + " entries; expected " + std::to_string(expected));
-}
-
-Status CheckMinimum(std::string_view name, const IntList& list, std::int64_t minimum) {
-  for (int i = 0; i < list.size(); ++i) {
-    if (list[i] < minimum) {
-      return InvalidArgument(
-          "attribute " + std::string(name) + "[" + std::to_string(i) + "] is " +
-          std::to_string(list[i]) + "; expected " + std::to_string(minimum) + " or more");
-    }
-  }
-  return {};
-}
-
 bool AllZero(const IntList& list) {
   return std::all_of(list.begin(), list.end(), [](std::int64_t value) { return value == 0; });
 }
 
-std::string_view Name(AutoPad auto_pad) {
-  switch (auto_pad) {
-    case AutoPad::NOTSET:
-      return "NOTSET";
-    case AutoPad::SAME_UPPER:
-      return "SAME_UPPER";
-    case AutoPad::SAME_LOWER:
-      return "SAME_LOWER";
-    case AutoPad::VALID:
-      return "VALID";
-  }
-  return "unknown";
-}
-
-bool IsSame(AutoPad auto_pad) {
-  return auto_pad == AutoPad::SAME_UPPER || auto_pad == AutoPad::SAME_LOWER;
-}
-
-/// What holds for a list attribute: its length is `factor` times the number of spatial axes.
-struct ListRule {
-  std::string_view name;
-  const IntList& list;
-  int factor;
-  std::int64_t minimum;
-};
-
-Status CheckLists(std::span<const ListRule> rules, int rank) {
-  for (const ListRule& rule : rules) {
-    if (Status status = CheckLength(rule.name, rule.list, rule.factor * rank); !status.ok()) {
-      return status;
-    }
-    if (Status status = CheckMinimum(rule.name, rule.list, rule.minimum); !status.ok()) {
-      return status;
-    }
-  }
-  return {};
-}
-
 Status CheckLists(const Attributes& attributes, int rank) {
-  const ListRule rules[] = {
+  const WindowList lists[] = {
       {"kernel_shape", attributes.kernel_shape, 1, 1},
       {"strides", attributes.strides, 1, 1},
       {"pads", attributes.pads, 2, 0},
       {"dilations", attributes.dilations, 1, 1}};
-  return CheckLists(rules, rank);
+  return internal::CheckWindowLists(lists, rank);
 }
 
 Status CheckLists(const TransposedAttributes& attributes, int rank) {
@@ -121,19 +65,14 @@ Status CheckLists(const TransposedAttributes& attributes, int rank) {
   if (Status status = CheckLists(shared, rank); !status.ok()) {
     return status;
   }
-  const ListRule rules[] = {
+  const WindowList lists[] = {
       {"output_padding", attributes.output_padding, 1, 0},
       {"output_shape", attributes.output_shape, 1, 0}};
-  return CheckLists(rules, rank);
+  return internal::CheckWindowLists(lists, rank);
 }
 
 Status CheckPadSources(const Attributes& attributes) {
-  if (attributes.auto_pad != AutoPad::NOTSET && !AllZero(attributes.pads)) {
-    return InvalidArgument(
-        "attribute pads is " + ToString(attributes.pads) +
-        "; expected none, or zeros, where auto_pad is " + std::string(Name(attributes.auto_pad)));
-  }
-  return {};
+  return internal::CheckPadSources(attributes.auto_pad, attributes.pads);
 }
 
 Status CheckPadSources(const TransposedAttributes& attributes) {
@@ -188,10 +127,6 @@ Status CheckArguments(const Given& attributes, const Dims& D, const Dims& K) {
   return CheckPadSources(attributes);
 }
 
-std::int64_t EntryOr(std::int64_t absent, const IntList& list, int i) {
-  return list.empty() ? absent : list[i];
-}
-
 AxisAttributes AttributesOf(const Attributes& attributes, int axis, int rank) {
   return {
       .stride = EntryOr(1, attributes.strides, axis),
@@ -200,58 +135,44 @@ AxisAttributes AttributesOf(const Attributes& attributes, int axis, int rank) {
       .pad_end = EntryOr(0, attributes.pads, axis + rank)};
 }
 
-Wide DilatedFilter(std::int64_t dilation, std::int64_t K) {
-  return (Wide{dilation} * (K - 1)) + 1;
-}
-
-/// Halves the pads; an odd one goes to the end or to the beginning. Less than none is none: the
-/// surplus positions are then met by no tap.
-void SplitPads(Wide total, bool odd_at_end, Axis* axis) {
-  const auto pads = static_cast<std::int64_t>(std::max<Wide>(total, 0));
-  const std::int64_t half = pads / 2;
-  axis->pad_begin = odd_at_end ? half : pads - half;
-  axis->pad_end = pads - axis->pad_begin;
-}
-
 Status DoesNotReach(int axis, const Axis& resolved) {
   return AxisError(
       axis,
       Text("the padded input has", resolved.x + resolved.pad_begin + resolved.pad_end) +
           " positions (" + std::to_string(resolved.x) + " and " + Text("pads", resolved.pad_begin) +
           ", " + std::to_string(resolved.pad_end) + "); expected at least the " +
-          std::to_string(static_cast<std::int64_t>(DilatedFilter(resolved.dilation, resolved.w))) +
+          std::to_string(static_cast<std::int64_t>(WindowSpan(resolved.w, resolved.dilation))) +
           " that the filter spans (" + Text("size", resolved.w) + ", " +
           Text("dilation", resolved.dilation) + ")");
 }
 
 Result<Axis> ConvolutionAxis(const Attributes& attributes, int index, AxisSizes sizes, int rank) {
   const AxisAttributes given = AttributesOf(attributes, index, rank);
-  Axis axis{
-      .x = sizes.D,
-      .w = sizes.K,
-      .y = 0,
+  internal::WindowAxis windows{
+      .input = sizes.D,
+      .size = sizes.K,
       .stride = given.stride,
       .dilation = given.dilation,
       .pad_begin = given.pad_begin,
       .pad_end = given.pad_end};
-  const Wide filter = DilatedFilter(axis.dilation, axis.w);
-  if (filter > kMaxExtent) {
-    return TooLarge(index, "the filter, with dilations,");
-  }
-  if (IsSame(attributes.auto_pad)) {
-    axis.y = static_cast<std::int64_t>((Wide{axis.x} + axis.stride - 1) / axis.stride);
-    const Wide total = (Wide{axis.y - 1} * axis.stride) + filter - axis.x;
-    SplitPads(axis.y == 0 ? 0 : total, attributes.auto_pad == AutoPad::SAME_UPPER, &axis);
-    return axis;
-  }
-  const Wide padded = Wide{axis.x} + axis.pad_begin + axis.pad_end;
-  if (padded > kMaxExtent) {
-    return TooLarge(index, "the input, with pads,");
-  }
-  if (padded >= filter) {
-    axis.y = static_cast<std::int64_t>(((padded - filter) / axis.stride) + 1);
-  } else if (axis.x != 0) {
-    return DoesNotReach(index, axis);
+  const WindowFault fault = internal::PlaceWindows(attributes.auto_pad, false, &windows);
+  const Axis axis{
+      .x = windows.input,
+      .w = windows.size,
+      .y = windows.output,
+      .stride = windows.stride,
+      .dilation = windows.dilation,
+      .pad_begin = windows.pad_begin,
+      .pad_end = windows.pad_end};
+  switch (fault) {
+    case WindowFault::kNone:
+      break;
+    case WindowFault::kWindowTooLarge:
+      return TooLarge(index, "the filter, with dilations,");
+    case WindowFault::kInputTooLarge:
+      return TooLarge(index, "the input, with pads,");
+    case WindowFault::kDoesNotReach:
+      return DoesNotReach(index, axis);
   }
   return axis;
 }
@@ -278,7 +199,8 @@ SetTransposedOutput(const TransposedAttributes& attributes, int index, Wide full
     const Wide size =
         has_output_shape ? attributes.output_shape[index] : Wide{axis->y} * axis->stride;
     axis->x = static_cast<std::int64_t>(std::min<Wide>(size, kMaxExtent + Wide{1}));
-    SplitPads(full - size, attributes.auto_pad == AutoPad::SAME_UPPER, axis);
+    internal::SplitPads(
+        full - size, attributes.auto_pad == AutoPad::SAME_UPPER, &axis->pad_begin, &axis->pad_end);
   } else {
     const Wide size = full - axis->pad_begin - axis->pad_end;
     if (size < 0) {
@@ -308,7 +230,7 @@ TransposedAxis(const TransposedAttributes& attributes, int index, AxisSizes size
       .dilation = given.dilation,
       .pad_begin = given.pad_begin,
       .pad_end = given.pad_end};
-  const Wide filter = DilatedFilter(axis.dilation, axis.w);
+  const Wide filter = WindowSpan(axis.w, axis.dilation);
   if (filter > kMaxExtent) {
     return TooLarge(index, "the filter, with dilations,");
   }

@@ -51,6 +51,18 @@ const Row* ForwardRowOfDoubles(const Subject& subject) {
   return nullptr;
 }
 
+/// Numbers from 0.5 to 1.5, as far apart as they can be: an op that takes the larger of two takes
+/// the same one while they move by little.
+Tensor Apart(const Shape& dims, reference::Random& random) {
+  const std::int64_t count = reference::Count(dims);
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = 0.5 + ((static_cast<double>(i) + 0.5) / static_cast<double>(count));
+  }
+  random.Shuffle(values);
+  return {dims, values};
+}
+
 /// Binds the symbols of shapes, and computes shapes from them.
 class Symbols {
  public:
@@ -143,9 +155,8 @@ class Forward {
       const std::string name(spec.name);
       const auto known = known_dims_.find(name);
       if (!inputs.contains(name)) {
-        inputs[name] = MakeTensor(
-            known != known_dims_.end() ? known->second : symbols.Expand(spec),
-            [&] { return random.Real(0.5, 1.5); });
+        inputs[name] =
+            Apart(known != known_dims_.end() ? known->second : symbols.Expand(spec), random);
       }
     }
   }

@@ -3,6 +3,8 @@
 #define GRADSMITH_OPS_H_
 
 #include "gradsmith/foreign_macros_off.h"
+#include "gradsmith/ops/average_pool.h"
+#include "gradsmith/ops/average_pool_grad.h"
 #include "gradsmith/ops/batch_normalization.h"
 #include "gradsmith/ops/batch_normalization_grad.h"
 #include "gradsmith/ops/batch_normalization_relu.h"
@@ -13,6 +15,9 @@
 #include "gradsmith/ops/conv_transpose_grad.h"
 #include "gradsmith/ops/leaky_relu.h"
 #include "gradsmith/ops/leaky_relu_grad.h"
+#include "gradsmith/ops/max_pool.h"
+#include "gradsmith/ops/max_pool_grad.h"
+#include "gradsmith/ops/max_pool_xy_grad.h"
 #include "gradsmith/ops/prelu.h"
 #include "gradsmith/ops/prelu_grad.h"
 #include "gradsmith/ops/sigmoid.h"

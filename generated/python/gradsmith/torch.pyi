@@ -5,6 +5,8 @@ from typing import Literal, TypeAlias
 from torch import Tensor
 
 from gradsmith import (
+    AveragePoolResult,
+    AveragePoolGradResult,
     BatchNormalizationResult,
     BatchNormalizationGradResult,
     BatchNormalizationReluResult,
@@ -15,6 +17,9 @@ from gradsmith import (
     ConvTransposeGradResult,
     LeakyReluResult,
     LeakyReluGradResult,
+    MaxPoolResult,
+    MaxPoolGradResult,
+    MaxPoolXYGradResult,
     PReluResult,
     PReluGradResult,
     SigmoidResult,
@@ -36,6 +41,11 @@ __all__ = [
     "leaky_relu_grad",
     "prelu",
     "prelu_grad",
+    "max_pool",
+    "max_pool_xy_grad",
+    "max_pool_grad",
+    "average_pool",
+    "average_pool_grad",
 ]
 
 _ConvGradOutput: TypeAlias = Literal["dX", "dW", "dB"]
@@ -45,6 +55,9 @@ _BatchNormalizationReluGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
 _SigmoidGradOutput: TypeAlias = Literal["dX"]
 _LeakyReluGradOutput: TypeAlias = Literal["dX"]
 _PReluGradOutput: TypeAlias = Literal["dX", "dSlope"]
+_MaxPoolXYGradOutput: TypeAlias = Literal["dX"]
+_MaxPoolGradOutput: TypeAlias = Literal["dX"]
+_AveragePoolGradOutput: TypeAlias = Literal["dX"]
 
 def conv(
     X: Tensor,
@@ -173,3 +186,66 @@ def prelu_grad(
     *,
     outputs: _PReluGradOutput | Iterable[_PReluGradOutput] | None = ("dX", "dSlope"),
 ) -> PReluGradResult[Tensor]: ...
+def max_pool(
+    X: Tensor,
+    *,
+    kernel_shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] = "NOTSET",
+    ceil_mode: bool = False,
+    storage_order: int = 0,
+) -> MaxPoolResult[Tensor]: ...
+def max_pool_xy_grad(
+    dY: Tensor,
+    X: Tensor,
+    Y: Tensor,
+    *,
+    kernel_shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] = "NOTSET",
+    ceil_mode: bool = False,
+    storage_order: int = 0,
+    outputs: _MaxPoolXYGradOutput | Iterable[_MaxPoolXYGradOutput] | None = ("dX",),
+) -> MaxPoolXYGradResult[Tensor]: ...
+def max_pool_grad(
+    dY: Tensor,
+    Indices: Tensor,
+    *,
+    kernel_shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] = "NOTSET",
+    ceil_mode: bool = False,
+    storage_order: int = 0,
+    x_shape: Sequence[int] | None = None,
+    outputs: _MaxPoolGradOutput | Iterable[_MaxPoolGradOutput] | None = ("dX",),
+) -> MaxPoolGradResult[Tensor]: ...
+def average_pool(
+    X: Tensor,
+    *,
+    kernel_shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] = "NOTSET",
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
+) -> AveragePoolResult[Tensor]: ...
+def average_pool_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    kernel_shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] = "NOTSET",
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
+    outputs: _AveragePoolGradOutput | Iterable[_AveragePoolGradOutput] | None = ("dX",),
+) -> AveragePoolGradResult[Tensor]: ...

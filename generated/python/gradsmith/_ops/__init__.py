@@ -4,6 +4,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from gradsmith._ops.average_pool_op import AveragePoolResult, average_pool
+from gradsmith._ops.average_pool_grad_op import AveragePoolGradResult, average_pool_grad
 from gradsmith._ops.batch_normalization_op import BatchNormalizationResult, batch_normalization
 from gradsmith._ops.batch_normalization_grad_op import BatchNormalizationGradResult, batch_normalization_grad
 from gradsmith._ops.batch_normalization_relu_op import BatchNormalizationReluResult, batch_normalization_relu
@@ -14,12 +16,19 @@ from gradsmith._ops.conv_transpose_op import ConvTransposeResult, conv_transpose
 from gradsmith._ops.conv_transpose_grad_op import ConvTransposeGradResult, conv_transpose_grad
 from gradsmith._ops.leaky_relu_op import LeakyReluResult, leaky_relu
 from gradsmith._ops.leaky_relu_grad_op import LeakyReluGradResult, leaky_relu_grad
+from gradsmith._ops.max_pool_op import MaxPoolResult, max_pool
+from gradsmith._ops.max_pool_grad_op import MaxPoolGradResult, max_pool_grad
+from gradsmith._ops.max_pool_xy_grad_op import MaxPoolXYGradResult, max_pool_xy_grad
 from gradsmith._ops.prelu_op import PReluResult, prelu
 from gradsmith._ops.prelu_grad_op import PReluGradResult, prelu_grad
 from gradsmith._ops.sigmoid_op import SigmoidResult, sigmoid
 from gradsmith._ops.sigmoid_grad_op import SigmoidGradResult, sigmoid_grad
 
 __all__ = [
+    "AveragePoolResult",
+    "average_pool",
+    "AveragePoolGradResult",
+    "average_pool_grad",
     "BatchNormalizationResult",
     "batch_normalization",
     "BatchNormalizationGradResult",
@@ -40,6 +49,12 @@ __all__ = [
     "leaky_relu",
     "LeakyReluGradResult",
     "leaky_relu_grad",
+    "MaxPoolResult",
+    "max_pool",
+    "MaxPoolGradResult",
+    "max_pool_grad",
+    "MaxPoolXYGradResult",
+    "max_pool_xy_grad",
     "PReluResult",
     "prelu",
     "PReluGradResult",
@@ -65,6 +80,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "LeakyReluGrad": leaky_relu_grad,
     "PRelu": prelu,
     "PReluGrad": prelu_grad,
+    "MaxPool": max_pool,
+    "MaxPoolXYGrad": max_pool_xy_grad,
+    "MaxPoolGrad": max_pool_grad,
+    "AveragePool": average_pool,
+    "AveragePoolGrad": average_pool_grad,
 }
 
 # What torch.library is told of each operator.
@@ -83,4 +103,9 @@ TORCH_SCHEMAS = {
     "LeakyReluGrad": "(Tensor dY, Tensor X, *, float alpha=0.01, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "PRelu": "(Tensor X, Tensor slope, *, str? policies=None) -> Tensor",
     "PReluGrad": "(Tensor dY, Tensor X, Tensor slope, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "MaxPool": '(Tensor X, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str? policies=None) -> (Tensor, Tensor)',
+    "MaxPoolXYGrad": '(Tensor dY, Tensor X, Tensor Y, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str[]? outputs=None, str? policies=None) -> Tensor[]',
+    "MaxPoolGrad": '(Tensor dY, Tensor Indices, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, SymInt[]? x_shape=None, str[]? outputs=None, str? policies=None) -> Tensor[]',
+    "AveragePool": '(Tensor X, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, bool count_include_pad=False, str? policies=None) -> Tensor',
+    "AveragePoolGrad": '(Tensor dY, Tensor X, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, bool count_include_pad=False, str[]? outputs=None, str? policies=None) -> Tensor[]',
 }

@@ -1,0 +1,137 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_WINDOWS_CUH_
+#define GRADSMITH_PATTERNS_CUDA_WINDOWS_CUH_
+
+#include <cstdint>
+
+#include "cuda/kernels/element.cuh"
+#include "cuda/kernels/element_vector.cuh"
+#include "patterns/cuda/windows_launch.h"
+#include "patterns/windows_walk.h"
+
+/// The kernels of the pattern `windows` (patterns/windows.h), in C++17.
+/// GRADSMITH_REDUCE_WINDOWS_KERNELS(MaxPool, MaxPoolWindow) makes those of an operator from its
+/// functor, and GRADSMITH_GATHER_WINDOWS_KERNELS those of a gather.
+namespace gradsmith::cuda {
+
+/// How kernels meet memory: neighbours come and go in 16 bytes.
+struct WindowsOnDevice {
+  using Position = int;
+  template <typename T>
+  using Accumulates = Accumulator<T>;
+
+  const WindowsLaunch& launch;
+
+  template <typename A, typename T>
+  [[nodiscard]] __device__ __forceinline__ A Load(const T* from) const {
+    return Convert<A>(*from);
+  }
+  template <typename T, typename A>
+  [[nodiscard]] __device__ __forceinline__ T Round(A value) const {
+    return Convert<T>(value);
+  }
+  template <int kLanes, typename T>
+  __device__ __forceinline__ void LoadLanes(const T* from, T (&to)[kLanes]) const {
+    constexpr int kAtOnce = kLanes < kVectorLength<T> ? kLanes : kVectorLength<T>;
+#pragma unroll
+    for (int lane = 0; lane < kLanes; lane += kAtOnce) {
+      LoadAtOnce<kAtOnce>(from + lane, to + lane);
+    }
+  }
+  template <int kLanes, typename T>
+  __device__ __forceinline__ void StoreLanes(const T (&from)[kLanes], T* to) const {
+    constexpr int kAtOnce = kLanes < kVectorLength<T> ? kLanes : kVectorLength<T>;
+#pragma unroll
+    for (int lane = 0; lane < kLanes; lane += kAtOnce) {
+      StoreAtOnce<kAtOnce>(from + lane, to + lane);
+    }
+  }
+  [[nodiscard]] __device__ __forceinline__ int Quotient(int axis, int number) const {
+    return static_cast<int>(Divide(static_cast<std::uint32_t>(number), launch.by_stride[axis]));
+  }
+};
+
+/// The site of a thread, the first of kLanes along the dim by which threads are numbered.
+template <int kLanes>
+__device__ __forceinline__ internal::Site<int> SiteOf(
+    const WindowsLaunch& launch,
+    std::int64_t thread) {
+  int at[WindowsLaunch::kSizes];
+  std::int64_t batch;
+  if (launch.is_wide) {
+#pragma unroll
+    for (int dim = 0; dim < WindowsLaunch::kSizes; ++dim) {
+      const Division division = Divide(thread, launch.sizes[dim]);
+      at[dim] = static_cast<int>(division.remainder);
+      thread = division.quotient;
+    }
+    batch = thread;
+  } else {
+    auto rest = static_cast<std::uint32_t>(thread);
+#pragma unroll
+    for (int dim = 0; dim < WindowsLaunch::kSizes; ++dim) {
+      const std::uint32_t quotient = Divide(rest, launch.by_size[dim]);
+      at[dim] = static_cast<int>(rest - quotient * launch.by_size[dim].divisor);
+      rest = quotient;
+    }
+    batch = rest;
+  }
+  if (launch.channels_first) {
+    return {batch, std::int64_t{at[0]} * kLanes, {at[3], at[2], at[1]}};
+  }
+  return {batch, at[3], {at[2], at[1], at[0] * kLanes}};
+}
+
+__device__ __forceinline__ std::int64_t WindowsThread() {
+  return std::int64_t{blockIdx.x} * kWindowsThreads + threadIdx.x;
+}
+
+template <typename Functor, typename T, int kLanes>
+__device__ __forceinline__ void ReduceWindows(const WindowsLaunch& launch) {
+  if (WindowsThread() < launch.count) {
+    internal::ReduceWindow<Functor, T, kLanes>(
+        launch.task, WindowsOnDevice{launch}, SiteOf<kLanes>(launch, WindowsThread()));
+  }
+}
+
+template <typename Functor, typename T, int kLanes, bool kRun>
+__device__ __forceinline__ void GatherWindows(const WindowsLaunch& launch) {
+  if (WindowsThread() < launch.count) {
+    internal::GatherWindows<Functor, T, kLanes, kRun>(
+        launch.task, WindowsOnDevice{launch}, SiteOf<kLanes>(launch, WindowsThread()));
+  }
+}
+
+}  // namespace gradsmith::cuda
+
+#define GRADSMITH_WINDOWS_KERNEL(form, name, suffix, ...)                        \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kWindowsThreads) \
+      gradsmith_windows_##form##_##name##_##suffix(                              \
+          const __grid_constant__ gradsmith::cuda::WindowsLaunch launch) {       \
+    gradsmith::cuda::__VA_ARGS__(launch);                                        \
+  }
+
+#define GRADSMITH_REDUCE_WINDOWS_KERNELS_OF(name, Functor, suffix, T)                       \
+  GRADSMITH_WINDOWS_KERNEL(                                                                 \
+      channels, name, suffix, ReduceWindows<Functor, T, gradsmith::cuda::kVectorLength<T>>) \
+  GRADSMITH_WINDOWS_KERNEL(elements, name, suffix, ReduceWindows<Functor, T, 1>)
+
+#define GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, suffix, T)                              \
+  GRADSMITH_WINDOWS_KERNEL(                                                                        \
+      channels, name, suffix, GatherWindows<Functor, T, gradsmith::cuda::kVectorLength<T>, false>) \
+  GRADSMITH_WINDOWS_KERNEL(                                                                        \
+      run, name, suffix, GatherWindows<Functor, T, gradsmith::cuda::kVectorLength<T>, true>)       \
+  GRADSMITH_WINDOWS_KERNEL(elements, name, suffix, GatherWindows<Functor, T, 1, false>)
+
+/// Define the kernels of an operator, by its name in ops.yaml, for all floating types.
+#define GRADSMITH_REDUCE_WINDOWS_KERNELS(name, Functor)           \
+  GRADSMITH_REDUCE_WINDOWS_KERNELS_OF(name, Functor, f32, float)  \
+  GRADSMITH_REDUCE_WINDOWS_KERNELS_OF(name, Functor, f64, double) \
+  GRADSMITH_REDUCE_WINDOWS_KERNELS_OF(name, Functor, f16, __half) \
+  GRADSMITH_REDUCE_WINDOWS_KERNELS_OF(name, Functor, bf16, __nv_bfloat16)
+#define GRADSMITH_GATHER_WINDOWS_KERNELS(name, Functor)           \
+  GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, f32, float)  \
+  GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, f64, double) \
+  GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, f16, __half) \
+  GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, bf16, __nv_bfloat16)
+
+#endif  // GRADSMITH_PATTERNS_CUDA_WINDOWS_CUH_

@@ -1,0 +1,34 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_WINDOWS_LAUNCH_H_
+#define GRADSMITH_PATTERNS_CUDA_WINDOWS_LAUNCH_H_
+
+#include <cstdint>
+
+#include "cuda/divisor.h"
+#include "patterns/windows_task.h"
+
+/// How the kernels of the pattern `windows` are launched. Compiled by them as well: plain C++17.
+namespace gradsmith::cuda {
+
+inline constexpr int kWindowsThreads = 256;
+/// Kernels count along an axis, with its pads, in 32 bits.
+inline constexpr std::int64_t kMostWindowPositions = std::int64_t{1} << 30;
+
+/// WindowsLaunch is a task with what kernels divide by. Threads are numbered along memory: by
+/// channels first where `channels_first` is true, and else by the last axis.
+struct WindowsLaunch {
+  internal::WindowsTask task;
+  /// How many threads have work.
+  std::int64_t count = 0;
+  /// The sizes of the dims, but the batch, in the order of threads, and by what they are divided.
+  static constexpr int kSizes = 1 + internal::kWindowAxes;
+  std::int64_t sizes[kSizes] = {};
+  Divisor by_size[kSizes] = {};
+  Divisor by_stride[internal::kWindowAxes] = {};
+  bool channels_first = false;
+  /// Whether threads' numbers take more than 31 bits.
+  bool is_wide = false;
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_WINDOWS_LAUNCH_H_

@@ -1,0 +1,65 @@
+#include "patterns/windows.h"
+
+namespace gradsmith::internal {
+
+namespace {
+
+PerDim<std::int64_t> StridesOf(const TensorRef& tensor, int rank) {
+  PerDim<std::int64_t> strides;
+  strides.batch = tensor.strides[0];
+  strides.channel = tensor.strides[1];
+  for (int axis = 0; axis < rank; ++axis) {
+    strides.axes[kWindowAxes - rank + axis] = tensor.strides[2 + axis];
+  }
+  return strides;
+}
+
+/// The steps of the index of all elements of the input.
+PerDim<std::int64_t> PlacesOf(const WindowsGeometry& geometry, std::int64_t channels) {
+  PerDim<std::int64_t> places;
+  std::int64_t step = 1;
+  const int first = kWindowAxes - geometry.rank;
+  for (int i = 0; i < geometry.rank; ++i) {
+    const int axis = geometry.column_major ? first + i : kWindowAxes - 1 - i;
+    places.axes[axis] = step;
+    step *= geometry.axes[static_cast<std::size_t>(axis)].input;
+  }
+  places.channel = step;
+  places.batch = step * channels;
+  return places;
+}
+
+}  // namespace
+
+WindowsTask MakeWindowsTask(const WindowsGeometry& geometry, std::span<const TensorRef> tensors) {
+  WindowsTask task;
+  task.batch = tensors[0].dims[0];
+  task.channels = tensors[0].dims[1];
+  task.counts_padding = geometry.counts_padding;
+  for (int axis = 0; axis < kWindowAxes; ++axis) {
+    WindowAxis& windows = task.axes[axis];
+    windows = geometry.axes[static_cast<std::size_t>(axis)];
+    // With one tap a dilation means nothing, and may be larger than any position.
+    windows.dilation = windows.size == 1 ? 1 : windows.dilation;
+    task.is_dilated = task.is_dilated || windows.dilation != 1;
+  }
+  task.places = PlacesOf(geometry, task.channels);
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    if (tensors[t].present) {
+      task.tensors[t] = tensors[t].data;
+      task.strides[t] = StridesOf(tensors[t], geometry.rank);
+      task.accumulate = task.accumulate || tensors[t].accumulate;
+    }
+  }
+  return task;
+}
+
+PerDim<std::int64_t> SiteCounts(const WindowsTask& task, bool of_output) {
+  PerDim<std::int64_t> counts = {.batch = task.batch, .channel = task.channels};
+  for (int axis = 0; axis < kWindowAxes; ++axis) {
+    counts.axes[axis] = of_output ? task.axes[axis].output : task.axes[axis].input;
+  }
+  return counts;
+}
+
+}  // namespace gradsmith::internal

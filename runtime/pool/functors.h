@@ -1,0 +1,176 @@
+#ifndef GRADSMITH_POOL_FUNCTORS_H_
+#define GRADSMITH_POOL_FUNCTORS_H_
+
+#include <cstdint>
+#include <limits>
+
+#include "patterns/windows_task.h"
+
+/// What pooling computes of a window, and of the windows that hold an element, by the pattern
+/// `windows` (patterns/windows.h). Kernels compile it as well: plain C++17.
+namespace gradsmith::pool {
+
+/// Y and Indices of X: the first of the largest, or the last NaN, as PyTorch chooses.
+struct MaxPoolWindow {
+  static constexpr bool kCounts = false;
+  static constexpr bool kPlaces = true;
+  template <typename A>
+  struct State {
+    A best = -std::numeric_limits<A>::infinity();
+    std::int64_t place = -1;
+  };
+  template <typename A>
+  GRADSMITH_WINDOWS static void Take(A x, std::int64_t place, State<A>* state) {
+    if (x > state->best || x != x || state->place < 0) {
+      state->best = x;
+      state->place = place;
+    }
+  }
+  template <typename A>
+  GRADSMITH_WINDOWS static A Value(const State<A>& state, A /*count*/) {
+    return state.best;
+  }
+  template <typename A>
+  GRADSMITH_WINDOWS static std::int64_t Place(const State<A>& state) {
+    return state.place;
+  }
+};
+
+/// Y of X. A window that counts nothing has mean 0.
+struct AveragePoolWindow {
+  static constexpr bool kCounts = true;
+  static constexpr bool kPlaces = false;
+  template <typename A>
+  struct State {
+    A sum = 0;
+  };
+  template <typename A>
+  GRADSMITH_WINDOWS static void Take(A x, std::int64_t /*place*/, State<A>* state) {
+    state->sum += x;
+  }
+  template <typename A>
+  GRADSMITH_WINDOWS static A Value(const State<A>& state, A count) {
+    return count == 0 ? A{0} : state.sum / count;
+  }
+};
+
+/// The sum of gradients, for those that take them whole.
+template <typename A>
+struct GradientSum {
+  A sum = 0;
+};
+
+/// dX of dY, Indices. An index that names no element of its window adds to nothing, and none is
+/// ever used as an address.
+struct MaxPoolGradWindows {
+  static constexpr bool kCounts = false;
+  static constexpr bool kReadsInput = false;
+  static constexpr int kKey = 1;
+  static constexpr int kOutput = 2;
+  template <typename T>
+  using Key = std::int64_t;
+  template <typename A>
+  using State = GradientSum<A>;
+
+  template <typename Window, typename A, int kGiven, int kLanes>
+  GRADSMITH_WINDOWS static void Take(
+      const Window& window,
+      const A (&dy)[kGiven],
+      const std::int64_t (&indices)[kGiven],
+      const A (& /*x*/)[kLanes],
+      State<A> (&states)[kLanes]) {
+    if constexpr (kGiven == kLanes) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const bool is_named = indices[lane] == window.place + (lane * window.lane_places());
+        states[lane].sum += is_named ? dy[lane] : A{0};
+      }
+    } else {
+      // Neighbours along the last axis are neighbours in the index as well.
+      const std::int64_t distance = indices[0] - window.place;
+      const bool is_near = distance >= 0 && distance < kLanes;
+      const int named =
+          is_near && window.Holds(static_cast<int>(distance)) ? static_cast<int>(distance) : kLanes;
+      for (int lane = 0; lane < kLanes; ++lane) {
+        states[lane].sum += lane == named ? dy[0] : A{0};
+      }
+    }
+  }
+  template <typename A>
+  GRADSMITH_WINDOWS static A Value(const State<A>& state, A /*whole*/) {
+    return state.sum;
+  }
+};
+
+/// dX of dY, X, Y.
+struct MaxPoolXYGradWindows {
+  static constexpr bool kCounts = false;
+  static constexpr bool kReadsInput = true;
+  static constexpr int kKey = 2;
+  static constexpr int kOutput = 3;
+  template <typename T>
+  using Key = T;
+  template <typename A>
+  using State = GradientSum<A>;
+
+  template <typename Window, typename A, typename T, int kGiven, int kLanes>
+  GRADSMITH_WINDOWS static void Take(
+      const Window& window,
+      const A (&dy)[kGiven],
+      const T (&y)[kGiven],
+      const A (&x)[kLanes],
+      State<A> (&states)[kLanes]) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const int given = kGiven == 1 ? 0 : lane;
+      const A maximum = window.access.template Load<A>(&y[given]);
+      if (window.IsChosen(lane, x[lane], maximum)) {
+        states[lane].sum += dy[given];
+      }
+    }
+  }
+  template <typename A>
+  GRADSMITH_WINDOWS static A Value(const State<A>& state, A /*whole*/) {
+    return state.sum;
+  }
+};
+
+/// dX of dY. Windows without padding are all divided by one number, once.
+struct AveragePoolGradWindows {
+  static constexpr bool kCounts = true;
+  static constexpr bool kReadsInput = false;
+  static constexpr int kKey = -1;
+  static constexpr int kOutput = 1;
+  template <typename T>
+  using Key = T;
+  template <typename A>
+  struct State {
+    A whole = 0;
+    A rest = 0;
+  };
+
+  template <typename Window, typename A, typename T, int kGiven, int kLanes>
+  GRADSMITH_WINDOWS static void Take(
+      const Window& window,
+      const A (&dy)[kGiven],
+      const T (& /*none*/)[kGiven],
+      const A (& /*x*/)[kLanes],
+      State<A> (&states)[kLanes]) {
+    if (window.count == window.whole) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        states[lane].whole += window.Holds(lane) ? dy[kGiven == 1 ? 0 : lane] : A{0};
+      }
+      return;
+    }
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const A share = dy[kGiven == 1 ? 0 : lane] / window.count;
+      states[lane].rest += window.Holds(lane) ? share : A{0};
+    }
+  }
+  template <typename A>
+  GRADSMITH_WINDOWS static A Value(const State<A>& state, A whole) {
+    return state.rest + (state.whole / whole);
+  }
+};
+
+}  // namespace gradsmith::pool
+
+#endif  // GRADSMITH_POOL_FUNCTORS_H_

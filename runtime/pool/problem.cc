@@ -1,0 +1,263 @@
+#include "pool/problem.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/arguments.h"
+#include "core/window.h"
+
+namespace gradsmith::pool {
+
+namespace {
+
+using internal::Argument;
+using internal::EntryOr;
+using internal::kWindowAxes;
+using internal::MakeArgument;
+using internal::WindowAxis;
+using internal::WindowFault;
+using internal::WindowsGeometry;
+
+Status AxisError(int axis, const std::string& what) {
+  return InvalidArgument("spatial axis " + std::to_string(axis) + ": " + what);
+}
+
+Status CheckAttributes(const WindowAttributes& attributes, const Dims& D) {
+  if (D.size() < 1 || D.size() > kWindowAxes) {
+    return InvalidArgument(
+        "X has " + std::to_string(D.size()) + " spatial axes; expected from 1 to 3");
+  }
+  const internal::WindowList lists[] = {
+      {"kernel_shape", attributes.kernel_shape, 1, 1},
+      {"strides", attributes.strides, 1, 1},
+      {"pads", attributes.pads, 2, 0},
+      {"dilations", attributes.dilations, 1, 1}};
+  if (Status status = internal::CheckWindowLists(lists, D.size()); !status.ok()) {
+    return status;
+  }
+  if (attributes.kernel_shape.empty()) {
+    return InvalidArgument(
+        "attribute kernel_shape is []; expected " + std::to_string(D.size()) +
+        (D.size() == 1 ? " number" : " numbers") + ", the window's dims");
+  }
+  return internal::CheckPadSources(attributes.auto_pad, attributes.pads);
+}
+
+Status FaultText(WindowFault fault, int axis, const WindowAxis& windows) {
+  switch (fault) {
+    case WindowFault::kNone:
+      return {};
+    case WindowFault::kWindowTooLarge:
+      return AxisError(
+          axis, "the window, with dilations, passes 2^62 positions; expected at most 2^62");
+    case WindowFault::kInputTooLarge:
+      return AxisError(axis, "the input, with pads, passes 2^62 positions; expected at most 2^62");
+    case WindowFault::kDoesNotReach:
+      break;
+  }
+  const auto span = static_cast<std::int64_t>(internal::WindowSpan(windows.size, windows.dilation));
+  return AxisError(
+      axis, "the padded input has " +
+                std::to_string(windows.input + windows.pad_begin + windows.pad_end) +
+                " positions; expected at least the " + std::to_string(span) +
+                " that the window spans (size " + std::to_string(windows.size) + ", dilation " +
+                std::to_string(windows.dilation) + ")");
+}
+
+Result<WindowsGeometry> GeometryOf(const WindowAttributes& attributes, const Dims& D) {
+  if (Status status = CheckAttributes(attributes, D); !status.ok()) {
+    return status;
+  }
+  WindowsGeometry geometry;
+  geometry.rank = D.size();
+  for (int axis = 0; axis < D.size(); ++axis) {
+    WindowAxis& windows = geometry.axes[static_cast<std::size_t>(kWindowAxes - D.size() + axis)];
+    windows = {
+        .input = D[axis],
+        .size = attributes.kernel_shape[axis],
+        .stride = EntryOr(1, attributes.strides, axis),
+        .dilation = EntryOr(1, attributes.dilations, axis),
+        .pad_begin = EntryOr(0, attributes.pads, axis),
+        .pad_end = EntryOr(0, attributes.pads, axis + D.size())};
+    const WindowFault fault =
+        internal::PlaceWindows(attributes.auto_pad, attributes.ceil_mode, &windows);
+    if (fault != WindowFault::kNone) {
+      return FaultText(fault, axis, windows);
+    }
+  }
+  return geometry;
+}
+
+Dims SpatialDims(const Dims& dims) {
+  return Dims(std::span(dims.begin() + std::min(dims.size(), 2), dims.end()));
+}
+
+/// The dims of the tensors over the windows, where those over the input have `dims`.
+Dims OutputDims(const WindowsGeometry& geometry, const Dims& dims) {
+  Dims output = dims;
+  for (int axis = 0; axis < geometry.rank; ++axis) {
+    output[2 + axis] =
+        geometry.axes[static_cast<std::size_t>(kWindowAxes - geometry.rank + axis)].output;
+  }
+  return output;
+}
+
+/// What a kernel says of its arguments.
+struct Signature {
+  std::string_view shapes;
+  std::string_view types;
+};
+
+template <typename Kernel>
+constexpr Signature kSignatureOf = {.shapes = Kernel::kShapes, .types = Kernel::kTypes};
+
+Status CheckArguments(const Signature& signature, std::span<const Argument> arguments) {
+  for (const Argument& argument : arguments) {
+    if (argument.dims != nullptr && !(*argument.dims == argument.expected_dims)) {
+      return internal::WrongDims(
+          argument.name, *argument.dims, argument.expected_dims,
+          ": the kernel takes " + std::string(signature.shapes));
+    }
+  }
+  return internal::CheckTypes(arguments, signature.types);
+}
+
+TensorRef Operand(const ConstTensorRef& tensor) {
+  return internal::Unconst(tensor);
+}
+TensorRef Operand(const TensorRef* tensor) {
+  return tensor == nullptr ? TensorRef() : *tensor;
+}
+
+/// A tensor over the input: its dims say what windows there are.
+template <typename Ref>
+Result<Problem> ProblemOver(const WindowAttributes& attributes, const Ref& input) {
+  const Result<WindowsGeometry> geometry = GeometryOf(attributes, SpatialDims(input.dims));
+  if (!geometry.ok()) {
+    return geometry.status();
+  }
+  return Problem{.windows = *geometry, .tensors = {}};
+}
+
+}  // namespace
+
+Result<Dims> OutputSpatial(const WindowAttributes& attributes, const Dims& D) {
+  const Result<WindowsGeometry> geometry = GeometryOf(attributes, D);
+  if (!geometry.ok()) {
+    return geometry.status();
+  }
+  Dims output;
+  for (int axis = kWindowAxes - D.size(); axis < kWindowAxes; ++axis) {
+    output.push_back(geometry->axes[static_cast<std::size_t>(axis)].output);
+  }
+  return output;
+}
+
+Result<Problem> ProblemOf(
+    const MaxPoolAttributes& attributes,
+    const MaxPool::Inputs& inputs,
+    const MaxPool::Outputs& outputs) {
+  Result<Problem> problem = ProblemOver(attributes, *inputs.X);
+  if (!problem.ok()) {
+    return problem;
+  }
+  const Dims output = OutputDims(problem->windows, inputs.X->dims);
+  const Argument arguments[] = {
+      MakeArgument("Y", outputs.Y, output, inputs.X->type),
+      MakeArgument("Indices", outputs.Indices, output, DataType::kInt64)};
+  if (Status status = CheckArguments(kSignatureOf<MaxPool>, arguments); !status.ok()) {
+    return status;
+  }
+  problem->windows.column_major = attributes.storage_order == 1;
+  problem->tensors = {Operand(*inputs.X), *outputs.Y, Operand(outputs.Indices)};
+  return problem;
+}
+
+Result<Problem> ProblemOf(
+    const MaxPoolGradAttributes& attributes,
+    const MaxPoolGrad::Inputs& inputs,
+    const MaxPoolGrad::Outputs& outputs) {
+  Result<Problem> problem = ProblemOver(attributes, *outputs.dX);
+  if (!problem.ok()) {
+    return problem;
+  }
+  const DataType type = outputs.dX->type;
+  const Dims output = OutputDims(problem->windows, outputs.dX->dims);
+  if (!(inputs.dY->dims == output)) {
+    return internal::WrongDims(
+        "dY", inputs.dY->dims, output,
+        ", as pool::OutputSpatial makes of dX's " + ToString(outputs.dX->dims));
+  }
+  const Argument arguments[] = {
+      MakeArgument("dY", inputs.dY, output, type),
+      MakeArgument("Indices", inputs.Indices, output, DataType::kInt64)};
+  if (Status status = CheckArguments(kSignatureOf<MaxPoolGrad>, arguments); !status.ok()) {
+    return status;
+  }
+  problem->windows.column_major = attributes.storage_order == 1;
+  problem->tensors = {Operand(*inputs.dY), Operand(*inputs.Indices), *outputs.dX};
+  return problem;
+}
+
+Result<Problem> ProblemOf(
+    const MaxPoolAttributes& attributes,
+    const MaxPoolXYGrad::Inputs& inputs,
+    const MaxPoolXYGrad::Outputs& outputs) {
+  Result<Problem> problem = ProblemOver(attributes, *inputs.X);
+  if (!problem.ok()) {
+    return problem;
+  }
+  const DataType type = inputs.X->type;
+  const Dims output = OutputDims(problem->windows, inputs.X->dims);
+  const Argument arguments[] = {
+      MakeArgument("dY", inputs.dY, output, type), MakeArgument("Y", inputs.Y, output, type),
+      MakeArgument("dX", outputs.dX, inputs.X->dims, type)};
+  if (Status status = CheckArguments(kSignatureOf<MaxPoolXYGrad>, arguments); !status.ok()) {
+    return status;
+  }
+  problem->tensors = {Operand(*inputs.dY), Operand(*inputs.X), Operand(*inputs.Y), *outputs.dX};
+  return problem;
+}
+
+Result<Problem> ProblemOf(
+    const AveragePoolAttributes& attributes,
+    const AveragePool::Inputs& inputs,
+    const AveragePool::Outputs& outputs) {
+  Result<Problem> problem = ProblemOver(attributes, *inputs.X);
+  if (!problem.ok()) {
+    return problem;
+  }
+  const Argument arguments[] = {
+      MakeArgument("Y", outputs.Y, OutputDims(problem->windows, inputs.X->dims), inputs.X->type)};
+  if (Status status = CheckArguments(kSignatureOf<AveragePool>, arguments); !status.ok()) {
+    return status;
+  }
+  problem->windows.counts_padding = attributes.count_include_pad;
+  problem->tensors = {Operand(*inputs.X), *outputs.Y};
+  return problem;
+}
+
+Result<Problem> ProblemOf(
+    const AveragePoolAttributes& attributes,
+    const AveragePoolGrad::Inputs& inputs,
+    const AveragePoolGrad::Outputs& outputs) {
+  Result<Problem> problem = ProblemOver(attributes, *inputs.X);
+  if (!problem.ok()) {
+    return problem;
+  }
+  const DataType type = inputs.X->type;
+  const Argument arguments[] = {
+      MakeArgument("dY", inputs.dY, OutputDims(problem->windows, inputs.X->dims), type),
+      MakeArgument("dX", outputs.dX, inputs.X->dims, type)};
+  if (Status status = CheckArguments(kSignatureOf<AveragePoolGrad>, arguments); !status.ok()) {
+    return status;
+  }
+  problem->windows.counts_padding = attributes.count_include_pad;
+  problem->tensors = {Operand(*inputs.dY), *outputs.dX};
+  return problem;
+}
+
+}  // namespace gradsmith::pool
