@@ -26,6 +26,19 @@ struct MaxPoolWindow {
       state->place = place;
     }
   }
+  /// Whichever comes first in the window, indices tell.
+  template <typename A>
+  GRADSMITH_WINDOWS static void Merge(const State<A>& other, State<A>* state) {
+    const bool is_later = other.place > state->place;
+    bool replaces = state->best == state->best &&
+                    (other.best > state->best || (other.best == state->best && !is_later));
+    if (other.best != other.best) {
+      replaces = state->best == state->best || is_later;
+    }
+    if (other.place >= 0 && (replaces || state->place < 0)) {
+      *state = other;
+    }
+  }
   template <typename A>
   GRADSMITH_WINDOWS static A Value(const State<A>& state, A /*count*/) {
     return state.best;
@@ -47,6 +60,10 @@ struct AveragePoolWindow {
   template <typename A>
   GRADSMITH_WINDOWS static void Take(A x, std::int64_t /*place*/, State<A>* state) {
     state->sum += x;
+  }
+  template <typename A>
+  GRADSMITH_WINDOWS static void Merge(const State<A>& other, State<A>* state) {
+    state->sum += other.sum;
   }
   template <typename A>
   GRADSMITH_WINDOWS static A Value(const State<A>& state, A count) {
@@ -125,6 +142,26 @@ struct MaxPoolXYGradWindows {
       if (window.IsChosen(lane, x[lane], maximum)) {
         states[lane].sum += dy[given];
       }
+    }
+  }
+
+  /// Which element of a channel equals y: the first, or the last NaN.
+  struct WholeState {
+    std::int64_t element = -1;
+    bool is_nan = false;
+  };
+  /// Elements come in order.
+  template <typename A>
+  GRADSMITH_WINDOWS static void Find(A x, A y, std::int64_t element, WholeState* state) {
+    const bool is_nan = y != y && x != x;
+    if (is_nan || (x == y && state->element < 0)) {
+      *state = {element, is_nan};
+    }
+  }
+  GRADSMITH_WINDOWS static void Merge(const WholeState& other, WholeState* state) {
+    const bool is_before = other.element < state->element;
+    if (other.element >= 0 && (state->element < 0 || is_before != other.is_nan)) {
+      *state = other;
     }
   }
   template <typename A>

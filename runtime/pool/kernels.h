@@ -187,6 +187,112 @@ struct AveragePoolGrad {
       const Outputs& outputs);
 };
 
+/// Y is the largest element of each channel, where NaN is larger than all others, and -infinity
+/// where there is none.
+struct GlobalMaxPool {
+  static constexpr std::string_view kShapes =
+      "X [N, C, *D], Y [N, C, *O], O = pool::GlobalSpatial(D)";
+  static constexpr std::string_view kTypes = "X T, Y T";
+  static constexpr std::string_view kLimits = "D length [1, 3], O length D";
+  using Attributes = pool::NoAttributes;
+  struct Inputs {
+    RequiredInput X = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput Y = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+  static Status RunCuda(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+/// dX has dY at the element of each channel that Y is: the first that equals it, or where Y is NaN
+/// the last NaN. It is 0 at all others.
+struct GlobalMaxPoolGrad {
+  static constexpr std::string_view kShapes =
+      "dY [N, C, *O], X [N, C, *D], Y [N, C, *O], dX [N, C, *D], O = pool::GlobalSpatial(D)";
+  static constexpr std::string_view kTypes = "dY T, X T, Y T, dX T";
+  static constexpr std::string_view kLimits = GlobalMaxPool::kLimits;
+  static constexpr std::string_view kGradientOf = "GlobalMaxPool, dY of Y, dX of X";
+  using Attributes = pool::NoAttributes;
+  struct Inputs {
+    RequiredInput dY = nullptr;
+    RequiredInput X = nullptr;
+    RequiredInput Y = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput dX = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+  static Status RunCuda(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+/// Y is the mean of each channel, and 0 where it has no elements.
+struct GlobalAveragePool {
+  static constexpr std::string_view kShapes = GlobalMaxPool::kShapes;
+  static constexpr std::string_view kTypes = "X T, Y T";
+  static constexpr std::string_view kLimits = GlobalMaxPool::kLimits;
+  using Attributes = pool::NoAttributes;
+  struct Inputs {
+    RequiredInput X = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput Y = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+  static Status RunCuda(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+/// dX is dY / count, where count is of a channel's elements.
+struct GlobalAveragePoolGrad {
+  static constexpr std::string_view kShapes =
+      "dY [N, C, *O], X [N, C, *D], dX [N, C, *D], O = pool::GlobalSpatial(D)";
+  static constexpr std::string_view kTypes = "dY T, X T, dX T";
+  static constexpr std::string_view kLimits = "D length [1, 3], O length D, X shape_only";
+  static constexpr std::string_view kGradientOf = "GlobalAveragePool, dY of Y, dX of X";
+  using Attributes = pool::NoAttributes;
+  struct Inputs {
+    RequiredInput dY = nullptr;
+    RequiredInput X = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput dX = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+  static Status RunCuda(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
 }  // namespace gradsmith::pool
 
 #endif  // GRADSMITH_POOL_KERNELS_H_

@@ -72,4 +72,36 @@ Status AveragePoolGrad::RunCpu(
   return Gather<AveragePoolGradWindows>(context, ProblemOf(attributes, inputs, outputs));
 }
 
+Status GlobalMaxPool::RunCpu(
+    const Context& context,
+    const Attributes& attributes,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  return Reduce<MaxPoolWindow>(context, ProblemOf(attributes, inputs, outputs));
+}
+
+Status GlobalMaxPoolGrad::RunCpu(
+    const Context& context,
+    const Attributes& attributes,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  return Gather<MaxPoolXYGradWindows>(context, ProblemOf(attributes, inputs, outputs));
+}
+
+Status GlobalAveragePool::RunCpu(
+    const Context& context,
+    const Attributes& attributes,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  return Reduce<AveragePoolWindow>(context, ProblemOf(attributes, inputs, outputs));
+}
+
+Status GlobalAveragePoolGrad::RunCpu(
+    const Context& context,
+    const Attributes& attributes,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  return Gather<AveragePoolGradWindows>(context, ProblemOf(attributes, inputs, outputs));
+}
+
 }  // namespace gradsmith::pool

@@ -25,10 +25,17 @@ Status AxisError(int axis, const std::string& what) {
   return InvalidArgument("spatial axis " + std::to_string(axis) + ": " + what);
 }
 
+Status CheckRank(const Dims& D) {
+  if (D.size() >= 1 && D.size() <= kWindowAxes) {
+    return {};
+  }
+  return InvalidArgument(
+      "X has " + std::to_string(D.size()) + " spatial axes; expected from 1 to 3");
+}
+
 Status CheckAttributes(const WindowAttributes& attributes, const Dims& D) {
-  if (D.size() < 1 || D.size() > kWindowAxes) {
-    return InvalidArgument(
-        "X has " + std::to_string(D.size()) + " spatial axes; expected from 1 to 3");
+  if (Status status = CheckRank(D); !status.ok()) {
+    return status;
   }
   const internal::WindowList lists[] = {
       {"kernel_shape", attributes.kernel_shape, 1, 1},
@@ -91,6 +98,20 @@ Result<WindowsGeometry> GeometryOf(const WindowAttributes& attributes, const Dim
   return geometry;
 }
 
+/// One window for each channel, with all of its elements. It has a position where there are none.
+Result<WindowsGeometry> GeometryOf(const NoAttributes& /*attributes*/, const Dims& D) {
+  if (Status status = CheckRank(D); !status.ok()) {
+    return status;
+  }
+  WindowsGeometry geometry;
+  geometry.rank = D.size();
+  for (int axis = 0; axis < D.size(); ++axis) {
+    geometry.axes[static_cast<std::size_t>(kWindowAxes - D.size() + axis)] = {
+        .input = D[axis], .size = std::max<std::int64_t>(D[axis], 1)};
+  }
+  return geometry;
+}
+
 Dims SpatialDims(const Dims& dims) {
   return Dims(std::span(dims.begin() + std::min(dims.size(), 2), dims.end()));
 }
@@ -133,13 +154,75 @@ TensorRef Operand(const TensorRef* tensor) {
 }
 
 /// A tensor over the input: its dims say what windows there are.
-template <typename Ref>
-Result<Problem> ProblemOver(const WindowAttributes& attributes, const Ref& input) {
+template <typename Attributes, typename Ref>
+Result<Problem> ProblemOver(const Attributes& attributes, const Ref& input) {
   const Result<WindowsGeometry> geometry = GeometryOf(attributes, SpatialDims(input.dims));
   if (!geometry.ok()) {
     return geometry.status();
   }
   return Problem{.windows = *geometry, .tensors = {}};
+}
+
+/// Reads the arguments of a pooling without indices.
+template <typename Kernel>
+Result<Problem> ForwardProblem(
+    const typename Kernel::Attributes& attributes,
+    const typename Kernel::Inputs& inputs,
+    const typename Kernel::Outputs& outputs) {
+  Result<Problem> problem = ProblemOver(attributes, *inputs.X);
+  if (!problem.ok()) {
+    return problem;
+  }
+  const Argument arguments[] = {
+      MakeArgument("Y", outputs.Y, OutputDims(problem->windows, inputs.X->dims), inputs.X->type)};
+  if (Status status = CheckArguments(kSignatureOf<Kernel>, arguments); !status.ok()) {
+    return status;
+  }
+  problem->tensors = {Operand(*inputs.X), *outputs.Y};
+  return problem;
+}
+
+/// Reads the arguments of the gradient of an average.
+template <typename Kernel>
+Result<Problem> AverageGradProblem(
+    const typename Kernel::Attributes& attributes,
+    const typename Kernel::Inputs& inputs,
+    const typename Kernel::Outputs& outputs) {
+  Result<Problem> problem = ProblemOver(attributes, *inputs.X);
+  if (!problem.ok()) {
+    return problem;
+  }
+  const DataType type = inputs.X->type;
+  const Argument arguments[] = {
+      MakeArgument("dY", inputs.dY, OutputDims(problem->windows, inputs.X->dims), type),
+      MakeArgument("dX", outputs.dX, inputs.X->dims, type)};
+  if (Status status = CheckArguments(kSignatureOf<Kernel>, arguments); !status.ok()) {
+    return status;
+  }
+  problem->tensors = {Operand(*inputs.dY), *outputs.dX};
+  return problem;
+}
+
+/// Reads the arguments of the gradient of a maximum, from X and Y.
+template <typename Kernel>
+Result<Problem> MaxGradProblem(
+    const typename Kernel::Attributes& attributes,
+    const typename Kernel::Inputs& inputs,
+    const typename Kernel::Outputs& outputs) {
+  Result<Problem> problem = ProblemOver(attributes, *inputs.X);
+  if (!problem.ok()) {
+    return problem;
+  }
+  const DataType type = inputs.X->type;
+  const Dims output = OutputDims(problem->windows, inputs.X->dims);
+  const Argument arguments[] = {
+      MakeArgument("dY", inputs.dY, output, type), MakeArgument("Y", inputs.Y, output, type),
+      MakeArgument("dX", outputs.dX, inputs.X->dims, type)};
+  if (Status status = CheckArguments(kSignatureOf<Kernel>, arguments); !status.ok()) {
+    return status;
+  }
+  problem->tensors = {Operand(*inputs.dY), Operand(*inputs.X), Operand(*inputs.Y), *outputs.dX};
+  return problem;
 }
 
 }  // namespace
@@ -154,6 +237,10 @@ Result<Dims> OutputSpatial(const WindowAttributes& attributes, const Dims& D) {
     output.push_back(geometry->axes[static_cast<std::size_t>(axis)].output);
   }
   return output;
+}
+
+Result<Dims> GlobalSpatial(const NoAttributes& /*attributes*/, const Dims& D) {
+  return Dims::Filled(D.size(), 1);
 }
 
 Result<Problem> ProblemOf(
@@ -206,37 +293,17 @@ Result<Problem> ProblemOf(
     const MaxPoolAttributes& attributes,
     const MaxPoolXYGrad::Inputs& inputs,
     const MaxPoolXYGrad::Outputs& outputs) {
-  Result<Problem> problem = ProblemOver(attributes, *inputs.X);
-  if (!problem.ok()) {
-    return problem;
-  }
-  const DataType type = inputs.X->type;
-  const Dims output = OutputDims(problem->windows, inputs.X->dims);
-  const Argument arguments[] = {
-      MakeArgument("dY", inputs.dY, output, type), MakeArgument("Y", inputs.Y, output, type),
-      MakeArgument("dX", outputs.dX, inputs.X->dims, type)};
-  if (Status status = CheckArguments(kSignatureOf<MaxPoolXYGrad>, arguments); !status.ok()) {
-    return status;
-  }
-  problem->tensors = {Operand(*inputs.dY), Operand(*inputs.X), Operand(*inputs.Y), *outputs.dX};
-  return problem;
+  return MaxGradProblem<MaxPoolXYGrad>(attributes, inputs, outputs);
 }
 
 Result<Problem> ProblemOf(
     const AveragePoolAttributes& attributes,
     const AveragePool::Inputs& inputs,
     const AveragePool::Outputs& outputs) {
-  Result<Problem> problem = ProblemOver(attributes, *inputs.X);
-  if (!problem.ok()) {
-    return problem;
+  Result<Problem> problem = ForwardProblem<AveragePool>(attributes, inputs, outputs);
+  if (problem.ok()) {
+    problem->windows.counts_padding = attributes.count_include_pad;
   }
-  const Argument arguments[] = {
-      MakeArgument("Y", outputs.Y, OutputDims(problem->windows, inputs.X->dims), inputs.X->type)};
-  if (Status status = CheckArguments(kSignatureOf<AveragePool>, arguments); !status.ok()) {
-    return status;
-  }
-  problem->windows.counts_padding = attributes.count_include_pad;
-  problem->tensors = {Operand(*inputs.X), *outputs.Y};
   return problem;
 }
 
@@ -244,20 +311,39 @@ Result<Problem> ProblemOf(
     const AveragePoolAttributes& attributes,
     const AveragePoolGrad::Inputs& inputs,
     const AveragePoolGrad::Outputs& outputs) {
-  Result<Problem> problem = ProblemOver(attributes, *inputs.X);
-  if (!problem.ok()) {
-    return problem;
+  Result<Problem> problem = AverageGradProblem<AveragePoolGrad>(attributes, inputs, outputs);
+  if (problem.ok()) {
+    problem->windows.counts_padding = attributes.count_include_pad;
   }
-  const DataType type = inputs.X->type;
-  const Argument arguments[] = {
-      MakeArgument("dY", inputs.dY, OutputDims(problem->windows, inputs.X->dims), type),
-      MakeArgument("dX", outputs.dX, inputs.X->dims, type)};
-  if (Status status = CheckArguments(kSignatureOf<AveragePoolGrad>, arguments); !status.ok()) {
-    return status;
-  }
-  problem->windows.counts_padding = attributes.count_include_pad;
-  problem->tensors = {Operand(*inputs.dY), *outputs.dX};
   return problem;
+}
+
+Result<Problem> ProblemOf(
+    const NoAttributes& attributes,
+    const GlobalMaxPool::Inputs& inputs,
+    const GlobalMaxPool::Outputs& outputs) {
+  return ForwardProblem<GlobalMaxPool>(attributes, inputs, outputs);
+}
+
+Result<Problem> ProblemOf(
+    const NoAttributes& attributes,
+    const GlobalMaxPoolGrad::Inputs& inputs,
+    const GlobalMaxPoolGrad::Outputs& outputs) {
+  return MaxGradProblem<GlobalMaxPoolGrad>(attributes, inputs, outputs);
+}
+
+Result<Problem> ProblemOf(
+    const NoAttributes& attributes,
+    const GlobalAveragePool::Inputs& inputs,
+    const GlobalAveragePool::Outputs& outputs) {
+  return ForwardProblem<GlobalAveragePool>(attributes, inputs, outputs);
+}
+
+Result<Problem> ProblemOf(
+    const NoAttributes& attributes,
+    const GlobalAveragePoolGrad::Inputs& inputs,
+    const GlobalAveragePoolGrad::Outputs& outputs) {
+  return AverageGradProblem<GlobalAveragePoolGrad>(attributes, inputs, outputs);
 }
 
 }  // namespace gradsmith::pool

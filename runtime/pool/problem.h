@@ -38,6 +38,22 @@ Result<Problem> ProblemOf(
     const AveragePoolAttributes& attributes,
     const AveragePoolGrad::Inputs& inputs,
     const AveragePoolGrad::Outputs& outputs);
+Result<Problem> ProblemOf(
+    const NoAttributes& attributes,
+    const GlobalMaxPool::Inputs& inputs,
+    const GlobalMaxPool::Outputs& outputs);
+Result<Problem> ProblemOf(
+    const NoAttributes& attributes,
+    const GlobalMaxPoolGrad::Inputs& inputs,
+    const GlobalMaxPoolGrad::Outputs& outputs);
+Result<Problem> ProblemOf(
+    const NoAttributes& attributes,
+    const GlobalAveragePool::Inputs& inputs,
+    const GlobalAveragePool::Outputs& outputs);
+Result<Problem> ProblemOf(
+    const NoAttributes& attributes,
+    const GlobalAveragePoolGrad::Inputs& inputs,
+    const GlobalAveragePoolGrad::Outputs& outputs);
 
 }  // namespace gradsmith::pool
 

@@ -555,6 +555,42 @@ class MaxPoolGradOracle final : public PoolOracle {
   bool has_indices_;
 };
 
+/// Pooling of one window that is as large as the input.
+class GlobalOracle final : public Oracle {
+ public:
+  explicit GlobalOracle(const Oracle& windowed) : windowed_(windowed) {}
+
+  [[nodiscard]] std::optional<Shapes> OutputShapes(
+      const Shapes& inputs,
+      const Attributes& /*attributes*/) const override {
+    return windowed_.OutputShapes(inputs, WindowOf(inputs));
+  }
+  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& /*attributes*/)
+      const override {
+    return windowed_.Run(inputs, WindowOf(ShapesOf(inputs)));
+  }
+  [[nodiscard]] Tensors MakeRandomData(
+      const Shapes& inputs,
+      const Attributes& /*attributes*/,
+      Random& random) const override {
+    return windowed_.MakeRandomData(inputs, WindowOf(inputs), random);
+  }
+  [[nodiscard]] std::optional<ExactData> MakeExactData(
+      const Shapes& inputs,
+      const Attributes& /*attributes*/,
+      int level,
+      Random& random) const override {
+    return windowed_.MakeExactData(inputs, WindowOf(inputs), level, random);
+  }
+
+ private:
+  static Attributes WindowOf(const Shapes& inputs) {
+    return {{"kernel_shape", Spatial(inputs.at("X"))}};
+  }
+
+  const Oracle& windowed_;
+};
+
 }  // namespace
 
 const Oracle& MaxPool() {
@@ -579,6 +615,26 @@ const Oracle& AveragePool() {
 
 const Oracle& AveragePoolGrad() {
   static const AveragePoolGradOracle kOracle;
+  return kOracle;
+}
+
+const Oracle& GlobalMaxPool() {
+  static const GlobalOracle kOracle(MaxPool());
+  return kOracle;
+}
+
+const Oracle& GlobalMaxPoolGrad() {
+  static const GlobalOracle kOracle(MaxPoolXYGrad());
+  return kOracle;
+}
+
+const Oracle& GlobalAveragePool() {
+  static const GlobalOracle kOracle(AveragePool());
+  return kOracle;
+}
+
+const Oracle& GlobalAveragePoolGrad() {
+  static const GlobalOracle kOracle(AveragePoolGrad());
   return kOracle;
 }
 

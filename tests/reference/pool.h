@@ -11,6 +11,10 @@ const Oracle& MaxPoolGrad();
 const Oracle& MaxPoolXYGrad();
 const Oracle& AveragePool();
 const Oracle& AveragePoolGrad();
+const Oracle& GlobalMaxPool();
+const Oracle& GlobalMaxPoolGrad();
+const Oracle& GlobalAveragePool();
+const Oracle& GlobalAveragePoolGrad();
 
 }  // namespace gradsmith::reference::pool
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ using internal::WindowsGeometry;
 using internal::WindowsTask;
 
 /// Of which kernel's name a task's form is a part.
-enum class WindowsForm : std::uint8_t { kChannels, kRun, kElements };
+enum class WindowsForm : std::uint8_t { kWhole, kChannels, kRun, kElements };
 
 WindowsGeometry GeometryOf(const OpTask& task) {
   WindowsGeometry geometry;
@@ -100,10 +101,76 @@ FormOf(const WindowsKind& kind, const OpTask& task, const WindowsTask& windows, 
   return HasRuns(kind, task, windows, elements) ? WindowsForm::kRun : WindowsForm::kElements;
 }
 
-std::string KernelName(WindowsForm form, const OpTask& task) {
-  constexpr std::array<std::string_view, 3> kForms = {"channels", "run", "elements"};
+std::string KernelName(WindowsForm form, const WindowsKind& kind, const OpTask& task) {
+  constexpr std::array<std::string_view, 4> kForms = {"whole", "channels", "run", "elements"};
   return "gradsmith_windows_" + std::string(kForms[static_cast<std::size_t>(form)]) + "_" +
-         std::string(task.op->name) + "_" + std::string(KernelSuffix(task.lead().type));
+         std::string(kind.kernels) + "_" + std::string(KernelSuffix(task.lead().type));
+}
+
+/// How far apart the elements of a channel lie, in their order; nothing where there is no one
+/// stride.
+std::optional<std::int64_t> StepOf(const WindowsTask& task, const PerDim<std::int64_t>& strides) {
+  std::optional<std::int64_t> step;
+  std::int64_t next = 0;
+  for (int axis = kWindowAxes - 1; axis >= 0; --axis) {
+    const std::int64_t size = task.axes[axis].input;
+    if (size == 1) {
+      continue;
+    }
+    if (step && strides.axes[axis] != next) {
+      return std::nullopt;
+    }
+    step = step.value_or(strides.axes[axis]);
+    next = strides.axes[axis] * size;
+  }
+  return step.value_or(0);
+}
+
+/// Whether each channel has one window, with all of its elements and no more.
+bool IsWhole(const WindowsTask& task) {
+  return std::ranges::all_of(task.axes, [](const WindowAxis& axis) {
+    return axis.output == 1 && axis.size == axis.input && axis.dilation == 1 &&
+           axis.pad_begin == 0 && axis.pad_end == 0;
+  });
+}
+
+/// As many threads share a channel as that each has some elements. They are neighbours where those
+/// are; where channels are, a row of 32 comes first.
+int SharingOf(std::int64_t size, bool channels_first) {
+  constexpr std::int64_t kElements = 8;
+  const std::int64_t most = channels_first ? kWindowsThreads / 32 : kWindowsThreads;
+  const std::int64_t least = channels_first ? 1 : 32;
+  std::int64_t sharing = 1;
+  while (sharing < most && (sharing < least || sharing * kElements < size)) {
+    sharing *= 2;
+  }
+  return static_cast<int>(sharing);
+}
+
+/// Nothing where the form `whole` does not serve.
+std::optional<WholeLaunch> MakeWholeLaunch(
+    const WindowsKind& kind,
+    const OpTask& task,
+    const WindowsTask& windows,
+    bool column_major) {
+  // What one thread sums up soon enough.
+  constexpr std::int64_t kFew = 32;
+  const int input = kind.gathers ? 1 : 0;
+  const std::optional<std::int64_t> step = StepOf(windows, windows.strides[input]);
+  const std::optional<std::int64_t> output_step =
+      kind.gathers ? StepOf(windows, windows.strides[task.operands() - 1]) : 0;
+  if (!kind.has_whole || !IsWhole(windows) || !step || !output_step || column_major) {
+    return std::nullopt;
+  }
+  WholeLaunch launch;
+  launch.task = windows;
+  launch.channels = windows.batch * windows.channels;
+  launch.size = windows.places.channel;
+  launch.step = *step;
+  launch.output_step = *output_step;
+  launch.channels_first = windows.strides[input].channel < launch.step;
+  launch.sharing = SharingOf(launch.size, launch.channels_first);
+  return launch.size > kFew ? std::optional(launch) : std::nullopt;
 }
 
 /// Whether kernels can count along all axes.
@@ -156,27 +223,43 @@ WindowsLaunch MakeLaunch(
   return launch;
 }
 
+template <typename LaunchOfForm>
 class WindowsPlan final : public internal::Plan {
  public:
-  WindowsPlan(const WindowsLaunch& launch, CUkernel kernel) : launch_(launch), kernel_(kernel) {}
+  WindowsPlan(const LaunchOfForm& launch, std::int64_t blocks, CUkernel kernel)
+      : launch_(launch), blocks_(static_cast<unsigned>(blocks)), kernel_(kernel) {}
 
   [[nodiscard]] std::size_t workspace() const override { return 0; }
 
   Status Run(const internal::Launch& launch) override {
-    if (launch_.count == 0) {
+    if (blocks_ == 0) {
       return {};
     }
-    WindowsLaunch windows = launch_;
+    LaunchOfForm windows = launch_;
     std::ranges::copy(launch.operands, windows.task.tensors);
-    const auto blocks = static_cast<unsigned>(internal::CeilDivide(windows.count, kWindowsThreads));
     return Launch(
-        kernel_, {.blocks_x = blocks, .threads = kWindowsThreads}, launch.stream, windows);
+        kernel_, {.blocks_x = blocks_, .threads = kWindowsThreads}, launch.stream, windows);
   }
 
  private:
-  WindowsLaunch launch_;
+  LaunchOfForm launch_;
+  unsigned blocks_;
   CUkernel kernel_;
 };
+
+template <typename LaunchOfForm>
+Result<std::unique_ptr<internal::Plan>> PlanOf(
+    const KernelImage& image,
+    const std::string& kernel_name,
+    const LaunchOfForm& launch,
+    std::int64_t threads) {
+  const Result<CUkernel> kernel = FindKernel({&image}, kernel_name.c_str());
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  return std::unique_ptr<internal::Plan>(std::make_unique<WindowsPlan<LaunchOfForm>>(
+      launch, internal::CeilDivide(threads, kWindowsThreads), *kernel));
+}
 
 }  // namespace
 
@@ -194,20 +277,22 @@ void AddChoices(const WindowsGeometry& geometry, OpTask* task) {
 
 Result<std::unique_ptr<internal::Plan>>
 MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask& task) {
+  const WindowsGeometry geometry = GeometryOf(task);
   const WindowsTask windows = internal::MakeWindowsTask(
-      GeometryOf(task), {task.tensors.begin(), static_cast<std::size_t>(task.operands())});
+      geometry, {task.tensors.begin(), static_cast<std::size_t>(task.operands())});
+  if (const auto whole = MakeWholeLaunch(kind, task, windows, geometry.column_major)) {
+    return PlanOf(
+        image, KernelName(WindowsForm::kWhole, kind, task), *whole,
+        whole->channels * whole->sharing);
+  }
   if (Status status = CheckPositions(windows); !status.ok()) {
     return status;
   }
   const int elements = kVectorBytes / static_cast<int>(SizeOf(task.lead().type));
   const WindowsForm form = FormOf(kind, task, windows, elements);
-  const Result<CUkernel> kernel = FindKernel({&image}, KernelName(form, task).c_str());
-  if (!kernel.ok()) {
-    return kernel.status();
-  }
   const int written = kind.gathers ? task.operands() - 1 : 1;
   const WindowsLaunch launch = MakeLaunch(windows, kind, form, windows.strides[written], elements);
-  return std::unique_ptr<internal::Plan>(std::make_unique<WindowsPlan>(launch, *kernel));
+  return PlanOf(image, KernelName(form, kind, task), launch, launch.count);
 }
 
 }  // namespace gradsmith::cuda

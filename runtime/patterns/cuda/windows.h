@@ -2,6 +2,7 @@
 #define GRADSMITH_PATTERNS_CUDA_WINDOWS_H_
 
 #include <memory>
+#include <string_view>
 
 #include "core/plan.h"
 #include "cuda/kernel_image.h"
@@ -9,27 +10,32 @@
 #include "gradsmith/status.h"
 #include "patterns/windows.h"
 
-/// The pattern `windows` (patterns/windows.h) on CUDA. Its kernels come in three forms: `channels`
-/// computes 16 bytes of neighbouring channels at once, where all tensors have them (channels last);
-/// `run` 16 bytes of neighbours along the last axis, of a gather alone; `elements` one by one, of
-/// any tensors.
+/// The pattern `windows` (patterns/windows.h) on CUDA. Its kernels come in four forms: `whole` has
+/// threads share a window that holds a whole channel, as in global pooling; `channels` computes 16
+/// bytes of neighbouring channels at once, where all tensors have them (channels last); `run` 16
+/// bytes of neighbours along the last axis, of a gather alone; `elements` one by one, of any
+/// tensors.
 namespace gradsmith::cuda {
 
 /// WindowsKind is what the plan has to know of an operator's functor.
 struct WindowsKind {
+  /// Whose kernels they are: the name of an operator in the image.
+  std::string_view kernels;
   /// Whether it is a gather, whose last tensor is over the windows' input.
   bool gathers = false;
   /// Whether its second tensor is over the input, and loaded as the last is stored.
   bool reads_input = false;
   /// Whether it compares indices of the input's elements.
   bool has_places = false;
+  /// Whether there are kernels of the form `whole`.
+  bool has_whole = false;
 };
 
 /// AddChoices makes the geometry a part of a task's key, from which MakeWindowsPlan reads it.
 void AddChoices(const internal::WindowsGeometry& geometry, OpTask* task);
 
-/// MakeWindowsPlan returns the plan of a task whose kernels are in the image, by the operator's
-/// name. An error where an axis is too long for kernels.
+/// MakeWindowsPlan returns the plan of a task whose kernels are in the image. An error where an
+/// axis is too long for kernels.
 Result<std::unique_ptr<internal::Plan>>
 MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask& task);
 

@@ -29,6 +29,23 @@ struct WindowsLaunch {
   bool is_wide = false;
 };
 
+/// WholeLaunch is a task of one window for each channel, which holds all of its elements. They lie
+/// `step` apart in the input, in their order. So many threads of a block share a channel that the
+/// others of its threads have some more: a power of two.
+struct WholeLaunch {
+  internal::WindowsTask task;
+  /// How many channels there are in all samples.
+  std::int64_t channels = 0;
+  /// How many elements each has.
+  std::int64_t size = 0;
+  std::int64_t step = 0;
+  /// The same of a gather's result.
+  std::int64_t output_step = 0;
+  int sharing = 1;
+  /// Whether neighbouring threads have neighbouring channels, and not neighbours of one.
+  bool channels_first = false;
+};
+
 }  // namespace gradsmith::cuda
 
 #endif  // GRADSMITH_PATTERNS_CUDA_WINDOWS_LAUNCH_H_

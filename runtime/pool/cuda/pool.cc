@@ -29,36 +29,56 @@ constexpr OpInfo kMaxPoolXYGrad = {
     .name = "MaxPoolXYGrad",
     .operands = kMaxPoolXYGradOperands,
     .inputs = 3};
-constexpr std::array<std::string_view, 2> kAveragePoolOperands = {"X", "Y"};
-constexpr OpInfo kAveragePool = {
-    .name = "AveragePool",
-    .operands = kAveragePoolOperands,
-    .inputs = 1};
+constexpr std::array<std::string_view, 2> kForwardOperands = {"X", "Y"};
+constexpr OpInfo kAveragePool = {.name = "AveragePool", .operands = kForwardOperands, .inputs = 1};
 constexpr std::array<std::string_view, 2> kAveragePoolGradOperands = {"dY", "dX"};
 constexpr OpInfo kAveragePoolGrad = {
     .name = "AveragePoolGrad",
     .operands = kAveragePoolGradOperands,
     .inputs = 1};
 
-template <bool kGathers, bool kReadsInput, bool kHasPlaces>
+constexpr OpInfo kGlobalMaxPool = {
+    .name = "GlobalMaxPool",
+    .operands = kForwardOperands,
+    .inputs = 1};
+constexpr OpInfo kGlobalMaxPoolGrad = {
+    .name = "GlobalMaxPoolGrad",
+    .operands = kMaxPoolXYGradOperands,
+    .inputs = 3};
+constexpr OpInfo kGlobalAveragePool = {
+    .name = "GlobalAveragePool",
+    .operands = kForwardOperands,
+    .inputs = 1};
+constexpr OpInfo kGlobalAveragePoolGrad = {
+    .name = "GlobalAveragePoolGrad",
+    .operands = kAveragePoolGradOperands,
+    .inputs = 1};
+
+constexpr WindowsKind kMaxPoolKind = {.kernels = "MaxPool", .has_whole = true};
+constexpr WindowsKind kAveragePoolKind = {.kernels = "AveragePool", .has_whole = true};
+constexpr WindowsKind kMaxPoolGradKind = {
+    .kernels = "MaxPoolGrad",
+    .gathers = true,
+    .has_places = true};
+constexpr WindowsKind kMaxPoolXYGradKind = {
+    .kernels = "MaxPoolXYGrad",
+    .gathers = true,
+    .reads_input = true,
+    .has_whole = true};
+constexpr WindowsKind kAveragePoolGradKind = {.kernels = "AveragePoolGrad", .gathers = true};
+
+template <const WindowsKind& kKind>
 Result<std::unique_ptr<internal::Plan>>
 Build(const cuda::Target& /*target*/, const OpTask& task, const std::string& /*variant*/) {
-  constexpr WindowsKind kKind = {
-      .gathers = kGathers, .reads_input = kReadsInput, .has_places = kHasPlaces};
   return cuda::MakeWindowsPlan(cuda::kImage_pool_windows, kKind, task);
 }
 
-template <bool kGathers, bool kReadsInput = false, bool kHasPlaces = false>
+template <const WindowsKind& kKind>
 constexpr std::array<Implementation, 1> kTable = {
-    {{.name = "own/windows",
-      .adds = true,
-      .takes_all = true,
-      .build = &Build<kGathers, kReadsInput, kHasPlaces>}}};
+    {{.name = "own/windows", .adds = true, .takes_all = true, .build = &Build<kKind>}}};
 
-constexpr cuda::FamilyOnCuda kReductions = {.table = kTable<false>};
-constexpr cuda::FamilyOnCuda kGathers = {.table = kTable<true>};
-constexpr cuda::FamilyOnCuda kGathersOfIndices = {.table = kTable<true, false, true>};
-constexpr cuda::FamilyOnCuda kGathersWithInput = {.table = kTable<true, true>};
+template <const WindowsKind& kKind>
+constexpr cuda::FamilyOnCuda kFamily = {.table = kTable<kKind>};
 
 Status Run(
     const Context& context,
@@ -84,7 +104,7 @@ Status MaxPool::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return Run(context, kReductions, kMaxPool, ProblemOf(attributes, inputs, outputs));
+  return Run(context, kFamily<kMaxPoolKind>, kMaxPool, ProblemOf(attributes, inputs, outputs));
 }
 
 Status MaxPoolGrad::RunCuda(
@@ -92,7 +112,8 @@ Status MaxPoolGrad::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return Run(context, kGathersOfIndices, kMaxPoolGrad, ProblemOf(attributes, inputs, outputs));
+  return Run(
+      context, kFamily<kMaxPoolGradKind>, kMaxPoolGrad, ProblemOf(attributes, inputs, outputs));
 }
 
 Status MaxPoolXYGrad::RunCuda(
@@ -100,7 +121,8 @@ Status MaxPoolXYGrad::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return Run(context, kGathersWithInput, kMaxPoolXYGrad, ProblemOf(attributes, inputs, outputs));
+  return Run(
+      context, kFamily<kMaxPoolXYGradKind>, kMaxPoolXYGrad, ProblemOf(attributes, inputs, outputs));
 }
 
 Status AveragePool::RunCuda(
@@ -108,7 +130,8 @@ Status AveragePool::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return Run(context, kReductions, kAveragePool, ProblemOf(attributes, inputs, outputs));
+  return Run(
+      context, kFamily<kAveragePoolKind>, kAveragePool, ProblemOf(attributes, inputs, outputs));
 }
 
 Status AveragePoolGrad::RunCuda(
@@ -116,7 +139,48 @@ Status AveragePoolGrad::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return Run(context, kGathers, kAveragePoolGrad, ProblemOf(attributes, inputs, outputs));
+  return Run(
+      context, kFamily<kAveragePoolGradKind>, kAveragePoolGrad,
+      ProblemOf(attributes, inputs, outputs));
+}
+
+Status GlobalMaxPool::RunCuda(
+    const Context& context,
+    const Attributes& attributes,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  return Run(
+      context, kFamily<kMaxPoolKind>, kGlobalMaxPool, ProblemOf(attributes, inputs, outputs));
+}
+
+Status GlobalMaxPoolGrad::RunCuda(
+    const Context& context,
+    const Attributes& attributes,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  return Run(
+      context, kFamily<kMaxPoolXYGradKind>, kGlobalMaxPoolGrad,
+      ProblemOf(attributes, inputs, outputs));
+}
+
+Status GlobalAveragePool::RunCuda(
+    const Context& context,
+    const Attributes& attributes,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  return Run(
+      context, kFamily<kAveragePoolKind>, kGlobalAveragePool,
+      ProblemOf(attributes, inputs, outputs));
+}
+
+Status GlobalAveragePoolGrad::RunCuda(
+    const Context& context,
+    const Attributes& attributes,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  return Run(
+      context, kFamily<kAveragePoolGradKind>, kGlobalAveragePoolGrad,
+      ProblemOf(attributes, inputs, outputs));
 }
 
 }  // namespace gradsmith::pool

@@ -1,3 +1,4 @@
+#include "patterns/cuda/whole_windows.cuh"
 #include "patterns/cuda/windows.cuh"
 #include "pool/functors.h"
 
@@ -8,3 +9,7 @@ GRADSMITH_REDUCE_WINDOWS_KERNELS(AveragePool, AveragePoolWindow)
 GRADSMITH_GATHER_WINDOWS_KERNELS(MaxPoolGrad, MaxPoolGradWindows)
 GRADSMITH_GATHER_WINDOWS_KERNELS(MaxPoolXYGrad, MaxPoolXYGradWindows)
 GRADSMITH_GATHER_WINDOWS_KERNELS(AveragePoolGrad, AveragePoolGradWindows)
+
+GRADSMITH_WHOLE_WINDOWS_KERNELS(MaxPool, ReduceWhole, MaxPoolWindow)
+GRADSMITH_WHOLE_WINDOWS_KERNELS(AveragePool, ReduceWhole, AveragePoolWindow)
+GRADSMITH_WHOLE_WINDOWS_KERNELS(MaxPoolXYGrad, PickWhole, MaxPoolXYGradWindows)

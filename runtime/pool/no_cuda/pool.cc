@@ -44,4 +44,36 @@ Status AveragePoolGrad::RunCuda(
   return internal::NoCuda();
 }
 
+Status GlobalMaxPool::RunCuda(
+    const Context& /*context*/,
+    const Attributes& /*attributes*/,
+    const Inputs& /*inputs*/,
+    const Outputs& /*outputs*/) {
+  return internal::NoCuda();
+}
+
+Status GlobalMaxPoolGrad::RunCuda(
+    const Context& /*context*/,
+    const Attributes& /*attributes*/,
+    const Inputs& /*inputs*/,
+    const Outputs& /*outputs*/) {
+  return internal::NoCuda();
+}
+
+Status GlobalAveragePool::RunCuda(
+    const Context& /*context*/,
+    const Attributes& /*attributes*/,
+    const Inputs& /*inputs*/,
+    const Outputs& /*outputs*/) {
+  return internal::NoCuda();
+}
+
+Status GlobalAveragePoolGrad::RunCuda(
+    const Context& /*context*/,
+    const Attributes& /*attributes*/,
+    const Inputs& /*inputs*/,
+    const Outputs& /*outputs*/) {
+  return internal::NoCuda();
+}
+
 }  // namespace gradsmith::pool

@@ -1,0 +1,224 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gradsmith/context.h"
+#include "pool/kernels.h"
+#include "runtime/cuda/gpu_tensor.h"
+
+/// Pooling on the GPU beside the CPU, on integers: every form of kernel (channels, run, elements),
+/// aligned and not, gives the same bits.
+namespace gradsmith::pool {
+namespace {
+
+using cuda::GpuTensor;
+using cuda::Sizes;
+using support::Layout;
+
+/// A call: attributes, and the tensors' layout.
+struct PoolCase {
+  std::string name;
+  AveragePoolAttributes average;
+  Sizes X;
+  Layout layout = Layout::kContiguous;
+  /// How many elements all data are off a 64-byte boundary.
+  std::size_t misaligned = 0;
+  std::int64_t storage_order = 0;
+
+  [[nodiscard]] MaxPoolAttributes max() const {
+    return {static_cast<const WindowAttributes&>(average), storage_order};
+  }
+  [[nodiscard]] Sizes Y() const {
+    Sizes dims = X;
+    const Result<Dims> spatial =
+        OutputSpatial(average, support::ToIntList({X.begin() + 2, X.end()}));
+    EXPECT_TRUE(spatial.ok()) << spatial.status().message();
+    for (int axis = 0; spatial.ok() && axis < spatial->size(); ++axis) {
+      dims[static_cast<std::size_t>(axis + 2)] = (*spatial)[axis];
+    }
+    return dims;
+  }
+};
+
+const std::vector<PoolCase>& Cases() {
+  static const std::vector<PoolCase> kCases = {
+      {"runs", {{.kernel_shape = {3, 3}, .strides = {2, 2}, .pads = {1, 1, 1, 1}}}, {2, 3, 9, 16}},
+      {"dilated_runs",
+       {{.kernel_shape = {2, 3}, .pads = {0, 2, 1, 2}, .dilations = {1, 2}}, true},
+       {1, 2, 4, 24}},
+      {"channels",
+       {{.kernel_shape = {3, 2}, .strides = {1, 2}, .ceil_mode = true}},
+       {2, 16, 5, 6},
+       Layout::kChannelsLast},
+      {"odd_channels",
+       {{.kernel_shape = {2, 2}, .strides = {3, 2}}},
+       {2, 3, 7, 5},
+       Layout::kChannelsLast},
+      {"misaligned_runs", {{.kernel_shape = {3}, .pads = {1, 1}}}, {2, 3, 16}, {}, 1},
+      {"misaligned_channels", {{.kernel_shape = {2, 2}}}, {1, 8, 3, 3}, Layout::kChannelsLast, 1},
+      {"strided",
+       {{.kernel_shape = {2, 1, 3}, .strides = {1, 2, 1}, .dilations = {2, 1, 1}}},
+       {1, 2, 4, 3, 8},
+       Layout::kStrided},
+      {"column_major", {{.kernel_shape = {2, 2}, .strides = {2, 2}}}, {1, 2, 6, 8}, {}, 0, 1},
+      {"one_element", {{.kernel_shape = {1}}}, {1, 1, 1}},
+      {"window_of_all", {{.kernel_shape = {5, 8}}}, {2, 2, 5, 8}},
+      {"far_pads",
+       {{.kernel_shape = {2}, .strides = {5}, .pads = {9, 9}, .dilations = {4}}},
+       {1, 2, 8}},
+  };
+  return kCases;
+}
+
+class PoolTest : public cuda::GpuTest {
+ protected:
+  static GpuTensor Make(const PoolCase& given, DataType type, const Sizes& dims) {
+    return {type, dims, support::StridesFor(given.layout, dims), given.misaligned};
+  }
+  /// Small integers, multiples of what windows divide by.
+  static void Fill(GpuTensor& tensor, std::int64_t multiple) {
+    reference::Random random("pool");
+    tensor.Fill([&] { return static_cast<double>(multiple * random.Integer(-4, 4)); });
+  }
+  /// The kernels write nothing but elements, and the CPU's.
+  static void Compare(const GpuTensor& tensor, const Status& host, const Status& gpu) {
+    ASSERT_TRUE(host.ok()) << host.message();
+    ASSERT_TRUE(gpu.ok()) << gpu.message();
+    EXPECT_EQ(tensor.GpuValues(), tensor.HostValues());
+    EXPECT_TRUE(tensor.SurroundingsIntact());
+  }
+
+  const Context host_;
+  const Context gpu_{ContextOptions{.device = {Backend::kCuda, 0}}};
+};
+
+constexpr DataType kTypes[] = {
+    DataType::kFloat, DataType::kDouble, DataType::kMLFloat16, DataType::kBFloat16};
+
+TEST_F(PoolTest, MaxPoolAndItsGradientsGiveTheBitsOfTheCpu) {
+  for (const PoolCase& given : Cases()) {
+    for (const DataType type : kTypes) {
+      SCOPED_TRACE(given.name + " " + std::string(ToString(type)));
+      GpuTensor X = Make(given, type, given.X);
+      GpuTensor Y = Make(given, type, given.Y());
+      GpuTensor dY = Make(given, type, given.Y());
+      GpuTensor dX = Make(given, type, given.X);
+      GpuTensor xy = Make(given, type, given.X);
+      GpuTensor indices = Make(given, DataType::kInt64, given.Y());
+      Fill(X, 1);
+      Fill(dY, 1);
+      Status statuses[2][3];
+      for (const bool on_gpu : {false, true}) {
+        const auto ref = [&](GpuTensor& tensor) {
+          return on_gpu ? tensor.GpuRef() : tensor.HostRef();
+        };
+        const ConstTensorRef x = ref(X);
+        const ConstTensorRef dy = ref(dY);
+        const TensorRef y = ref(Y);
+        const TensorRef of_indices = ref(indices);
+        const TensorRef dx = ref(dX);
+        const TensorRef dx_of_xy = ref(xy);
+        const ConstTensorRef given_y = y;
+        const ConstTensorRef given_indices = of_indices;
+        const MaxPoolGradAttributes attributes = {given.max(), {}};
+        const auto forward = on_gpu ? MaxPool::RunCuda : MaxPool::RunCpu;
+        const auto gradient = on_gpu ? MaxPoolGrad::RunCuda : MaxPoolGrad::RunCpu;
+        const auto xy_gradient = on_gpu ? MaxPoolXYGrad::RunCuda : MaxPoolXYGrad::RunCpu;
+        const Context& context = on_gpu ? gpu_ : host_;
+        Status* results = statuses[on_gpu ? 1 : 0];
+        results[0] = forward(context, given.max(), {.X = &x}, {.Y = &y, .Indices = &of_indices});
+        results[1] =
+            gradient(context, attributes, {.dY = &dy, .Indices = &given_indices}, {.dX = &dx});
+        results[2] = xy_gradient(
+            context, given.max(), {.dY = &dy, .X = &x, .Y = &given_y}, {.dX = &dx_of_xy});
+      }
+      Compare(Y, statuses[0][0], statuses[1][0]);
+      Compare(indices, statuses[0][0], statuses[1][0]);
+      Compare(dX, statuses[0][1], statuses[1][1]);
+      Compare(xy, statuses[0][2], statuses[1][2]);
+      EXPECT_EQ(dX.GpuValues(), xy.GpuValues());
+    }
+  }
+}
+
+TEST_F(PoolTest, AveragePoolAndItsGradientGiveTheBitsOfTheCpu) {
+  for (const PoolCase& given : Cases()) {
+    for (const DataType type : kTypes) {
+      SCOPED_TRACE(given.name + " " + std::string(ToString(type)));
+      GpuTensor X = Make(given, type, given.X);
+      GpuTensor Y = Make(given, type, given.Y());
+      GpuTensor dY = Make(given, type, given.Y());
+      GpuTensor dX = Make(given, type, given.X);
+      Fill(X, 12);
+      Fill(dY, 12);
+      Status statuses[2][2];
+      for (const bool on_gpu : {false, true}) {
+        const auto ref = [&](GpuTensor& tensor) {
+          return on_gpu ? tensor.GpuRef() : tensor.HostRef();
+        };
+        const ConstTensorRef x = ref(X);
+        const ConstTensorRef dy = ref(dY);
+        const TensorRef y = ref(Y);
+        const TensorRef dx = ref(dX);
+        const auto forward = on_gpu ? AveragePool::RunCuda : AveragePool::RunCpu;
+        const auto gradient = on_gpu ? AveragePoolGrad::RunCuda : AveragePoolGrad::RunCpu;
+        const Context& context = on_gpu ? gpu_ : host_;
+        Status* results = statuses[on_gpu ? 1 : 0];
+        results[0] = forward(context, given.average, {.X = &x}, {.Y = &y});
+        results[1] = gradient(context, given.average, {.dY = &dy, .X = &x}, {.dX = &dx});
+      }
+      Compare(Y, statuses[0][0], statuses[1][0]);
+      Compare(dX, statuses[0][1], statuses[1][1]);
+    }
+  }
+}
+
+TEST_F(PoolTest, NoIndexIsUsedAsAnAddress) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  for (const PoolCase& given : Cases()) {
+    SCOPED_TRACE(given.name);
+    GpuTensor dY = Make(given, DataType::kFloat, given.Y());
+    GpuTensor dX = Make(given, DataType::kFloat, given.X);
+    GpuTensor indices = Make(given, DataType::kInt64, given.Y());
+    Fill(dY, 1);
+    reference::Random random(given.name);
+    // What has its low half within X, and what numbers elements of other windows.
+    indices.Fill([&] {
+      const auto near = static_cast<double>(random.Integer(-9, 99));
+      return random.Choice<double>({near, near, near, 0x1p32, -0x1p32, 0x1p62});
+    });
+    const MaxPoolGradAttributes attributes = {given.max(), {}};
+    const ConstTensorRef of_dy = dY.HostRef();
+    const ConstTensorRef of_indices = indices.HostRef();
+    const TensorRef of_dx = dX.HostRef();
+    const Status host = MaxPoolGrad::RunCpu(
+        host_, attributes, {.dY = &of_dy, .Indices = &of_indices}, {.dX = &of_dx});
+    const ConstTensorRef gpu_dy = dY.GpuRef();
+    const ConstTensorRef gpu_indices = indices.GpuRef();
+    const TensorRef gpu_dx = dX.GpuRef();
+    const Status gpu = MaxPoolGrad::RunCuda(
+        gpu_, attributes, {.dY = &gpu_dy, .Indices = &gpu_indices}, {.dX = &gpu_dx});
+    Compare(dX, host, gpu);
+  }
+}
+
+TEST_F(PoolTest, RefusesAxesThatKernelsDoNotCount) {
+  const AveragePoolAttributes attributes = {
+      {.kernel_shape = {2},
+       .strides = {std::int64_t{1} << 31U},
+       .pads = {0, std::int64_t{1} << 30U}}};
+  GpuTensor X(DataType::kFloat, {1, 1, 2}, Layout::kContiguous);
+  GpuTensor Y(DataType::kFloat, {1, 1, 1}, Layout::kContiguous);
+  const ConstTensorRef x = X.GpuRef();
+  const TensorRef y = Y.GpuRef();
+  const Status status = AveragePool::RunCuda(gpu_, attributes, {.X = &x}, {.Y = &y});
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_NE(status.message().find("expected at most 2^30 on CUDA"), std::string::npos)
+      << status.message();
+}
+
+}  // namespace
+}  // namespace gradsmith::pool
