@@ -142,9 +142,37 @@ constinit const std::int32_t kEntryLine = 479;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
+// ops.yaml:495
+namespace generated::global_max_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 495;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_max_pool_stub
+
+// ops.yaml:517
+namespace generated::global_max_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 517;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_max_pool_grad_stub
+
+// ops.yaml:533
+namespace generated::global_average_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 533;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_average_pool_stub
+
+// ops.yaml:546
+namespace generated::global_average_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 546;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_average_pool_grad_stub
+
 namespace {
 
-constinit const std::array<std::span<const Row>, 19> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 23> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:55
@@ -183,6 +211,14 @@ constinit const std::array<std::span<const Row>, 19> kDispatchTable = {
     std::span<const Row>(generated::average_pool_stub::kRows),
     // ops.yaml:479
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
+    // ops.yaml:495
+    std::span<const Row>(generated::global_max_pool_stub::kRows),
+    // ops.yaml:517
+    std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
+    // ops.yaml:533
+    std::span<const Row>(generated::global_average_pool_stub::kRows),
+    // ops.yaml:546
+    std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
 };
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "core/validate.h"
 #include "cuda/op_task.h"
 #include "formulas_1.h"
+#include "gradsmith/ops/global_average_pool_grad.h"
 #include "gradsmith/ops/max_pool_xy_grad.h"
 #include "gradsmith/ops/prelu.h"
 #include "gradsmith/ops/sigmoid_grad.h"
@@ -29,6 +30,7 @@
 #endif
 
 // Macros of the same names as what the schema declares end here.
+#undef GlobalAveragePoolGrad
 #undef MaxPoolXYGrad
 #undef PRelu
 #undef SigmoidGrad
@@ -1167,6 +1169,385 @@ Result<MaxPoolXYGradOutputDims> InferShapes(
     return dims.status().WithPrefix("MaxPoolXYGrad: ");
   }
   MaxPoolXYGradOutputDims out;
+  out.dX = (*dims)[0];
+  return out;
+}
+
+namespace pool {
+struct GlobalAveragePoolGrad;  // an unknown kernel is an incomplete type
+}  // namespace pool
+
+// ops.yaml: GlobalAveragePoolGrad, line 1 of the entry
+namespace generated::global_average_pool_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::GlobalAveragePoolGradAttributes;
+using Kernel = ::gradsmith::pool::GlobalAveragePoolGrad;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: GlobalAveragePoolGrad, line 4 of the entry: there is no kernel pool::GlobalAveragePoolGrad; expected struct GlobalAveragePoolGrad in pool/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "dY [N, C, *O], X [N, C, *D], dX [N, C, *D], O = pool::GlobalSpatial(D)",
+    "ops.yaml: GlobalAveragePoolGrad, line 4 of the entry: kShapes of kernel pool::GlobalAveragePoolGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "dY T, X T, dX T",
+    "ops.yaml: GlobalAveragePoolGrad, line 4 of the entry: kTypes of kernel pool::GlobalAveragePoolGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits == "D length [1, 3], O length D, X shape_only",
+    "ops.yaml: GlobalAveragePoolGrad, line 4 of the entry: kLimits of kernel pool::GlobalAveragePoolGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kGradientOf == "GlobalAveragePool, dY of Y, dX of X",
+    "ops.yaml: GlobalAveragePoolGrad, line 4 of the entry: kGradientOf of kernel pool::GlobalAveragePoolGrad is not what the entry was compared with; generate anew");
+
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
+  Kernel::Attributes to;
+  return to;
+}
+
+// ops.yaml: GlobalMaxPool, line 12 of the entry
+Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
+  return ::gradsmith::pool::GlobalSpatial(KernelAttributes(attributes), symbols[3]);
+}
+
+constexpr std::array<SymbolSpec, 4> kSymbols = {
+    // ops.yaml: GlobalAveragePoolGrad, line 8 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: GlobalAveragePoolGrad, line 8 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+    // ops.yaml: GlobalMaxPool, line 12 of the entry
+    SymbolSpec{
+        .name = "O",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 3,
+        .length_of = 3,
+        .rule = &ComputeO,
+        .rule_name = "pool::GlobalSpatial(D)",
+    },
+    // ops.yaml: GlobalMaxPool, line 11 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 3,
+    },
+};
+
+// [N, C, *O]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 3,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: GlobalAveragePoolGrad, line 8 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *O]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: GlobalAveragePoolGrad, line 9 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[N, C, *D]",
+        .shape_only = true,
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: GlobalAveragePoolGrad, line 11 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[N, C, *D]",
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "GlobalAveragePoolGrad",
+    .since_version = 1,
+    .gradient_of = "GlobalAveragePool",
+    .kernel = "pool::GlobalAveragePoolGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.X = internal::ArgumentAt(inputs, 1);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.X = internal::ArgumentAt(inputs, 1);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::GlobalAveragePoolGradInputs<T_>& inputs,
+    const ::gradsmith::GlobalAveragePoolGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::global_average_pool_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status GlobalAveragePoolGrad<float>(
+    const Context& context,
+    const GlobalAveragePoolGradAttributes& attributes,
+    const GlobalAveragePoolGradInputs<float>& inputs,
+    const GlobalAveragePoolGradOutputs<float>& outputs) {
+  return generated::global_average_pool_grad_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status GlobalAveragePoolGrad<double>(
+    const Context& context,
+    const GlobalAveragePoolGradAttributes& attributes,
+    const GlobalAveragePoolGradInputs<double>& inputs,
+    const GlobalAveragePoolGradOutputs<double>& outputs) {
+  return generated::global_average_pool_grad_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status GlobalAveragePoolGrad<MLFloat16>(
+    const Context& context,
+    const GlobalAveragePoolGradAttributes& attributes,
+    const GlobalAveragePoolGradInputs<MLFloat16>& inputs,
+    const GlobalAveragePoolGradOutputs<MLFloat16>& outputs) {
+  return generated::global_average_pool_grad_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status GlobalAveragePoolGrad<BFloat16>(
+    const Context& context,
+    const GlobalAveragePoolGradAttributes& attributes,
+    const GlobalAveragePoolGradInputs<BFloat16>& inputs,
+    const GlobalAveragePoolGradOutputs<BFloat16>& outputs) {
+  return generated::global_average_pool_grad_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+Result<GlobalAveragePoolGradOutputDims> InferShapes(
+    const GlobalAveragePoolGradAttributes& attributes,
+    const GlobalAveragePoolGradInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::global_average_pool_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("GlobalAveragePoolGrad: ");
+  }
+  GlobalAveragePoolGradOutputDims out;
   out.dX = (*dims)[0];
   return out;
 }

@@ -12,16 +12,22 @@
 #if __has_include("conv/kernels.h")
 #include "conv/kernels.h"
 #endif
+#if __has_include("pool/kernels.h")
+#include "pool/kernels.h"
+#endif
 #include "core/stub.h"
 #include "core/validate.h"
 #include "gradsmith/ops/conv_grad.h"
+#include "gradsmith/ops/global_average_pool.h"
 #include "gradsmith/schema.h"
 
 // Macros of the same names as what the schema declares end here.
 #undef ConvGrad
+#undef GlobalAveragePool
 #undef T_
 #undef W
 #undef X
+#undef Y
 #undef auto_pad
 #undef dB
 #undef dW
@@ -560,6 +566,364 @@ Result<ConvGradOutputDims> InferShapes(
   out.dX = (*dims)[0];
   out.dW = (*dims)[1];
   out.dB = (*dims)[2];
+  return out;
+}
+
+namespace pool {
+struct GlobalAveragePool;  // an unknown kernel is an incomplete type
+}  // namespace pool
+
+// ops.yaml: GlobalAveragePool, line 1 of the entry
+namespace generated::global_average_pool_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::GlobalAveragePoolAttributes;
+using Kernel = ::gradsmith::pool::GlobalAveragePool;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: GlobalAveragePool, line 3 of the entry: there is no kernel pool::GlobalAveragePool; expected struct GlobalAveragePool in pool/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "X [N, C, *D], Y [N, C, *O], O = pool::GlobalSpatial(D)",
+    "ops.yaml: GlobalAveragePool, line 3 of the entry: kShapes of kernel pool::GlobalAveragePool is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "X T, Y T",
+    "ops.yaml: GlobalAveragePool, line 3 of the entry: kTypes of kernel pool::GlobalAveragePool is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits == "D length [1, 3], O length D",
+    "ops.yaml: GlobalAveragePool, line 3 of the entry: kLimits of kernel pool::GlobalAveragePool is not what the entry was compared with; generate anew");
+
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
+  Kernel::Attributes to;
+  return to;
+}
+
+// ops.yaml: GlobalMaxPool, line 12 of the entry
+Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
+  return ::gradsmith::pool::GlobalSpatial(KernelAttributes(attributes), symbols[2]);
+}
+
+constexpr std::array<SymbolSpec, 4> kSymbols = {
+    // ops.yaml: GlobalAveragePool, line 7 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: GlobalAveragePool, line 7 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+    // ops.yaml: GlobalMaxPool, line 11 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 3,
+    },
+    // ops.yaml: GlobalMaxPool, line 12 of the entry
+    SymbolSpec{
+        .name = "O",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 3,
+        .length_of = 2,
+        .rule = &ComputeO,
+        .rule_name = "pool::GlobalSpatial(D)",
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [N, C, *O]
+constexpr std::array<DimSpec, 3> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 3,
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kInputs = {
+    // ops.yaml: GlobalAveragePool, line 7 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: GlobalAveragePool, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[N, C, *O]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "GlobalAveragePool",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "pool::GlobalAveragePool",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::GlobalAveragePoolInputs<T_>& inputs,
+    const ::gradsmith::GlobalAveragePoolOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::global_average_pool_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status GlobalAveragePool<float>(
+    const Context& context,
+    const GlobalAveragePoolAttributes& attributes,
+    const GlobalAveragePoolInputs<float>& inputs,
+    const GlobalAveragePoolOutputs<float>& outputs) {
+  return generated::global_average_pool_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status GlobalAveragePool<double>(
+    const Context& context,
+    const GlobalAveragePoolAttributes& attributes,
+    const GlobalAveragePoolInputs<double>& inputs,
+    const GlobalAveragePoolOutputs<double>& outputs) {
+  return generated::global_average_pool_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status GlobalAveragePool<MLFloat16>(
+    const Context& context,
+    const GlobalAveragePoolAttributes& attributes,
+    const GlobalAveragePoolInputs<MLFloat16>& inputs,
+    const GlobalAveragePoolOutputs<MLFloat16>& outputs) {
+  return generated::global_average_pool_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status GlobalAveragePool<BFloat16>(
+    const Context& context,
+    const GlobalAveragePoolAttributes& attributes,
+    const GlobalAveragePoolInputs<BFloat16>& inputs,
+    const GlobalAveragePoolOutputs<BFloat16>& outputs) {
+  return generated::global_average_pool_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<GlobalAveragePoolOutputDims> InferShapes(
+    const GlobalAveragePoolAttributes& attributes,
+    const GlobalAveragePoolInputDims& inputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::global_average_pool_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("GlobalAveragePool: ");
+  }
+  GlobalAveragePoolOutputDims out;
+  out.Y = (*dims)[0];
   return out;
 }
 

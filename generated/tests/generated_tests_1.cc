@@ -3,6 +3,7 @@
 // done with them is in tests/support/checks.h.
 #include <vector>
 
+#include "gradsmith/ops/global_average_pool_grad.h"
 #include "gradsmith/ops/max_pool_xy_grad.h"
 #include "gradsmith/ops/prelu.h"
 #include "gradsmith/ops/sigmoid_grad.h"
@@ -12,6 +13,7 @@
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef GlobalAveragePoolGrad
 #undef MaxPoolXYGrad
 #undef PRelu
 #undef SigmoidGrad
@@ -904,5 +906,202 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace max_pool_xy_grad_tests
+
+// ops.yaml: GlobalAveragePoolGrad, line 1 of the entry
+namespace global_average_pool_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::GlobalAveragePoolGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::GlobalAveragePoolGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::GlobalAveragePoolGradAttributes>();
+  return ::gradsmith::GlobalAveragePoolGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::GlobalAveragePoolGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::GlobalAveragePoolGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: GlobalMaxPool, line 15 of the entry
+const ::gradsmith::GlobalAveragePoolGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "planes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 1, 1}},
+            {"X", {2, 3, 7, 6}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 7, 6}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: GlobalMaxPool, line 16 of the entry
+const ::gradsmith::GlobalAveragePoolGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "few",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 1}},
+            {"X", {2, 3, 5}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 5}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: GlobalMaxPool, line 17 of the entry
+const ::gradsmith::GlobalAveragePoolGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"dY", {2, 5, 1, 1}},
+            {"X", {2, 5, 6, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 5, 6, 7}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: GlobalMaxPool, line 18 of the entry
+const ::gradsmith::GlobalAveragePoolGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "three_axes",
+    .layout = Layout::kBroadcast,
+    .inputs =
+        {
+            {"dY", {1, 2, 1, 1, 1}},
+            {"X", {1, 2, 3, 4, 5}},
+        },
+    .outputs =
+        {
+            {"dX", {1, 2, 3, 4, 5}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: GlobalMaxPool, line 19 of the entry
+const ::gradsmith::GlobalAveragePoolGradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 1, 1}},
+            {"X", {2, 3, 6, 6}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 6, 6}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: GlobalMaxPool, line 20 of the entry
+const ::gradsmith::GlobalAveragePoolGradAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "long",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {1, 2, 1}},
+            {"X", {1, 2, 300}},
+        },
+    .outputs =
+        {
+            {"dX", {1, 2, 300}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: GlobalMaxPool, line 21 of the entry
+const ::gradsmith::GlobalAveragePoolGradAttributes kAttributes6 = {};
+const Case kCase6 = {
+    .name = "empty_batch",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3, 1, 1}},
+            {"X", {0, 3, 5, 5}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 3, 5, 5}},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+const Case* const kCases[] = {
+    // planes
+    &kCase0,
+    // few
+    &kCase1,
+    // channels_last
+    &kCase2,
+    // three_axes
+    &kCase3,
+    // strided_memory
+    &kCase4,
+    // long
+    &kCase5,
+    // empty_batch
+    &kCase6,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const OpTests kTests = {
+    .op = "GlobalAveragePoolGrad",
+    .oracle = &reference::pool::GlobalAveragePoolGrad(),
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace global_average_pool_grad_tests
 
 }  // namespace gradsmith::support

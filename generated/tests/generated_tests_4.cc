@@ -4,14 +4,18 @@
 #include <vector>
 
 #include "gradsmith/ops/conv_grad.h"
+#include "gradsmith/ops/global_average_pool.h"
 #include "reference/conv.h"
+#include "reference/pool.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
 #undef ConvGrad
+#undef GlobalAveragePool
 #undef T_
 #undef W
 #undef X
+#undef Y
 #undef auto_pad
 #undef dB
 #undef dW
@@ -616,5 +620,193 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace conv_grad_tests
+
+// ops.yaml: GlobalAveragePool, line 1 of the entry
+namespace global_average_pool_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::GlobalAveragePoolInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::GlobalAveragePoolOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::GlobalAveragePoolAttributes>();
+  return ::gradsmith::GlobalAveragePool(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::GlobalAveragePoolInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::GlobalAveragePoolAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: GlobalMaxPool, line 15 of the entry
+const ::gradsmith::GlobalAveragePoolAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "planes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 3, 7, 6}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 1, 1}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: GlobalMaxPool, line 16 of the entry
+const ::gradsmith::GlobalAveragePoolAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "few",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 3, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 1}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: GlobalMaxPool, line 17 of the entry
+const ::gradsmith::GlobalAveragePoolAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"X", {2, 5, 6, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 5, 1, 1}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: GlobalMaxPool, line 18 of the entry
+const ::gradsmith::GlobalAveragePoolAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "three_axes",
+    .layout = Layout::kBroadcast,
+    .inputs =
+        {
+            {"X", {1, 2, 3, 4, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 2, 1, 1, 1}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: GlobalMaxPool, line 19 of the entry
+const ::gradsmith::GlobalAveragePoolAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 6, 6}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 1, 1}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: GlobalMaxPool, line 20 of the entry
+const ::gradsmith::GlobalAveragePoolAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "long",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {1, 2, 300}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 2, 1}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: GlobalMaxPool, line 21 of the entry
+const ::gradsmith::GlobalAveragePoolAttributes kAttributes6 = {};
+const Case kCase6 = {
+    .name = "empty_batch",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3, 5, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3, 1, 1}},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+const Case* const kCases[] = {
+    // planes
+    &kCase0,
+    // few
+    &kCase1,
+    // channels_last
+    &kCase2,
+    // three_axes
+    &kCase3,
+    // strided_memory
+    &kCase4,
+    // long
+    &kCase5,
+    // empty_batch
+    &kCase6,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const OpTests kTests = {
+    .op = "GlobalAveragePool",
+    .oracle = &reference::pool::GlobalAveragePool(),
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace global_average_pool_tests
 
 }  // namespace gradsmith::support

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gradsmith/ops/average_pool.h"
+#include "gradsmith/ops/global_max_pool.h"
 #include "gradsmith/ops/prelu_grad.h"
 #include "reference/pool.h"
 #include "reference/prelu.h"
@@ -11,6 +12,7 @@
 
 // Macros of the same names as what the schema declares end here.
 #undef AveragePool
+#undef GlobalMaxPool
 #undef PReluGrad
 #undef T_
 #undef X
@@ -628,5 +630,193 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace average_pool_tests
+
+// ops.yaml: GlobalMaxPool, line 1 of the entry
+namespace global_max_pool_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::GlobalMaxPoolInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::GlobalMaxPoolOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::GlobalMaxPoolAttributes>();
+  return ::gradsmith::GlobalMaxPool(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::GlobalMaxPoolInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::GlobalMaxPoolAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: GlobalMaxPool, line 15 of the entry
+const ::gradsmith::GlobalMaxPoolAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "planes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 3, 7, 6}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 1, 1}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: GlobalMaxPool, line 16 of the entry
+const ::gradsmith::GlobalMaxPoolAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "few",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 3, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 1}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: GlobalMaxPool, line 17 of the entry
+const ::gradsmith::GlobalMaxPoolAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"X", {2, 5, 6, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 5, 1, 1}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: GlobalMaxPool, line 18 of the entry
+const ::gradsmith::GlobalMaxPoolAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "three_axes",
+    .layout = Layout::kBroadcast,
+    .inputs =
+        {
+            {"X", {1, 2, 3, 4, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 2, 1, 1, 1}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: GlobalMaxPool, line 19 of the entry
+const ::gradsmith::GlobalMaxPoolAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 6, 6}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 1, 1}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: GlobalMaxPool, line 20 of the entry
+const ::gradsmith::GlobalMaxPoolAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "long",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {1, 2, 300}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 2, 1}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: GlobalMaxPool, line 21 of the entry
+const ::gradsmith::GlobalMaxPoolAttributes kAttributes6 = {};
+const Case kCase6 = {
+    .name = "empty_batch",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3, 5, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3, 1, 1}},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+const Case* const kCases[] = {
+    // planes
+    &kCase0,
+    // few
+    &kCase1,
+    // channels_last
+    &kCase2,
+    // three_axes
+    &kCase3,
+    // strided_memory
+    &kCase4,
+    // long
+    &kCase5,
+    // empty_batch
+    &kCase6,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const OpTests kTests = {
+    .op = "GlobalMaxPool",
+    .oracle = &reference::pool::GlobalMaxPool(),
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace global_max_pool_tests
 
 }  // namespace gradsmith::support

@@ -15,6 +15,10 @@ from gradsmith import (
     ConvGradResult,
     ConvTransposeResult,
     ConvTransposeGradResult,
+    GlobalAveragePoolResult,
+    GlobalAveragePoolGradResult,
+    GlobalMaxPoolResult,
+    GlobalMaxPoolGradResult,
     LeakyReluResult,
     LeakyReluGradResult,
     MaxPoolResult,
@@ -46,6 +50,10 @@ __all__ = [
     "max_pool_grad",
     "average_pool",
     "average_pool_grad",
+    "global_max_pool",
+    "global_max_pool_grad",
+    "global_average_pool",
+    "global_average_pool_grad",
 ]
 
 _ConvGradOutput: TypeAlias = Literal["dX", "dW", "dB"]
@@ -58,6 +66,8 @@ _PReluGradOutput: TypeAlias = Literal["dX", "dSlope"]
 _MaxPoolXYGradOutput: TypeAlias = Literal["dX"]
 _MaxPoolGradOutput: TypeAlias = Literal["dX"]
 _AveragePoolGradOutput: TypeAlias = Literal["dX"]
+_GlobalMaxPoolGradOutput: TypeAlias = Literal["dX"]
+_GlobalAveragePoolGradOutput: TypeAlias = Literal["dX"]
 
 def conv(
     X: Tensor,
@@ -249,3 +259,22 @@ def average_pool_grad(
     count_include_pad: bool = False,
     outputs: _AveragePoolGradOutput | Iterable[_AveragePoolGradOutput] | None = ("dX",),
 ) -> AveragePoolGradResult[Tensor]: ...
+def global_max_pool(
+    X: Tensor,
+) -> GlobalMaxPoolResult[Tensor]: ...
+def global_max_pool_grad(
+    dY: Tensor,
+    X: Tensor,
+    Y: Tensor,
+    *,
+    outputs: _GlobalMaxPoolGradOutput | Iterable[_GlobalMaxPoolGradOutput] | None = ("dX",),
+) -> GlobalMaxPoolGradResult[Tensor]: ...
+def global_average_pool(
+    X: Tensor,
+) -> GlobalAveragePoolResult[Tensor]: ...
+def global_average_pool_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _GlobalAveragePoolGradOutput | Iterable[_GlobalAveragePoolGradOutput] | None = ("dX",),
+) -> GlobalAveragePoolGradResult[Tensor]: ...

@@ -14,6 +14,10 @@ from gradsmith._ops.conv_op import ConvResult, conv
 from gradsmith._ops.conv_grad_op import ConvGradResult, conv_grad
 from gradsmith._ops.conv_transpose_op import ConvTransposeResult, conv_transpose
 from gradsmith._ops.conv_transpose_grad_op import ConvTransposeGradResult, conv_transpose_grad
+from gradsmith._ops.global_average_pool_op import GlobalAveragePoolResult, global_average_pool
+from gradsmith._ops.global_average_pool_grad_op import GlobalAveragePoolGradResult, global_average_pool_grad
+from gradsmith._ops.global_max_pool_op import GlobalMaxPoolResult, global_max_pool
+from gradsmith._ops.global_max_pool_grad_op import GlobalMaxPoolGradResult, global_max_pool_grad
 from gradsmith._ops.leaky_relu_op import LeakyReluResult, leaky_relu
 from gradsmith._ops.leaky_relu_grad_op import LeakyReluGradResult, leaky_relu_grad
 from gradsmith._ops.max_pool_op import MaxPoolResult, max_pool
@@ -45,6 +49,14 @@ __all__ = [
     "conv_transpose",
     "ConvTransposeGradResult",
     "conv_transpose_grad",
+    "GlobalAveragePoolResult",
+    "global_average_pool",
+    "GlobalAveragePoolGradResult",
+    "global_average_pool_grad",
+    "GlobalMaxPoolResult",
+    "global_max_pool",
+    "GlobalMaxPoolGradResult",
+    "global_max_pool_grad",
     "LeakyReluResult",
     "leaky_relu",
     "LeakyReluGradResult",
@@ -85,6 +97,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "MaxPoolGrad": max_pool_grad,
     "AveragePool": average_pool,
     "AveragePoolGrad": average_pool_grad,
+    "GlobalMaxPool": global_max_pool,
+    "GlobalMaxPoolGrad": global_max_pool_grad,
+    "GlobalAveragePool": global_average_pool,
+    "GlobalAveragePoolGrad": global_average_pool_grad,
 }
 
 # What torch.library is told of each operator.
@@ -108,4 +124,8 @@ TORCH_SCHEMAS = {
     "MaxPoolGrad": '(Tensor dY, Tensor Indices, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, SymInt[]? x_shape=None, str[]? outputs=None, str? policies=None) -> Tensor[]',
     "AveragePool": '(Tensor X, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, bool count_include_pad=False, str? policies=None) -> Tensor',
     "AveragePoolGrad": '(Tensor dY, Tensor X, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, bool count_include_pad=False, str[]? outputs=None, str? policies=None) -> Tensor[]',
+    "GlobalMaxPool": "(Tensor X, *, str? policies=None) -> Tensor",
+    "GlobalMaxPoolGrad": "(Tensor dY, Tensor X, Tensor Y, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "GlobalAveragePool": "(Tensor X, *, str? policies=None) -> Tensor",
+    "GlobalAveragePoolGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
 }
