@@ -15,6 +15,8 @@ from gradsmith_codegen.shape_rules import (
     apply,
     conv_output_spatial,
     conv_transposed_output_spatial,
+    pool_global_spatial,
+    pool_output_spatial,
 )
 from schemas import CONVOLVE, SCALE, edited, load
 
@@ -39,6 +41,41 @@ Attributes = dict[str, AttributeValue]
 )
 def test_conv(attributes: Attributes, dims: Dims, kernel: Dims, output: Dims) -> None:
     assert conv_output_spatial(attributes, dims, kernel) == output
+
+
+@pytest.mark.parametrize(
+    ("attributes", "dims", "output"),
+    [
+        ({"kernel_shape": (3, 2)}, (9, 11), (7, 10)),
+        ({"kernel_shape": (3,), "strides": (2,)}, (6,), (2,)),
+        ({"kernel_shape": (3,), "strides": (2,), "ceil_mode": True}, (6,), (3,)),
+        ({"kernel_shape": (3,), "strides": (2,), "ceil_mode": True}, (5,), (2,)),
+        # The last window would begin in the pads at the end.
+        ({"kernel_shape": (2,), "strides": (2,), "pads": (1, 1), "ceil_mode": True}, (7,), (4,)),
+        ({"kernel_shape": (3,), "strides": (2,), "ceil_mode": True}, (2,), (1,)),
+        ({"kernel_shape": (3,), "strides": (2,), "ceil_mode": True, "auto_pad": "VALID"}, (6,), (2,)),
+        ({"kernel_shape": (4, 3), "strides": (2, 3), "auto_pad": "SAME_LOWER"}, (7, 8), (4, 3)),
+        ({"kernel_shape": (3,)}, (0,), (0,)),
+        ({"kernel_shape": (3,), "strides": (2,), "pads": (2, 2), "ceil_mode": True}, (0,), (1,)),
+    ],
+)
+def test_pool(attributes: Attributes, dims: Dims, output: Dims) -> None:
+    assert pool_output_spatial(attributes, dims) == output
+    assert pool_global_spatial({}, dims) == (1,) * len(dims)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "dims", "message"),
+    [
+        ({}, (5,), "'kernel_shape' gives the window's dims and must be there"),
+        ({"kernel_shape": (3,)}, (5, 5), "'kernel_shape' must have 2 entries"),
+        ({"kernel_shape": (9,), "strides": (2,), "ceil_mode": True}, (4,), "the window covers 9 positions"),
+        ({"kernel_shape": (1,), "pads": (0, 1), "auto_pad": "VALID"}, (4,), "auto_pad VALID sets the pads"),
+    ],
+)
+def test_impossible_pool(attributes: Attributes, dims: Dims, message: str) -> None:
+    with pytest.raises(ImpossibleShape, match=message):
+        pool_output_spatial(attributes, dims)
 
 
 @pytest.mark.parametrize(

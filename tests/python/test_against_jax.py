@@ -6,6 +6,8 @@ so results must be equal to the last bit.
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from typing import Any
 
 import gradsmith
@@ -250,11 +252,98 @@ def test_prelu(dtype: str, dims: tuple[int, ...], slope_dims: tuple[int, ...]) -
         near(got, one, TOLERANCES[dtype])
 
 
+@dataclass(frozen=True)
+class PoolProblem:
+    """Windows over X, whose numbers all differ within a channel."""
+
+    x: Any
+    attributes: dict[str, Any]
+
+    def taps(self, x: Any, outputs: tuple[int, ...], outside: float, beyond: float) -> Any:
+        """The elements of all windows, a first axis for those of each: `outside` in the pads and `beyond` them."""
+        rank = len(outputs)
+        kernel, strides, dilations = (self.attributes[name] for name in ("kernel_shape", "strides", "dilations"))
+        pads = self.attributes["pads"]
+        far = [
+            max((o - 1) * s + (k - 1) * d + 1 - size - low - high, 0)
+            for o, s, k, d, size, low, high in zip(
+                outputs, strides, kernel, dilations, x.shape[2:], pads[:rank], pads[rank:], strict=True
+            )
+        ]
+        none = [(0, 0), (0, 0)]
+        x = jnp.pad(x, none + list(zip(pads[:rank], pads[rank:], strict=True)), constant_values=outside)
+        x = jnp.pad(x, none + [(0, more) for more in far], constant_values=beyond)
+        steps = list(zip(dilations, strides, outputs, strict=True))
+        cuts = [
+            tuple(slice(t * d, t * d + (o - 1) * s + 1, s) for t, (d, s, o) in zip(tap, steps, strict=True))
+            for tap in itertools.product(*map(range, kernel))
+        ]
+        return jnp.stack([x[(slice(None), slice(None), *cut)] for cut in cuts])
+
+    def largest(self, outputs: tuple[int, ...]) -> Any:
+        return lambda x: (self.taps(x, outputs, -jnp.inf, -jnp.inf).max(0), ())
+
+    def mean(self, outputs: tuple[int, ...], count_include_pad: bool) -> Any:
+        counts = self.taps(np.ones_like(self.x, "float64"), outputs, float(count_include_pad), 0).sum(0)
+        return lambda x: (self.taps(x, outputs, 0, 0).sum(0) / counts, ())
+
+
+def pool_problem(seed: int, dtype: Any) -> PoolProblem:
+    """Each window holds an element of X."""
+    random = np.random.default_rng(seed)
+    rank = int(random.integers(1, 4))
+    kernel, strides, dilations = (random.integers(1, 4 - (name == 2), rank) for name in range(3))
+    dims = (kernel - 1) * dilations + 1 + random.integers(0, (9, 5, 2)[rank - 1], rank)
+    pads = np.concatenate([random.integers(0, kernel) for _ in range(2)])
+    x = np.stack([random.permutation(int(dims.prod())).reshape(dims) / 8 for _ in range(6)])
+    attributes = {"kernel_shape": kernel, "strides": strides, "pads": pads, "dilations": dilations}
+    listed = {name: one.tolist() for name, one in attributes.items()}
+    return PoolProblem(x.reshape(2, 3, *dims).astype(dtype), {**listed, "ceil_mode": bool(random.integers(2))})
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("seed", range(problems.random_problems(6)))
+def test_pooling(seed: int, dtype: str) -> None:
+    problem = pool_problem(seed, np.dtype(dtype))
+    x, attributes, tolerance = problem.x, problem.attributes, TOLERANCES[dtype]
+    got = gradsmith.max_pool(x, **attributes)
+    outputs = got.Y.shape[2:]
+    dy = np.random.default_rng(seed).normal(0, 3, got.Y.shape).astype(x.dtype)
+    (y,), (expected,) = differentiated(problem.largest(outputs), [x], dy)
+    equal(got.Y, y)
+    equal(x.reshape(-1)[got.Indices], y)
+    near(gradsmith.max_pool_xy_grad(dy, x, got.Y, **attributes).dX, expected, tolerance)
+    near(gradsmith.max_pool_grad(dy, got.Indices, x_shape=x.shape[2:], **attributes).dX, expected, tolerance)
+
+    attributes["count_include_pad"] = bool(seed % 2)
+    (y,), (expected,) = differentiated(problem.mean(outputs, bool(seed % 2)), [x], dy)
+    near(gradsmith.average_pool(x, **attributes).Y, y, tolerance)
+    near(gradsmith.average_pool_grad(dy, x, **attributes).dX, expected, tolerance)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("dims", [(2, 3, 7, 9), (2, 3, 5), (1, 2, 3, 4, 5)])
+def test_global_pooling(dims: tuple[int, ...], dtype: str) -> None:
+    random, tolerance = np.random.default_rng(len(dims)), TOLERANCES[dtype]
+    size = int(np.prod(dims[2:]))
+    x = np.stack([random.permutation(size) for _ in range(dims[0] * dims[1])]).reshape(dims).astype(np.dtype(dtype))
+    axes = tuple(range(2, len(dims)))
+    dy = random.normal(0, 3, (*dims[:2], *[1] * len(axes))).astype(x.dtype)
+    (y,), (expected,) = differentiated(lambda x: (x.max(axes, keepdims=True), ()), [x], dy)
+    equal(gradsmith.global_max_pool(x).Y, y)
+    near(gradsmith.global_max_pool_grad(dy, x, np.asarray(y).astype(x.dtype)).dX, expected, tolerance)
+    (y,), (expected,) = differentiated(lambda x: (x.mean(axes, keepdims=True), ()), [x], dy)
+    near(gradsmith.global_average_pool(x).Y, y, tolerance)
+    near(gradsmith.global_average_pool_grad(dy, x).dX, expected, tolerance)
+
+
 def test_every_operator_is_compared() -> None:
     """An operator on a kernel of its own that is added to ops.yaml needs a peer here."""
     compared = {"Conv", "ConvGrad", "ConvTranspose", "ConvTransposeGrad"}
     compared |= {"BatchNormalization", "BatchNormalizationGrad"}
     compared |= {"BatchNormalizationRelu", "BatchNormalizationReluGrad"}
     compared |= {"Sigmoid", "SigmoidGrad", "LeakyRelu", "LeakyReluGrad", "PRelu", "PReluGrad"}
+    compared |= {"MaxPool", "MaxPoolXYGrad", "MaxPoolGrad", "AveragePool", "AveragePoolGrad"}
+    compared |= {"GlobalMaxPool", "GlobalMaxPoolGrad", "GlobalAveragePool", "GlobalAveragePoolGrad"}
     kernels = {op.kernel for op in gradsmith.ops() if op.name in compared}
     assert {op.name for op in gradsmith.ops() if op.name in compared or op.kernel not in kernels} == compared

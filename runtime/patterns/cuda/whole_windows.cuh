@@ -37,7 +37,8 @@ __device__ __forceinline__ WholePart WholePartOf(const WholeLaunch& launch) {
 template <typename Functor, typename State>
 __device__ __forceinline__ State
 MergeWhole(const WholeLaunch& launch, const WholePart& part, const State& own) {
-  __shared__ alignas(16) unsigned char memory[kWindowsThreads * sizeof(State)];
+  // Of another type, as shared memory begins without values.
+  __shared__ double memory[kWindowsThreads * sizeof(State) / sizeof(double)];
   State* states = reinterpret_cast<State*>(memory);
   const int thread = static_cast<int>(threadIdx.x);
   states[thread] = own;

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -177,7 +176,6 @@ TEST_F(PoolTest, AveragePoolAndItsGradientGiveTheBitsOfTheCpu) {
 }
 
 TEST_F(PoolTest, NoIndexIsUsedAsAnAddress) {
-  using Limits = std::numeric_limits<std::int64_t>;
   for (const PoolCase& given : Cases()) {
     SCOPED_TRACE(given.name);
     GpuTensor dY = Make(given, DataType::kFloat, given.Y());
