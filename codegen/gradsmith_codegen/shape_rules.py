@@ -1,7 +1,7 @@
 """The runtime's shape rules, once more in Python, so that a test case that cannot be is found in the schema.
 
-Semantics of ONNX Conv-22, ConvTranspose-22, MaxPool-22 and AveragePool-22. A rule that is not here is no error:
-cases then give all their shapes.
+Semantics of ONNX Conv-22, ConvTranspose-22, MaxPool-22 and AveragePool-22. A rule that is not here is no
+error: cases then give all their shapes.
 """
 
 from __future__ import annotations
