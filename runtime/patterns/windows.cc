@@ -1,5 +1,8 @@
 #include "patterns/windows.h"
 
+#include <algorithm>
+#include <array>
+
 namespace gradsmith::internal {
 
 namespace {
@@ -22,7 +25,7 @@ PerDim<std::int64_t> PlacesOf(const WindowsGeometry& geometry, std::int64_t chan
   for (int i = 0; i < geometry.rank; ++i) {
     const int axis = geometry.column_major ? first + i : kWindowAxes - 1 - i;
     places.axes[axis] = step;
-    step *= geometry.axes[static_cast<std::size_t>(axis)].input;
+    step *= geometry.axes[axis].input;
   }
   places.channel = step;
   places.batch = step * channels;
@@ -38,12 +41,14 @@ WindowsTask MakeWindowsTask(const WindowsGeometry& geometry, std::span<const Ten
   task.counts_padding = geometry.counts_padding;
   for (int axis = 0; axis < kWindowAxes; ++axis) {
     WindowAxis& windows = task.axes[axis];
-    windows = geometry.axes[static_cast<std::size_t>(axis)];
+    windows = geometry.axes[axis];
     // With one tap a dilation means nothing, and may be larger than any position.
     windows.dilation = windows.size == 1 ? 1 : windows.dilation;
     task.is_dilated = task.is_dilated || windows.dilation != 1;
   }
-  task.places = PlacesOf(geometry, task.channels);
+  if (SiteTotal(SiteCounts(task, /*of_output=*/false)) > 0) {
+    task.places = PlacesOf(geometry, task.channels);
+  }
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     if (tensors[t].present) {
       task.tensors[t] = tensors[t].data;
@@ -60,6 +65,17 @@ PerDim<std::int64_t> SiteCounts(const WindowsTask& task, bool of_output) {
     counts.axes[axis] = of_output ? task.axes[axis].output : task.axes[axis].input;
   }
   return counts;
+}
+
+std::int64_t SiteTotal(const PerDim<std::int64_t>& counts) {
+  // Where one is 0, the product of the others may be too large.
+  const std::array<std::int64_t, 2 + kWindowAxes> sizes = {
+      counts.batch, counts.channel, counts.axes[0], counts.axes[1], counts.axes[2]};
+  std::int64_t total = std::ranges::find(sizes, 0) == sizes.end() ? 1 : 0;
+  for (const std::int64_t size : sizes) {
+    total = total == 0 ? 0 : total * size;
+  }
+  return total;
 }
 
 }  // namespace gradsmith::internal

@@ -86,6 +86,9 @@ struct WindowsOnCpu {
 /// windows' output, or of their input.
 PerDim<std::int64_t> SiteCounts(const WindowsTask& task, bool of_output);
 
+/// SiteTotal returns how many elements that is in all.
+std::int64_t SiteTotal(const PerDim<std::int64_t>& counts);
+
 /// ForEachSite calls visit(site) with each element of a tensor that has the counts and strides, on
 /// the context's threads, along memory.
 template <typename Visit>
@@ -101,10 +104,7 @@ void ForEachSite(
       channels_last
           ? Order{counts.batch, counts.axes[0], counts.axes[1], counts.axes[2], counts.channel}
           : Order{counts.batch, counts.channel, counts.axes[0], counts.axes[1], counts.axes[2]};
-  std::int64_t total = 1;
-  for (const std::int64_t size : sizes) {
-    total = size == 0 ? 0 : total * size;
-  }
+  const std::int64_t total = SiteTotal(counts);
   ParallelFor(context, total, kWindowsGrain, [&](std::int64_t begin, std::int64_t end) {
     Order at{};
     std::int64_t rest = begin;
@@ -117,7 +117,11 @@ void ForEachSite(
                                           ? Site<std::int64_t>{at[0], at[4], {at[1], at[2], at[3]}}
                                           : Site<std::int64_t>{at[0], at[1], {at[2], at[3], at[4]}};
       visit(site);
-      for (std::size_t dim = at.size(); dim-- > 0 && ++at[dim] == sizes[dim];) {
+      for (std::size_t dim = at.size(); dim-- > 0;) {
+        ++at[dim];
+        if (at[dim] < sizes[dim]) {
+          break;
+        }
         at[dim] = 0;
       }
     }

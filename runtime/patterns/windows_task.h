@@ -17,6 +17,12 @@ namespace gradsmith::internal {
 inline constexpr int kWindowAxes = 3;
 inline constexpr int kMaxWindowTensors = 4;
 
+/// Whether a number is none.
+template <typename A>
+GRADSMITH_WINDOWS bool IsNan(A x) {
+  return x != x;  // NOLINT(misc-redundant-expression): std::isnan is of the host alone
+}
+
 /// Per dim of a tensor (N, C, D...) with three spatial axes. Where there are fewer, those that are
 /// missing come first and have one position.
 template <typename Number>

@@ -202,8 +202,8 @@ struct WindowAt {
   /// Whether a lane is the element that the window's maximum comes from: the first that equals it,
   /// or the last NaN where it is not a number. `x` is the lane's element.
   [[nodiscard]] GRADSMITH_WINDOWS bool IsChosen(int lane, A x, A maximum) const {
-    const bool is_nan = maximum != maximum;
-    if (!(x == maximum || (is_nan && x != x)) || !Holds(lane)) {
+    const bool is_nan = IsNan(maximum);
+    if (!(x == maximum || (is_nan && IsNan(x))) || !Holds(lane)) {
       return false;
     }
     const PerDim<std::int64_t>& strides = task.strides[1];
@@ -216,7 +216,7 @@ struct WindowAt {
       is_behind = is_behind || is_own;
       if (!is_own && is_behind == is_nan) {
         const A rival = access.template Load<A>(from + offset);
-        is_chosen = !(is_nan ? rival != rival : rival == maximum);
+        is_chosen = !(is_nan ? IsNan(rival) : rival == maximum);
       }
       return is_chosen && (is_nan || !is_behind);
     });

@@ -21,7 +21,7 @@ struct MaxPoolWindow {
   };
   template <typename A>
   GRADSMITH_WINDOWS static void Take(A x, std::int64_t place, State<A>* state) {
-    if (x > state->best || x != x || state->place < 0) {
+    if (x > state->best || internal::IsNan(x) || state->place < 0) {
       state->best = x;
       state->place = place;
     }
@@ -30,11 +30,11 @@ struct MaxPoolWindow {
   template <typename A>
   GRADSMITH_WINDOWS static void Merge(const State<A>& other, State<A>* state) {
     const bool is_later = other.place > state->place;
-    bool replaces = state->best == state->best &&
-                    (other.best > state->best || (other.best == state->best && !is_later));
-    if (other.best != other.best) {
-      replaces = state->best == state->best || is_later;
-    }
+    const bool is_nan = internal::IsNan(state->best);
+    const bool replaces =
+        internal::IsNan(other.best)
+            ? !is_nan || is_later
+            : !is_nan && (other.best > state->best || (other.best == state->best && !is_later));
     if (other.place >= 0 && (replaces || state->place < 0)) {
       *state = other;
     }
@@ -153,7 +153,7 @@ struct MaxPoolXYGradWindows {
   /// Elements come in order.
   template <typename A>
   GRADSMITH_WINDOWS static void Find(A x, A y, std::int64_t element, WholeState* state) {
-    const bool is_nan = y != y && x != x;
+    const bool is_nan = internal::IsNan(y) && internal::IsNan(x);
     if (is_nan || (x == y && state->element < 0)) {
       *state = {element, is_nan};
     }

@@ -26,7 +26,7 @@ Status AxisError(int axis, const std::string& what) {
 }
 
 Status CheckRank(const Dims& D) {
-  if (D.size() >= 1 && D.size() <= kWindowAxes) {
+  if (!D.empty() && D.size() <= kWindowAxes) {
     return {};
   }
   return InvalidArgument(
@@ -81,7 +81,7 @@ Result<WindowsGeometry> GeometryOf(const WindowAttributes& attributes, const Dim
   WindowsGeometry geometry;
   geometry.rank = D.size();
   for (int axis = 0; axis < D.size(); ++axis) {
-    WindowAxis& windows = geometry.axes[static_cast<std::size_t>(kWindowAxes - D.size() + axis)];
+    WindowAxis& windows = geometry.axes[kWindowAxes - D.size() + axis];
     windows = {
         .input = D[axis],
         .size = attributes.kernel_shape[axis],
@@ -106,7 +106,7 @@ Result<WindowsGeometry> GeometryOf(const NoAttributes& /*attributes*/, const Dim
   WindowsGeometry geometry;
   geometry.rank = D.size();
   for (int axis = 0; axis < D.size(); ++axis) {
-    geometry.axes[static_cast<std::size_t>(kWindowAxes - D.size() + axis)] = {
+    geometry.axes[kWindowAxes - D.size() + axis] = {
         .input = D[axis], .size = std::max<std::int64_t>(D[axis], 1)};
   }
   return geometry;
@@ -120,8 +120,7 @@ Dims SpatialDims(const Dims& dims) {
 Dims OutputDims(const WindowsGeometry& geometry, const Dims& dims) {
   Dims output = dims;
   for (int axis = 0; axis < geometry.rank; ++axis) {
-    output[2 + axis] =
-        geometry.axes[static_cast<std::size_t>(kWindowAxes - geometry.rank + axis)].output;
+    output[2 + axis] = geometry.axes[kWindowAxes - geometry.rank + axis].output;
   }
   return output;
 }
@@ -234,7 +233,7 @@ Result<Dims> OutputSpatial(const WindowAttributes& attributes, const Dims& D) {
   }
   Dims output;
   for (int axis = kWindowAxes - D.size(); axis < kWindowAxes; ++axis) {
-    output.push_back(geometry->axes[static_cast<std::size_t>(axis)].output);
+    output.push_back(geometry->axes[axis].output);
   }
   return output;
 }

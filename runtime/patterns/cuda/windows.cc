@@ -207,11 +207,8 @@ WindowsLaunch MakeLaunch(
   const std::array<std::int64_t, WindowsLaunch::kSizes> sizes =
       launch.channels_first ? std::array{counts.channel / lanes, axes[2], axes[1], axes[0]}
                             : std::array{axes[2] / lanes, axes[1], axes[0], counts.channel};
-  launch.count = counts.batch;
-  for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
-    launch.sizes[dim] = sizes[dim];
-    launch.count = sizes[dim] == 0 ? 0 : launch.count * sizes[dim];
-  }
+  launch.count = internal::SiteTotal(counts) / lanes;
+  std::ranges::copy(sizes, launch.sizes);
   constexpr std::int64_t kMostDivided = std::int64_t{1} << 31;
   launch.is_wide = launch.count >= kMostDivided;
   for (std::size_t dim = 0; dim < sizes.size() && launch.count > 0 && !launch.is_wide; ++dim) {
