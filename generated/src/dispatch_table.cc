@@ -170,9 +170,37 @@ constinit const std::int32_t kEntryLine = 546;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_grad_stub
 
+// ops.yaml:561
+namespace generated::softmax_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 561;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::softmax_stub
+
+// ops.yaml:590
+namespace generated::softmax_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 590;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::softmax_grad_stub
+
+// ops.yaml:622
+namespace generated::log_softmax_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 622;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::log_softmax_stub
+
+// ops.yaml:637
+namespace generated::log_softmax_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 637;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::log_softmax_grad_stub
+
 namespace {
 
-constinit const std::array<std::span<const Row>, 23> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 27> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:55
@@ -219,6 +247,14 @@ constinit const std::array<std::span<const Row>, 23> kDispatchTable = {
     std::span<const Row>(generated::global_average_pool_stub::kRows),
     // ops.yaml:546
     std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
+    // ops.yaml:561
+    std::span<const Row>(generated::softmax_stub::kRows),
+    // ops.yaml:590
+    std::span<const Row>(generated::softmax_grad_stub::kRows),
+    // ops.yaml:622
+    std::span<const Row>(generated::log_softmax_stub::kRows),
+    // ops.yaml:637
+    std::span<const Row>(generated::log_softmax_grad_stub::kRows),
 };
 
 }  // namespace

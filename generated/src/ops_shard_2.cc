@@ -15,12 +15,16 @@
 #if __has_include("pool/kernels.h")
 #include "pool/kernels.h"
 #endif
+#if __has_include("softmax/kernels.h")
+#include "softmax/kernels.h"
+#endif
 #include "core/stub.h"
 #include "core/validate.h"
 #include "gradsmith/ops/average_pool_grad.h"
 #include "gradsmith/ops/batch_normalization.h"
 #include "gradsmith/ops/batch_normalization_grad.h"
 #include "gradsmith/ops/batch_normalization_relu_grad.h"
+#include "gradsmith/ops/log_softmax_grad.h"
 #include "gradsmith/schema.h"
 
 // Macros of the same names as what the schema declares end here.
@@ -29,13 +33,16 @@
 #undef BatchNormalization
 #undef BatchNormalizationGrad
 #undef BatchNormalizationReluGrad
+#undef LogSoftmaxGrad
 #undef T1_
 #undef T2_
 #undef T_
 #undef X
 #undef Y
 #undef auto_pad
+#undef axis
 #undef ceil_mode
+#undef coerced
 #undef count_include_pad
 #undef dBias
 #undef dScale
@@ -2365,6 +2372,359 @@ Result<AveragePoolGradOutputDims> InferShapes(
     return dims.status().WithPrefix("AveragePoolGrad: ");
   }
   AveragePoolGradOutputDims out;
+  out.dX = (*dims)[0];
+  return out;
+}
+
+namespace softmax {
+struct LogSoftmaxGrad;  // an unknown kernel is an incomplete type
+}  // namespace softmax
+
+// ops.yaml: LogSoftmaxGrad, line 1 of the entry
+namespace generated::log_softmax_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::LogSoftmaxGradAttributes;
+using Kernel = ::gradsmith::softmax::LogSoftmaxGrad;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: LogSoftmaxGrad, line 4 of the entry: there is no kernel softmax::LogSoftmaxGrad; expected struct LogSoftmaxGrad in softmax/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "dY [*D], Y [*D], dX [*D], dX in_place_of dY",
+    "ops.yaml: LogSoftmaxGrad, line 4 of the entry: kShapes of kernel softmax::LogSoftmaxGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "dY T, Y T, dX T",
+    "ops.yaml: LogSoftmaxGrad, line 4 of the entry: kTypes of kernel softmax::LogSoftmaxGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits == "axis axis_of Y",
+    "ops.yaml: LogSoftmaxGrad, line 4 of the entry: kLimits of kernel softmax::LogSoftmaxGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kGradientOf == "LogSoftmax, dY of Y, dX of X",
+    "ops.yaml: LogSoftmaxGrad, line 4 of the entry: kGradientOf of kernel softmax::LogSoftmaxGrad is not what the entry was compared with; generate anew");
+
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
+  const Given& from = *static_cast<const Given*>(attributes);
+  Kernel::Attributes to;
+  to.axis = from.axis;
+  to.coerced = from.coerced;
+  return to;
+}
+
+constexpr std::array<SymbolSpec, 1> kSymbols = {
+    // ops.yaml: LogSoftmaxGrad, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: LogSoftmaxGrad, line 8 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: LogSoftmaxGrad, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: LogSoftmaxGrad, line 11 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .in_place_of = 0,
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<AttributeSpec, 2> kAttributes = {
+    // ops.yaml: SoftmaxGrad, line 15 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 1,
+    },
+    // ops.yaml: SoftmaxGrad, line 16 of the entry
+    AttributeSpec{
+        .name = "coerced",
+        .kind = AttributeKind::kBool,
+        .offset = offsetof(Given, coerced),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "LogSoftmaxGrad",
+    .since_version = 1,
+    .gradient_of = "LogSoftmax",
+    .kernel = "softmax::LogSoftmaxGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.Y = internal::ArgumentAt(inputs, 1);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  Kernel::Attributes given = KernelAttributes(attributes);
+  given.axis = internal::AxisFromStart(given.axis, in.Y->rank());
+  return Kernel::RunCpu(context, given, in, out);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.Y = internal::ArgumentAt(inputs, 1);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  Kernel::Attributes given = KernelAttributes(attributes);
+  given.axis = internal::AxisFromStart(given.axis, in.Y->rank());
+  return Kernel::RunCuda(context, given, in, out);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::LogSoftmaxGradInputs<T_>& inputs,
+    const ::gradsmith::LogSoftmaxGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.Y.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::log_softmax_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status LogSoftmaxGrad<float>(
+    const Context& context,
+    const LogSoftmaxGradAttributes& attributes,
+    const LogSoftmaxGradInputs<float>& inputs,
+    const LogSoftmaxGradOutputs<float>& outputs) {
+  return generated::log_softmax_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status LogSoftmaxGrad<double>(
+    const Context& context,
+    const LogSoftmaxGradAttributes& attributes,
+    const LogSoftmaxGradInputs<double>& inputs,
+    const LogSoftmaxGradOutputs<double>& outputs) {
+  return generated::log_softmax_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status LogSoftmaxGrad<MLFloat16>(
+    const Context& context,
+    const LogSoftmaxGradAttributes& attributes,
+    const LogSoftmaxGradInputs<MLFloat16>& inputs,
+    const LogSoftmaxGradOutputs<MLFloat16>& outputs) {
+  return generated::log_softmax_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status LogSoftmaxGrad<BFloat16>(
+    const Context& context,
+    const LogSoftmaxGradAttributes& attributes,
+    const LogSoftmaxGradInputs<BFloat16>& inputs,
+    const LogSoftmaxGradOutputs<BFloat16>& outputs) {
+  return generated::log_softmax_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<LogSoftmaxGradOutputDims> InferShapes(
+    const LogSoftmaxGradAttributes& attributes,
+    const LogSoftmaxGradInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.Y};
+  const OpSchema& schema = generated::log_softmax_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("LogSoftmaxGrad: ");
+  }
+  LogSoftmaxGradOutputDims out;
   out.dX = (*dims)[0];
   return out;
 }

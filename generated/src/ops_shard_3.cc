@@ -12,19 +12,26 @@
 #if __has_include("conv/kernels.h")
 #include "conv/kernels.h"
 #endif
+#if __has_include("softmax/kernels.h")
+#include "softmax/kernels.h"
+#endif
 #include "core/stub.h"
 #include "core/validate.h"
 #include "gradsmith/ops/conv_transpose.h"
+#include "gradsmith/ops/log_softmax.h"
 #include "gradsmith/schema.h"
 
 // Macros of the same names as what the schema declares end here.
 #undef B
 #undef ConvTranspose
+#undef LogSoftmax
 #undef T_
 #undef W
 #undef X
 #undef Y
 #undef auto_pad
+#undef axis
+#undef coerced
 #undef dilations
 #undef group
 #undef kernel_shape
@@ -550,6 +557,343 @@ Result<ConvTransposeOutputDims> InferShapes(
     return dims.status().WithPrefix("ConvTranspose: ");
   }
   ConvTransposeOutputDims out;
+  out.Y = (*dims)[0];
+  return out;
+}
+
+namespace softmax {
+struct LogSoftmax;  // an unknown kernel is an incomplete type
+}  // namespace softmax
+
+// ops.yaml: LogSoftmax, line 1 of the entry
+namespace generated::log_softmax_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::LogSoftmaxAttributes;
+using Kernel = ::gradsmith::softmax::LogSoftmax;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: LogSoftmax, line 3 of the entry: there is no kernel softmax::LogSoftmax; expected struct LogSoftmax in softmax/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "X [*D], Y [*D], Y in_place_of X",
+    "ops.yaml: LogSoftmax, line 3 of the entry: kShapes of kernel softmax::LogSoftmax is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "X T, Y T",
+    "ops.yaml: LogSoftmax, line 3 of the entry: kTypes of kernel softmax::LogSoftmax is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits == "axis axis_of X",
+    "ops.yaml: LogSoftmax, line 3 of the entry: kLimits of kernel softmax::LogSoftmax is not what the entry was compared with; generate anew");
+
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
+  const Given& from = *static_cast<const Given*>(attributes);
+  Kernel::Attributes to;
+  to.axis = from.axis;
+  to.coerced = from.coerced;
+  return to;
+}
+
+constexpr std::array<SymbolSpec, 1> kSymbols = {
+    // ops.yaml: LogSoftmax, line 11 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kInputs = {
+    // ops.yaml: LogSoftmax, line 7 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: LogSoftmax, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .in_place_of = 0,
+    },
+};
+
+constexpr std::array<AttributeSpec, 2> kAttributes = {
+    // ops.yaml: Softmax, line 13 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 0,
+    },
+    // ops.yaml: Softmax, line 14 of the entry
+    AttributeSpec{
+        .name = "coerced",
+        .kind = AttributeKind::kBool,
+        .offset = offsetof(Given, coerced),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "LogSoftmax",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "softmax::LogSoftmax",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  Kernel::Attributes given = KernelAttributes(attributes);
+  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
+  return Kernel::RunCpu(context, given, in, out);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  Kernel::Attributes given = KernelAttributes(attributes);
+  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
+  return Kernel::RunCuda(context, given, in, out);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::LogSoftmaxInputs<T_>& inputs,
+    const ::gradsmith::LogSoftmaxOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::log_softmax_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status LogSoftmax<float>(
+    const Context& context,
+    const LogSoftmaxAttributes& attributes,
+    const LogSoftmaxInputs<float>& inputs,
+    const LogSoftmaxOutputs<float>& outputs) {
+  return generated::log_softmax_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status LogSoftmax<double>(
+    const Context& context,
+    const LogSoftmaxAttributes& attributes,
+    const LogSoftmaxInputs<double>& inputs,
+    const LogSoftmaxOutputs<double>& outputs) {
+  return generated::log_softmax_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status LogSoftmax<MLFloat16>(
+    const Context& context,
+    const LogSoftmaxAttributes& attributes,
+    const LogSoftmaxInputs<MLFloat16>& inputs,
+    const LogSoftmaxOutputs<MLFloat16>& outputs) {
+  return generated::log_softmax_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status LogSoftmax<BFloat16>(
+    const Context& context,
+    const LogSoftmaxAttributes& attributes,
+    const LogSoftmaxInputs<BFloat16>& inputs,
+    const LogSoftmaxOutputs<BFloat16>& outputs) {
+  return generated::log_softmax_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<LogSoftmaxOutputDims> InferShapes(
+    const LogSoftmaxAttributes& attributes,
+    const LogSoftmaxInputDims& inputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::log_softmax_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("LogSoftmax: ");
+  }
+  LogSoftmaxOutputDims out;
   out.Y = (*dims)[0];
   return out;
 }

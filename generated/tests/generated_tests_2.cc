@@ -7,8 +7,10 @@
 #include "gradsmith/ops/batch_normalization.h"
 #include "gradsmith/ops/batch_normalization_grad.h"
 #include "gradsmith/ops/batch_normalization_relu_grad.h"
+#include "gradsmith/ops/log_softmax_grad.h"
 #include "reference/batch_norm.h"
 #include "reference/pool.h"
+#include "reference/softmax.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
@@ -17,13 +19,16 @@
 #undef BatchNormalization
 #undef BatchNormalizationGrad
 #undef BatchNormalizationReluGrad
+#undef LogSoftmaxGrad
 #undef T1_
 #undef T2_
 #undef T_
 #undef X
 #undef Y
 #undef auto_pad
+#undef axis
 #undef ceil_mode
+#undef coerced
 #undef count_include_pad
 #undef dBias
 #undef dScale
@@ -1701,5 +1706,364 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace average_pool_grad_tests
+
+// ops.yaml: LogSoftmaxGrad, line 1 of the entry
+namespace log_softmax_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::LogSoftmaxGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.Y = call.Input<T_>(1);
+  ::gradsmith::LogSoftmaxGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::LogSoftmaxGradAttributes>();
+  return ::gradsmith::LogSoftmaxGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::LogSoftmaxGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.Y = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::LogSoftmaxGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: SoftmaxGrad, line 19 of the entry
+const ::gradsmith::LogSoftmaxGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 16}},
+            {"Y", {3, 5, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: SoftmaxGrad, line 20 of the entry
+const ::gradsmith::LogSoftmaxGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5, 13}},
+            {"Y", {5, 13}},
+        },
+    .outputs =
+        {
+            {"dX", {5, 13}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: SoftmaxGrad, line 21 of the entry
+const ::gradsmith::LogSoftmaxGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "long",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 1500}},
+            {"Y", {2, 1500}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 1500}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: SoftmaxGrad, line 22 of the entry
+const ::gradsmith::LogSoftmaxGradAttributes kAttributes3 = {
+    .axis = 1,
+};
+const Case kCase3 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 5, 4, 8}},
+            {"Y", {2, 5, 4, 8}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 5, 4, 8}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: SoftmaxGrad, line 23 of the entry
+const ::gradsmith::LogSoftmaxGradAttributes kAttributes4 = {
+    .axis = -3,
+};
+const Case kCase4 = {
+    .name = "channels_odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 70, 3, 5}},
+            {"Y", {2, 70, 3, 5}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 70, 3, 5}},
+        },
+    .attributes =
+        {
+            {"axis", -3},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: SoftmaxGrad, line 24 of the entry
+const ::gradsmith::LogSoftmaxGradAttributes kAttributes5 = {
+    .axis = 0,
+};
+const Case kCase5 = {
+    .name = "first_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {7, 3}},
+            {"Y", {7, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {7, 3}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: SoftmaxGrad, line 25 of the entry
+const ::gradsmith::LogSoftmaxGradAttributes kAttributes6 = {
+    .axis = 1,
+    .coerced = true,
+};
+const Case kCase6 = {
+    .name = "coerced",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 4, 5}},
+            {"Y", {2, 3, 4, 5}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4, 5}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+            {"coerced", true},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+// ops.yaml: SoftmaxGrad, line 26 of the entry
+const ::gradsmith::LogSoftmaxGradAttributes kAttributes7 = {
+    .axis = 1,
+};
+const Case kCase7 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"dY", {2, 6, 3, 4}},
+            {"Y", {2, 6, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 6, 3, 4}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+        },
+    .typed_attributes = &kAttributes7,
+};
+
+// ops.yaml: SoftmaxGrad, line 27 of the entry
+const ::gradsmith::LogSoftmaxGradAttributes kAttributes8 = {
+    .axis = 1,
+    .coerced = true,
+};
+const Case kCase8 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 5}},
+            {"Y", {2, 3, 5}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 5}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+            {"coerced", true},
+        },
+    .typed_attributes = &kAttributes8,
+};
+
+// ops.yaml: SoftmaxGrad, line 28 of the entry
+const ::gradsmith::LogSoftmaxGradAttributes kAttributes9 = {};
+const Case kCase9 = {
+    .name = "broadcast_gradient",
+    .layout = Layout::kBroadcast,
+    .inputs =
+        {
+            {"dY", {2, 4, 5}},
+            {"Y", {2, 4, 5}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 4, 5}},
+        },
+    .typed_attributes = &kAttributes9,
+};
+
+// ops.yaml: SoftmaxGrad, line 29 of the entry
+const ::gradsmith::LogSoftmaxGradAttributes kAttributes10 = {};
+const Case kCase10 = {
+    .name = "one_element",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 1}},
+            {"Y", {4, 1}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 1}},
+        },
+    .typed_attributes = &kAttributes10,
+};
+
+// ops.yaml: SoftmaxGrad, line 30 of the entry
+const ::gradsmith::LogSoftmaxGradAttributes kAttributes11 = {};
+const Case kCase11 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3}},
+            {"Y", {0, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 3}},
+        },
+    .typed_attributes = &kAttributes11,
+};
+
+// ops.yaml: SoftmaxGrad, line 31 of the entry
+const ::gradsmith::LogSoftmaxGradAttributes kAttributes12 = {};
+const Case kCase12 = {
+    .name = "empty_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 0}},
+            {"Y", {3, 0}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 0}},
+        },
+    .typed_attributes = &kAttributes12,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // long
+    &kCase2,
+    // channels
+    &kCase3,
+    // channels_odd
+    &kCase4,
+    // first_axis
+    &kCase5,
+    // coerced
+    &kCase6,
+    // channels_last
+    &kCase7,
+    // strided_memory
+    &kCase8,
+    // broadcast_gradient
+    &kCase9,
+    // one_element
+    &kCase10,
+    // no_rows
+    &kCase11,
+    // empty_rows
+    &kCase12,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: SoftmaxGrad, line 15 of the entry
+    {"axis", -1},
+    // ops.yaml: SoftmaxGrad, line 16 of the entry
+    {"coerced", false},
+};
+
+const OpTests kTests = {
+    .op = "LogSoftmaxGrad",
+    .oracle = &reference::softmax::LogSoftmaxGrad(),
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace log_softmax_grad_tests
 
 }  // namespace gradsmith::support

@@ -4,17 +4,22 @@
 #include <vector>
 
 #include "gradsmith/ops/conv_transpose.h"
+#include "gradsmith/ops/log_softmax.h"
 #include "reference/conv.h"
+#include "reference/softmax.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
 #undef B
 #undef ConvTranspose
+#undef LogSoftmax
 #undef T_
 #undef W
 #undef X
 #undef Y
 #undef auto_pad
+#undef axis
+#undef coerced
 #undef dilations
 #undef group
 #undef kernel_shape
@@ -639,5 +644,331 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace conv_transpose_tests
+
+// ops.yaml: LogSoftmax, line 1 of the entry
+namespace log_softmax_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::LogSoftmaxInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::LogSoftmaxOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::LogSoftmaxAttributes>();
+  return ::gradsmith::LogSoftmax(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::LogSoftmaxInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::LogSoftmaxAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Softmax, line 17 of the entry
+const ::gradsmith::LogSoftmaxAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Softmax, line 18 of the entry
+const ::gradsmith::LogSoftmaxAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {5, 13}},
+        },
+    .outputs =
+        {
+            {"Y", {5, 13}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Softmax, line 19 of the entry
+const ::gradsmith::LogSoftmaxAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "long",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 1500}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 1500}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: Softmax, line 20 of the entry
+const ::gradsmith::LogSoftmaxAttributes kAttributes3 = {
+    .axis = 1,
+};
+const Case kCase3 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 5, 4, 8}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 5, 4, 8}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: Softmax, line 21 of the entry
+const ::gradsmith::LogSoftmaxAttributes kAttributes4 = {
+    .axis = -3,
+};
+const Case kCase4 = {
+    .name = "channels_odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 70, 3, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 70, 3, 5}},
+        },
+    .attributes =
+        {
+            {"axis", -3},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: Softmax, line 22 of the entry
+const ::gradsmith::LogSoftmaxAttributes kAttributes5 = {
+    .axis = 0,
+};
+const Case kCase5 = {
+    .name = "first_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {7, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {7, 3}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: Softmax, line 23 of the entry
+const ::gradsmith::LogSoftmaxAttributes kAttributes6 = {
+    .axis = 1,
+    .coerced = true,
+};
+const Case kCase6 = {
+    .name = "coerced",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 3, 4, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4, 5}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+            {"coerced", true},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+// ops.yaml: Softmax, line 24 of the entry
+const ::gradsmith::LogSoftmaxAttributes kAttributes7 = {
+    .axis = 1,
+};
+const Case kCase7 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"X", {2, 6, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 6, 3, 4}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+        },
+    .typed_attributes = &kAttributes7,
+};
+
+// ops.yaml: Softmax, line 25 of the entry
+const ::gradsmith::LogSoftmaxAttributes kAttributes8 = {
+    .axis = 1,
+    .coerced = true,
+};
+const Case kCase8 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 5}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+            {"coerced", true},
+        },
+    .typed_attributes = &kAttributes8,
+};
+
+// ops.yaml: Softmax, line 26 of the entry
+const ::gradsmith::LogSoftmaxAttributes kAttributes9 = {};
+const Case kCase9 = {
+    .name = "one_element",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 1}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 1}},
+        },
+    .typed_attributes = &kAttributes9,
+};
+
+// ops.yaml: Softmax, line 27 of the entry
+const ::gradsmith::LogSoftmaxAttributes kAttributes10 = {};
+const Case kCase10 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3}},
+        },
+    .typed_attributes = &kAttributes10,
+};
+
+// ops.yaml: Softmax, line 28 of the entry
+const ::gradsmith::LogSoftmaxAttributes kAttributes11 = {};
+const Case kCase11 = {
+    .name = "empty_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 0}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 0}},
+        },
+    .typed_attributes = &kAttributes11,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // long
+    &kCase2,
+    // channels
+    &kCase3,
+    // channels_odd
+    &kCase4,
+    // first_axis
+    &kCase5,
+    // coerced
+    &kCase6,
+    // channels_last
+    &kCase7,
+    // strided_memory
+    &kCase8,
+    // one_element
+    &kCase9,
+    // no_rows
+    &kCase10,
+    // empty_rows
+    &kCase11,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: Softmax, line 13 of the entry
+    {"axis", -1},
+    // ops.yaml: Softmax, line 14 of the entry
+    {"coerced", false},
+};
+
+const OpTests kTests = {
+    .op = "LogSoftmax",
+    .oracle = &reference::softmax::LogSoftmax(),
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace log_softmax_tests
 
 }  // namespace gradsmith::support

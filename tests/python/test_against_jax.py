@@ -337,6 +337,41 @@ def test_global_pooling(dims: tuple[int, ...], dtype: str) -> None:
     near(gradsmith.global_average_pool_grad(dy, x).dX, expected, tolerance)
 
 
+def row_axes(rank: int, axis: int, coerced: bool) -> tuple[int, ...]:
+    """The dims of a row."""
+    first = axis % rank
+    return tuple(range(first, rank if coerced else first + 1))
+
+
+SOFTMAX = {"softmax": jax.nn.softmax, "log_softmax": jax.nn.log_softmax}
+
+
+@pytest.mark.parametrize("name", SOFTMAX)
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize(
+    ("dims", "axis", "coerced"),
+    [
+        ((7,), 0, False),
+        ((0, 5), -1, False),
+        ((3, 1021), -1, False),
+        ((4, 6, 5), 1, False),
+        ((2, 3, 4, 5), 0, False),
+        ((2, 3, 4, 5), 1, True),
+        ((6, 2, 3), -3, True),
+    ],
+)
+def test_softmax(name: str, dtype: str, dims: tuple[int, ...], axis: int, coerced: bool) -> None:
+    random = np.random.default_rng(len(dims))
+    dy, x = (random.normal(0, 3, dims).astype(np.dtype(dtype)) for _ in range(2))
+    axes = row_axes(len(dims), axis, coerced)
+    (y,), (expected,) = differentiated(lambda x: (SOFTMAX[name](x, axes), ()), [x], dy)
+    attributes = {"axis": axis, "coerced": coerced}
+    got = getattr(gradsmith, name)(x, **attributes).Y
+    near(got, y, TOLERANCES[dtype])
+    given = np.asarray(y).astype(got.dtype)
+    near(getattr(gradsmith, f"{name}_grad")(dy, given, **attributes).dX, expected, TOLERANCES[dtype])
+
+
 def test_every_operator_is_compared() -> None:
     """An operator on a kernel of its own that is added to ops.yaml needs a peer here."""
     compared = {"Conv", "ConvGrad", "ConvTranspose", "ConvTransposeGrad"}
@@ -345,5 +380,6 @@ def test_every_operator_is_compared() -> None:
     compared |= {"Sigmoid", "SigmoidGrad", "LeakyRelu", "LeakyReluGrad", "PRelu", "PReluGrad"}
     compared |= {"MaxPool", "MaxPoolXYGrad", "MaxPoolGrad", "AveragePool", "AveragePoolGrad"}
     compared |= {"GlobalMaxPool", "GlobalMaxPoolGrad", "GlobalAveragePool", "GlobalAveragePoolGrad"}
+    compared |= {"Softmax", "SoftmaxGrad", "LogSoftmax", "LogSoftmaxGrad"}
     kernels = {op.kernel for op in gradsmith.ops() if op.name in compared}
     assert {op.name for op in gradsmith.ops() if op.name in compared or op.kernel not in kernels} == compared

@@ -19,6 +19,8 @@
 #include "gradsmith/ops/global_max_pool_grad.h"
 #include "gradsmith/ops/leaky_relu.h"
 #include "gradsmith/ops/leaky_relu_grad.h"
+#include "gradsmith/ops/log_softmax.h"
+#include "gradsmith/ops/log_softmax_grad.h"
 #include "gradsmith/ops/max_pool.h"
 #include "gradsmith/ops/max_pool_grad.h"
 #include "gradsmith/ops/max_pool_xy_grad.h"
@@ -26,6 +28,8 @@
 #include "gradsmith/ops/prelu_grad.h"
 #include "gradsmith/ops/sigmoid.h"
 #include "gradsmith/ops/sigmoid_grad.h"
+#include "gradsmith/ops/softmax.h"
+#include "gradsmith/ops/softmax_grad.h"
 #include "gradsmith/registry.h"
 #include "gradsmith/status.h"
 

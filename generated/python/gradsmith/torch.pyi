@@ -21,6 +21,8 @@ from gradsmith import (
     GlobalMaxPoolGradResult,
     LeakyReluResult,
     LeakyReluGradResult,
+    LogSoftmaxResult,
+    LogSoftmaxGradResult,
     MaxPoolResult,
     MaxPoolGradResult,
     MaxPoolXYGradResult,
@@ -28,6 +30,8 @@ from gradsmith import (
     PReluGradResult,
     SigmoidResult,
     SigmoidGradResult,
+    SoftmaxResult,
+    SoftmaxGradResult,
 )
 
 __all__ = [
@@ -54,6 +58,10 @@ __all__ = [
     "global_max_pool_grad",
     "global_average_pool",
     "global_average_pool_grad",
+    "softmax",
+    "softmax_grad",
+    "log_softmax",
+    "log_softmax_grad",
 ]
 
 _ConvGradOutput: TypeAlias = Literal["dX", "dW", "dB"]
@@ -68,6 +76,8 @@ _MaxPoolGradOutput: TypeAlias = Literal["dX"]
 _AveragePoolGradOutput: TypeAlias = Literal["dX"]
 _GlobalMaxPoolGradOutput: TypeAlias = Literal["dX"]
 _GlobalAveragePoolGradOutput: TypeAlias = Literal["dX"]
+_SoftmaxGradOutput: TypeAlias = Literal["dX"]
+_LogSoftmaxGradOutput: TypeAlias = Literal["dX"]
 
 def conv(
     X: Tensor,
@@ -278,3 +288,31 @@ def global_average_pool_grad(
     *,
     outputs: _GlobalAveragePoolGradOutput | Iterable[_GlobalAveragePoolGradOutput] | None = ("dX",),
 ) -> GlobalAveragePoolGradResult[Tensor]: ...
+def softmax(
+    X: Tensor,
+    *,
+    axis: int = -1,
+    coerced: bool = False,
+) -> SoftmaxResult[Tensor]: ...
+def softmax_grad(
+    dY: Tensor,
+    Y: Tensor,
+    *,
+    axis: int = -1,
+    coerced: bool = False,
+    outputs: _SoftmaxGradOutput | Iterable[_SoftmaxGradOutput] | None = ("dX",),
+) -> SoftmaxGradResult[Tensor]: ...
+def log_softmax(
+    X: Tensor,
+    *,
+    axis: int = -1,
+    coerced: bool = False,
+) -> LogSoftmaxResult[Tensor]: ...
+def log_softmax_grad(
+    dY: Tensor,
+    Y: Tensor,
+    *,
+    axis: int = -1,
+    coerced: bool = False,
+    outputs: _LogSoftmaxGradOutput | Iterable[_LogSoftmaxGradOutput] | None = ("dX",),
+) -> LogSoftmaxGradResult[Tensor]: ...

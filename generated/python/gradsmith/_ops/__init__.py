@@ -20,6 +20,8 @@ from gradsmith._ops.global_max_pool_op import GlobalMaxPoolResult, global_max_po
 from gradsmith._ops.global_max_pool_grad_op import GlobalMaxPoolGradResult, global_max_pool_grad
 from gradsmith._ops.leaky_relu_op import LeakyReluResult, leaky_relu
 from gradsmith._ops.leaky_relu_grad_op import LeakyReluGradResult, leaky_relu_grad
+from gradsmith._ops.log_softmax_op import LogSoftmaxResult, log_softmax
+from gradsmith._ops.log_softmax_grad_op import LogSoftmaxGradResult, log_softmax_grad
 from gradsmith._ops.max_pool_op import MaxPoolResult, max_pool
 from gradsmith._ops.max_pool_grad_op import MaxPoolGradResult, max_pool_grad
 from gradsmith._ops.max_pool_xy_grad_op import MaxPoolXYGradResult, max_pool_xy_grad
@@ -27,6 +29,8 @@ from gradsmith._ops.prelu_op import PReluResult, prelu
 from gradsmith._ops.prelu_grad_op import PReluGradResult, prelu_grad
 from gradsmith._ops.sigmoid_op import SigmoidResult, sigmoid
 from gradsmith._ops.sigmoid_grad_op import SigmoidGradResult, sigmoid_grad
+from gradsmith._ops.softmax_op import SoftmaxResult, softmax
+from gradsmith._ops.softmax_grad_op import SoftmaxGradResult, softmax_grad
 
 __all__ = [
     "AveragePoolResult",
@@ -61,6 +65,10 @@ __all__ = [
     "leaky_relu",
     "LeakyReluGradResult",
     "leaky_relu_grad",
+    "LogSoftmaxResult",
+    "log_softmax",
+    "LogSoftmaxGradResult",
+    "log_softmax_grad",
     "MaxPoolResult",
     "max_pool",
     "MaxPoolGradResult",
@@ -75,6 +83,10 @@ __all__ = [
     "sigmoid",
     "SigmoidGradResult",
     "sigmoid_grad",
+    "SoftmaxResult",
+    "softmax",
+    "SoftmaxGradResult",
+    "softmax_grad",
 ]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -101,6 +113,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "GlobalMaxPoolGrad": global_max_pool_grad,
     "GlobalAveragePool": global_average_pool,
     "GlobalAveragePoolGrad": global_average_pool_grad,
+    "Softmax": softmax,
+    "SoftmaxGrad": softmax_grad,
+    "LogSoftmax": log_softmax,
+    "LogSoftmaxGrad": log_softmax_grad,
 }
 
 # What torch.library is told of each operator.
@@ -128,4 +144,8 @@ TORCH_SCHEMAS = {
     "GlobalMaxPoolGrad": "(Tensor dY, Tensor X, Tensor Y, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "GlobalAveragePool": "(Tensor X, *, str? policies=None) -> Tensor",
     "GlobalAveragePoolGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Softmax": "(Tensor X, *, SymInt axis=-1, bool coerced=False, str? policies=None) -> Tensor",
+    "SoftmaxGrad": "(Tensor dY, Tensor Y, *, SymInt axis=-1, bool coerced=False, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "LogSoftmax": "(Tensor X, *, SymInt axis=-1, bool coerced=False, str? policies=None) -> Tensor",
+    "LogSoftmaxGrad": "(Tensor dY, Tensor Y, *, SymInt axis=-1, bool coerced=False, str[]? outputs=None, str? policies=None) -> Tensor[]",
 }

@@ -1,0 +1,146 @@
+#include "patterns/cuda/rows.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/tiles.h"
+#include "cuda/kernel_images.h"
+#include "cuda/kernel_table.h"
+#include "cuda/module.h"
+#include "patterns/cuda/rows_launch.h"
+#include "patterns/cuda/rows_shape.h"
+
+namespace gradsmith::cuda {
+
+namespace {
+
+std::string KernelName(const RowsForm& form, const OpTask& task, const internal::RowsTypes& types) {
+  std::string name = form.is_across ? "gradsmith_rows_across_" : "gradsmith_rows_along_";
+  name += form.vector > 1 ? "vectors_" : "elements_";
+  name += std::string(task.op->name) + "_" + std::string(KernelSuffix(types.first));
+  return types.first == types.second ? name : name + "_" + std::string(KernelSuffix(types.second));
+}
+
+/// The kernels of a plan; `columns` is null where no columns are summed.
+struct Kernels {
+  CUkernel rows = nullptr;
+  CUkernel columns = nullptr;
+};
+
+class RowsPlan final : public internal::Plan {
+ public:
+  RowsPlan(
+      const internal::RowsTask& task,
+      const RowsShape& shape,
+      const RowsInfo& info,
+      const Kernels& kernels)
+      : task_(task), shape_(shape), info_(info), kernels_(kernels) {}
+
+  [[nodiscard]] std::size_t workspace() const override {
+    return shape_.partials_bytes + shape_.columns_bytes;
+  }
+
+  Status Run(const internal::Launch& launch) override {
+    internal::RowsTask task = task_;
+    std::ranges::copy(launch.operands, task.tensors);
+    std::ranges::copy(launch.scalars, task.scalars);
+    RowsLaunch rows = shape_.launch;
+    rows.partials = launch.workspace;
+    if (rows.parts > 1) {
+      for (rows.phase = 0; rows.phase < info_.phases; ++rows.phase) {
+        if (Status status = LaunchRows(launch.stream, task, rows); !status.ok()) {
+          return status;
+        }
+      }
+    }
+    if (kernels_.columns == nullptr) {
+      return LaunchRows(launch.stream, task, rows);
+    }
+    rows.columns = static_cast<std::byte*>(launch.workspace) + shape_.partials_bytes;
+    if (Status status = LaunchRows(launch.stream, task, rows); !status.ok()) {
+      return status;
+    }
+    return LaunchColumns(launch.stream, task, rows.columns);
+  }
+
+ private:
+  Status LaunchRows(CUstream stream, const internal::RowsTask& task, const RowsLaunch& rows) const {
+    if (shape_.blocks == 0) {
+      return {};
+    }
+    const LaunchShape shape = {
+        .blocks_x = static_cast<unsigned>(shape_.blocks),
+        .blocks_y = static_cast<unsigned>(rows.parts),
+        .threads = shape_.threads,
+        .shared_bytes = shape_.shared_bytes};
+    return Launch(kernels_.rows, shape, stream, task, rows);
+  }
+
+  Status LaunchColumns(CUstream stream, const internal::RowsTask& task, const void* partials)
+      const {
+    if (task.length == 0) {
+      return {};
+    }
+    const RowsColumns columns = {
+        .length = task.length,
+        .blocks = static_cast<int>(shape_.blocks),
+        .first = info_.counts.all_inputs() + info_.counts.outputs,
+        .sums = info_.counts.column_sums,
+        .partials = partials};
+    const std::int64_t blocks = std::min<std::int64_t>(
+        internal::CeilDivide(task.length, kRowsColumnsColumns), std::int64_t{1} << 30U);
+    const LaunchShape shape = {
+        .blocks_x = static_cast<unsigned>(blocks),
+        .blocks_y = static_cast<unsigned>(columns.sums),
+        .threads = kRowsColumnsThreads};
+    return Launch(kernels_.columns, shape, stream, task, columns);
+  }
+
+  internal::RowsTask task_;
+  RowsShape shape_;
+  RowsInfo info_;
+  Kernels kernels_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
+    const DeviceInfo& device,
+    const KernelImage& image,
+    const OpTask& task,
+    const RowsInfo& info) {
+  const std::span<const TensorRef> tensors(
+      task.tensors.begin(), static_cast<std::size_t>(task.operands()));
+  const internal::RowsAxes axes = {
+      .begin = static_cast<int>(task.choices[0]), .end = static_cast<int>(task.choices[1])};
+  if (Status status = internal::CheckRows(tensors, info.counts, axes); !status.ok()) {
+    return status;
+  }
+  const internal::RowsTypes types = internal::TypesOf(tensors, info.counts);
+  const internal::RowsTask rows = internal::RowsTaskOf(tensors, info.counts, axes, {});
+  const RowsForm form = FormOf(rows, tensors, info.counts);
+  const int bytes = static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
+  const RowsShape shape = ShapeOf(device, rows, form, info, bytes);
+  const Result<CUkernel> kernel = FindKernelOf(
+      MostShared(device), device.ordinal(), {&image}, KernelName(form, task, types).c_str());
+  if (!kernel.ok()) {
+    return kernel.status();
+  }
+  Kernels kernels = {.rows = *kernel};
+  if (shape.columns_bytes > 0) {
+    const Result<CUkernel> columns = FindKernel(
+        {&kImage_rows_columns},
+        bytes == sizeof(double) ? "gradsmith_rows_columns_f64" : "gradsmith_rows_columns_f32");
+    if (!columns.ok()) {
+      return columns.status();
+    }
+    kernels.columns = *columns;
+  }
+  return std::unique_ptr<internal::Plan>(std::make_unique<RowsPlan>(rows, shape, info, kernels));
+}
+
+}  // namespace gradsmith::cuda

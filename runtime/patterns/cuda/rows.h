@@ -1,0 +1,59 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_ROWS_H_
+#define GRADSMITH_PATTERNS_CUDA_ROWS_H_
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "core/plan.h"
+#include "cuda/implementation.h"
+#include "cuda/kernel_image.h"
+#include "gradsmith/status.h"
+#include "patterns/rows.h"
+
+/// The pattern `rows` (patterns/rows.h) on CUDA. An operator of it has a table of one row:
+///
+///     constexpr std::array kTable = {RowsBy<SoftmaxRows, kImage_softmax_rows>};
+///     constexpr FamilyOnCuda kSoftmaxFamily = {.table = kTable};
+///
+/// where softmax_rows.cu has GRADSMITH_ROWS_KERNELS(Softmax, SoftmaxRows). The task's choices begin
+/// with the row's axes (AddAxes).
+namespace gradsmith::cuda {
+
+/// RowsInfo is what launches depend on of a functor.
+struct RowsInfo {
+  internal::RowsCounts counts;
+  int phases = 0;
+  int results = 0;
+};
+
+/// AddAxes adds the axes of which rows are made to a task's choices.
+inline void AddAxes(const internal::RowsAxes& axes, OpTask* task) {
+  task->choices.push_back(axes.begin);
+  task->choices.push_back(axes.end);
+}
+
+/// MakeRowsPlan returns the plan of a task whose kernels are in the image, by the operator's name.
+Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
+    const DeviceInfo& device,
+    const KernelImage& image,
+    const OpTask& task,
+    const RowsInfo& info);
+
+template <typename Functor, const KernelImage& kImage>
+Result<std::unique_ptr<internal::Plan>>
+BuildRows(const Target& target, const OpTask& task, const std::string& /*variant*/) {
+  constexpr RowsInfo kInfo = {
+      .counts = internal::CountsOf<Functor>(),
+      .phases = Functor::kPhases,
+      .results = AtLeastOne(Functor::kResults)};
+  return MakeRowsPlan(target.device, kImage, task, kInfo);
+}
+
+template <typename Functor, const KernelImage& kImage>
+inline constexpr Implementation RowsBy =
+    {.name = "own/rows", .adds = true, .takes_all = true, .build = &BuildRows<Functor, kImage>};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_ROWS_H_

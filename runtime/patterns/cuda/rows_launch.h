@@ -1,0 +1,57 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_ROWS_LAUNCH_H_
+#define GRADSMITH_PATTERNS_CUDA_ROWS_LAUNCH_H_
+
+#include <cstddef>
+#include <cstdint>
+
+/// How the kernels of the pattern `rows` are launched. Compiled by them as well: plain C++17.
+namespace gradsmith::cuda {
+
+inline constexpr int kMostRowsThreads = 512;
+inline constexpr int kMostRowsWarps = kMostRowsThreads / 32;
+
+/// Teams that stand beside each other in a kernel across rows: they have 64 bytes of vectors, or a
+/// warp has 32 single elements.
+template <int kVector>
+inline constexpr int kRowsAcross = kVector > 1 ? 4 : 32;
+
+/// RowsLaunch is how a launch cuts a task. A team is the threads that share a row, or as many
+/// neighbouring rows as a vector has elements; a group is the rows that a block has at once.
+struct RowsLaunch {
+  /// Threads of a team: a power of two.
+  int members = 1;
+  /// Teams of a block.
+  int teams = 1;
+  std::int64_t groups = 0;
+  /// Vectors of each input that a thread keeps in shared memory, and vectors of columns of which it
+  /// keeps the sums there.
+  int held = 0;
+  int held_sums = 0;
+  /// A row may be cut into parts, one block for each along the grid's y axis. There is then a
+  /// launch for each phase, which leaves what it finds of each part, and one for the outputs.
+  int parts = 1;
+  int phase = 0;
+  std::int64_t part_length = 0;
+  /// What phases found of each row's parts, [rows][parts][results]. Null without parts.
+  void* partials = nullptr;
+  /// Each block's sums, [blocks][sums][length]. Null where no column sums are wanted.
+  void* columns = nullptr;
+};
+
+/// Sums of columns over blocks, in the blocks' order.
+struct RowsColumns {
+  std::int64_t length = 0;
+  int blocks = 0;
+  /// The place of the first sum among the task's operands, and how many there are.
+  int first = 0;
+  int sums = 0;
+  const void* partials = nullptr;
+};
+
+inline constexpr int kRowsColumnsThreads = 256;
+/// Columns of a block.
+inline constexpr int kRowsColumnsColumns = 32;
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_ROWS_LAUNCH_H_

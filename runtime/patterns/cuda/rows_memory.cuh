@@ -1,0 +1,128 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_ROWS_MEMORY_CUH_
+#define GRADSMITH_PATTERNS_CUDA_ROWS_MEMORY_CUH_
+
+#include <cstdint>
+#include <cstring>
+
+#include "cuda/kernels/element.cuh"
+#include "cuda/kernels/element_vector.cuh"
+#include "patterns/rows_task.h"
+
+/// How kernels of the pattern `rows` load and store.
+namespace gradsmith::cuda {
+
+using internal::RowsTask;
+
+/// How far the index-th element of a space with these dims lies from the first. It is rarely
+/// called, and in many places.
+inline __device__ __noinline__ std::int64_t
+RowsOffset(int rank, const std::int64_t* dims, const std::int64_t* strides, std::int64_t index) {
+  if (rank == 0) {
+    return 0;
+  }
+  std::int64_t offset = 0;
+#pragma unroll 1
+  for (int dim = rank - 1; dim > 0; --dim) {
+    const Division division = Divide(index, dims[dim]);
+    offset += division.remainder * strides[dim];
+    index = division.quotient;
+  }
+  return offset + index * strides[0];
+}
+
+/// How far an element lies from the row's first.
+__device__ __forceinline__ std::int64_t
+LengthOffset(const RowsTask& task, int tensor, std::int64_t index) {
+  return RowsOffset(task.length_rank, task.length_dims, task.length_strides[tensor], index);
+}
+
+/// How far a row's elements lie from the operand's first.
+__device__ __forceinline__ std::int64_t
+RowOffset(const RowsTask& task, int tensor, std::int64_t row) {
+  return RowsOffset(task.row_rank, task.row_dims, task.row_strides[tensor], row);
+}
+
+/// The same of all operands.
+template <int kTensors>
+__device__ __forceinline__ void
+RowOffsets(const RowsTask& task, std::int64_t row, std::int64_t (&offsets)[kTensors]) {
+#pragma unroll
+  for (int t = 0; t < kTensors; ++t) {
+    offsets[t] = 0;
+  }
+#pragma unroll 1
+  for (int dim = task.row_rank - 1; dim >= 0; --dim) {
+    std::int64_t place = row;
+    if (dim > 0) {
+      const Division division = Divide(row, task.row_dims[dim]);
+      place = division.remainder;
+      row = division.quotient;
+    }
+#pragma unroll
+    for (int t = 0; t < kTensors; ++t) {
+      offsets[t] += place * task.row_strides[t][dim];
+    }
+  }
+}
+
+/// Stores an element of a type that is known at run time only, or adds to it.
+template <typename E, typename A>
+__device__ __forceinline__ void StoreAs(void* data, std::int64_t offset, A value, bool adds) {
+  E* const to = static_cast<E*>(data) + offset;
+  *to = Convert<E>(adds ? value + Convert<A>(*to) : value);
+}
+
+template <typename A>
+__device__ __forceinline__ void
+StoreOfAnyType(const RowsTask& task, int tensor, std::int64_t offset, A value) {
+  void* const data = task.tensors[tensor];
+  const bool adds = (task.accumulate >> tensor & 1U) != 0;
+  switch (task.types[tensor]) {
+    case 0:
+      return StoreAs<float>(data, offset, value, adds);
+    case 1:
+      return StoreAs<double>(data, offset, value, adds);
+    case 2:
+      return StoreAs<__half>(data, offset, value, adds);
+    default:
+      return StoreAs<__nv_bfloat16>(data, offset, value, adds);
+  }
+}
+
+/// Loads kVector elements, as they are, into a word.
+template <typename E, int kVector, typename Word>
+__device__ __forceinline__ void LoadWord(const void* data, std::int64_t offset, Word* word) {
+  E values[kVector];
+  LoadAtOnce<kVector>(static_cast<const E*>(data) + offset, values);
+  memcpy(word, values, sizeof(values));
+}
+
+template <typename E, int kVector, typename Word, typename A>
+__device__ __forceinline__ void Unpack(const Word& word, A (&to)[kVector]) {
+  E values[kVector];
+  memcpy(values, &word, sizeof(values));
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    to[v] = Convert<A>(values[v]);
+  }
+}
+
+/// Stores kVector elements, or adds to them.
+template <typename E, int kVector, typename A>
+__device__ __forceinline__ void
+StoreRowVector(void* data, std::int64_t offset, const A (&values)[kVector], bool adds) {
+  E* const to = static_cast<E*>(data) + offset;
+  E stored[kVector];
+  if (adds) {
+    LoadAtOnce<kVector>(to, stored);
+  }
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    stored[v] = Convert<E>(adds ? values[v] + Convert<A>(stored[v]) : values[v]);
+  }
+  StoreAtOnce<kVector>(stored, to);
+}
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_ROWS_MEMORY_CUH_

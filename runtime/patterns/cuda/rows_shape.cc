@@ -1,0 +1,261 @@
+#include "patterns/cuda/rows_shape.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+
+#include "core/tiles.h"
+#include "cuda/alignment.h"
+
+namespace gradsmith::cuda {
+
+namespace {
+
+using internal::CeilDivide;
+using internal::RowsCounts;
+using internal::RowsTask;
+
+/// What is quickest depends on the GPU.
+struct Policy {
+  /// From which compute capability on.
+  int compute_capability = 0;
+  /// Threads of a block whose teams are smaller.
+  int threads = 256;
+  /// A team's threads, at least, where the row has as many vectors.
+  int least_members = 4;
+  /// What a thread is given of a row, in vectors and in single elements, while the row is short
+  /// enough.
+  int vectors_of_thread = 4;
+  int elements_of_thread = 16;
+  /// Rows are cut into parts of so many vectors of each thread where there are fewer rows than
+  /// multiprocessors and each is at least four parts long.
+  int vectors_of_part = 4;
+  int elements_of_part = 16;
+  int most_parts = 128;
+  /// Shared memory that a block takes, at most.
+  int most_shared_bytes = 192 << 10;
+  /// Blocks that sum columns, for each multiprocessor, by their threads: as many as fit at once.
+  int summing_threads = 512;
+  /// Memory for sums of columns, at most, where there is more than one block.
+  std::int64_t most_columns_bytes = std::int64_t{256} << 20U;
+};
+
+constexpr std::array<Policy, 2> kPolicies = {{
+    {},
+    {.compute_capability = 100, .summing_threads = 1024},
+}};
+
+const Policy& PolicyOf(const DeviceInfo& device) {
+  const auto* best = &kPolicies.front();
+  for (const Policy& policy : kPolicies) {
+    best = policy.compute_capability <= device.compute_capability() ? &policy : best;
+  }
+  return *best;
+}
+
+std::int64_t PowerOfTwo(std::int64_t at_least) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(at_least)));
+}
+
+/// Whether an operand is read or written by vectors: it has elements along the rows or columns.
+bool HasVectors(int operand, const RowsCounts& counts) {
+  const int outputs = counts.all_inputs();
+  return operand < counts.inputs + counts.column_inputs ||
+         (operand >= outputs && operand < outputs + counts.outputs);
+}
+
+/// Whether neighbours in memory are of different rows.
+bool IsAcross(const RowsTask& task, const RowsCounts& counts) {
+  if (counts.column_inputs + counts.column_sums > 0 || task.row_rank == 0) {
+    return false;
+  }
+  if (task.length_rank == 0) {
+    return true;
+  }
+  return std::abs(task.row_strides[0][task.row_rank - 1]) <
+         std::abs(task.length_strides[0][task.length_rank - 1]);
+}
+
+/// Whether a vector of so many elements lies whole in memory, wherever it begins.
+bool AreWhole(
+    const std::int64_t (&inner)[internal::kMaxRowsRank],
+    int inner_rank,
+    const std::int64_t (&outer)[internal::kMaxRowsRank],
+    int outer_rank,
+    int vector) {
+  if (inner_rank == 0 || inner[inner_rank - 1] != 1) {
+    return false;
+  }
+  const auto divides = [vector](std::int64_t stride) { return stride % vector == 0; };
+  return std::all_of(inner, inner + inner_rank - 1, divides) &&
+         std::all_of(outer, outer + outer_rank, divides);
+}
+
+int VectorsOfThread(const Policy& policy, const RowsForm& form) {
+  return form.vector > 1 ? policy.vectors_of_thread : policy.elements_of_thread;
+}
+
+void CutAcross(const Policy& policy, const RowsTask& task, RowsShape* shape) {
+  const int vector = shape->form.vector;
+  const int teams = vector > 1 ? kRowsAcross<2> : kRowsAcross<1>;
+  const int chunks = VectorsOfThread(policy, shape->form);
+  const std::int64_t members = std::clamp<std::int64_t>(
+      PowerOfTwo(CeilDivide(task.length, chunks)), 32 / teams, kMostRowsThreads / teams);
+  shape->launch.members = static_cast<int>(members);
+  shape->launch.teams = teams;
+  shape->threads = static_cast<unsigned>(members * teams);
+  shape->launch.groups = CeilDivide(task.rows, std::int64_t{teams} * vector);
+}
+
+void CutAlong(
+    const DeviceInfo& device,
+    const RowsTask& task,
+    const RowsInfo& info,
+    RowsShape* shape) {
+  const Policy& policy = PolicyOf(device);
+  RowsLaunch& launch = shape->launch;
+  const std::int64_t vector = shape->form.vector;
+  const std::int64_t chunks = VectorsOfThread(policy, shape->form);
+  const std::int64_t vectors = std::max<std::int64_t>(CeilDivide(task.length, vector), 1);
+  const std::int64_t least = std::min<std::int64_t>(PowerOfTwo(vectors), policy.least_members);
+  const std::int64_t members =
+      std::clamp<std::int64_t>(PowerOfTwo(CeilDivide(vectors, chunks)), least, kMostRowsThreads);
+  std::int64_t teams = std::max<std::int64_t>(policy.threads / members, 1);
+  teams = std::min(teams, PowerOfTwo(std::max<std::int64_t>(task.rows, 1)));
+  teams = std::max(teams, 32 / std::min<std::int64_t>(members, 32));
+  launch.members = static_cast<int>(members);
+  launch.teams = static_cast<int>(teams);
+  shape->threads = static_cast<unsigned>(members * teams);
+  launch.groups = CeilDivide(task.rows, teams);
+  const int vectors_of_part = vector > 1 ? policy.vectors_of_part : policy.elements_of_part;
+  const std::int64_t part = vector * kMostRowsThreads * vectors_of_part;
+  const bool is_cut =
+      task.rows < device.multiprocessors() && info.results > 0 && task.length > 4 * part;
+  if (!is_cut || task.rows == 0) {
+    return;
+  }
+  const std::int64_t wanted = std::min<std::int64_t>(
+      {CeilDivide(2 * device.multiprocessors(), task.rows), CeilDivide(task.length, part),
+       policy.most_parts});
+  launch.part_length = CeilDivide(CeilDivide(task.length, wanted), vector) * vector;
+  launch.parts = static_cast<int>(CeilDivide(task.length, launch.part_length));
+}
+
+/// Shares a block's shared memory between sums of columns, each of which would otherwise be read
+/// and written anew for every row, and the row itself.
+void HoldInShared(
+    const DeviceInfo& device,
+    const RowsTask& task,
+    const RowsInfo& info,
+    int bytes,
+    int bytes_of_sum,
+    RowsShape* shape) {
+  RowsLaunch& launch = shape->launch;
+  const std::int64_t step =
+      launch.members * std::int64_t{shape->form.is_across ? 1 : shape->form.vector};
+  const std::int64_t chunks = CeilDivide(launch.parts > 1 ? launch.part_length : task.length, step);
+  const std::int64_t of_sums =
+      std::int64_t{shape->threads} * shape->form.vector * info.counts.column_sums * bytes_of_sum;
+  const std::int64_t of_row =
+      std::int64_t{shape->threads} * shape->form.vector * info.counts.inputs * bytes;
+  std::int64_t left = MostShared(device);
+  if (of_sums > 0) {
+    launch.held_sums = static_cast<int>(std::min(chunks, left / of_sums));
+    left -= launch.held_sums * of_sums;
+  }
+  launch.held = static_cast<int>(std::min(chunks, left / of_row));
+  shape->shared_bytes = static_cast<unsigned>(launch.held * of_row + launch.held_sums * of_sums);
+}
+
+/// Blocks that sum columns stay while there are rows: their sums are few then.
+std::int64_t BlocksSumming(
+    const DeviceInfo& device,
+    const RowsTask& task,
+    const RowsShape& shape,
+    std::int64_t bytes_of_block) {
+  const Policy& policy = PolicyOf(device);
+  const std::int64_t at_once =
+      std::int64_t{device.multiprocessors()} *
+      std::max(policy.summing_threads / static_cast<int>(shape.threads), 1);
+  const std::int64_t blocks = std::max<std::int64_t>(at_once / std::max(shape.launch.parts, 1), 1);
+  const std::int64_t affordable = std::max<std::int64_t>(
+      policy.most_columns_bytes / std::max<std::int64_t>(bytes_of_block, 1), 1);
+  return task.length == 0 ? 0 : std::min({shape.launch.groups, blocks, affordable});
+}
+
+}  // namespace
+
+int MostShared(const DeviceInfo& device) {
+  constexpr int kStaticBytes = 17 << 10;
+  return std::min(
+      PolicyOf(device).most_shared_bytes,
+      device.shared_bytes() - device.reserved_shared_bytes() - kStaticBytes);
+}
+
+RowsForm
+FormOf(const RowsTask& task, std::span<const TensorRef> tensors, const RowsCounts& counts) {
+  RowsForm form = {.is_across = IsAcross(task, counts)};
+  const internal::RowsTypes types = internal::TypesOf(tensors, counts);
+  const int vector =
+      kVectorBytes / static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
+  const int inner_rank = form.is_across ? task.row_rank : task.length_rank;
+  if (inner_rank == 0 || task.length_rank > 1) {
+    return form;
+  }
+  const std::int64_t innermost =
+      form.is_across ? task.row_dims[inner_rank - 1] : task.length_dims[inner_rank - 1];
+  bool has_vectors = innermost % vector == 0;
+  for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
+    if (!tensors[t].present || !HasVectors(t, counts)) {
+      continue;
+    }
+    has_vectors = has_vectors && AlignmentClass(tensors[t].data, tensors[t].type) == kVectorBytes &&
+                  (form.is_across ? AreWhole(
+                                        task.row_strides[t], task.row_rank, task.length_strides[t],
+                                        task.length_rank, vector)
+                                  : AreWhole(
+                                        task.length_strides[t], task.length_rank,
+                                        task.row_strides[t], task.row_rank, vector));
+  }
+  form.vector = has_vectors ? vector : 1;
+  return form;
+}
+
+RowsShape ShapeOf(
+    const DeviceInfo& device,
+    const RowsTask& task,
+    const RowsForm& form,
+    const RowsInfo& info,
+    int bytes) {
+  constexpr std::size_t kAlignment = 256;
+  constexpr std::int64_t kMostBlocks = std::int64_t{1} << 30U;
+  RowsShape shape;
+  shape.form = form;
+  if (form.is_across) {
+    CutAcross(PolicyOf(device), task, &shape);
+  } else {
+    CutAlong(device, task, info, &shape);
+  }
+  const int sum_bytes = bytes == sizeof(double) ? sizeof(double) : sizeof(float);
+  HoldInShared(device, task, info, bytes, sum_bytes, &shape);
+  shape.blocks = std::min(shape.launch.groups, kMostBlocks);
+  const int first_sum = info.counts.all_inputs() + info.counts.outputs;
+  const bool sums_columns = std::any_of(
+      task.tensors + first_sum, task.tensors + first_sum + info.counts.column_sums,
+      [](const void* tensor) { return tensor != nullptr; });
+  if (sums_columns) {
+    const std::int64_t of_block = task.length * info.counts.column_sums * sum_bytes;
+    shape.blocks = BlocksSumming(device, task, shape, of_block);
+    shape.columns_bytes =
+        std::max<std::size_t>(static_cast<std::size_t>(shape.blocks * of_block), 1);
+  }
+  if (shape.launch.parts > 1) {
+    const auto partials =
+        static_cast<std::size_t>(task.rows * shape.launch.parts * info.results * sum_bytes);
+    shape.partials_bytes = (partials + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  return shape;
+}
+
+}  // namespace gradsmith::cuda

@@ -1,0 +1,54 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_ROWS_SHAPE_H_
+#define GRADSMITH_PATTERNS_CUDA_ROWS_SHAPE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "cuda/device.h"
+#include "gradsmith/tensor.h"
+#include "patterns/cuda/rows.h"
+#include "patterns/cuda/rows_launch.h"
+#include "patterns/rows_task.h"
+
+/// How a task of the pattern `rows` is laid over a GPU.
+namespace gradsmith::cuda {
+
+/// RowsForm is which of an operator's kernels computes a task.
+struct RowsForm {
+  /// Whether rows lie across memory: neighbours in memory are of different rows.
+  bool is_across = false;
+  /// Elements that are loaded at once; 1 where they do not lie so.
+  int vector = 1;
+};
+
+/// RowsShape is the shape of a task's launches.
+struct RowsShape {
+  RowsForm form;
+  RowsLaunch launch;
+  unsigned threads = 32;
+  unsigned shared_bytes = 0;
+  std::int64_t blocks = 0;
+  std::size_t partials_bytes = 0;
+  std::size_t columns_bytes = 0;
+};
+
+/// MostShared returns the bytes of shared memory that a block takes on a device, at most.
+int MostShared(const DeviceInfo& device);
+
+RowsForm FormOf(
+    const internal::RowsTask& task,
+    std::span<const TensorRef> tensors,
+    const internal::RowsCounts& counts);
+
+/// ShapeOf cuts a task for a device. `bytes` are those of an element of the wider type.
+RowsShape ShapeOf(
+    const DeviceInfo& device,
+    const internal::RowsTask& task,
+    const RowsForm& form,
+    const RowsInfo& info,
+    int bytes);
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_ROWS_SHAPE_H_

@@ -1,0 +1,130 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_ROWS_TEAM_CUH_
+#define GRADSMITH_PATTERNS_CUDA_ROWS_TEAM_CUH_
+
+#include <cmath>
+
+#include "patterns/cuda/rows_launch.h"
+#include "patterns/rows_functor.h"
+
+/// How the threads that share a row reduce it, in a fixed order.
+namespace gradsmith::cuda {
+
+/// Of a thread: which team of its block it is in, and which of that team's threads it is.
+struct RowsPlaceInBlock {
+  int index;
+  int member;
+};
+
+/// Teams that have rows along memory are neighbouring threads. Teams across it have neighbours of
+/// theirs beside each of their threads.
+template <bool kIsAcross>
+__device__ __forceinline__ RowsPlaceInBlock TeamOf(const RowsLaunch& launch) {
+  const int thread = static_cast<int>(threadIdx.x);
+  if (kIsAcross) {
+    return {thread % launch.teams, thread / launch.teams};
+  }
+  return {thread / launch.members, thread % launch.members};
+}
+
+/// What a team reduces: kResults results for each of kRows rows. kAcross is how many teams'
+/// threads stand between two of a team.
+template <typename A, int kRows, int kResults, int kAcross>
+class RowsTeam {
+ public:
+  template <typename Functor>
+  __device__ static __forceinline__ void Clear(A (*found)[kRows][kResults]) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int i = 0; i < kResults; ++i) {
+        (*found)[r][i] = Functor::IsMax(i) ? -static_cast<A>(INFINITY) : A(0);
+      }
+    }
+  }
+
+  /// Adds to a phase's results. A maximum passes over what is not a number; sums do not.
+  template <typename Functor>
+  __device__ static __forceinline__ void Add(int phase, const A* terms, A* found) {
+#pragma unroll
+    for (int i = 0; i < kResults; ++i) {
+      if (Functor::PhaseOf(i) == phase) {
+        const A sum = found[i] + terms[i];
+        const A most = found[i] < terms[i] ? terms[i] : found[i];
+        found[i] = Functor::IsMax(i) ? most : sum;
+      }
+    }
+  }
+
+  /// Copies a phase's results.
+  template <typename Functor>
+  __device__ static __forceinline__ void Take(int phase, const A* found, A* results) {
+#pragma unroll
+    for (int i = 0; i < kResults; ++i) {
+      if (Functor::PhaseOf(i) == phase) {
+        results[i] = found[i];
+      }
+    }
+  }
+
+  /// Gives all of a team what its threads found. All threads of a block come here together, and
+  /// the buffers take turns, so that one wait will do.
+  template <typename Functor>
+  __device__ static __forceinline__ void Combine(
+      int phase,
+      const RowsLaunch& launch,
+      const RowsPlaceInBlock& team,
+      int* turn,
+      A (*found)[kRows][kResults]) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int span = min(launch.members * kAcross, 32);
+#pragma unroll
+    for (int distance = kAcross; distance < 32; distance *= 2) {
+      if (distance < span) {
+        AddLanes<Functor>(phase, distance, found);
+      }
+    }
+    const int warps = launch.members * kAcross / 32;
+    if (warps <= 1) {
+      return;
+    }
+    __shared__ A shared[2][kMostRowsWarps][kAcross][kRows][kResults];
+    if (lane < kAcross) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        Take<Functor>(phase, (*found)[r], shared[*turn][threadIdx.x / 32][lane][r]);
+      }
+    }
+    __syncthreads();
+    const int first = kAcross > 1 ? 0 : team.index * warps;
+    const int column = kAcross > 1 ? team.index : 0;
+    Clear<Functor>(found);
+    for (int warp = first; warp < first + warps; ++warp) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        Add<Functor>(phase, shared[*turn][warp][column][r], (*found)[r]);
+      }
+    }
+    *turn = 1 - *turn;
+  }
+
+ private:
+  template <typename Functor>
+  __device__ static __forceinline__ void
+  AddLanes(int phase, int distance, A (*found)[kRows][kResults]) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      A others[kResults];
+#pragma unroll
+      for (int i = 0; i < kResults; ++i) {
+        if (Functor::PhaseOf(i) == phase) {
+          others[i] = __shfl_xor_sync(0xFFFFFFFFU, (*found)[r][i], distance);
+        }
+      }
+      Add<Functor>(phase, others, (*found)[r]);
+    }
+  }
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_ROWS_TEAM_CUH_

@@ -1,0 +1,193 @@
+#include "patterns/rows.h"
+
+#include <cstdlib>
+#include <string>
+
+namespace gradsmith::internal {
+
+namespace {
+
+/// What an operand has an element for.
+enum class Kind : std::uint8_t { kElement, kColumn, kRow };
+
+Kind KindOf(int operand, const RowsCounts& counts) {
+  const bool is_output = operand >= counts.all_inputs();
+  const int place = is_output ? operand - counts.all_inputs() : operand;
+  const int elements = is_output ? counts.outputs : counts.inputs;
+  const int columns = is_output ? counts.column_sums : counts.column_inputs;
+  if (place < elements) {
+    return Kind::kElement;
+  }
+  return place < elements + columns ? Kind::kColumn : Kind::kRow;
+}
+
+std::string NameOf(int operand, const RowsCounts& counts) {
+  return operand < counts.all_inputs() ? "input " + std::to_string(operand)
+                                       : "output " + std::to_string(operand - counts.all_inputs());
+}
+
+bool IsOfRow(int dim, const RowsAxes& axes) {
+  return dim >= axes.begin && dim < axes.end;
+}
+
+Dims ExpectedDims(const Dims& dims, Kind kind, const RowsAxes& axes) {
+  Dims expected;
+  for (int dim = 0; dim < dims.size(); ++dim) {
+    if (kind == Kind::kElement || (kind == Kind::kColumn) == IsOfRow(dim, axes)) {
+      expected.push_back(dims[dim]);
+    }
+  }
+  return expected;
+}
+
+bool HasSecondType(int operand, const RowsCounts& counts) {
+  return (counts.second_types >> static_cast<unsigned>(operand) & 1U) != 0;
+}
+
+/// A dim of one of a task's two spaces, with all operands' strides along it.
+struct RowsDim {
+  std::int64_t size = 1;
+  std::array<std::int64_t, kMaxRowsTensors> strides{};
+};
+
+bool AreOne(const RowsDim& outer, const RowsDim& inner) {
+  for (int t = 0; t < kMaxRowsTensors; ++t) {
+    if (outer.strides[t] != inner.strides[t] * inner.size) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The dims of a space, in the first operand's order in memory, as few as will do.
+class Space {
+ public:
+  void Add(const RowsDim& dim) {
+    if (dim.size != 1) {
+      dims_[count_++] = dim;
+    }
+  }
+
+  int WriteTo(
+      std::int64_t (&sizes)[kMaxRowsRank],
+      std::int64_t (&strides)[kMaxRowsTensors][kMaxRowsRank]) {
+    std::stable_sort(dims_.begin(), dims_.begin() + count_, [](const RowsDim& a, const RowsDim& b) {
+      return std::abs(a.strides[0]) > std::abs(b.strides[0]);
+    });
+    int rank = 0;
+    for (int dim = 0; dim < count_; ++dim) {
+      if (rank > 0 && AreOne(dims_[rank - 1], dims_[dim])) {
+        dims_[rank - 1].size *= dims_[dim].size;
+        dims_[rank - 1].strides = dims_[dim].strides;
+      } else {
+        dims_[rank++] = dims_[dim];
+      }
+    }
+    for (int dim = 0; dim < rank; ++dim) {
+      sizes[dim] = dims_[dim].size;
+      for (int t = 0; t < kMaxRowsTensors; ++t) {
+        strides[t][dim] = dims_[dim].strides[t];
+      }
+    }
+    return rank;
+  }
+
+ private:
+  std::array<RowsDim, kMaxRowsRank> dims_;
+  int count_ = 0;
+};
+
+}  // namespace
+
+RowsTypes TypesOf(std::span<const TensorRef> tensors, const RowsCounts& counts) {
+  RowsTypes types;
+  bool has_first = false;
+  bool has_second = false;
+  for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
+    if (!tensors[t].present || KindOf(t, counts) == Kind::kRow) {
+      continue;
+    }
+    const bool is_second = HasSecondType(t, counts);
+    bool& is_known = is_second ? has_second : has_first;
+    DataType& type = is_second ? types.second : types.first;
+    type = is_known ? type : tensors[t].type;
+    is_known = true;
+  }
+  types.second = has_second ? types.second : types.first;
+  return types;
+}
+
+Status
+CheckRows(std::span<const TensorRef> tensors, const RowsCounts& counts, const RowsAxes& axes) {
+  const Dims& dims = tensors[0].dims;
+  const RowsTypes types = TypesOf(tensors, counts);
+  if (axes.begin < 0 || axes.end > dims.size() || axes.begin > axes.end) {
+    return Internal(
+        "rows are made of dims " + std::to_string(axes.begin) + " to " + std::to_string(axes.end) +
+        "; input 0 has " + std::to_string(dims.size()));
+  }
+  for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
+    if (!tensors[t].present) {
+      continue;
+    }
+    const Kind kind = KindOf(t, counts);
+    const Dims expected = ExpectedDims(dims, kind, axes);
+    if (tensors[t].dims != expected) {
+      return WrongDims(NameOf(t, counts), tensors[t].dims, expected, "");
+    }
+    const DataType type = HasSecondType(t, counts) ? types.second : types.first;
+    if (kind == Kind::kRow ? !IsFloating(tensors[t].type) : tensors[t].type != type) {
+      return Internal(
+          NameOf(t, counts) + " has type " + std::string(ToString(tensors[t].type)) +
+          "; expected " +
+          (kind == Kind::kRow ? std::string("a floating type") : std::string(ToString(type))));
+    }
+  }
+  return {};
+}
+
+RowsTask RowsTaskOf(
+    std::span<const TensorRef> tensors,
+    const RowsCounts& counts,
+    const RowsAxes& axes,
+    std::span<const double> scalars) {
+  RowsTask task;
+  std::ranges::copy(scalars, task.scalars);
+  const int count = static_cast<int>(tensors.size());
+  for (int t = 0; t < count; ++t) {
+    task.tensors[t] = tensors[t].data;
+    task.types[t] = static_cast<int>(tensors[t].type);
+    task.accumulate |= tensors[t].accumulate ? 1U << static_cast<unsigned>(t) : 0U;
+  }
+  task.rows = 1;
+  task.length = 1;
+  Space rows;
+  Space length;
+  const Dims& dims = tensors[0].dims;
+  for (int dim = 0; dim < dims.size(); ++dim) {
+    const bool is_of_row = IsOfRow(dim, axes);
+    RowsDim made;
+    made.size = dims[dim];
+    for (int t = 0; t < count; ++t) {
+      const Kind kind = KindOf(t, counts);
+      if (!tensors[t].present || kind == (is_of_row ? Kind::kRow : Kind::kColumn)) {
+        continue;
+      }
+      // Columns have the row's dims alone, rows all others.
+      int own = dim;
+      if (kind == Kind::kColumn) {
+        own = dim - axes.begin;
+      } else if (kind == Kind::kRow && dim >= axes.end) {
+        own = dim - (axes.end - axes.begin);
+      }
+      made.strides[t] = tensors[t].strides[own];
+    }
+    (is_of_row ? task.length : task.rows) *= dims[dim];
+    (is_of_row ? length : rows).Add(made);
+  }
+  task.row_rank = rows.WriteTo(task.row_dims, task.row_strides);
+  task.length_rank = length.WriteTo(task.length_dims, task.length_strides);
+  return task;
+}
+
+}  // namespace gradsmith::internal

@@ -1,0 +1,138 @@
+#ifndef GRADSMITH_PATTERNS_ROWS_H_
+#define GRADSMITH_PATTERNS_ROWS_H_
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <type_traits>
+
+#include "core/arguments.h"
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
+#include "patterns/rows_cpu.h"
+#include "patterns/rows_functor.h"
+#include "patterns/rows_task.h"
+
+/// The pattern `rows`: a tensor is cut into rows along one axis or several neighbouring ones; the
+/// elements of a row are reduced in phases, each of which may use what those before it found, and
+/// the outputs are functions of the inputs' elements and of what was found. A functor says which:
+///
+///     struct SoftmaxRows : RowsFunctor {
+///       static constexpr int kInputs = 1;   // X
+///       static constexpr int kOutputs = 1;  // Y
+///       static constexpr int kPhases = 2;
+///       static constexpr int kResults = 2;  // the largest element, the sum
+///       GRADSMITH_FUNCTOR static constexpr int PhaseOf(int result) { return result; }
+///       GRADSMITH_FUNCTOR static constexpr bool IsMax(int result) { return result == 0; }
+///       template <typename A>
+///       GRADSMITH_FUNCTOR static void
+///       Terms(int phase, const Row<A>& row, const A* in, const A* columns, A* terms) {
+///         terms[phase] = phase == 0 ? in[0] : std::exp(in[0] - row.results[0]);
+///       }
+///       template <typename A>
+///       GRADSMITH_FUNCTOR static void
+///       Map(const Row<A>& row, const A* in, const A* columns, A* out) {
+///         out[0] = std::exp(in[0] - row.results[0]) / row.results[1];
+///       }
+///     };
+///
+/// Terms gives an element's part of each result of the phase. What else a functor may have is in
+/// RowsFunctor: results that are finished once they are summed; inputs and outputs with one element
+/// for each row (RowOutputs), such as mean and inv_std; inputs with one element for each column,
+/// such as scale; and sums over the rows, one for each column (ColumnTerms), such as dScale.
+///
+/// Operands come in this order, inputs before outputs: elements, columns, rows. Element inputs and
+/// outputs have the same dims. Those with one element for each row have the dims before and behind
+/// the row's, those with one for each column the row's own. Any strides will do; optional operands
+/// may be absent, where absent inputs count as 0. An element output may lie in the memory of an
+/// element input that has the same type and strides, where there are no column sums.
+/// patterns/cuda/rows.cuh has the same on CUDA.
+namespace gradsmith::internal {
+
+/// RowsAxes are the dims of which a row is made: from `begin` to `end`, without end.
+struct RowsAxes {
+  int begin = 0;
+  int end = 0;
+};
+
+/// RowsCounts are how many operands of each kind a functor has, in their order.
+struct RowsCounts {
+  int inputs = 0;
+  int column_inputs = 0;
+  int row_inputs = 0;
+  int outputs = 0;
+  int column_sums = 0;
+  int row_outputs = 0;
+  unsigned second_types = 0;
+
+  [[nodiscard]] int all_inputs() const { return inputs + column_inputs + row_inputs; }
+};
+
+template <typename Functor>
+constexpr RowsCounts CountsOf() {
+  return {
+      .inputs = Functor::kInputs,
+      .column_inputs = Functor::kColumnInputs,
+      .row_inputs = Functor::kRowInputs,
+      .outputs = Functor::kOutputs,
+      .column_sums = Functor::kColumnSums,
+      .row_outputs = Functor::kRowOutputs,
+      .second_types = Functor::kSecondTypes};
+}
+
+/// RowsTypes are the element types of a call: the first and the second.
+struct RowsTypes {
+  DataType first = DataType::kFloat;
+  DataType second = DataType::kFloat;
+};
+
+/// TypesOf returns the types of operands; where none has the second, it is the first.
+RowsTypes TypesOf(std::span<const TensorRef> tensors, const RowsCounts& counts);
+
+/// CheckRows returns the error of the first operand that has other dims, or another type, than the
+/// first input's tell.
+Status
+CheckRows(std::span<const TensorRef> tensors, const RowsCounts& counts, const RowsAxes& axes);
+
+/// RowsTaskOf describes a computation on operands, which CheckRows has passed.
+RowsTask RowsTaskOf(
+    std::span<const TensorRef> tensors,
+    const RowsCounts& counts,
+    const RowsAxes& axes,
+    std::span<const double> scalars);
+
+/// RowsOperandOf is an operand as lists of them hold it; null stands for an absent one.
+inline TensorRef RowsOperandOf(const ConstTensorRef* tensor) {
+  return tensor == nullptr || !tensor->present ? TensorRef() : Unconst(*tensor);
+}
+inline TensorRef RowsOperandOf(const TensorRef* tensor) {
+  return tensor == nullptr || !tensor->present ? TensorRef() : *tensor;
+}
+
+/// RowsOnCpu computes rows on the context's threads. What is to be added to is staged by the caller
+/// (core/accumulate.h).
+template <typename Functor, typename... Refs>
+Status RowsOnCpu(
+    const Context& context,
+    const RowsAxes& axes,
+    std::initializer_list<double> scalars,
+    const Refs*... operands) {
+  static_assert(sizeof...(operands) == RowsPlaces<Functor>::kEnd);
+  constexpr RowsCounts kCounts = CountsOf<Functor>();
+  const std::array<TensorRef, sizeof...(operands)> tensors = {RowsOperandOf(operands)...};
+  if (Status status = CheckRows(tensors, kCounts, axes); !status.ok()) {
+    return status;
+  }
+  const RowsTask task = RowsTaskOf(tensors, kCounts, axes, scalars);
+  const RowsTypes types = TypesOf(tensors, kCounts);
+  return VisitRowsTypes<Functor>(types.first, types.second, [&]<typename T, typename U>() {
+    RunRows<Functor, T, U>(context, task);
+  });
+}
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_PATTERNS_ROWS_H_

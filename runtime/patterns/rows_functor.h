@@ -1,0 +1,69 @@
+#ifndef GRADSMITH_PATTERNS_ROWS_FUNCTOR_H_
+#define GRADSMITH_PATTERNS_ROWS_FUNCTOR_H_
+
+#include "patterns/functor.h"
+
+/// What functors of the pattern `rows` (patterns/rows.h) are made of. Kernels compile it as well:
+/// plain C++17.
+namespace gradsmith {
+
+/// Row is what is known of a row while its elements are visited. A is float, or double for tensors
+/// of doubles.
+template <typename A>
+struct Row {
+  /// The row's element of each row input; 0 where the input is absent.
+  const A* inputs = nullptr;
+  /// What the phases before this one found.
+  const A* results = nullptr;
+  /// The first element of the input kPivot, near which all of a row often lie.
+  A pivot = 0;
+  /// How many elements the row has.
+  A length = 0;
+  const A* scalars = nullptr;
+};
+
+/// RowsFunctor is what a functor of the pattern has where it says nothing else.
+struct RowsFunctor {
+  static constexpr int kRowInputs = 0;
+  static constexpr int kRowOutputs = 0;
+  static constexpr int kColumnInputs = 0;
+  static constexpr int kColumnSums = 0;
+  /// The element input whose first element of a row is Row::pivot; -1 for none.
+  static constexpr int kPivot = -1;
+  /// Bit i is set where the i-th operand has the second element type of the kernel, and not the
+  /// first. Row inputs and outputs have any.
+  static constexpr unsigned kSecondTypes = 0;
+  /// Whether AddToColumns reads Row::results.
+  static constexpr bool kColumnsNeedResults = false;
+
+  /// Whether a result is the largest of its terms, and not their sum.
+  GRADSMITH_FUNCTOR static constexpr bool IsMax(int /*result*/) { return false; }
+  /// Makes of a phase's sums what later phases and the outputs need.
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const Row<A>& /*row*/, A* /*results*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const Row<A>& /*row*/, A* /*outputs*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  ColumnTerms(const Row<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*terms*/) {}
+};
+
+/// RowsPlaces says where a functor's operands stand among those of the operator.
+template <typename Functor>
+struct RowsPlaces {
+  static constexpr int kColumnInput = Functor::kInputs;
+  static constexpr int kRowInput = kColumnInput + Functor::kColumnInputs;
+  static constexpr int kOutput = kRowInput + Functor::kRowInputs;
+  static constexpr int kColumnSum = kOutput + Functor::kOutputs;
+  static constexpr int kRowOutput = kColumnSum + Functor::kColumnSums;
+  static constexpr int kEnd = kRowOutput + Functor::kRowOutputs;
+};
+
+/// AtLeastOne is the size of an array that may have no elements.
+constexpr int AtLeastOne(int count) {
+  return count > 1 ? count : 1;
+}
+
+}  // namespace gradsmith
+
+#endif  // GRADSMITH_PATTERNS_ROWS_FUNCTOR_H_

@@ -1,0 +1,195 @@
+#include "patterns/rows.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gradsmith/context.h"
+#include "softmax/kernels.h"
+
+/// The pattern `rows`: how tensors become rows, and what the CPU makes of them. The generated tests
+/// of its operators test both backends.
+namespace gradsmith::internal {
+namespace {
+
+/// Of each row the sum, times what its row input says, and X times its column plus the sum;
+/// of each column the sum of X * row input.
+struct SumsRows : RowsFunctor {
+  static constexpr int kInputs = 1;        // X
+  static constexpr int kColumnInputs = 1;  // column
+  static constexpr int kRowInputs = 1;     // factor
+  static constexpr int kOutputs = 1;       // Y
+  static constexpr int kColumnSums = 1;    // sums
+  static constexpr int kRowOutputs = 1;    // means
+  static constexpr int kPhases = 1;
+  static constexpr int kResults = 1;
+  static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  static void Terms(int /*phase*/, const Row<A>& row, const A* in, const A* /*columns*/, A* terms) {
+    terms[0] = in[0] * row.inputs[0];
+  }
+  template <typename A>
+  static void Finish(int /*phase*/, const Row<A>& row, A* results) {
+    results[0] /= row.length;
+  }
+  template <typename A>
+  static void Map(const Row<A>& row, const A* in, const A* columns, A* out) {
+    out[0] = in[0] * columns[0] + row.results[0];
+  }
+  template <typename A>
+  static void RowOutputs(const Row<A>& row, A* outputs) {
+    outputs[0] = row.results[0];
+  }
+  template <typename A>
+  static void ColumnTerms(const Row<A>& row, const A* in, const A* /*columns*/, A* terms) {
+    terms[0] = in[0] * row.inputs[0];
+  }
+};
+
+TensorRef Ref(std::vector<float>& data, const Dims& dims, const Strides& strides) {
+  return {DataType::kFloat, data.data(), dims, strides, {}};
+}
+TensorRef Ref(std::vector<float>& data, const Dims& dims) {
+  return Ref(data, dims, ContiguousStrides(dims));
+}
+
+std::vector<float> Counted(std::size_t count) {
+  std::vector<float> data(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    data[i] = static_cast<float>(i);
+  }
+  return data;
+}
+
+constexpr RowsCounts kOneToOne = {.inputs = 1, .outputs = 1};
+
+TEST(RowsTask, DimsThatOneStrideServesAreOne) {
+  std::vector<float> data(120);
+  const Dims dims = {2, 3, 4, 5};
+  const std::array<TensorRef, 2> tensors = {Ref(data, dims), Ref(data, dims)};
+  const RowsTask last = RowsTaskOf(tensors, kOneToOne, {2, 4}, {});
+  EXPECT_EQ(last.rows, 6);
+  EXPECT_EQ(last.length, 20);
+  EXPECT_EQ(last.row_rank, 1);
+  EXPECT_EQ(last.length_rank, 1);
+  EXPECT_EQ(last.row_strides[1][0], 20);
+  EXPECT_EQ(last.length_strides[1][0], 1);
+  const RowsTask channels = RowsTaskOf(tensors, kOneToOne, {1, 2}, {});
+  EXPECT_EQ(channels.rows, 40);
+  EXPECT_EQ(channels.length, 3);
+  EXPECT_EQ(channels.row_rank, 2);
+  EXPECT_EQ(channels.row_dims[1], 20);
+  EXPECT_EQ(channels.length_strides[0][0], 20);
+}
+
+TEST(RowsOnCpu, RowsAndColumnsAroundAnAxis) {
+  const Dims dims = {2, 3, 4};
+  std::vector<float> x = Counted(24);
+  std::vector<float> column = {1, 2, 3};
+  std::vector<float> factor = Counted(8);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> y(24, nan);
+  std::vector<float> sums(3, nan);
+  std::vector<float> means(8, nan);
+  const TensorRef of_x = Ref(x, dims);
+  const TensorRef of_column = Ref(column, {3});
+  const TensorRef of_factor = Ref(factor, {2, 4});
+  const TensorRef of_y = Ref(y, dims, {1, 2, 6});
+  const TensorRef of_sums = Ref(sums, {3});
+  const TensorRef of_means = Ref(means, {2, 4});
+  const Status status = RowsOnCpu<SumsRows>(
+      Context(), {1, 2}, {}, &of_x, &of_column, &of_factor, &of_y, &of_sums, &of_means);
+  ASSERT_TRUE(status.ok()) << status.message();
+  std::vector<float> expected_sums(3);
+  for (std::size_t n = 0; n < 2; ++n) {
+    for (std::size_t d = 0; d < 4; ++d) {
+      const float by = factor[n * 4 + d];
+      const float mean = (x[n * 12 + d] + x[n * 12 + 4 + d] + x[n * 12 + 8 + d]) * by / 3;
+      EXPECT_FLOAT_EQ(means[n * 4 + d], mean);
+      for (std::size_t c = 0; c < 3; ++c) {
+        const float of = x[n * 12 + c * 4 + d];
+        EXPECT_FLOAT_EQ(y[n + c * 2 + d * 6], of * column[c] + mean);
+        expected_sums[c] += of * by;
+      }
+    }
+  }
+  EXPECT_EQ(sums, expected_sums);
+}
+
+TEST(RowsOnCpu, WhatIsAbsentIsNotComputedAndCountsAsZero) {
+  std::vector<float> x = {1, 2, 3, 4};
+  std::vector<float> sums = {-1, -1};
+  std::vector<float> factor = {10, 100};
+  const TensorRef of_x = Ref(x, {2, 2});
+  const TensorRef of_factor = Ref(factor, {2});
+  const TensorRef of_sums = Ref(sums, {2});
+  const TensorRef* const none = nullptr;
+  Status status =
+      RowsOnCpu<SumsRows>(Context(), {1, 2}, {}, &of_x, none, &of_factor, none, &of_sums, none);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(sums, (std::vector<float>{310, 420}));
+  status = RowsOnCpu<SumsRows>(Context(), {1, 2}, {}, &of_x, none, none, none, &of_sums, none);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(sums, (std::vector<float>{0, 0}));
+}
+
+TEST(RowsOnCpu, RefusesWhatDoesNotFit) {
+  std::vector<float> data(12);
+  std::vector<double> doubles(12);
+  const TensorRef x = Ref(data, {3, 4});
+  const TensorRef other = Ref(data, {4, 3});
+  const TensorRef column = Ref(data, {4});
+  const TensorRef factor = Ref(data, {3});
+  const TensorRef double_column(DataType::kDouble, doubles.data(), Dims{4});
+  const TensorRef* const none = nullptr;
+  const auto told = [&](const TensorRef& c, const TensorRef& f, const TensorRef& y) {
+    return std::string(
+        RowsOnCpu<SumsRows>(Context(), {1, 2}, {}, &x, &c, &f, &y, none, none).message());
+  };
+  EXPECT_EQ(told(column, factor, x), "");
+  EXPECT_NE(told(factor, factor, x).find("input 1 has shape [3]; expected [4]"), std::string::npos);
+  EXPECT_NE(told(column, column, x).find("input 2 has shape [4]; expected [3]"), std::string::npos);
+  EXPECT_NE(
+      told(column, factor, other).find("output 0 has shape [4, 3]; expected [3, 4]"),
+      std::string::npos);
+  EXPECT_NE(
+      told(double_column, factor, x).find("input 1 has type double; expected float"),
+      std::string::npos);
+  const Status status = RowsOnCpu<SumsRows>(Context(), {1, 3}, {}, &x, none, none, &x, none, none);
+  EXPECT_EQ(status.message(), "rows are made of dims 1 to 3; input 0 has 2");
+}
+
+/// What softmax makes of a row that is not finite, or as large as its type allows.
+TEST(Softmax, HurtfulRows) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kMost = std::numeric_limits<float>::max();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> x = {-kInfinity, 1,     1,      -kInfinity, -kInfinity, -kInfinity,
+                          kInfinity,  0,     1,      nan,        0,          1,
+                          kMost,      kMost, -kMost, -kMost,     -kMost,     -kMost};
+  std::vector<float> y(18);
+  const ConstTensorRef of_x = Ref(x, {6, 3});
+  const TensorRef of_y = Ref(y, {6, 3});
+  ASSERT_TRUE(softmax::Softmax::RunCpu(Context(), {.axis = 1}, {.X = &of_x}, {.Y = &of_y}).ok());
+  EXPECT_EQ(y[0], 0);
+  EXPECT_EQ(y[1], 0.5F);
+  for (std::size_t i = 3; i < 12; ++i) {
+    EXPECT_TRUE(std::isnan(y[i])) << i;
+  }
+  EXPECT_EQ(y[12], 0.5F);
+  EXPECT_EQ(y[14], 0);
+  EXPECT_FLOAT_EQ(y[15], 1 / 3.F);
+  ASSERT_TRUE(softmax::LogSoftmax::RunCpu(Context(), {.axis = 1}, {.X = &of_x}, {.Y = &of_y}).ok());
+  EXPECT_EQ(y[0], -kInfinity);
+  EXPECT_FLOAT_EQ(y[1], -std::log(2.F));
+  EXPECT_EQ(y[14], -kInfinity);
+}
+
+}  // namespace
+}  // namespace gradsmith::internal
