@@ -29,8 +29,8 @@ def conv_output_spatial(attributes: Attributes, dims: Dims, kernel: Dims) -> Dim
     return _Window(attributes, dims, kernel, "filter").outputs(dims)
 
 
-def pool_output_spatial(attributes: Attributes, dims: Dims) -> Dims:
-    """pool::OutputSpatial: how many windows of the dims 'kernel_shape' there are."""
+def pool_pooled_spatial(attributes: Attributes, dims: Dims) -> Dims:
+    """pool::PooledSpatial: how many windows of the dims 'kernel_shape' there are."""
     kernel = _integers(attributes, "kernel_shape", len(dims), minimum=1)
     if not kernel:
         raise ImpossibleShape("'kernel_shape' gives the window's dims and must be there")
@@ -149,7 +149,7 @@ def _integers(attributes: Attributes, name: str, length: int, minimum: int = 0) 
 _SHAPE_RULES: dict[str, Callable[..., Dims]] = {
     "conv::OutputSpatial": conv_output_spatial,
     "conv::TransposedOutputSpatial": conv_transposed_output_spatial,
-    "pool::OutputSpatial": pool_output_spatial,
+    "pool::PooledSpatial": pool_pooled_spatial,
     "pool::GlobalSpatial": pool_global_spatial,
 }
 _LISTS = {1: "one list of dims, the input's", 2: "two lists of dims: the input's and the filter's"}

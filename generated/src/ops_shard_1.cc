@@ -723,7 +723,7 @@ static_assert(
 // What the entry has been compared with.
 static_assert(
     Kernel::kShapes ==
-        "dY [N, C, *O], X [N, C, *D], Y [N, C, *O], dX [N, C, *D], O = pool::OutputSpatial(D)",
+        "dY [N, C, *O], X [N, C, *D], Y [N, C, *O], dX [N, C, *D], O = pool::PooledSpatial(D)",
     "ops.yaml: MaxPoolXYGrad, line 4 of the entry: kShapes of kernel pool::MaxPoolXYGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kTypes == "dY T, X T, Y T, dX T",
@@ -756,7 +756,7 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 
 // ops.yaml: MaxPool, line 13 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
-  return ::gradsmith::pool::OutputSpatial(KernelAttributes(attributes), symbols[3]);
+  return ::gradsmith::pool::PooledSpatial(KernelAttributes(attributes), symbols[3]);
 }
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
@@ -776,7 +776,7 @@ constexpr std::array<SymbolSpec, 4> kSymbols = {
         .max_length = 3,
         .length_of = 3,
         .rule = &ComputeO,
-        .rule_name = "pool::OutputSpatial(D)",
+        .rule_name = "pool::PooledSpatial(D)",
     },
     // ops.yaml: MaxPool, line 12 of the entry
     SymbolSpec{

@@ -1929,7 +1929,7 @@ static_assert(
     "ops.yaml: AveragePoolGrad, line 4 of the entry: there is no kernel pool::AveragePoolGrad; expected struct AveragePoolGrad in pool/kernels.h");
 // What the entry has been compared with.
 static_assert(
-    Kernel::kShapes == "dY [N, C, *O], X [N, C, *D], dX [N, C, *D], O = pool::OutputSpatial(D)",
+    Kernel::kShapes == "dY [N, C, *O], X [N, C, *D], dX [N, C, *D], O = pool::PooledSpatial(D)",
     "ops.yaml: AveragePoolGrad, line 4 of the entry: kShapes of kernel pool::AveragePoolGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kTypes == "dY T, X T, dX T",
@@ -1962,7 +1962,7 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 
 // ops.yaml: MaxPool, line 13 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
-  return ::gradsmith::pool::OutputSpatial(KernelAttributes(attributes), symbols[3]);
+  return ::gradsmith::pool::PooledSpatial(KernelAttributes(attributes), symbols[3]);
 }
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
@@ -1982,7 +1982,7 @@ constexpr std::array<SymbolSpec, 4> kSymbols = {
         .max_length = 3,
         .length_of = 3,
         .rule = &ComputeO,
-        .rule_name = "pool::OutputSpatial(D)",
+        .rule_name = "pool::PooledSpatial(D)",
     },
     // ops.yaml: MaxPool, line 12 of the entry
     SymbolSpec{

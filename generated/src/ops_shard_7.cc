@@ -426,7 +426,7 @@ static_assert(
     "ops.yaml: AveragePool, line 3 of the entry: there is no kernel pool::AveragePool; expected struct AveragePool in pool/kernels.h");
 // What the entry has been compared with.
 static_assert(
-    Kernel::kShapes == "X [N, C, *D], Y [N, C, *O], O = pool::OutputSpatial(D)",
+    Kernel::kShapes == "X [N, C, *D], Y [N, C, *O], O = pool::PooledSpatial(D)",
     "ops.yaml: AveragePool, line 3 of the entry: kShapes of kernel pool::AveragePool is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kTypes == "X T, Y T",
@@ -456,7 +456,7 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 
 // ops.yaml: MaxPool, line 13 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
-  return ::gradsmith::pool::OutputSpatial(KernelAttributes(attributes), symbols[2]);
+  return ::gradsmith::pool::PooledSpatial(KernelAttributes(attributes), symbols[2]);
 }
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
@@ -483,7 +483,7 @@ constexpr std::array<SymbolSpec, 4> kSymbols = {
         .max_length = 3,
         .length_of = 2,
         .rule = &ComputeO,
-        .rule_name = "pool::OutputSpatial(D)",
+        .rule_name = "pool::PooledSpatial(D)",
     },
 };
 

@@ -38,8 +38,8 @@ struct AveragePoolAttributes : WindowAttributes {
 
 struct NoAttributes {};
 
-/// OutputSpatial is the shape rule of pooling: how many windows there are along X's spatial dims D.
-Result<Dims> OutputSpatial(const WindowAttributes& attributes, const Dims& D);
+/// PooledSpatial is the shape rule of pooling: how many windows there are along X's spatial dims D.
+Result<Dims> PooledSpatial(const WindowAttributes& attributes, const Dims& D);
 
 /// GlobalSpatial is the shape rule of global pooling: one for each of X's spatial dims.
 Result<Dims> GlobalSpatial(const NoAttributes& attributes, const Dims& D);
@@ -49,7 +49,7 @@ Result<Dims> GlobalSpatial(const NoAttributes& attributes, const Dims& D);
 /// is -1.
 struct MaxPool {
   static constexpr std::string_view kShapes =
-      "X [N, C, *D], Y [N, C, *O], Indices [N, C, *O], O = pool::OutputSpatial(D)";
+      "X [N, C, *D], Y [N, C, *O], Indices [N, C, *O], O = pool::PooledSpatial(D)";
   static constexpr std::string_view kTypes = "X T, Y T, Indices int64";
   static constexpr std::string_view kLimits =
       "D length [1, 3], O length D, kernel_shape length D min 1, strides length D min 1, "
@@ -105,7 +105,7 @@ struct MaxPoolGrad {
 /// elements that equal Y the first in the window, and where Y is NaN the last NaN.
 struct MaxPoolXYGrad {
   static constexpr std::string_view kShapes =
-      "dY [N, C, *O], X [N, C, *D], Y [N, C, *O], dX [N, C, *D], O = pool::OutputSpatial(D)";
+      "dY [N, C, *O], X [N, C, *D], Y [N, C, *O], dX [N, C, *D], O = pool::PooledSpatial(D)";
   static constexpr std::string_view kTypes = "dY T, X T, Y T, dX T";
   static constexpr std::string_view kLimits = MaxPool::kLimits;
   static constexpr std::string_view kGradientOf = "MaxPool, dY of Y, dX of X";
@@ -134,7 +134,7 @@ struct MaxPoolXYGrad {
 /// its pads, but not of what a last window of ceil_mode holds beyond. It is 0 where that is none.
 struct AveragePool {
   static constexpr std::string_view kShapes =
-      "X [N, C, *D], Y [N, C, *O], O = pool::OutputSpatial(D)";
+      "X [N, C, *D], Y [N, C, *O], O = pool::PooledSpatial(D)";
   static constexpr std::string_view kTypes = "X T, Y T";
   static constexpr std::string_view kLimits =
       "D length [1, 3], O length D, kernel_shape length D min 1, strides length D min 1, "
@@ -161,7 +161,7 @@ struct AveragePool {
 /// dX has at each element the sum of dY / count of those windows that hold it.
 struct AveragePoolGrad {
   static constexpr std::string_view kShapes =
-      "dY [N, C, *O], X [N, C, *D], dX [N, C, *D], O = pool::OutputSpatial(D)";
+      "dY [N, C, *O], X [N, C, *D], dX [N, C, *D], O = pool::PooledSpatial(D)";
   static constexpr std::string_view kTypes = "dY T, X T, dX T";
   static constexpr std::string_view kLimits =
       "D length [1, 3], O length D, kernel_shape length D min 1, strides length D min 1, "

@@ -226,7 +226,7 @@ Result<Problem> MaxGradProblem(
 
 }  // namespace
 
-Result<Dims> OutputSpatial(const WindowAttributes& attributes, const Dims& D) {
+Result<Dims> PooledSpatial(const WindowAttributes& attributes, const Dims& D) {
   const Result<WindowsGeometry> geometry = GeometryOf(attributes, D);
   if (!geometry.ok()) {
     return geometry.status();
@@ -275,7 +275,7 @@ Result<Problem> ProblemOf(
   if (!(inputs.dY->dims == output)) {
     return internal::WrongDims(
         "dY", inputs.dY->dims, output,
-        ", as pool::OutputSpatial makes of dX's " + ToString(outputs.dX->dims));
+        ", as pool::PooledSpatial makes of dX's " + ToString(outputs.dX->dims));
   }
   const Argument arguments[] = {
       MakeArgument("dY", inputs.dY, output, type),

@@ -16,7 +16,7 @@ from gradsmith_codegen.shape_rules import (
     conv_output_spatial,
     conv_transposed_output_spatial,
     pool_global_spatial,
-    pool_output_spatial,
+    pool_pooled_spatial,
 )
 from schemas import CONVOLVE, SCALE, edited, load
 
@@ -60,7 +60,7 @@ def test_conv(attributes: Attributes, dims: Dims, kernel: Dims, output: Dims) ->
     ],
 )
 def test_pool(attributes: Attributes, dims: Dims, output: Dims) -> None:
-    assert pool_output_spatial(attributes, dims) == output
+    assert pool_pooled_spatial(attributes, dims) == output
     assert pool_global_spatial({}, dims) == (1,) * len(dims)
 
 
@@ -75,7 +75,7 @@ def test_pool(attributes: Attributes, dims: Dims, output: Dims) -> None:
 )
 def test_impossible_pool(attributes: Attributes, dims: Dims, message: str) -> None:
     with pytest.raises(ImpossibleShape, match=message):
-        pool_output_spatial(attributes, dims)
+        pool_pooled_spatial(attributes, dims)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,9 +46,9 @@ struct AxisRule {
 /// Lays windows one after the other for as long as there may be another.
 AxisWindows Lay(AxisRule rule) {
   const std::int64_t span = ((rule.size - 1) * rule.dilation) + 1;
-  std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  if (rule.auto_pad == "SAME_UPPER" || rule.auto_pad == "SAME_LOWER") {
-    most = (rule.input + rule.stride - 1) / rule.stride;
+  const bool is_same = rule.auto_pad == "SAME_UPPER" || rule.auto_pad == "SAME_LOWER";
+  const std::int64_t most = (rule.input + rule.stride - 1) / rule.stride;
+  if (is_same) {
     const std::int64_t pads =
         std::max<std::int64_t>(((most - 1) * rule.stride) + span - rule.input, 0);
     rule.pad_begin = rule.auto_pad == "SAME_UPPER" ? pads / 2 : pads - (pads / 2);
@@ -59,10 +60,8 @@ AxisWindows Lay(AxisRule rule) {
   for (std::int64_t begin = -rule.pad_begin;; begin += rule.stride) {
     const bool fits = begin + span <= end;
     const bool is_next = begin - rule.stride + span < end && begin < rule.input;
-    const bool is_one = most != std::numeric_limits<std::int64_t>::max()
-                            ? std::ssize(windows.positions) < most
-                            : (rounds_up ? is_next : fits);
-    if (!is_one) {
+    const bool is_within = rounds_up ? is_next : fits;
+    if (!(is_same ? std::ssize(windows.positions) < most : is_within)) {
       return windows;
     }
     List positions;
@@ -160,7 +159,8 @@ std::optional<Windows> WindowsOver(const Shape& input, const Attributes& attribu
       if (is_inside) {
         window.elements.push_back(static_cast<std::size_t>(element));
       }
-      window.count += (counts_pads ? is_padded : is_inside) ? 1 : 0;
+      const bool counts = counts_pads ? is_padded : is_inside;
+      window.count += counts ? 1 : 0;
     }
     windows.all.push_back(window);
   }
@@ -519,11 +519,11 @@ class MaxPoolGradOracle final : public PoolOracle {
     const double y = inputs.at("Y").values[output];
     const double* from = inputs.at("X").values.data() + channel_at;
     std::size_t found = std::numeric_limits<std::size_t>::max();
-    for (auto at = window.elements.rbegin(); at != window.elements.rend(); ++at) {
-      if (std::isnan(y) && std::isnan(from[*at])) {
-        return *at;
+    for (const std::size_t element : std::ranges::reverse_view(window.elements)) {
+      if (std::isnan(y) && std::isnan(from[element])) {
+        return element;
       }
-      found = from[*at] == y ? *at : found;
+      found = from[element] == y ? element : found;
     }
     return found;
   }

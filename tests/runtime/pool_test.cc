@@ -44,7 +44,7 @@ MaxPooled RunMaxPool(const MaxPoolAttributes& attributes, const Dims& dims, cons
   Dense<float> X(dims, values);
   Dims output = dims;
   const Result<Dims> spatial =
-      OutputSpatial(attributes, Dims(std::span(dims.begin() + 2, dims.end())));
+      PooledSpatial(attributes, Dims(std::span(dims.begin() + 2, dims.end())));
   EXPECT_TRUE(spatial.ok()) << spatial.status().message();
   for (int axis = 0; spatial.ok() && axis < spatial->size(); ++axis) {
     output[2 + axis] = (*spatial)[axis];
@@ -129,7 +129,7 @@ TEST(PoolRules, Spatial) {
       {{.kernel_shape = {3}, .strides = {2}, .pads = {2, 2}, .ceil_mode = true}, {0}, {1}},
   };
   for (const RuleCase& rule_case : cases) {
-    const Result<Dims> output = OutputSpatial(rule_case.attributes, rule_case.D);
+    const Result<Dims> output = PooledSpatial(rule_case.attributes, rule_case.D);
     ASSERT_TRUE(output.ok()) << output.status().message();
     EXPECT_EQ(*output, rule_case.expected) << ToString(*output);
   }
@@ -155,7 +155,7 @@ TEST(PoolRules, Errors) {
        "spatial axis 0: the input, with pads, passes 2^62 positions; expected at most 2^62"},
   };
   for (const auto& [attributes, message] : cases) {
-    const Result<Dims> output = OutputSpatial(attributes, {5, 4});
+    const Result<Dims> output = PooledSpatial(attributes, {5, 4});
     ASSERT_FALSE(output.ok());
     EXPECT_EQ(output.status().message(), message);
   }
@@ -183,7 +183,7 @@ TEST(MaxPool, FindsNothingInPadding) {
 
 TEST(MaxPool, CountsAllElementsOfXInEitherOrder) {
   MaxPoolAttributes attributes = {{.kernel_shape = {1, 2, 1}}};
-  Floats values(2 * 2 * 12);
+  Floats values(48);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<float>(i);
   }
@@ -231,7 +231,7 @@ TEST(MaxPoolGrad, RefusesDimsThatTheWindowsDoNotGive) {
       RunMaxPoolGrad(attributes, Dense<float>({1, 1, 3}, {1, 1, 1}), {0, 0, 0}, &dX);
   EXPECT_EQ(
       status.message(),
-      "dY has shape [1, 1, 3]; expected [1, 1, 4], as pool::OutputSpatial makes of dX's [1, 1, 9]");
+      "dY has shape [1, 1, 3]; expected [1, 1, 4], as pool::PooledSpatial makes of dX's [1, 1, 9]");
 }
 
 TEST(MaxPoolXYGrad, GivesTiesToTheElementThatMaxPoolNames) {

@@ -21,7 +21,6 @@ namespace gradsmith::support {
 namespace {
 
 using reference::Attributes;
-using reference::MakeTensor;
 using reference::Shape;
 using reference::Tensor;
 using reference::Tensors;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -33,10 +34,10 @@ struct PoolCase {
   [[nodiscard]] Sizes Y() const {
     Sizes dims = X;
     const Result<Dims> spatial =
-        OutputSpatial(average, support::ToIntList({X.begin() + 2, X.end()}));
+        PooledSpatial(average, support::ToIntList({X.begin() + 2, X.end()}));
     EXPECT_TRUE(spatial.ok()) << spatial.status().message();
     for (int axis = 0; spatial.ok() && axis < spatial->size(); ++axis) {
-      dims[static_cast<std::size_t>(axis + 2)] = (*spatial)[axis];
+      dims.at(2 + axis) = (*spatial)[axis];
     }
     return dims;
   }
@@ -90,6 +91,73 @@ class PoolTest : public cuda::GpuTest {
     EXPECT_TRUE(tensor.SurroundingsIntact());
   }
 
+  /// The host's or the GPU's memory of a tensor.
+  static TensorRef RefOf(GpuTensor& tensor, bool on_gpu) {
+    return on_gpu ? tensor.GpuRef() : tensor.HostRef();
+  }
+
+  void CheckMaxPool(const PoolCase& given, DataType type) const {
+    GpuTensor X = Make(given, type, given.X);
+    GpuTensor Y = Make(given, type, given.Y());
+    GpuTensor dY = Make(given, type, given.Y());
+    GpuTensor dX = Make(given, type, given.X);
+    GpuTensor xy = Make(given, type, given.X);
+    GpuTensor indices = Make(given, DataType::kInt64, given.Y());
+    Fill(X, 1);
+    Fill(dY, 1);
+    const auto run = [&](bool on_gpu) {
+      const ConstTensorRef x = RefOf(X, on_gpu);
+      const ConstTensorRef dy = RefOf(dY, on_gpu);
+      const TensorRef y = RefOf(Y, on_gpu);
+      const TensorRef named = RefOf(indices, on_gpu);
+      const TensorRef dx = RefOf(dX, on_gpu);
+      const TensorRef dx_of_xy = RefOf(xy, on_gpu);
+      const ConstTensorRef given_y = y;
+      const ConstTensorRef given_indices = named;
+      const Context& context = on_gpu ? gpu_ : host_;
+      const auto forward = on_gpu ? MaxPool::RunCuda : MaxPool::RunCpu;
+      const auto gradient = on_gpu ? MaxPoolGrad::RunCuda : MaxPoolGrad::RunCpu;
+      const auto xy_gradient = on_gpu ? MaxPoolXYGrad::RunCuda : MaxPoolXYGrad::RunCpu;
+      return std::array{
+          forward(context, given.max(), {.X = &x}, {.Y = &y, .Indices = &named}),
+          gradient(context, {given.max(), {}}, {.dY = &dy, .Indices = &given_indices}, {.dX = &dx}),
+          xy_gradient(
+              context, given.max(), {.dY = &dy, .X = &x, .Y = &given_y}, {.dX = &dx_of_xy})};
+    };
+    const auto host = run(false);
+    const auto gpu = run(true);
+    Compare(Y, host[0], gpu[0]);
+    Compare(indices, host[0], gpu[0]);
+    Compare(dX, host[1], gpu[1]);
+    Compare(xy, host[2], gpu[2]);
+    EXPECT_EQ(dX.GpuValues(), xy.GpuValues());
+  }
+
+  void CheckAveragePool(const PoolCase& given, DataType type) const {
+    GpuTensor X = Make(given, type, given.X);
+    GpuTensor Y = Make(given, type, given.Y());
+    GpuTensor dY = Make(given, type, given.Y());
+    GpuTensor dX = Make(given, type, given.X);
+    Fill(X, 12);
+    Fill(dY, 12);
+    const auto run = [&](bool on_gpu) {
+      const ConstTensorRef x = RefOf(X, on_gpu);
+      const ConstTensorRef dy = RefOf(dY, on_gpu);
+      const TensorRef y = RefOf(Y, on_gpu);
+      const TensorRef dx = RefOf(dX, on_gpu);
+      const Context& context = on_gpu ? gpu_ : host_;
+      const auto forward = on_gpu ? AveragePool::RunCuda : AveragePool::RunCpu;
+      const auto gradient = on_gpu ? AveragePoolGrad::RunCuda : AveragePoolGrad::RunCpu;
+      return std::array{
+          forward(context, given.average, {.X = &x}, {.Y = &y}),
+          gradient(context, given.average, {.dY = &dy, .X = &x}, {.dX = &dx})};
+    };
+    const auto host = run(false);
+    const auto gpu = run(true);
+    Compare(Y, host[0], gpu[0]);
+    Compare(dX, host[1], gpu[1]);
+  }
+
   const Context host_;
   const Context gpu_{ContextOptions{.device = {Backend::kCuda, 0}}};
 };
@@ -101,44 +169,7 @@ TEST_F(PoolTest, MaxPoolAndItsGradientsGiveTheBitsOfTheCpu) {
   for (const PoolCase& given : Cases()) {
     for (const DataType type : kTypes) {
       SCOPED_TRACE(given.name + " " + std::string(ToString(type)));
-      GpuTensor X = Make(given, type, given.X);
-      GpuTensor Y = Make(given, type, given.Y());
-      GpuTensor dY = Make(given, type, given.Y());
-      GpuTensor dX = Make(given, type, given.X);
-      GpuTensor xy = Make(given, type, given.X);
-      GpuTensor indices = Make(given, DataType::kInt64, given.Y());
-      Fill(X, 1);
-      Fill(dY, 1);
-      Status statuses[2][3];
-      for (const bool on_gpu : {false, true}) {
-        const auto ref = [&](GpuTensor& tensor) {
-          return on_gpu ? tensor.GpuRef() : tensor.HostRef();
-        };
-        const ConstTensorRef x = ref(X);
-        const ConstTensorRef dy = ref(dY);
-        const TensorRef y = ref(Y);
-        const TensorRef of_indices = ref(indices);
-        const TensorRef dx = ref(dX);
-        const TensorRef dx_of_xy = ref(xy);
-        const ConstTensorRef given_y = y;
-        const ConstTensorRef given_indices = of_indices;
-        const MaxPoolGradAttributes attributes = {given.max(), {}};
-        const auto forward = on_gpu ? MaxPool::RunCuda : MaxPool::RunCpu;
-        const auto gradient = on_gpu ? MaxPoolGrad::RunCuda : MaxPoolGrad::RunCpu;
-        const auto xy_gradient = on_gpu ? MaxPoolXYGrad::RunCuda : MaxPoolXYGrad::RunCpu;
-        const Context& context = on_gpu ? gpu_ : host_;
-        Status* results = statuses[on_gpu ? 1 : 0];
-        results[0] = forward(context, given.max(), {.X = &x}, {.Y = &y, .Indices = &of_indices});
-        results[1] =
-            gradient(context, attributes, {.dY = &dy, .Indices = &given_indices}, {.dX = &dx});
-        results[2] = xy_gradient(
-            context, given.max(), {.dY = &dy, .X = &x, .Y = &given_y}, {.dX = &dx_of_xy});
-      }
-      Compare(Y, statuses[0][0], statuses[1][0]);
-      Compare(indices, statuses[0][0], statuses[1][0]);
-      Compare(dX, statuses[0][1], statuses[1][1]);
-      Compare(xy, statuses[0][2], statuses[1][2]);
-      EXPECT_EQ(dX.GpuValues(), xy.GpuValues());
+      CheckMaxPool(given, type);
     }
   }
 }
@@ -147,30 +178,7 @@ TEST_F(PoolTest, AveragePoolAndItsGradientGiveTheBitsOfTheCpu) {
   for (const PoolCase& given : Cases()) {
     for (const DataType type : kTypes) {
       SCOPED_TRACE(given.name + " " + std::string(ToString(type)));
-      GpuTensor X = Make(given, type, given.X);
-      GpuTensor Y = Make(given, type, given.Y());
-      GpuTensor dY = Make(given, type, given.Y());
-      GpuTensor dX = Make(given, type, given.X);
-      Fill(X, 12);
-      Fill(dY, 12);
-      Status statuses[2][2];
-      for (const bool on_gpu : {false, true}) {
-        const auto ref = [&](GpuTensor& tensor) {
-          return on_gpu ? tensor.GpuRef() : tensor.HostRef();
-        };
-        const ConstTensorRef x = ref(X);
-        const ConstTensorRef dy = ref(dY);
-        const TensorRef y = ref(Y);
-        const TensorRef dx = ref(dX);
-        const auto forward = on_gpu ? AveragePool::RunCuda : AveragePool::RunCpu;
-        const auto gradient = on_gpu ? AveragePoolGrad::RunCuda : AveragePoolGrad::RunCpu;
-        const Context& context = on_gpu ? gpu_ : host_;
-        Status* results = statuses[on_gpu ? 1 : 0];
-        results[0] = forward(context, given.average, {.X = &x}, {.Y = &y});
-        results[1] = gradient(context, given.average, {.dY = &dy, .X = &x}, {.dX = &dx});
-      }
-      Compare(Y, statuses[0][0], statuses[1][0]);
-      Compare(dX, statuses[0][1], statuses[1][1]);
+      CheckAveragePool(given, type);
     }
   }
 }
