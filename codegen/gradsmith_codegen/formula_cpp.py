@@ -42,7 +42,8 @@ def functor_body(op: Op) -> list[str]:
     body = _Body(_names(op))
     for formula in op.formulas:
         body.lines.append(cpp_comment(Text(formula.name, " = ", formula.text)))
-        code = _expression(formula.tree, body)
+        tree = formula.tree
+        code = _expression(tree.argument if isinstance(tree, Reduce) else tree, body)  # the pattern sums
         if formula.name in outputs:
             body.lines.append(f"{outputs[formula.name]} = {code.text};")
         else:
@@ -69,7 +70,7 @@ def _expression(tree: Tree, body: _Body) -> _Code:
     if isinstance(tree, Name):
         return body.names[tree.name]
     if isinstance(tree, Reduce):
-        raise NotImplementedError(f"no pattern schedules '{tree.operation}'")  # the checks refuse it
+        raise NotImplementedError(f"'{tree.operation}' within an expression")  # the checks refuse it
     arguments = [_expression(argument, body) for argument in tree.arguments]
     code = _applied(tree, arguments)
     while len(code.text) > _LONGEST:

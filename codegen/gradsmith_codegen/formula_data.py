@@ -34,7 +34,9 @@ class DataNode:
 @dataclass(slots=True)
 class FormulaData:
     nodes: list[DataNode] = field(default_factory=list)
-    outputs: list[tuple[str, int]] = field(default_factory=list)  # the node of each output
+    # The node of each output, and of a sum the input whose shape it has.
+    outputs: list[tuple[str, int, str]] = field(default_factory=list)
+    broadcast: list[str] = field(default_factory=list)  # inputs
     # Nodes of the operator that this one is the gradient of: what it gives must be a number.
     domain: list[int] = field(default_factory=list)
     exact_attributes: list[tuple[str, float]] = field(default_factory=list)
@@ -43,8 +45,16 @@ class FormulaData:
 def of(op: Op, forward: Op | None) -> FormulaData:
     """`forward` is the operator of which `op` computes the gradient."""
     data = FormulaData(exact_attributes=[(one.name, EXACT) for one in op.scalars if not _is_short(one)])
-    outputs = {tensor.name for tensor in op.outputs}
-    data.outputs = [(name, node) for name, node in _values(op, data.nodes) if name in outputs]
+    outputs = {tensor.name: tensor for tensor in op.outputs}
+    sums = {formula.name for formula in op.formulas if isinstance(formula.tree, Reduce)}
+    like = {tensor.shape: tensor.name for tensor in reversed(op.inputs)}
+    data.outputs = [
+        (name, node, like[outputs[name].shape] if name in sums else "")
+        for name, node in _values(op, data.nodes)
+        if name in outputs
+    ]
+    whole = next((tensor.shape for tensor in op.outputs if tensor.name not in sums), op.inputs[0].shape)
+    data.broadcast = [tensor.name for tensor in op.inputs if tensor.shape != whole]
     inputs = {tensor.name for tensor in op.inputs}
     if forward and {tensor.name for tensor in forward.inputs} <= inputs:
         results = {tensor.name for tensor in forward.outputs}
@@ -68,7 +78,8 @@ def _values(op: Op, nodes: list[DataNode]) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     outputs = {tensor.name for tensor in op.outputs}
     for formula in op.formulas:
-        node = writer.node(formula.tree)
+        tree = formula.tree
+        node = writer.node(tree.argument if isinstance(tree, Reduce) else tree)
         found.append((formula.name, node))
         if formula.name not in outputs:
             known[formula.name] = node
@@ -99,5 +110,5 @@ class _Writer:
             kind = self._kinds.get(tree.name)
             return DataNode(kind, name=tree.name) if kind else DataNode("number", number=CONSTANTS[tree.name])
         if isinstance(tree, Reduce):
-            raise NotImplementedError(f"no pattern schedules '{tree.operation}'")  # the checks refuse it
+            raise NotImplementedError(f"'{tree.operation}' within an expression")  # the checks refuse it
         return DataNode(tree.function.name, tuple([self.node(one) for one in tree.arguments]))

@@ -13,7 +13,7 @@ from .formula_tree import FUNCTIONS, OPERATORS, REDUCTIONS, Apply, Name, Number,
 from .model import Span
 
 MAX_DEPTH = 32  # of brackets and signs within each other
-MAX_LENGTH = 2000  # characters of a formula
+MAX_TOKENS = 300  # words, numbers and marks of a formula
 
 _TOKEN = re.compile(
     r"(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*)"
@@ -44,8 +44,6 @@ class _Token(NamedTuple):
 
 def parse(text: str, dims: Collection[str]) -> Tree:
     """Raises Unparsed. What follows the expression of a reduction are dims; `max(a, b)` is one if b is."""
-    if len(text) > MAX_LENGTH:
-        raise _syntax(f"a formula has {MAX_LENGTH} characters at most; give a part of it a name", 0, 1)
     return _Parser(text, dims).formula()
 
 
@@ -60,6 +58,10 @@ class _Parser:
             _Token(str(found.lastgroup), found[0], found.start(), found.end())
             for found in _TOKEN.finditer(text)
         ]
+        if len(self._tokens) > MAX_TOKENS:
+            last = self._tokens[MAX_TOKENS]
+            message = f"a formula has {MAX_TOKENS} words and marks at most; give a part of it a name"
+            raise _syntax(message, last.start, last.end)
         length = len(text.rstrip())
         self._end = _Token("end", "", max(0, length - 1), max(1, length))
         self._at = 0

@@ -100,107 +100,247 @@ constinit const std::int32_t kEntryLine = 326;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_stub
 
-// ops.yaml:349
+// ops.yaml:350
 namespace generated::prelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 349;
+constinit const std::int32_t kEntryLine = 350;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_grad_stub
 
-// ops.yaml:365
-namespace generated::max_pool_stub {
+// ops.yaml:370
+namespace generated::relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 365;
+constinit const std::int32_t kEntryLine = 370;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::max_pool_stub
+}  // namespace generated::relu_stub
 
-// ops.yaml:399
-namespace generated::max_pool_xy_grad_stub {
+// ops.yaml:387
+namespace generated::relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 399;
+constinit const std::int32_t kEntryLine = 387;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::max_pool_xy_grad_stub
+}  // namespace generated::relu_grad_stub
 
-// ops.yaml:418
-namespace generated::max_pool_grad_stub {
+// ops.yaml:402
+namespace generated::tanh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 418;
+constinit const std::int32_t kEntryLine = 402;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::max_pool_grad_stub
+}  // namespace generated::tanh_stub
 
-// ops.yaml:448
-namespace generated::average_pool_stub {
+// ops.yaml:413
+namespace generated::tanh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 448;
+constinit const std::int32_t kEntryLine = 413;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::average_pool_stub
+}  // namespace generated::tanh_grad_stub
+
+// ops.yaml:430
+namespace generated::elu_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 430;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::elu_stub
+
+// ops.yaml:443
+namespace generated::elu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 443;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::elu_grad_stub
+
+// ops.yaml:456
+namespace generated::softplus_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 456;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::softplus_stub
+
+// ops.yaml:467
+namespace generated::softplus_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 467;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::softplus_grad_stub
 
 // ops.yaml:479
-namespace generated::average_pool_grad_stub {
+namespace generated::hard_sigmoid_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 479;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::hard_sigmoid_stub
+
+// ops.yaml:493
+namespace generated::hard_sigmoid_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 493;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::hard_sigmoid_grad_stub
+
+// ops.yaml:507
+namespace generated::hard_swish_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 507;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::hard_swish_stub
+
+// ops.yaml:518
+namespace generated::hard_swish_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 518;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::hard_swish_grad_stub
+
+// ops.yaml:531
+namespace generated::swish_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 531;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::swish_stub
+
+// ops.yaml:544
+namespace generated::swish_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 544;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::swish_grad_stub
+
+// ops.yaml:558
+namespace generated::gelu_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 558;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::gelu_stub
+
+// ops.yaml:569
+namespace generated::gelu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 569;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::gelu_grad_stub
+
+// ops.yaml:583
+namespace generated::fast_gelu_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 583;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::fast_gelu_stub
+
+// ops.yaml:594
+namespace generated::fast_gelu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 594;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::fast_gelu_grad_stub
+
+// ops.yaml:608
+namespace generated::clip_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 608;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::clip_stub
+
+// ops.yaml:625
+namespace generated::clip_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 625;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::clip_grad_stub
+
+// ops.yaml:638
+namespace generated::max_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 638;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::max_pool_stub
+
+// ops.yaml:672
+namespace generated::max_pool_xy_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 672;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::max_pool_xy_grad_stub
+
+// ops.yaml:691
+namespace generated::max_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 691;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::max_pool_grad_stub
+
+// ops.yaml:721
+namespace generated::average_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 721;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::average_pool_stub
+
+// ops.yaml:752
+namespace generated::average_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 752;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml:495
+// ops.yaml:768
 namespace generated::global_max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 495;
+constinit const std::int32_t kEntryLine = 768;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml:517
+// ops.yaml:790
 namespace generated::global_max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 517;
+constinit const std::int32_t kEntryLine = 790;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_grad_stub
 
-// ops.yaml:533
+// ops.yaml:806
 namespace generated::global_average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 533;
+constinit const std::int32_t kEntryLine = 806;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_stub
 
-// ops.yaml:546
+// ops.yaml:819
 namespace generated::global_average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 546;
+constinit const std::int32_t kEntryLine = 819;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_grad_stub
 
-// ops.yaml:561
+// ops.yaml:834
 namespace generated::softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 561;
+constinit const std::int32_t kEntryLine = 834;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_stub
 
-// ops.yaml:590
+// ops.yaml:863
 namespace generated::softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 590;
+constinit const std::int32_t kEntryLine = 863;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml:622
+// ops.yaml:895
 namespace generated::log_softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 622;
+constinit const std::int32_t kEntryLine = 895;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:637
+// ops.yaml:910
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 637;
+constinit const std::int32_t kEntryLine = 910;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
 namespace {
 
-constinit const std::array<std::span<const Row>, 27> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 47> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:55
@@ -227,33 +367,73 @@ constinit const std::array<std::span<const Row>, 27> kDispatchTable = {
     std::span<const Row>(generated::leaky_relu_grad_stub::kRows),
     // ops.yaml:326
     std::span<const Row>(generated::prelu_stub::kRows),
-    // ops.yaml:349
+    // ops.yaml:350
     std::span<const Row>(generated::prelu_grad_stub::kRows),
-    // ops.yaml:365
-    std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:399
-    std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
-    // ops.yaml:418
-    std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:448
-    std::span<const Row>(generated::average_pool_stub::kRows),
+    // ops.yaml:370
+    std::span<const Row>(generated::relu_stub::kRows),
+    // ops.yaml:387
+    std::span<const Row>(generated::relu_grad_stub::kRows),
+    // ops.yaml:402
+    std::span<const Row>(generated::tanh_stub::kRows),
+    // ops.yaml:413
+    std::span<const Row>(generated::tanh_grad_stub::kRows),
+    // ops.yaml:430
+    std::span<const Row>(generated::elu_stub::kRows),
+    // ops.yaml:443
+    std::span<const Row>(generated::elu_grad_stub::kRows),
+    // ops.yaml:456
+    std::span<const Row>(generated::softplus_stub::kRows),
+    // ops.yaml:467
+    std::span<const Row>(generated::softplus_grad_stub::kRows),
     // ops.yaml:479
+    std::span<const Row>(generated::hard_sigmoid_stub::kRows),
+    // ops.yaml:493
+    std::span<const Row>(generated::hard_sigmoid_grad_stub::kRows),
+    // ops.yaml:507
+    std::span<const Row>(generated::hard_swish_stub::kRows),
+    // ops.yaml:518
+    std::span<const Row>(generated::hard_swish_grad_stub::kRows),
+    // ops.yaml:531
+    std::span<const Row>(generated::swish_stub::kRows),
+    // ops.yaml:544
+    std::span<const Row>(generated::swish_grad_stub::kRows),
+    // ops.yaml:558
+    std::span<const Row>(generated::gelu_stub::kRows),
+    // ops.yaml:569
+    std::span<const Row>(generated::gelu_grad_stub::kRows),
+    // ops.yaml:583
+    std::span<const Row>(generated::fast_gelu_stub::kRows),
+    // ops.yaml:594
+    std::span<const Row>(generated::fast_gelu_grad_stub::kRows),
+    // ops.yaml:608
+    std::span<const Row>(generated::clip_stub::kRows),
+    // ops.yaml:625
+    std::span<const Row>(generated::clip_grad_stub::kRows),
+    // ops.yaml:638
+    std::span<const Row>(generated::max_pool_stub::kRows),
+    // ops.yaml:672
+    std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
+    // ops.yaml:691
+    std::span<const Row>(generated::max_pool_grad_stub::kRows),
+    // ops.yaml:721
+    std::span<const Row>(generated::average_pool_stub::kRows),
+    // ops.yaml:752
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:495
+    // ops.yaml:768
     std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:517
+    // ops.yaml:790
     std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:533
+    // ops.yaml:806
     std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:546
+    // ops.yaml:819
     std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:561
+    // ops.yaml:834
     std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:590
+    // ops.yaml:863
     std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:622
+    // ops.yaml:895
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:637
+    // ops.yaml:910
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
 };
 

@@ -4,6 +4,9 @@
 #include "patterns/cuda/map.cuh"
 
 // Macros of the same names as operators end here.
+#undef FastGeluGrad
+#undef Gelu
+#undef HardSwishGrad
 #undef LeakyRelu
 #undef Sigmoid
 
@@ -11,3 +14,9 @@
 GRADSMITH_MAP_KERNELS(Sigmoid, gradsmith::generated::SigmoidFormula)
 // ops.yaml: LeakyRelu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(LeakyRelu, gradsmith::generated::LeakyReluFormula)
+// ops.yaml: HardSwishGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(HardSwishGrad, gradsmith::generated::HardSwishGradFormula)
+// ops.yaml: Gelu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Gelu, gradsmith::generated::GeluFormula)
+// ops.yaml: FastGeluGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(FastGeluGrad, gradsmith::generated::FastGeluGradFormula)

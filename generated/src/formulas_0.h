@@ -30,6 +30,48 @@ struct LeakyReluFormula {
   }
 };
 
+// ops.yaml: HardSwishGrad, line 1 of the entry
+struct HardSwishGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // inner = dY * (X / 3 + 0.5)
+    const A v0 = in[0] * (in[1] / A{3} + A{0.5});
+    // dX = where(X <= -3, 0, where(X < 3, inner, dY))
+    out[0] = in[1] <= -A{3} ? A{0} : (in[1] < A{3} ? v0 : in[0]);
+  }
+};
+
+// ops.yaml: Gelu, line 1 of the entry
+struct GeluFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = 0.5 * X * erfc(-X * sqrt(0.5))
+    out[0] = A{0.5} * in[0] * formula::Erfc(-in[0] * formula::Sqrt(A{0.5}));
+  }
+};
+
+// ops.yaml: FastGeluGrad, line 1 of the entry
+struct FastGeluGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // z = sqrt(8 / pi) * (X + 0.044715 * X * X * X)
+    const A v0 = in[1] + A{0.044715} * in[1] * in[1] * in[1];
+    const A v1 = formula::Sqrt(A{8} / A{3.141592653589793}) * v0;
+    // slope = sqrt(8 / pi) * (1 + 0.134145 * X * X)
+    const A v2 = formula::Sqrt(A{8} / A{3.141592653589793});
+    const A v3 = v2 * (A{1} + A{0.134145} * in[1] * in[1]);
+    // dX = dY * sigmoid(z) * (1 + X * sigmoid(-z) * slope)
+    const A v4 = A{1} + in[1] * formula::Sigmoid(-v1) * v3;
+    out[0] = in[0] * formula::Sigmoid(v1) * v4;
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_0_H_

@@ -4,7 +4,19 @@
 #include "patterns/cuda/map.cuh"
 
 // Macros of the same names as operators end here.
+#undef ClipGrad
+#undef EluGrad
+#undef PRelu
+#undef ReluGrad
 #undef SigmoidGrad
 
 // ops.yaml: SigmoidGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SigmoidGrad, gradsmith::generated::SigmoidGradFormula)
+// ops.yaml: PRelu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(PRelu, gradsmith::generated::PReluFormula)
+// ops.yaml: ReluGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ReluGrad, gradsmith::generated::ReluGradFormula)
+// ops.yaml: EluGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(EluGrad, gradsmith::generated::EluGradFormula)
+// ops.yaml: ClipGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ClipGrad, gradsmith::generated::ClipGradFormula)

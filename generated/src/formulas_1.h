@@ -19,6 +19,50 @@ struct SigmoidGradFormula {
   }
 };
 
+// ops.yaml: PRelu, line 1 of the entry
+struct PReluFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = where(X > 0, X, slope * X)
+    out[0] = in[0] > A{0} ? in[0] : in[1] * in[0];
+  }
+};
+
+// ops.yaml: ReluGrad, line 1 of the entry
+struct ReluGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = where(X > 0, dY, 0)
+    out[0] = in[1] > A{0} ? in[0] : A{0};
+  }
+};
+
+// ops.yaml: EluGrad, line 1 of the entry
+struct EluGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // dX = where(X > 0, dY, dY * alpha * exp(X))
+    out[0] = in[1] > A{0} ? in[0] : in[0] * scalars[0] * formula::Exp(in[1]);
+  }
+};
+
+// ops.yaml: ClipGrad, line 1 of the entry
+struct ClipGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // dX = where(X >= min and X <= max, dY, 0)
+    out[0] = in[1] >= scalars[0] && in[1] <= scalars[1] ? in[0] : A{0};
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_1_H_

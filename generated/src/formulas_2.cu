@@ -2,3 +2,15 @@
 // The kernels of operators that have formulas, shard 2 of 8.
 #include "formulas_2.h"
 #include "patterns/cuda/map.cuh"
+
+// Macros of the same names as operators end here.
+#undef Clip
+#undef Elu
+#undef HardSwish
+
+// ops.yaml: Elu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Elu, gradsmith::generated::EluFormula)
+// ops.yaml: HardSwish, line 1 of the entry
+GRADSMITH_MAP_KERNELS(HardSwish, gradsmith::generated::HardSwishFormula)
+// ops.yaml: Clip, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Clip, gradsmith::generated::ClipFormula)

@@ -3,4 +3,44 @@
 #ifndef GRADSMITH_FORMULAS_2_H_
 #define GRADSMITH_FORMULAS_2_H_
 
+#include "patterns/formula_math.h"
+#include "patterns/functor.h"
+
+namespace gradsmith::generated {
+
+// ops.yaml: Elu, line 1 of the entry
+struct EluFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // Y = where(X > 0, X, alpha * expm1(X))
+    out[0] = in[0] > A{0} ? in[0] : scalars[0] * formula::Expm1(in[0]);
+  }
+};
+
+// ops.yaml: HardSwish, line 1 of the entry
+struct HardSwishFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = X * max(0, min(1, X / 6 + 0.5))
+    out[0] = in[0] * formula::Max(A{0}, formula::Min(A{1}, in[0] / A{6} + A{0.5}));
+  }
+};
+
+// ops.yaml: Clip, line 1 of the entry
+struct ClipFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // Y = min(max(X, min), max)
+    out[0] = formula::Min(formula::Max(in[0], scalars[0]), scalars[1]);
+  }
+};
+
+}  // namespace gradsmith::generated
+
 #endif  // GRADSMITH_FORMULAS_2_H_

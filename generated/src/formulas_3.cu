@@ -2,3 +2,9 @@
 // The kernels of operators that have formulas, shard 3 of 8.
 #include "formulas_3.h"
 #include "patterns/cuda/map.cuh"
+
+// Macros of the same names as operators end here.
+#undef FastGelu
+
+// ops.yaml: FastGelu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(FastGelu, gradsmith::generated::FastGeluFormula)

@@ -3,4 +3,24 @@
 #ifndef GRADSMITH_FORMULAS_3_H_
 #define GRADSMITH_FORMULAS_3_H_
 
+#include "patterns/formula_math.h"
+#include "patterns/functor.h"
+
+namespace gradsmith::generated {
+
+// ops.yaml: FastGelu, line 1 of the entry
+struct FastGeluFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = X * sigmoid(sqrt(8 / pi) * (X + 0.044715 * X * X * X))
+    const A v0 = in[0] + A{0.044715} * in[0] * in[0] * in[0];
+    const A v1 = formula::Sigmoid(formula::Sqrt(A{8} / A{3.141592653589793}) * v0);
+    out[0] = in[0] * v1;
+  }
+};
+
+}  // namespace gradsmith::generated
+
 #endif  // GRADSMITH_FORMULAS_3_H_

@@ -2,3 +2,12 @@
 // The kernels of operators that have formulas, shard 4 of 8.
 #include "formulas_4.h"
 #include "patterns/cuda/map.cuh"
+
+// Macros of the same names as operators end here.
+#undef GeluGrad
+#undef Tanh
+
+// ops.yaml: Tanh, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Tanh, gradsmith::generated::TanhFormula)
+// ops.yaml: GeluGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(GeluGrad, gradsmith::generated::GeluGradFormula)

@@ -3,4 +3,38 @@
 #ifndef GRADSMITH_FORMULAS_4_H_
 #define GRADSMITH_FORMULAS_4_H_
 
+#include "patterns/formula_math.h"
+#include "patterns/functor.h"
+
+namespace gradsmith::generated {
+
+// ops.yaml: Tanh, line 1 of the entry
+struct TanhFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = tanh(X)
+    out[0] = formula::Tanh(in[0]);
+  }
+};
+
+// ops.yaml: GeluGrad, line 1 of the entry
+struct GeluGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // probability = 0.5 * erfc(-X * sqrt(0.5))
+    const A v0 = A{0.5} * formula::Erfc(-in[1] * formula::Sqrt(A{0.5}));
+    // density = exp(-0.5 * X * X) / sqrt(2 * pi)
+    const A v1 = formula::Sqrt(A{2} * A{3.141592653589793});
+    const A v2 = formula::Exp(-A{0.5} * in[1] * in[1]) / v1;
+    // dX = dY * (probability + X * density)
+    out[0] = in[0] * (v0 + in[1] * v2);
+  }
+};
+
+}  // namespace gradsmith::generated
+
 #endif  // GRADSMITH_FORMULAS_4_H_

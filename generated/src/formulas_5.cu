@@ -2,3 +2,18 @@
 // The kernels of operators that have formulas, shard 5 of 8.
 #include "formulas_5.h"
 #include "patterns/cuda/map.cuh"
+
+// Macros of the same names as operators end here.
+#undef HardSigmoid
+#undef HardSigmoidGrad
+#undef SoftplusGrad
+#undef Swish
+
+// ops.yaml: SoftplusGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(SoftplusGrad, gradsmith::generated::SoftplusGradFormula)
+// ops.yaml: HardSigmoid, line 1 of the entry
+GRADSMITH_MAP_KERNELS(HardSigmoid, gradsmith::generated::HardSigmoidFormula)
+// ops.yaml: HardSigmoidGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(HardSigmoidGrad, gradsmith::generated::HardSigmoidGradFormula)
+// ops.yaml: Swish, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Swish, gradsmith::generated::SwishFormula)

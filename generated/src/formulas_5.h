@@ -3,4 +3,58 @@
 #ifndef GRADSMITH_FORMULAS_5_H_
 #define GRADSMITH_FORMULAS_5_H_
 
+#include "patterns/formula_math.h"
+#include "patterns/functor.h"
+
+namespace gradsmith::generated {
+
+// ops.yaml: SoftplusGrad, line 1 of the entry
+struct SoftplusGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = dY * sigmoid(X)
+    out[0] = in[0] * formula::Sigmoid(in[1]);
+  }
+};
+
+// ops.yaml: HardSigmoid, line 1 of the entry
+struct HardSigmoidFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // Y = max(0, min(1, alpha * X + beta))
+    const A v0 = formula::Min(A{1}, scalars[0] * in[0] + scalars[1]);
+    out[0] = formula::Max(A{0}, v0);
+  }
+};
+
+// ops.yaml: HardSigmoidGrad, line 1 of the entry
+struct HardSigmoidGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // z = alpha * X + beta
+    const A v0 = scalars[0] * in[1] + scalars[1];
+    // dX = where(z > 0 and z < 1, alpha * dY, 0)
+    out[0] = v0 > A{0} && v0 < A{1} ? scalars[0] * in[0] : A{0};
+  }
+};
+
+// ops.yaml: Swish, line 1 of the entry
+struct SwishFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // Y = X * sigmoid(alpha * X)
+    out[0] = in[0] * formula::Sigmoid(scalars[0] * in[0]);
+  }
+};
+
+}  // namespace gradsmith::generated
+
 #endif  // GRADSMITH_FORMULAS_5_H_

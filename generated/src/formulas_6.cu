@@ -5,6 +5,12 @@
 
 // Macros of the same names as operators end here.
 #undef LeakyReluGrad
+#undef Relu
+#undef Softplus
 
 // ops.yaml: LeakyReluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(LeakyReluGrad, gradsmith::generated::LeakyReluGradFormula)
+// ops.yaml: Relu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Relu, gradsmith::generated::ReluFormula)
+// ops.yaml: Softplus, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Softplus, gradsmith::generated::SoftplusFormula)

@@ -19,6 +19,28 @@ struct LeakyReluGradFormula {
   }
 };
 
+// ops.yaml: Relu, line 1 of the entry
+struct ReluFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = max(X, 0)
+    out[0] = formula::Max(in[0], A{0});
+  }
+};
+
+// ops.yaml: Softplus, line 1 of the entry
+struct SoftplusFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = softplus(X)
+    out[0] = formula::Softplus(in[0]);
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_6_H_

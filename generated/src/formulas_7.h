@@ -3,4 +3,49 @@
 #ifndef GRADSMITH_FORMULAS_7_H_
 #define GRADSMITH_FORMULAS_7_H_
 
+#include "patterns/formula_math.h"
+#include "patterns/functor.h"
+
+namespace gradsmith::generated {
+
+// ops.yaml: PReluGrad, line 1 of the entry
+struct PReluGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  static constexpr bool kSums = true;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = where(X > 0, dY, slope * dY)
+    out[0] = in[1] > A{0} ? in[0] : in[2] * in[0];
+    // dSlope = sum(where(X > 0, 0, X * dY))
+    out[1] = in[1] > A{0} ? A{0} : in[1] * in[0];
+  }
+};
+
+// ops.yaml: TanhGrad, line 1 of the entry
+struct TanhGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = dY * (1 - Y) * (1 + Y)
+    out[0] = in[0] * (A{1} - in[1]) * (A{1} + in[1]);
+  }
+};
+
+// ops.yaml: SwishGrad, line 1 of the entry
+struct SwishGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // z = alpha * X
+    const A v0 = scalars[0] * in[1];
+    // dX = dY * sigmoid(z) * (1 + z * sigmoid(-z))
+    out[0] = in[0] * formula::Sigmoid(v0) * (A{1} + v0 * formula::Sigmoid(-v0));
+  }
+};
+
+}  // namespace gradsmith::generated
+
 #endif  // GRADSMITH_FORMULAS_7_H_

@@ -12,23 +12,31 @@
 #if __has_include("pool/kernels.h")
 #include "pool/kernels.h"
 #endif
-#if __has_include("prelu/kernels.h")
-#include "prelu/kernels.h"
-#endif
 #include "core/stub.h"
 #include "core/validate.h"
+#include "cuda/op_task.h"
+#include "formulas_7.h"
 #include "gradsmith/ops/average_pool.h"
 #include "gradsmith/ops/global_max_pool.h"
 #include "gradsmith/ops/prelu_grad.h"
+#include "gradsmith/ops/swish_grad.h"
+#include "gradsmith/ops/tanh_grad.h"
 #include "gradsmith/schema.h"
+#include "patterns/run_map.h"
+#ifdef GRADSMITH_HAS_CUDA
+#include "cuda/kernel_images.h"
+#endif
 
 // Macros of the same names as what the schema declares end here.
 #undef AveragePool
 #undef GlobalMaxPool
 #undef PReluGrad
+#undef SwishGrad
 #undef T_
+#undef TanhGrad
 #undef X
 #undef Y
+#undef alpha
 #undef auto_pad
 #undef ceil_mode
 #undef count_include_pad
@@ -43,13 +51,19 @@
 
 namespace gradsmith {
 
+namespace {
+
+#ifdef GRADSMITH_HAS_CUDA
+[[maybe_unused]] constexpr const cuda::KernelImage* kFormulas = &cuda::kImage_formulas_7;
+#else
+[[maybe_unused]] constexpr const cuda::KernelImage* kFormulas = nullptr;
+#endif
+
+}  // namespace
+
 namespace generated::conv_stub {
 extern const std::int32_t kEntryLine;
 }
-
-namespace prelu {
-struct PReluGrad;  // an unknown kernel is an incomplete type
-}  // namespace prelu
 
 // ops.yaml: PReluGrad, line 1 of the entry
 namespace generated::prelu_grad_stub {
@@ -59,43 +73,20 @@ extern const std::array<Row, 8> kRows;
 namespace {
 
 using Given = ::gradsmith::PReluGradAttributes;
-using Kernel = ::gradsmith::prelu::PReluGrad;
-static_assert(
-    internal::IsComplete<Kernel>,
-    "ops.yaml: PReluGrad, line 4 of the entry: there is no kernel prelu::PReluGrad; expected struct PReluGrad in prelu/kernels.h");
-// What the entry has been compared with.
-static_assert(
-    Kernel::kShapes == "dY [*D], X [*D], slope [*S], dX [*D], dSlope [*S], dX in_place_of dY",
-    "ops.yaml: PReluGrad, line 4 of the entry: kShapes of kernel prelu::PReluGrad is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kTypes == "dY T, X T, slope T, dX T, dSlope T",
-    "ops.yaml: PReluGrad, line 4 of the entry: kTypes of kernel prelu::PReluGrad is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kLimits == "S broadcast_to D",
-    "ops.yaml: PReluGrad, line 4 of the entry: kLimits of kernel prelu::PReluGrad is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kGradientOf == "PRelu, dY of Y, dX of X, dSlope of slope",
-    "ops.yaml: PReluGrad, line 4 of the entry: kGradientOf of kernel prelu::PReluGrad is not what the entry was compared with; generate anew");
-
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0
     "T",
 };
 
-Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  Kernel::Attributes to;
-  return to;
-}
-
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: PRelu, line 11 of the entry
+    // ops.yaml: PRelu, line 12 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 0,
         .max_length = 8,
     },
-    // ops.yaml: PRelu, line 12 of the entry
+    // ops.yaml: PRelu, line 13 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -122,7 +113,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: PReluGrad, line 7 of the entry
+    // ops.yaml: PReluGrad, line 9 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -130,14 +121,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: PReluGrad, line 8 of the entry
+    // ops.yaml: PReluGrad, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
     },
-    // ops.yaml: PReluGrad, line 9 of the entry
+    // ops.yaml: PReluGrad, line 11 of the entry
     TensorSpec{
         .name = "slope",
         .type_parameter = 0,
@@ -147,7 +138,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: PReluGrad, line 11 of the entry
+    // ops.yaml: PReluGrad, line 13 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -157,7 +148,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .in_place_of = 0,
         .gradient_of = "X",
     },
-    // ops.yaml: PReluGrad, line 12 of the entry
+    // ops.yaml: PReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dSlope",
         .type_parameter = 0,
@@ -179,7 +170,7 @@ constinit const OpSchema kSchema = {
     .name = "PReluGrad",
     .since_version = 1,
     .gradient_of = "PRelu",
-    .kernel = "prelu::PReluGrad",
+    .kernel = "formulas::PReluGrad",
     .source_file = "ops.yaml",
     .type_parameters = kTypeParameters,
     .symbols = kSymbols,
@@ -189,19 +180,35 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<std::string_view, 5> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "X",
+    // 2
+    "slope",
+    // 3
+    "dX",
+    // 4
+    "dSlope",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "PReluGrad",
+    .operands = kOperands,
+    .inputs = 3,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
 Status RunCpu(
     const Context& context,
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.dY = internal::ArgumentAt(inputs, 0);
-  in.X = internal::ArgumentAt(inputs, 1);
-  in.slope = internal::ArgumentAt(inputs, 2);
-  Kernel::Outputs out;
-  out.dX = internal::ArgumentAt(outputs, 0);
-  out.dSlope = internal::ArgumentAt(outputs, 1);
-  return Kernel::RunCpu(context, KernelAttributes(attributes), in, out);
+  return internal::RunMapOnCpu<PReluGradFormula>(context, Scalars(attributes), inputs, outputs);
 }
 
 Status RunCuda(
@@ -209,14 +216,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.dY = internal::ArgumentAt(inputs, 0);
-  in.X = internal::ArgumentAt(inputs, 1);
-  in.slope = internal::ArgumentAt(inputs, 2);
-  Kernel::Outputs out;
-  out.dX = internal::ArgumentAt(outputs, 0);
-  out.dSlope = internal::ArgumentAt(outputs, 1);
-  return Kernel::RunCuda(context, KernelAttributes(attributes), in, out);
+  return internal::RunMapOnCuda(context, kOperator, true, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -405,6 +405,623 @@ Result<PReluGradOutputDims> InferShapes(
   PReluGradOutputDims out;
   out.dX = (*dims)[0];
   out.dSlope = (*dims)[1];
+  return out;
+}
+
+// ops.yaml: TanhGrad, line 1 of the entry
+namespace generated::tanh_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::TanhGradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 1> kSymbols = {
+    // ops.yaml: Relu, line 11 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: TanhGrad, line 8 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: TanhGrad, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: ReluGrad, line 11 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .in_place_of = 0,
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "TanhGrad",
+    .since_version = 1,
+    .gradient_of = "Tanh",
+    .kernel = "formulas::TanhGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "Y",
+    // 2
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "TanhGrad",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<TanhGradFormula>(context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::TanhGradInputs<T_>& inputs,
+    const ::gradsmith::TanhGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.Y.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::tanh_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status TanhGrad<float>(
+    const Context& context,
+    const TanhGradAttributes& attributes,
+    const TanhGradInputs<float>& inputs,
+    const TanhGradOutputs<float>& outputs) {
+  return generated::tanh_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status TanhGrad<double>(
+    const Context& context,
+    const TanhGradAttributes& attributes,
+    const TanhGradInputs<double>& inputs,
+    const TanhGradOutputs<double>& outputs) {
+  return generated::tanh_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status TanhGrad<MLFloat16>(
+    const Context& context,
+    const TanhGradAttributes& attributes,
+    const TanhGradInputs<MLFloat16>& inputs,
+    const TanhGradOutputs<MLFloat16>& outputs) {
+  return generated::tanh_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status TanhGrad<BFloat16>(
+    const Context& context,
+    const TanhGradAttributes& attributes,
+    const TanhGradInputs<BFloat16>& inputs,
+    const TanhGradOutputs<BFloat16>& outputs) {
+  return generated::tanh_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<TanhGradOutputDims> InferShapes(
+    const TanhGradAttributes& attributes,
+    const TanhGradInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.Y};
+  const OpSchema& schema = generated::tanh_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("TanhGrad: ");
+  }
+  TanhGradOutputDims out;
+  out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: SwishGrad, line 1 of the entry
+namespace generated::swish_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::SwishGradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 1> kSymbols = {
+    // ops.yaml: Relu, line 11 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: ReluGrad, line 8 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: ReluGrad, line 9 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: ReluGrad, line 11 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .in_place_of = 0,
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: Swish, line 10 of the entry
+    AttributeSpec{
+        .name = "alpha",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, alpha),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "SwishGrad",
+    .since_version = 1,
+    .gradient_of = "Swish",
+    .kernel = "formulas::SwishGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "X",
+    // 2
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "SwishGrad",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+};
+
+std::array<double, 1> Scalars([[maybe_unused]] const void* attributes) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // alpha
+      given.alpha,
+  };
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<SwishGradFormula>(context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::SwishGradInputs<T_>& inputs,
+    const ::gradsmith::SwishGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::swish_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status SwishGrad<float>(
+    const Context& context,
+    const SwishGradAttributes& attributes,
+    const SwishGradInputs<float>& inputs,
+    const SwishGradOutputs<float>& outputs) {
+  return generated::swish_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status SwishGrad<double>(
+    const Context& context,
+    const SwishGradAttributes& attributes,
+    const SwishGradInputs<double>& inputs,
+    const SwishGradOutputs<double>& outputs) {
+  return generated::swish_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status SwishGrad<MLFloat16>(
+    const Context& context,
+    const SwishGradAttributes& attributes,
+    const SwishGradInputs<MLFloat16>& inputs,
+    const SwishGradOutputs<MLFloat16>& outputs) {
+  return generated::swish_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status SwishGrad<BFloat16>(
+    const Context& context,
+    const SwishGradAttributes& attributes,
+    const SwishGradInputs<BFloat16>& inputs,
+    const SwishGradOutputs<BFloat16>& outputs) {
+  return generated::swish_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<SwishGradOutputDims> InferShapes(
+    const SwishGradAttributes& attributes,
+    const SwishGradInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::swish_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("SwishGrad: ");
+  }
+  SwishGradOutputDims out;
+  out.dX = (*dims)[0];
   return out;
 }
 

@@ -3,6 +3,9 @@
 // done with them is in tests/support/checks.h.
 #include <vector>
 
+#include "gradsmith/ops/fast_gelu_grad.h"
+#include "gradsmith/ops/gelu.h"
+#include "gradsmith/ops/hard_swish_grad.h"
 #include "gradsmith/ops/leaky_relu.h"
 #include "gradsmith/ops/max_pool.h"
 #include "gradsmith/ops/sigmoid.h"
@@ -13,6 +16,9 @@
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef FastGeluGrad
+#undef Gelu
+#undef HardSwishGrad
 #undef Indices
 #undef LeakyRelu
 #undef MaxPool
@@ -26,6 +32,8 @@
 #undef axis
 #undef ceil_mode
 #undef coerced
+#undef dX
+#undef dY
 #undef dilations
 #undef kernel_shape
 #undef pads
@@ -272,7 +280,7 @@ const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {"Y", 1},
+            {.name = "Y", .node = 1},
         },
 });
 
@@ -541,7 +549,7 @@ const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {"Y", 5},
+            {.name = "Y", .node = 5},
         },
     .exact_attributes =
         {
@@ -563,6 +571,514 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace leaky_relu_tests
+
+// ops.yaml: HardSwishGrad, line 1 of the entry
+namespace hard_swish_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::HardSwishGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::HardSwishGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::HardSwishGradAttributes>();
+  return ::gradsmith::HardSwishGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::HardSwishGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::HardSwishGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::HardSwishGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::HardSwishGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::HardSwishGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "input", .name = "X"},
+    // 2
+    {.operation = "number", .number = 3.0},
+    // 3
+    {.operation = "divide", .arguments = {1, 2}},
+    // 4
+    {.operation = "number", .number = 0.5},
+    // 5
+    {.operation = "add", .arguments = {3, 4}},
+    // 6
+    {.operation = "multiply", .arguments = {0, 5}},
+    // 7
+    {.operation = "negate", .arguments = {2}},
+    // 8
+    {.operation = "less_equal", .arguments = {1, 7}},
+    // 9
+    {.operation = "number", .number = 0.0},
+    // 10
+    {.operation = "less", .arguments = {1, 2}},
+    // 11
+    {.operation = "where", .arguments = {10, 6, 0}},
+    // 12
+    {.operation = "where", .arguments = {8, 9, 11}},
+    // 13
+    {.operation = "number", .number = 1.0},
+    // 14
+    {.operation = "number", .number = 6.0},
+    // 15
+    {.operation = "divide", .arguments = {1, 14}},
+    // 16
+    {.operation = "add", .arguments = {15, 4}},
+    // 17
+    {.operation = "min", .arguments = {13, 16}},
+    // 18
+    {.operation = "max", .arguments = {9, 17}},
+    // 19
+    {.operation = "multiply", .arguments = {1, 18}},
+};
+const std::size_t kDomain[] = {
+    // multiply
+    19,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 12},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "HardSwishGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace hard_swish_grad_tests
+
+// ops.yaml: Gelu, line 1 of the entry
+namespace gelu_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::GeluInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::GeluOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::GeluAttributes>();
+  return ::gradsmith::Gelu(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::GeluInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::GeluAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::GeluAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::GeluAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::GeluAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.5},
+    // 1
+    {.operation = "input", .name = "X"},
+    // 2
+    {.operation = "multiply", .arguments = {0, 1}},
+    // 3
+    {.operation = "negate", .arguments = {1}},
+    // 4
+    {.operation = "sqrt", .arguments = {0}},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
+    // 6
+    {.operation = "erfc", .arguments = {5}},
+    // 7
+    {.operation = "multiply", .arguments = {2, 6}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 7},
+        },
+});
+
+const OpTests kTests = {
+    .op = "Gelu",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace gelu_tests
+
+// ops.yaml: FastGeluGrad, line 1 of the entry
+namespace fast_gelu_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::FastGeluGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::FastGeluGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::FastGeluGradAttributes>();
+  return ::gradsmith::FastGeluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::FastGeluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::FastGeluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::FastGeluGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::FastGeluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::FastGeluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "number", .number = 8.0},
+    // 1
+    {.operation = "number", .number = 3.141592653589793},
+    // 2
+    {.operation = "divide", .arguments = {0, 1}},
+    // 3
+    {.operation = "sqrt", .arguments = {2}},
+    // 4
+    {.operation = "input", .name = "X"},
+    // 5
+    {.operation = "number", .number = 0.044715},
+    // 6
+    {.operation = "multiply", .arguments = {5, 4}},
+    // 7
+    {.operation = "multiply", .arguments = {6, 4}},
+    // 8
+    {.operation = "multiply", .arguments = {7, 4}},
+    // 9
+    {.operation = "add", .arguments = {4, 8}},
+    // 10
+    {.operation = "multiply", .arguments = {3, 9}},
+    // 11
+    {.operation = "number", .number = 1.0},
+    // 12
+    {.operation = "number", .number = 0.134145},
+    // 13
+    {.operation = "multiply", .arguments = {12, 4}},
+    // 14
+    {.operation = "multiply", .arguments = {13, 4}},
+    // 15
+    {.operation = "add", .arguments = {11, 14}},
+    // 16
+    {.operation = "multiply", .arguments = {3, 15}},
+    // 17
+    {.operation = "input", .name = "dY"},
+    // 18
+    {.operation = "sigmoid", .arguments = {10}},
+    // 19
+    {.operation = "multiply", .arguments = {17, 18}},
+    // 20
+    {.operation = "negate", .arguments = {10}},
+    // 21
+    {.operation = "sigmoid", .arguments = {20}},
+    // 22
+    {.operation = "multiply", .arguments = {4, 21}},
+    // 23
+    {.operation = "multiply", .arguments = {22, 16}},
+    // 24
+    {.operation = "add", .arguments = {11, 23}},
+    // 25
+    {.operation = "multiply", .arguments = {19, 24}},
+    // 26
+    {.operation = "multiply", .arguments = {4, 18}},
+};
+const std::size_t kDomain[] = {
+    // multiply
+    26,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 25},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "FastGeluGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace fast_gelu_grad_tests
 
 // ops.yaml: MaxPool, line 1 of the entry
 namespace max_pool_tests {

@@ -3,26 +3,32 @@
 // done with them is in tests/support/checks.h.
 #include <vector>
 
+#include "gradsmith/ops/clip_grad.h"
+#include "gradsmith/ops/elu_grad.h"
 #include "gradsmith/ops/global_average_pool_grad.h"
 #include "gradsmith/ops/max_pool_xy_grad.h"
 #include "gradsmith/ops/prelu.h"
+#include "gradsmith/ops/relu_grad.h"
 #include "gradsmith/ops/sigmoid_grad.h"
 #include "gradsmith/ops/softmax_grad.h"
 #include "reference/formula.h"
 #include "reference/pool.h"
-#include "reference/prelu.h"
 #include "reference/softmax.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef ClipGrad
+#undef EluGrad
 #undef GlobalAveragePoolGrad
 #undef MaxPoolXYGrad
 #undef PRelu
+#undef ReluGrad
 #undef SigmoidGrad
 #undef SoftmaxGrad
 #undef T_
 #undef X
 #undef Y
+#undef alpha
 #undef auto_pad
 #undef axis
 #undef ceil_mode
@@ -31,6 +37,8 @@
 #undef dY
 #undef dilations
 #undef kernel_shape
+#undef max
+#undef min
 #undef pads
 #undef slope
 #undef storage_order
@@ -296,7 +304,7 @@ const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {"dX", 5},
+            {.name = "dX", .node = 5},
         },
 });
 
@@ -343,7 +351,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: PRelu, line 15 of the entry
+// ops.yaml: PRelu, line 16 of the entry
 const ::gradsmith::PReluAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "channels",
@@ -360,7 +368,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: PRelu, line 16 of the entry
+// ops.yaml: PRelu, line 17 of the entry
 const ::gradsmith::PReluAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "last",
@@ -377,7 +385,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: PRelu, line 17 of the entry
+// ops.yaml: PRelu, line 18 of the entry
 const ::gradsmith::PReluAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "number",
@@ -394,7 +402,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: PRelu, line 18 of the entry
+// ops.yaml: PRelu, line 19 of the entry
 const ::gradsmith::PReluAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "same",
@@ -411,7 +419,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: PRelu, line 19 of the entry
+// ops.yaml: PRelu, line 20 of the entry
 const ::gradsmith::PReluAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "middle",
@@ -428,7 +436,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: PRelu, line 20 of the entry
+// ops.yaml: PRelu, line 21 of the entry
 const ::gradsmith::PReluAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "channels_last",
@@ -445,7 +453,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: PRelu, line 21 of the entry
+// ops.yaml: PRelu, line 22 of the entry
 const ::gradsmith::PReluAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "broadcast_gradient",
@@ -462,7 +470,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: PRelu, line 22 of the entry
+// ops.yaml: PRelu, line 23 of the entry
 const ::gradsmith::PReluAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "empty",
@@ -516,9 +524,36 @@ const Backend kBackends[] = {
     Backend::kCuda,
 };
 
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "greater", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "slope"},
+    // 4
+    {.operation = "multiply", .arguments = {3, 0}},
+    // 5
+    {.operation = "where", .arguments = {2, 0, 4}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 5},
+        },
+    .broadcast =
+        {
+            // slope
+            "slope",
+        },
+});
+
 const OpTests kTests = {
     .op = "PRelu",
-    .oracle = &reference::prelu::PRelu(),
+    .oracle = &kOracle,
     .backends = kBackends,
     .rows = kRows,
     .infer_shapes = &Infer,
@@ -529,6 +564,500 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace prelu_tests
+
+// ops.yaml: ReluGrad, line 1 of the entry
+namespace relu_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ReluGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::ReluGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ReluGradAttributes>();
+  return ::gradsmith::ReluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ReluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::ReluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::ReluGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::ReluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::ReluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "greater", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "dY"},
+    // 4
+    {.operation = "where", .arguments = {2, 3, 1}},
+    // 5
+    {.operation = "max", .arguments = {0, 1}},
+};
+const std::size_t kDomain[] = {
+    // max
+    5,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 4},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "ReluGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace relu_grad_tests
+
+// ops.yaml: EluGrad, line 1 of the entry
+namespace elu_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::EluGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::EluGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::EluGradAttributes>();
+  return ::gradsmith::EluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::EluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::EluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::EluGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::EluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::EluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: Elu, line 10 of the entry
+    {"alpha", 1.0},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "greater", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "dY"},
+    // 4
+    {.operation = "attribute", .name = "alpha"},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
+    // 6
+    {.operation = "exp", .arguments = {0}},
+    // 7
+    {.operation = "multiply", .arguments = {5, 6}},
+    // 8
+    {.operation = "where", .arguments = {2, 3, 7}},
+    // 9
+    {.operation = "expm1", .arguments = {0}},
+    // 10
+    {.operation = "multiply", .arguments = {4, 9}},
+    // 11
+    {.operation = "where", .arguments = {2, 0, 10}},
+};
+const std::size_t kDomain[] = {
+    // where
+    11,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 8},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "EluGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace elu_grad_tests
+
+// ops.yaml: ClipGrad, line 1 of the entry
+namespace clip_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ClipGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::ClipGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ClipGradAttributes>();
+  return ::gradsmith::ClipGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ClipGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::ClipGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Clip, line 14 of the entry
+const ::gradsmith::ClipGradAttributes kAttributes0 = {
+    .min = -1.5,
+    .max = 2.0,
+};
+const Case kCase0 = {
+    .name = "both",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .attributes =
+        {
+            {"min", -1.5},
+            {"max", 2.0},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Clip, line 15 of the entry
+const ::gradsmith::ClipGradAttributes kAttributes1 = {
+    .min = -0.5,
+};
+const Case kCase1 = {
+    .name = "below",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .attributes =
+        {
+            {"min", -0.5},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Clip, line 16 of the entry
+const ::gradsmith::ClipGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "neither",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // both
+    &kCase0,
+    // below
+    &kCase1,
+    // neither
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: Clip, line 10 of the entry
+    {"min", -::std::numeric_limits<double>::infinity()},
+    // ops.yaml: Clip, line 11 of the entry
+    {"max", ::std::numeric_limits<double>::infinity()},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "attribute", .name = "min"},
+    // 2
+    {.operation = "greater_equal", .arguments = {0, 1}},
+    // 3
+    {.operation = "attribute", .name = "max"},
+    // 4
+    {.operation = "less_equal", .arguments = {0, 3}},
+    // 5
+    {.operation = "and", .arguments = {2, 4}},
+    // 6
+    {.operation = "input", .name = "dY"},
+    // 7
+    {.operation = "number", .number = 0.0},
+    // 8
+    {.operation = "where", .arguments = {5, 6, 7}},
+    // 9
+    {.operation = "max", .arguments = {0, 1}},
+    // 10
+    {.operation = "min", .arguments = {9, 3}},
+};
+const std::size_t kDomain[] = {
+    // min
+    10,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 8},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "ClipGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace clip_grad_tests
 
 // ops.yaml: MaxPoolXYGrad, line 1 of the entry
 namespace max_pool_xy_grad_tests {

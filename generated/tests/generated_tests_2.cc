@@ -7,8 +7,12 @@
 #include "gradsmith/ops/batch_normalization.h"
 #include "gradsmith/ops/batch_normalization_grad.h"
 #include "gradsmith/ops/batch_normalization_relu_grad.h"
+#include "gradsmith/ops/clip.h"
+#include "gradsmith/ops/elu.h"
+#include "gradsmith/ops/hard_swish.h"
 #include "gradsmith/ops/log_softmax_grad.h"
 #include "reference/batch_norm.h"
+#include "reference/formula.h"
 #include "reference/pool.h"
 #include "reference/softmax.h"
 #include "support/op_tests.h"
@@ -19,12 +23,16 @@
 #undef BatchNormalization
 #undef BatchNormalizationGrad
 #undef BatchNormalizationReluGrad
+#undef Clip
+#undef Elu
+#undef HardSwish
 #undef LogSoftmaxGrad
 #undef T1_
 #undef T2_
 #undef T_
 #undef X
 #undef Y
+#undef alpha
 #undef auto_pad
 #undef axis
 #undef ceil_mode
@@ -37,6 +45,8 @@
 #undef dilations
 #undef epsilon
 #undef kernel_shape
+#undef max
+#undef min
 #undef momentum
 #undef pads
 #undef running_mean
@@ -1330,6 +1340,456 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace batch_normalization_relu_grad_tests
+
+// ops.yaml: Elu, line 1 of the entry
+namespace elu_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::EluInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::EluOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::EluAttributes>();
+  return ::gradsmith::Elu(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::EluInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::EluAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::EluAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::EluAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::EluAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: Elu, line 10 of the entry
+    {"alpha", 1.0},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "greater", .arguments = {0, 1}},
+    // 3
+    {.operation = "attribute", .name = "alpha"},
+    // 4
+    {.operation = "expm1", .arguments = {0}},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
+    // 6
+    {.operation = "where", .arguments = {2, 0, 5}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 6},
+        },
+});
+
+const OpTests kTests = {
+    .op = "Elu",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace elu_tests
+
+// ops.yaml: HardSwish, line 1 of the entry
+namespace hard_swish_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::HardSwishInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::HardSwishOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::HardSwishAttributes>();
+  return ::gradsmith::HardSwish(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::HardSwishInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::HardSwishAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::HardSwishAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::HardSwishAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::HardSwishAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "number", .number = 1.0},
+    // 3
+    {.operation = "number", .number = 6.0},
+    // 4
+    {.operation = "divide", .arguments = {0, 3}},
+    // 5
+    {.operation = "number", .number = 0.5},
+    // 6
+    {.operation = "add", .arguments = {4, 5}},
+    // 7
+    {.operation = "min", .arguments = {2, 6}},
+    // 8
+    {.operation = "max", .arguments = {1, 7}},
+    // 9
+    {.operation = "multiply", .arguments = {0, 8}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 9},
+        },
+});
+
+const OpTests kTests = {
+    .op = "HardSwish",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace hard_swish_tests
+
+// ops.yaml: Clip, line 1 of the entry
+namespace clip_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ClipInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::ClipOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ClipAttributes>();
+  return ::gradsmith::Clip(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ClipInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::ClipAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Clip, line 14 of the entry
+const ::gradsmith::ClipAttributes kAttributes0 = {
+    .min = -1.5,
+    .max = 2.0,
+};
+const Case kCase0 = {
+    .name = "both",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .attributes =
+        {
+            {"min", -1.5},
+            {"max", 2.0},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Clip, line 15 of the entry
+const ::gradsmith::ClipAttributes kAttributes1 = {
+    .min = -0.5,
+};
+const Case kCase1 = {
+    .name = "below",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .attributes =
+        {
+            {"min", -0.5},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Clip, line 16 of the entry
+const ::gradsmith::ClipAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "neither",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // both
+    &kCase0,
+    // below
+    &kCase1,
+    // neither
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: Clip, line 10 of the entry
+    {"min", -::std::numeric_limits<double>::infinity()},
+    // ops.yaml: Clip, line 11 of the entry
+    {"max", ::std::numeric_limits<double>::infinity()},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "attribute", .name = "min"},
+    // 2
+    {.operation = "max", .arguments = {0, 1}},
+    // 3
+    {.operation = "attribute", .name = "max"},
+    // 4
+    {.operation = "min", .arguments = {2, 3}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 4},
+        },
+});
+
+const OpTests kTests = {
+    .op = "Clip",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace clip_tests
 
 // ops.yaml: AveragePoolGrad, line 1 of the entry
 namespace average_pool_grad_tests {

@@ -4,14 +4,17 @@
 #include <vector>
 
 #include "gradsmith/ops/conv_transpose.h"
+#include "gradsmith/ops/fast_gelu.h"
 #include "gradsmith/ops/log_softmax.h"
 #include "reference/conv.h"
+#include "reference/formula.h"
 #include "reference/softmax.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
 #undef B
 #undef ConvTranspose
+#undef FastGelu
 #undef LogSoftmax
 #undef T_
 #undef W
@@ -644,6 +647,158 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace conv_transpose_tests
+
+// ops.yaml: FastGelu, line 1 of the entry
+namespace fast_gelu_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::FastGeluInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::FastGeluOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::FastGeluAttributes>();
+  return ::gradsmith::FastGelu(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::FastGeluInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::FastGeluAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::FastGeluAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::FastGeluAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::FastGeluAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "number", .number = 8.0},
+    // 2
+    {.operation = "number", .number = 3.141592653589793},
+    // 3
+    {.operation = "divide", .arguments = {1, 2}},
+    // 4
+    {.operation = "sqrt", .arguments = {3}},
+    // 5
+    {.operation = "number", .number = 0.044715},
+    // 6
+    {.operation = "multiply", .arguments = {5, 0}},
+    // 7
+    {.operation = "multiply", .arguments = {6, 0}},
+    // 8
+    {.operation = "multiply", .arguments = {7, 0}},
+    // 9
+    {.operation = "add", .arguments = {0, 8}},
+    // 10
+    {.operation = "multiply", .arguments = {4, 9}},
+    // 11
+    {.operation = "sigmoid", .arguments = {10}},
+    // 12
+    {.operation = "multiply", .arguments = {0, 11}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 12},
+        },
+});
+
+const OpTests kTests = {
+    .op = "FastGelu",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace fast_gelu_tests
 
 // ops.yaml: LogSoftmax, line 1 of the entry
 namespace log_softmax_tests {

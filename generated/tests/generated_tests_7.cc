@@ -6,17 +6,22 @@
 #include "gradsmith/ops/average_pool.h"
 #include "gradsmith/ops/global_max_pool.h"
 #include "gradsmith/ops/prelu_grad.h"
+#include "gradsmith/ops/swish_grad.h"
+#include "gradsmith/ops/tanh_grad.h"
+#include "reference/formula.h"
 #include "reference/pool.h"
-#include "reference/prelu.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
 #undef AveragePool
 #undef GlobalMaxPool
 #undef PReluGrad
+#undef SwishGrad
 #undef T_
+#undef TanhGrad
 #undef X
 #undef Y
+#undef alpha
 #undef auto_pad
 #undef ceil_mode
 #undef count_include_pad
@@ -64,7 +69,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: PRelu, line 15 of the entry
+// ops.yaml: PRelu, line 16 of the entry
 const ::gradsmith::PReluGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "channels",
@@ -83,7 +88,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: PRelu, line 16 of the entry
+// ops.yaml: PRelu, line 17 of the entry
 const ::gradsmith::PReluGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "last",
@@ -102,7 +107,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: PRelu, line 17 of the entry
+// ops.yaml: PRelu, line 18 of the entry
 const ::gradsmith::PReluGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "number",
@@ -121,7 +126,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: PRelu, line 18 of the entry
+// ops.yaml: PRelu, line 19 of the entry
 const ::gradsmith::PReluGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "same",
@@ -140,7 +145,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: PRelu, line 19 of the entry
+// ops.yaml: PRelu, line 20 of the entry
 const ::gradsmith::PReluGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "middle",
@@ -159,7 +164,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: PRelu, line 20 of the entry
+// ops.yaml: PRelu, line 21 of the entry
 const ::gradsmith::PReluGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "channels_last",
@@ -178,7 +183,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: PRelu, line 21 of the entry
+// ops.yaml: PRelu, line 22 of the entry
 const ::gradsmith::PReluGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "broadcast_gradient",
@@ -197,7 +202,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: PRelu, line 22 of the entry
+// ops.yaml: PRelu, line 23 of the entry
 const ::gradsmith::PReluGradAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "empty",
@@ -253,9 +258,52 @@ const Backend kBackends[] = {
     Backend::kCuda,
 };
 
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "greater", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "dY"},
+    // 4
+    {.operation = "input", .name = "slope"},
+    // 5
+    {.operation = "multiply", .arguments = {4, 3}},
+    // 6
+    {.operation = "where", .arguments = {2, 3, 5}},
+    // 7
+    {.operation = "multiply", .arguments = {0, 3}},
+    // 8
+    {.operation = "where", .arguments = {2, 1, 7}},
+    // 9
+    {.operation = "multiply", .arguments = {4, 0}},
+    // 10
+    {.operation = "where", .arguments = {2, 0, 9}},
+};
+const std::size_t kDomain[] = {
+    // where
+    10,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 6},
+            {.name = "dSlope", .node = 8, .sum_like = "slope"},
+        },
+    .broadcast =
+        {
+            // slope
+            "slope",
+        },
+    .domain = kDomain,
+});
+
 const OpTests kTests = {
     .op = "PReluGrad",
-    .oracle = &reference::prelu::PReluGrad(),
+    .oracle = &kOracle,
     .backends = kBackends,
     .rows = kRows,
     .infer_shapes = &Infer,
@@ -266,6 +314,319 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace prelu_grad_tests
+
+// ops.yaml: TanhGrad, line 1 of the entry
+namespace tanh_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::TanhGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.Y = call.Input<T_>(1);
+  ::gradsmith::TanhGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::TanhGradAttributes>();
+  return ::gradsmith::TanhGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::TanhGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.Y = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::TanhGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: TanhGrad, line 14 of the entry
+const ::gradsmith::TanhGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"Y", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: TanhGrad, line 15 of the entry
+const ::gradsmith::TanhGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"Y", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: TanhGrad, line 16 of the entry
+const ::gradsmith::TanhGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"Y", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "number", .number = 1.0},
+    // 2
+    {.operation = "input", .name = "Y"},
+    // 3
+    {.operation = "subtract", .arguments = {1, 2}},
+    // 4
+    {.operation = "multiply", .arguments = {0, 3}},
+    // 5
+    {.operation = "add", .arguments = {1, 2}},
+    // 6
+    {.operation = "multiply", .arguments = {4, 5}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 6},
+        },
+});
+
+const OpTests kTests = {
+    .op = "TanhGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace tanh_grad_tests
+
+// ops.yaml: SwishGrad, line 1 of the entry
+namespace swish_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SwishGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::SwishGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::SwishGradAttributes>();
+  return ::gradsmith::SwishGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SwishGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::SwishGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::SwishGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::SwishGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::SwishGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: Swish, line 10 of the entry
+    {"alpha", 1.0},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "attribute", .name = "alpha"},
+    // 1
+    {.operation = "input", .name = "X"},
+    // 2
+    {.operation = "multiply", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "dY"},
+    // 4
+    {.operation = "sigmoid", .arguments = {2}},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
+    // 6
+    {.operation = "number", .number = 1.0},
+    // 7
+    {.operation = "negate", .arguments = {2}},
+    // 8
+    {.operation = "sigmoid", .arguments = {7}},
+    // 9
+    {.operation = "multiply", .arguments = {2, 8}},
+    // 10
+    {.operation = "add", .arguments = {6, 9}},
+    // 11
+    {.operation = "multiply", .arguments = {5, 10}},
+    // 12
+    {.operation = "multiply", .arguments = {1, 4}},
+};
+const std::size_t kDomain[] = {
+    // multiply
+    12,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 11},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "SwishGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace swish_grad_tests
 
 // ops.yaml: AveragePool, line 1 of the entry
 namespace average_pool_tests {

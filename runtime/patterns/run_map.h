@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "core/stub.h"
 #include "cuda/op_task.h"
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
@@ -13,7 +14,7 @@
 #include "patterns/map.h"
 
 /// How an operator that has formulas is run: by the pattern `map`, on tensors in the operator's
-/// order.
+/// order. Those that are absent may be missing at the end.
 namespace gradsmith::internal {
 
 /// RunMapOnCpu computes a map on the context's threads.
@@ -25,7 +26,8 @@ Status RunMapOnCpu(
     std::span<const TensorRef> outputs) {
   return [&]<std::size_t... S, std::size_t... I, std::size_t... O>(
              std::index_sequence<S...>, std::index_sequence<I...>, std::index_sequence<O...>) {
-    return MapOnCpu<Functor>(context, {scalars[S]...}, &inputs[I]..., &outputs[O]...);
+    return MapOnCpu<Functor>(
+        context, {scalars[S]...}, ArgumentAt(inputs, I)..., ArgumentAt(outputs, O)...);
   }(std::make_index_sequence<kScalars>(), std::make_index_sequence<Functor::kInputs>(),
          std::make_index_sequence<Functor::kOutputs>());
 }

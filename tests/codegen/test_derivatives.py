@@ -162,7 +162,7 @@ class Peer:
 
     def expected(self, x: float) -> float | None:
         """None where the forward operator gives no real number."""
-        with mpmath.workdps(150):
+        with mpmath.workdps(400):
             try:
                 value, slope = self._value(mpmath.mpf(x)), self._slope(mpmath.mpf(x))
             except ZeroDivisionError:
@@ -172,7 +172,7 @@ class Peer:
             return float(slope * mpmath.mpf(self.gradient))
 
     def computed(self, x: float) -> float:
-        with mpmath.workdps(150):
+        with mpmath.workdps(400):
             y = float(self._value(mpmath.mpf(x)))
         given = {**self.attributes, "pi": math.pi, "dY": self.gradient, "X": x, "Y": y}
         return float(evaluated(self.op, given, IN_DOUBLE)["dX"])

@@ -238,6 +238,37 @@ def test_elementwise(name: str, dtype: str, dims: tuple[int, ...]) -> None:
     near(getattr(gradsmith, f"{name}_grad")(dy, given, **attributes).dX, expected, TOLERANCES[dtype])
 
 
+# What JAX calls the operators of one tensor that have formulas, and attributes that are not the defaults.
+FORMULAS = {
+    "relu": (jax.nn.relu, {}),
+    "tanh": (jnp.tanh, {}),
+    "elu": (lambda x, alpha: jax.nn.elu(x, alpha), {"alpha": 0.7}),
+    "softplus": (jax.nn.softplus, {}),
+    "hard_sigmoid": (lambda x, alpha, beta: jnp.clip(alpha * x + beta, 0, 1), {"alpha": 0.3, "beta": 0.4}),
+    "hard_swish": (jax.nn.hard_swish, {}),
+    "swish": (lambda x, alpha: x * jax.nn.sigmoid(alpha * x), {"alpha": 0.7}),
+    "gelu": (lambda x: jax.nn.gelu(x, approximate=False), {}),
+    "fast_gelu": (lambda x: jax.nn.gelu(x, approximate=True), {}),
+    "clip": (lambda x, min, max: jnp.clip(x, min, max), {"min": -0.6, "max": 1.1}),  # noqa: A006
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_formulas(name: str, dtype: str) -> None:
+    peer, attributes = FORMULAS[name]
+    random = np.random.default_rng(7)
+    dy, x = (np.clip(random.normal(0, 3, (3, 5, 7)), -6, 6) for _ in range(2))
+    dy, x = dy.astype(np.dtype(dtype)), x.astype(np.dtype(dtype))
+    (y,), (expected,) = differentiated(lambda x: (peer(x, **attributes), ()), [x], dy)
+    got = getattr(gradsmith, name)(x, **attributes).Y
+    near(got, y, TOLERANCES[dtype])
+    gradient = getattr(gradsmith, f"{name}_grad")
+    (op,) = [op for op in gradsmith.ops() if op.gradient_of and op.function == f"{name}_grad"]
+    given = x if any(one.name == "X" for one in op.inputs) else got
+    near(gradient(dy, given, **attributes).dX, expected, TOLERANCES[dtype])
+
+
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize(
     ("dims", "slope_dims"), [((4, 8, 16), (8, 1)), ((2, 3, 5, 7), ()), ((3, 1021), (1021,)), ((3, 0), (3, 1))]
@@ -381,5 +412,6 @@ def test_every_operator_is_compared() -> None:
     compared |= {"MaxPool", "MaxPoolXYGrad", "MaxPoolGrad", "AveragePool", "AveragePoolGrad"}
     compared |= {"GlobalMaxPool", "GlobalMaxPoolGrad", "GlobalAveragePool", "GlobalAveragePoolGrad"}
     compared |= {"Softmax", "SoftmaxGrad", "LogSoftmax", "LogSoftmaxGrad"}
+    compared |= {op.name for op in gradsmith.ops() if op.function.removesuffix("_grad") in FORMULAS}
     kernels = {op.kernel for op in gradsmith.ops() if op.name in compared}
     assert {op.name for op in gradsmith.ops() if op.name in compared or op.kernel not in kernels} == compared

@@ -46,10 +46,12 @@ def test_generated_code_is_formatted_whatever_the_length_of_names(
 
 
 def with_names_of_length(text: str, length: int) -> str:
-    """The schema with every op and every row renamed: A, B, ..., or AAAA, BBBB, ..."""
+    """The schema with every op and every row renamed: A, B, ..., or Aaaa, Baaa, ...; where there are no names so short
+    left, a letter longer."""
     ops = re.findall(r"^  - name: (\w+)$", text, re.MULTILINE)
     for number, op in enumerate(ops):
-        name = chr(ord("A") + number) + "a" * (length - 1)
+        least = 1 if number < 26 else 2
+        name = chr(ord("A") + number % 26) + chr(ord("a") + number // 26) * (max(length, least) - 1)
         text = re.sub(rf"^(  - name|    gradient_of): {op}$", rf"\1: {name}", text, flags=re.MULTILINE)
     rows = dict.fromkeys(re.findall(r"^      (\w+): {T: ", text, re.MULTILINE))
     for number, row in enumerate(rows):

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <numbers>
 #include <stdexcept>
+#include <utility>
 
 namespace gradsmith::reference {
 
@@ -39,7 +41,7 @@ CountingNumber Known(Real value, Real unit, Real bound, Real margin, Real error)
       .value = value,
       .error = error,
       .unit = unit,
-      .bound = std::max(bound, std::abs(value) / unit),
+      .bound = std::isfinite(value) ? std::max(bound, std::abs(value) / unit) : bound,
       .margin = margin};
 }
 
@@ -376,22 +378,41 @@ Real AttributeAsReal(const Attributes& attributes, std::string_view name) {
   return static_cast<Real>(std::get<std::int64_t>(value));
 }
 
-/// The shape to which all are broadcast; nothing where they do not fit together.
-std::optional<Shape> Broadcast(const Shapes& inputs) {
-  Shape space;
-  for (const auto& [name, dims] : inputs) {
-    if (dims.size() > space.size()) {
-      space.insert(space.begin(), dims.size() - space.size(), 1);
-    }
-    for (std::size_t i = 0; i < dims.size(); ++i) {
-      std::int64_t& own = space[space.size() - dims.size() + i];
-      if (own != dims[i] && own != 1 && dims[i] != 1) {
-        return std::nullopt;
-      }
-      own = own == 1 ? dims[i] : own;
+/// Whether dims, which are aligned at their ends, are those of the space or 1.
+bool IsBroadcast(const Shape& dims, const Shape& space) {
+  for (std::size_t back = 1; back <= dims.size(); ++back) {
+    if (back > space.size() ||
+        (dims[dims.size() - back] != 1 && dims[dims.size() - back] != space[space.size() - back])) {
+      return false;
     }
   }
-  return space;
+  return true;
+}
+
+Expected ZeroSums(const Shape& dims) {
+  Expected sums;
+  sums.value = MakeTensor(dims, [] { return 0; });
+  sums.terms.resize(sums.value.values.size());
+  sums.bound.resize(sums.value.values.size());
+  sums.error.resize(sums.value.values.size());
+  return sums;
+}
+
+/// Adds a term to a sum whose order is the kernel's: the bound is that of the terms' absolute
+/// values.
+void AddTerm(const CountingNumber& term, std::size_t at, Expected& sums) {
+  sums.value.values[at] += static_cast<double>(term.value);
+  sums.terms[at] += 1;
+  sums.bound[at] += static_cast<double>(std::max(term.bound, std::abs(term.value) / term.unit));
+  sums.error[at] += static_cast<double>(term.error);
+}
+
+/// The rounding of so many additions, and a few, of the terms' absolute values.
+void AddRoundings(const std::vector<double>& magnitudes, Expected& sums) {
+  constexpr double kFew = 4;
+  for (std::size_t i = 0; i < magnitudes.size(); ++i) {
+    sums.error[i] += (sums.terms[i] + kFew) * magnitudes[i];
+  }
 }
 
 }  // namespace
@@ -448,16 +469,33 @@ FormulaOracle::FormulaOracle(FormulaData data) : data_(std::move(data)) {
   }
 }
 
+std::optional<Shape> FormulaOracle::Space(const Shapes& inputs) const {
+  std::optional<Shape> space;
+  for (const auto& [name, dims] : inputs) {
+    if (!data_.broadcast.contains(name)) {
+      if (space && *space != dims) {
+        return std::nullopt;
+      }
+      space = dims;
+    }
+  }
+  const bool fits = space && std::ranges::all_of(inputs, [&](const auto& input) {
+                      return IsBroadcast(input.second, *space);
+                    });
+  return fits ? space : std::nullopt;
+}
+
 std::optional<Shapes> FormulaOracle::OutputShapes(
     const Shapes& inputs,
     const Attributes& /*attributes*/) const {
-  const std::optional<Shape> space = Broadcast(inputs);
+  const std::optional<Shape> space = Space(inputs);
   if (!space) {
     return std::nullopt;
   }
   Shapes shapes;
-  for (const auto& [name, node] : data_.outputs) {
-    shapes[name] = *space;
+  for (const FormulaOutput& output : data_.outputs) {
+    shapes[std::string(output.name)] =
+        output.sum_like.empty() ? *space : inputs.find(output.sum_like)->second;
   }
   return shapes;
 }
@@ -489,28 +527,39 @@ bool FormulaOracle::IsSmooth(const Values& values) const {
     return std::isfinite(values[node].value) && values[node].margin >= kMargin;
   };
   return std::ranges::all_of(
-             data_.outputs, [&](const auto& output) { return is_smooth(output.second); }) &&
+             data_.outputs, [&](const FormulaOutput& output) { return is_smooth(output.node); }) &&
          std::ranges::all_of(data_.domain, is_smooth);
 }
 
 ExpectedOutputs FormulaOracle::Run(const Tensors& inputs, const Attributes& attributes) const {
-  const Shape space = *Broadcast(ShapesOf(inputs));
+  const Shapes shapes = ShapesOf(inputs);
+  const Shape space = *Space(shapes);
   ExpectedOutputs outputs;
-  for (const auto& [name, node] : data_.outputs) {
-    outputs[name].value.dims = space;
+  std::map<std::string_view, std::vector<double>> magnitudes;
+  const Shapes output_shapes = *OutputShapes(shapes, attributes);
+  for (const auto& [name, dims] : output_shapes) {
+    outputs[name] = ZeroSums(dims);
+  }
+  for (const FormulaOutput& output : data_.outputs) {
+    magnitudes[output.name].resize(
+        output.sum_like.empty() ? 0 : outputs.find(output.name)->second.terms.size());
   }
   Place place(inputs, space);
   Values values;
   for (std::int64_t element = 0; element < Count(space); ++element) {
     place.MoveTo(element);
     Evaluate(place, attributes, values);
-    for (const auto& [name, node] : data_.outputs) {
-      Expected& output = outputs[name];
-      output.value.values.push_back(static_cast<double>(values[node].value));
-      output.terms.push_back(1);
-      output.bound.push_back(static_cast<double>(values[node].bound));
-      output.error.push_back(static_cast<double>(values[node].error));
+    for (const FormulaOutput& output : data_.outputs) {
+      Expected& sums = outputs.find(output.name)->second;
+      const std::size_t at = place.Index(sums.value.dims);
+      AddTerm(values[output.node], at, sums);
+      if (!output.sum_like.empty()) {
+        magnitudes[output.name][at] += static_cast<double>(std::abs(values[output.node].value));
+      }
     }
+  }
+  for (const auto& [name, magnitude] : magnitudes) {
+    AddRoundings(magnitude, outputs.find(name)->second);
   }
   return outputs;
 }
@@ -526,7 +575,7 @@ Tensors FormulaOracle::MakeRandomData(
   for (const auto& [name, dims] : inputs) {
     data[name] = MakeTensor(dims, draw);
   }
-  const Shape space = *Broadcast(inputs);
+  const Shape space = *Space(inputs);
   Place place(data, space);
   Values values;
   bool is_smooth = false;
@@ -553,7 +602,7 @@ std::optional<ExactData> FormulaOracle::MakeExactData(
     int level,
     Random& random) const {
   // Small tensors may come out all zero by chance: each is tried several times.
-  constexpr std::array<std::int64_t, 3> kLargest = {15, 3, 1};
+  constexpr std::array<std::int64_t, 4> kLargest = {15, 7, 3, 1};
   constexpr int kTries = 4;
   if (level >= static_cast<int>(kLargest.size()) * kTries) {
     return std::nullopt;
@@ -571,9 +620,9 @@ std::optional<ExactData> FormulaOracle::MakeExactData(
 
 std::set<std::string> FormulaOracle::InexactOutputs() const {
   std::set<std::string> inexact;
-  for (const auto& [name, node] : data_.outputs) {
-    if (!exact_[node]) {
-      inexact.insert(name);
+  for (const FormulaOutput& output : data_.outputs) {
+    if (!exact_[output.node]) {
+      inexact.insert(std::string(output.name));
     }
   }
   return inexact;

@@ -2,13 +2,12 @@
 #define GRADSMITH_TESTS_REFERENCE_FORMULA_H_
 
 #include <cstddef>
-#include <map>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "reference/oracle.h"
@@ -26,11 +25,20 @@ struct FormulaNode {
   std::string_view name = {};
 };
 
+/// FormulaOutput is an output's name and the node of its value. It is a sum where `sum_like` is the
+/// name of an input, whose dims it has: of all values that are at the place of one of its elements.
+struct FormulaOutput {
+  std::string_view name;
+  std::size_t node = 0;
+  std::string_view sum_like = {};
+};
+
 /// FormulaData is what a generated test says of an operator's formulas.
 struct FormulaData {
   std::span<const FormulaNode> nodes;
-  /// The node of each output's value.
-  std::vector<std::pair<std::string, std::size_t>> outputs;
+  std::vector<FormulaOutput> outputs;
+  /// The inputs that are broadcast to the dims of the others.
+  std::set<std::string, std::less<>> broadcast = {};
   /// What the operator that this one is the gradient of makes of the same inputs: data are such
   /// that it is finite and bends nowhere near.
   std::span<const std::size_t> domain = {};
@@ -53,7 +61,8 @@ struct CountingNumber {
 };
 
 /// FormulaOracle evaluates an operator's formulas in long double, with a running analysis of how
-/// far off float or double may be. Inputs are broadcast to one shape, which outputs have.
+/// far off float or double may be. Outputs that are no sums have the dims of the inputs that are
+/// not broadcast.
 class FormulaOracle final : public Oracle {
  public:
   explicit FormulaOracle(FormulaData data);
@@ -84,6 +93,8 @@ class FormulaOracle final : public Oracle {
 
   /// Evaluate computes all nodes at one place of the inputs.
   void Evaluate(const Place& place, const Attributes& attributes, Values& values) const;
+  /// The dims of the inputs that are not broadcast; nothing where inputs do not fit together.
+  [[nodiscard]] std::optional<Shape> Space(const Shapes& inputs) const;
   /// Whether results at the place are finite, and keep their distance from where they bend.
   [[nodiscard]] bool IsSmooth(const Values& values) const;
 

@@ -8,13 +8,13 @@ from ..diagnostics import Note
 from ..faults import did_you_mean, instead, listing
 from ..formula_tree import CONSTANTS, FUNCTIONS, Apply, Kind, Name, Reduce, Tree, names, parts
 from ..grammar import is_identifier
-from ..model import Attribute, AttributeKind, Formula, Op, Shape, Symbol, Tensor
+from ..model import Attribute, AttributeKind, Formula, Op, Shape, Tensor
 from ..vocabulary import TYPES
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 _READ = ("formulas", *TENSORS, "attributes")
 # What a task of the pattern `map` holds (runtime/patterns/map_task.h); a test compares.
-MAX_TENSORS, MAX_SCALARS = 6, 4
+MAX_TENSORS, MAX_SCALARS = 8, 4
 
 _USABLE = (AttributeKind.FLOAT, AttributeKind.INT, AttributeKind.BOOL)
 
@@ -147,64 +147,91 @@ def _symbols(tree: Tree, shapes: dict[str, Shape], within: dict[str, frozenset[s
 
 @op_rule("G810", needs=(*_READ, "dims", "rows"))
 def fits_no_pattern(op: Op, scope: Scope) -> Iterator[Finding]:
-    """No kernel pattern computes the formulas: only `map` is there, whose outputs have one shape and one
-    type, to which inputs are broadcast."""
-    if not op.formulas:
+    """No kernel pattern computes the formulas: only `map` is there. Its tensors have one type, its outputs
+    one shape, to which inputs are broadcast, and outputs that are sums the shape of such an input."""
+    if not op.formulas or not op.inputs or not op.outputs:
         return
-    yield from _reductions(op)
-    for tensor in scope.tensors:
-        problem = _tensor_problem(op, tensor)
+    sums = {formula.name: formula for formula in op.formulas if _is_sum(formula)}
+    findings = list(_nested_reductions(op))
+    yield from findings
+    outputs = [] if findings else [tensor for tensor in op.outputs if tensor.name not in sums]
+    lead = outputs[0] if outputs else op.inputs[0]
+    for tensor in () if findings else scope.tensors:
+        is_sum = tensor in op.outputs and tensor.name in sums
+        problem = _tensor_problem(op, tensor, lead) or (
+            _sum_problem(op, sums[tensor.name], tensor, lead) if is_sum else _shape_problem(op, tensor, lead)
+        )
         if problem:
             yield Finding(f"the formulas fit no pattern: {problem}", tensor.span)
-    count = len(scope.tensors)
+    yield from _over_the_limits(op)
+
+
+def _over_the_limits(op: Op) -> Iterator[Finding]:
+    count, scalars = len(op.inputs) + len(op.outputs), len(op.scalars)
     if count > MAX_TENSORS:
         message = f"the formulas fit no pattern: a map has {MAX_TENSORS} tensors at most, not {count}"
         yield Finding(message, op.at("formulas"))
-    scalars = len(op.scalars)
     if scalars > MAX_SCALARS:
         message = f"the formulas read {scalars} attributes; a map is given {MAX_SCALARS} at most"
         yield Finding(message, op.at("formulas"))
 
 
-def _reductions(op: Op) -> Iterator[Finding]:
+def _is_sum(formula: Formula) -> bool:
+    return isinstance(formula.tree, Reduce) and formula.tree.operation == "sum"
+
+
+def _nested_reductions(op: Op) -> Iterator[Finding]:
+    outputs = {tensor.name for tensor in op.outputs}
     for formula in op.formulas:
         for part in parts(formula.tree):
-            if isinstance(part, Reduce):
+            is_whole = part is formula.tree and _is_sum(formula) and formula.name in outputs
+            if isinstance(part, Reduce) and not is_whole:
                 over = f" over {listing([dim.name for dim in part.dims])}" if part.dims else ""
                 message = (
-                    f"no pattern schedules '{part.operation}'{over} yet: "
-                    "a map computes each element of its outputs from the inputs' elements at its place"
+                    f"no pattern schedules '{part.operation}'{over} here: a map computes elements from those "
+                    "at their place, and can sum what an output is as a whole"
                 )
                 yield Finding(message, formula.place(part))
 
 
-def _tensor_problem(op: Op, tensor: Tensor) -> str:
-    lead = op.outputs[0]
-    if tensor.optional:
-        return f"a map needs all of its tensors, and '{tensor.name}' is optional"
+def _tensor_problem(op: Op, tensor: Tensor, lead: Tensor) -> str:
+    if tensor.optional and tensor in op.inputs:
+        return f"a map needs all of its inputs, and '{tensor.name}' is optional"
     if tensor.type != lead.type:
         return f"a map has one element type, and '{tensor.name}' is {tensor.type}, '{lead.name}' {lead.type}"
     if tensor.type in TYPES and not TYPES[tensor.type].is_floating:
         return f"a map computes floating numbers, and '{tensor.name}' is {tensor.type}"
+    return ""
+
+
+def _shape_problem(op: Op, tensor: Tensor, lead: Tensor) -> str:
     if tensor in op.outputs and tensor.shape != lead.shape:
         shapes = f"'{tensor.name}' is {tensor.shape_text}, '{lead.name}' {lead.shape_text}"
         return f"a map's outputs are alike, and {shapes}"
-    symbols = {symbol.name: symbol for symbol in op.symbols}
-    if not _is_broadcast(tensor.shape, lead.shape, symbols):
+    if not _is_broadcast(op, tensor.shape, lead.shape):
         return (
             f"'{tensor.name}' of {tensor.shape_text} is not broadcast to '{lead.name}' of {lead.shape_text}"
         )
     return ""
 
 
-def _is_broadcast(shape: Shape, to: Shape, symbols: dict[str, Symbol]) -> bool:
+def _sum_problem(op: Op, formula: Formula, tensor: Tensor, lead: Tensor) -> str:
+    """The oracle takes the dims of a sum from an input that is broadcast to what is summed."""
+    is_like_an_input = any(one.shape == tensor.shape for one in op.inputs)
+    if not is_like_an_input or not _is_broadcast(op, tensor.shape, lead.shape):
+        return f"'{tensor.name}' of {tensor.shape_text} is a sum, and no input of that shape is broadcast"
+    over = {dim.name for dim in formula.tree.dims} if isinstance(formula.tree, Reduce) else set()
+    lacking = lead.shape.symbols - tensor.shape.symbols
+    if over and over != lacking:
+        return f"'{tensor.name}' lacks {listing(sorted(lacking))}, and the sum is over other dims"
+    return ""
+
+
+def _is_broadcast(op: Op, shape: Shape, to: Shape) -> bool:
     """Dims are aligned at their ends."""
-    if (
-        len(shape) == len(to) == 1
-        and shape[0].is_list
-        and symbols[shape[0].symbol].broadcast_to == to[0].symbol
-    ):
-        return True
+    if len(shape) == len(to) == 1 and shape[0].is_list:
+        symbol = next(symbol for symbol in op.symbols if symbol.name == shape[0].symbol)
+        return to[0].symbol in (symbol.name, symbol.broadcast_to)
     return len(shape) <= len(to) and tuple(shape) == tuple(to)[len(to) - len(shape) :]
 
 

@@ -11,14 +11,26 @@ from gradsmith import (
     BatchNormalizationGradResult,
     BatchNormalizationReluResult,
     BatchNormalizationReluGradResult,
+    ClipResult,
+    ClipGradResult,
     ConvResult,
     ConvGradResult,
     ConvTransposeResult,
     ConvTransposeGradResult,
+    EluResult,
+    EluGradResult,
+    FastGeluResult,
+    FastGeluGradResult,
+    GeluResult,
+    GeluGradResult,
     GlobalAveragePoolResult,
     GlobalAveragePoolGradResult,
     GlobalMaxPoolResult,
     GlobalMaxPoolGradResult,
+    HardSigmoidResult,
+    HardSigmoidGradResult,
+    HardSwishResult,
+    HardSwishGradResult,
     LeakyReluResult,
     LeakyReluGradResult,
     LogSoftmaxResult,
@@ -28,10 +40,18 @@ from gradsmith import (
     MaxPoolXYGradResult,
     PReluResult,
     PReluGradResult,
+    ReluResult,
+    ReluGradResult,
     SigmoidResult,
     SigmoidGradResult,
     SoftmaxResult,
     SoftmaxGradResult,
+    SoftplusResult,
+    SoftplusGradResult,
+    SwishResult,
+    SwishGradResult,
+    TanhResult,
+    TanhGradResult,
 )
 
 __all__ = [
@@ -49,6 +69,26 @@ __all__ = [
     "leaky_relu_grad",
     "prelu",
     "prelu_grad",
+    "relu",
+    "relu_grad",
+    "tanh",
+    "tanh_grad",
+    "elu",
+    "elu_grad",
+    "softplus",
+    "softplus_grad",
+    "hard_sigmoid",
+    "hard_sigmoid_grad",
+    "hard_swish",
+    "hard_swish_grad",
+    "swish",
+    "swish_grad",
+    "gelu",
+    "gelu_grad",
+    "fast_gelu",
+    "fast_gelu_grad",
+    "clip",
+    "clip_grad",
     "max_pool",
     "max_pool_xy_grad",
     "max_pool_grad",
@@ -71,6 +111,16 @@ _BatchNormalizationReluGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
 _SigmoidGradOutput: TypeAlias = Literal["dX"]
 _LeakyReluGradOutput: TypeAlias = Literal["dX"]
 _PReluGradOutput: TypeAlias = Literal["dX", "dSlope"]
+_ReluGradOutput: TypeAlias = Literal["dX"]
+_TanhGradOutput: TypeAlias = Literal["dX"]
+_EluGradOutput: TypeAlias = Literal["dX"]
+_SoftplusGradOutput: TypeAlias = Literal["dX"]
+_HardSigmoidGradOutput: TypeAlias = Literal["dX"]
+_HardSwishGradOutput: TypeAlias = Literal["dX"]
+_SwishGradOutput: TypeAlias = Literal["dX"]
+_GeluGradOutput: TypeAlias = Literal["dX"]
+_FastGeluGradOutput: TypeAlias = Literal["dX"]
+_ClipGradOutput: TypeAlias = Literal["dX"]
 _MaxPoolXYGradOutput: TypeAlias = Literal["dX"]
 _MaxPoolGradOutput: TypeAlias = Literal["dX"]
 _AveragePoolGradOutput: TypeAlias = Literal["dX"]
@@ -206,6 +256,112 @@ def prelu_grad(
     *,
     outputs: _PReluGradOutput | Iterable[_PReluGradOutput] | None = ("dX", "dSlope"),
 ) -> PReluGradResult[Tensor]: ...
+def relu(
+    X: Tensor,
+) -> ReluResult[Tensor]: ...
+def relu_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _ReluGradOutput | Iterable[_ReluGradOutput] | None = ("dX",),
+) -> ReluGradResult[Tensor]: ...
+def tanh(
+    X: Tensor,
+) -> TanhResult[Tensor]: ...
+def tanh_grad(
+    dY: Tensor,
+    Y: Tensor,
+    *,
+    outputs: _TanhGradOutput | Iterable[_TanhGradOutput] | None = ("dX",),
+) -> TanhGradResult[Tensor]: ...
+def elu(
+    X: Tensor,
+    *,
+    alpha: float = 1.0,
+) -> EluResult[Tensor]: ...
+def elu_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    alpha: float = 1.0,
+    outputs: _EluGradOutput | Iterable[_EluGradOutput] | None = ("dX",),
+) -> EluGradResult[Tensor]: ...
+def softplus(
+    X: Tensor,
+) -> SoftplusResult[Tensor]: ...
+def softplus_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _SoftplusGradOutput | Iterable[_SoftplusGradOutput] | None = ("dX",),
+) -> SoftplusGradResult[Tensor]: ...
+def hard_sigmoid(
+    X: Tensor,
+    *,
+    alpha: float = 0.2,
+    beta: float = 0.5,
+) -> HardSigmoidResult[Tensor]: ...
+def hard_sigmoid_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    alpha: float = 0.2,
+    beta: float = 0.5,
+    outputs: _HardSigmoidGradOutput | Iterable[_HardSigmoidGradOutput] | None = ("dX",),
+) -> HardSigmoidGradResult[Tensor]: ...
+def hard_swish(
+    X: Tensor,
+) -> HardSwishResult[Tensor]: ...
+def hard_swish_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _HardSwishGradOutput | Iterable[_HardSwishGradOutput] | None = ("dX",),
+) -> HardSwishGradResult[Tensor]: ...
+def swish(
+    X: Tensor,
+    *,
+    alpha: float = 1.0,
+) -> SwishResult[Tensor]: ...
+def swish_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    alpha: float = 1.0,
+    outputs: _SwishGradOutput | Iterable[_SwishGradOutput] | None = ("dX",),
+) -> SwishGradResult[Tensor]: ...
+def gelu(
+    X: Tensor,
+) -> GeluResult[Tensor]: ...
+def gelu_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _GeluGradOutput | Iterable[_GeluGradOutput] | None = ("dX",),
+) -> GeluGradResult[Tensor]: ...
+def fast_gelu(
+    X: Tensor,
+) -> FastGeluResult[Tensor]: ...
+def fast_gelu_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _FastGeluGradOutput | Iterable[_FastGeluGradOutput] | None = ("dX",),
+) -> FastGeluGradResult[Tensor]: ...
+def clip(
+    X: Tensor,
+    *,
+    min: float = ...,
+    max: float = ...,
+) -> ClipResult[Tensor]: ...
+def clip_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    min: float = ...,
+    max: float = ...,
+    outputs: _ClipGradOutput | Iterable[_ClipGradOutput] | None = ("dX",),
+) -> ClipGradResult[Tensor]: ...
 def max_pool(
     X: Tensor,
     *,

@@ -28,19 +28,18 @@ __device__ __forceinline__ void AddMapOffsets(
     int end,
     std::int64_t element,
     std::int64_t (&offsets)[kTensors]) {
+  // Unrolled, the divisions would be most of each kernel.
+#pragma unroll 1
+  for (int axis = end - 1; axis >= begin; --axis) {
+    std::int64_t position = element;
+    if (axis > begin) {
+      const Division division = Divide(element, task.dims[axis]);
+      position = division.remainder;
+      element = division.quotient;
+    }
 #pragma unroll
-  for (int axis = internal::kMaxMapRank - 1; axis >= 0; --axis) {
-    if (begin <= axis && axis < end) {
-      std::int64_t position = element;
-      if (axis > begin) {
-        const Division division = Divide(element, task.dims[axis]);
-        position = division.remainder;
-        element = division.quotient;
-      }
-#pragma unroll
-      for (int t = 0; t < kTensors; ++t) {
-        offsets[t] += position * task.strides[t][axis];
-      }
+    for (int t = 0; t < kTensors; ++t) {
+      offsets[t] += position * task.strides[t][axis];
     }
   }
 }

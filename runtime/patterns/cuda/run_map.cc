@@ -1,8 +1,12 @@
 #include "patterns/run_map.h"
 
+#include <array>
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
+#include "core/stub.h"
 #include "cuda/implementation.h"
 #include "cuda/run_op.h"
 #include "patterns/cuda/map.h"
@@ -34,11 +38,12 @@ Status RunMapOnCuda(
     std::span<const TensorRef> outputs) {
   cuda::OpTask task;
   task.op = &op;
-  for (const ConstTensorRef& input : inputs) {
-    cuda::AddOperand(&input, &task);
+  const auto count = static_cast<int>(op.operands.size());
+  for (int i = 0; i < op.inputs; ++i) {
+    cuda::AddOperand(ArgumentAt(inputs, static_cast<std::size_t>(i)), &task);
   }
-  for (const TensorRef& output : outputs) {
-    cuda::AddOperand(&output, &task);
+  for (int i = op.inputs; i < count; ++i) {
+    cuda::AddOperand(ArgumentAt(outputs, static_cast<std::size_t>(i - op.inputs)), &task);
   }
   for (const double scalar : scalars) {
     task.scalars.push_back(scalar);

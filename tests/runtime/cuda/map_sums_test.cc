@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "gradsmith/context.h"
-#include "prelu/kernels.h"
+#include "gradsmith/kernel.h"
+#include "gradsmith/ops.h"
+#include "gradsmith/registry.h"
 #include "runtime/cuda/gpu_tensor.h"
 
 /// The pattern `map` on CUDA with sums over what outputs lack, where blocks and pieces share them.
@@ -53,6 +55,21 @@ Sums ExpectedSums(
 
 class CudaMapSums : public GpuTest {
  protected:
+  /// PReluGrad of dY, X and slope, into dX and dSlope.
+  static Status Run(
+      DataType type,
+      const std::vector<ConstTensorRef>& inputs,
+      const std::vector<TensorRef>& outputs) {
+    Registry registry;
+    if (Status status = RegisterAll(registry); !status.ok()) {
+      return status;
+    }
+    const Result<Kernel> kernel = Kernel::Create(registry, "PReluGrad", {type}, Backend::kCuda);
+    ContextOptions options;
+    options.device = {Backend::kCuda, 0};
+    return kernel.ok() ? kernel->Run(Context(options), inputs, outputs) : kernel.status();
+  }
+
   /// dSlope is added to 5 in every second run, dX is written over dY.
   static void Check(const Shape& shape, DataType type) {
     const Sizes strides = shape.strides.empty()
@@ -78,14 +95,7 @@ class CudaMapSums : public GpuTest {
       const TensorRef s = slope.GpuRef();
       TensorRef out = dSlope.GpuRef();
       out.accumulate = accumulates;
-      const ConstTensorRef of_dY = in;
-      const ConstTensorRef of_X = x;
-      const ConstTensorRef of_slope = s;
-      ContextOptions options;
-      options.device = {Backend::kCuda, 0};
-      const Status status = prelu::PReluGrad::RunCuda(
-          Context(options), {}, {.dY = &of_dY, .X = &of_X, .slope = &of_slope},
-          {.dX = &in, .dSlope = &out});
+      const Status status = Run(type, {in, x, s}, {in, out});
       ASSERT_TRUE(status.ok()) << status.message();
       EXPECT_EQ(dY.GpuValues(), expected.of_x);
       std::vector<double> sums = expected.of_slope;
@@ -139,11 +149,7 @@ TEST_F(CudaMapSums, HalfIsSummedInFloat) {
     const ConstTensorRef X = minus.GpuRef();
     const ConstTensorRef of_slope = slope.GpuRef();
     const TensorRef out = dSlope.GpuRef();
-    ContextOptions options;
-    options.device = {Backend::kCuda, 0};
-    const Status status = prelu::PReluGrad::RunCuda(
-        Context(options), {}, {.dY = &dY, .X = &X, .slope = &of_slope},
-        {.dX = nullptr, .dSlope = &out});
+    const Status status = Run(type, {dY, X, of_slope}, {TensorRef(), out});
     ASSERT_TRUE(status.ok()) << status.message();
     // 375 in half; bf16 has 376 beside it.
     const double expected = type == DataType::kMLFloat16 ? -375 : -376;

@@ -32,10 +32,10 @@ struct PReluAttributes {};
 template <typename T_>
 struct PReluInputs {
   /// [*D]: any tensor
-  // ops.yaml: PRelu, line 6 of the entry
+  // ops.yaml: PRelu, line 7 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [*S]: the slope where X is not positive
-  // ops.yaml: PRelu, line 7 of the entry
+  // ops.yaml: PRelu, line 8 of the entry
   ::gradsmith::TensorView<const T_> slope = {};
 };
 
@@ -44,7 +44,7 @@ struct PReluInputs {
 template <typename T_>
 struct PReluOutputs {
   /// [*D], may be written in place of input X: X > 0 ? X : slope * X
-  // ops.yaml: PRelu, line 9 of the entry
+  // ops.yaml: PRelu, line 10 of the entry
   ::gradsmith::TensorView<T_> Y = {};
 };
 
@@ -66,7 +66,7 @@ inline constexpr bool kHasPRelu<BFloat16> = true;
 
 /// X where it is positive, and slope times X elsewhere.
 ///
-/// Attributes and shapes are those of the structs above, kernel prelu::PRelu. Errors: invalid
+/// Attributes and shapes are those of the structs above, kernel formulas::PRelu. Errors: invalid
 /// argument where an attribute or a tensor is not as it must be, before anything is written;
 /// unsupported where the combination is not declared for the context's backend; out of memory.
 // ops.yaml: PRelu, line 1 of the entry

@@ -10,14 +10,26 @@ from gradsmith._ops.batch_normalization_op import BatchNormalizationResult, batc
 from gradsmith._ops.batch_normalization_grad_op import BatchNormalizationGradResult, batch_normalization_grad
 from gradsmith._ops.batch_normalization_relu_op import BatchNormalizationReluResult, batch_normalization_relu
 from gradsmith._ops.batch_normalization_relu_grad_op import BatchNormalizationReluGradResult, batch_normalization_relu_grad
+from gradsmith._ops.clip_op import ClipResult, clip
+from gradsmith._ops.clip_grad_op import ClipGradResult, clip_grad
 from gradsmith._ops.conv_op import ConvResult, conv
 from gradsmith._ops.conv_grad_op import ConvGradResult, conv_grad
 from gradsmith._ops.conv_transpose_op import ConvTransposeResult, conv_transpose
 from gradsmith._ops.conv_transpose_grad_op import ConvTransposeGradResult, conv_transpose_grad
+from gradsmith._ops.elu_op import EluResult, elu
+from gradsmith._ops.elu_grad_op import EluGradResult, elu_grad
+from gradsmith._ops.fast_gelu_op import FastGeluResult, fast_gelu
+from gradsmith._ops.fast_gelu_grad_op import FastGeluGradResult, fast_gelu_grad
+from gradsmith._ops.gelu_op import GeluResult, gelu
+from gradsmith._ops.gelu_grad_op import GeluGradResult, gelu_grad
 from gradsmith._ops.global_average_pool_op import GlobalAveragePoolResult, global_average_pool
 from gradsmith._ops.global_average_pool_grad_op import GlobalAveragePoolGradResult, global_average_pool_grad
 from gradsmith._ops.global_max_pool_op import GlobalMaxPoolResult, global_max_pool
 from gradsmith._ops.global_max_pool_grad_op import GlobalMaxPoolGradResult, global_max_pool_grad
+from gradsmith._ops.hard_sigmoid_op import HardSigmoidResult, hard_sigmoid
+from gradsmith._ops.hard_sigmoid_grad_op import HardSigmoidGradResult, hard_sigmoid_grad
+from gradsmith._ops.hard_swish_op import HardSwishResult, hard_swish
+from gradsmith._ops.hard_swish_grad_op import HardSwishGradResult, hard_swish_grad
 from gradsmith._ops.leaky_relu_op import LeakyReluResult, leaky_relu
 from gradsmith._ops.leaky_relu_grad_op import LeakyReluGradResult, leaky_relu_grad
 from gradsmith._ops.log_softmax_op import LogSoftmaxResult, log_softmax
@@ -27,10 +39,18 @@ from gradsmith._ops.max_pool_grad_op import MaxPoolGradResult, max_pool_grad
 from gradsmith._ops.max_pool_xy_grad_op import MaxPoolXYGradResult, max_pool_xy_grad
 from gradsmith._ops.prelu_op import PReluResult, prelu
 from gradsmith._ops.prelu_grad_op import PReluGradResult, prelu_grad
+from gradsmith._ops.relu_op import ReluResult, relu
+from gradsmith._ops.relu_grad_op import ReluGradResult, relu_grad
 from gradsmith._ops.sigmoid_op import SigmoidResult, sigmoid
 from gradsmith._ops.sigmoid_grad_op import SigmoidGradResult, sigmoid_grad
 from gradsmith._ops.softmax_op import SoftmaxResult, softmax
 from gradsmith._ops.softmax_grad_op import SoftmaxGradResult, softmax_grad
+from gradsmith._ops.softplus_op import SoftplusResult, softplus
+from gradsmith._ops.softplus_grad_op import SoftplusGradResult, softplus_grad
+from gradsmith._ops.swish_op import SwishResult, swish
+from gradsmith._ops.swish_grad_op import SwishGradResult, swish_grad
+from gradsmith._ops.tanh_op import TanhResult, tanh
+from gradsmith._ops.tanh_grad_op import TanhGradResult, tanh_grad
 
 __all__ = [
     "AveragePoolResult",
@@ -45,6 +65,10 @@ __all__ = [
     "batch_normalization_relu",
     "BatchNormalizationReluGradResult",
     "batch_normalization_relu_grad",
+    "ClipResult",
+    "clip",
+    "ClipGradResult",
+    "clip_grad",
     "ConvResult",
     "conv",
     "ConvGradResult",
@@ -53,6 +77,18 @@ __all__ = [
     "conv_transpose",
     "ConvTransposeGradResult",
     "conv_transpose_grad",
+    "EluResult",
+    "elu",
+    "EluGradResult",
+    "elu_grad",
+    "FastGeluResult",
+    "fast_gelu",
+    "FastGeluGradResult",
+    "fast_gelu_grad",
+    "GeluResult",
+    "gelu",
+    "GeluGradResult",
+    "gelu_grad",
     "GlobalAveragePoolResult",
     "global_average_pool",
     "GlobalAveragePoolGradResult",
@@ -61,6 +97,14 @@ __all__ = [
     "global_max_pool",
     "GlobalMaxPoolGradResult",
     "global_max_pool_grad",
+    "HardSigmoidResult",
+    "hard_sigmoid",
+    "HardSigmoidGradResult",
+    "hard_sigmoid_grad",
+    "HardSwishResult",
+    "hard_swish",
+    "HardSwishGradResult",
+    "hard_swish_grad",
     "LeakyReluResult",
     "leaky_relu",
     "LeakyReluGradResult",
@@ -79,6 +123,10 @@ __all__ = [
     "prelu",
     "PReluGradResult",
     "prelu_grad",
+    "ReluResult",
+    "relu",
+    "ReluGradResult",
+    "relu_grad",
     "SigmoidResult",
     "sigmoid",
     "SigmoidGradResult",
@@ -87,6 +135,18 @@ __all__ = [
     "softmax",
     "SoftmaxGradResult",
     "softmax_grad",
+    "SoftplusResult",
+    "softplus",
+    "SoftplusGradResult",
+    "softplus_grad",
+    "SwishResult",
+    "swish",
+    "SwishGradResult",
+    "swish_grad",
+    "TanhResult",
+    "tanh",
+    "TanhGradResult",
+    "tanh_grad",
 ]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -104,6 +164,26 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "LeakyReluGrad": leaky_relu_grad,
     "PRelu": prelu,
     "PReluGrad": prelu_grad,
+    "Relu": relu,
+    "ReluGrad": relu_grad,
+    "Tanh": tanh,
+    "TanhGrad": tanh_grad,
+    "Elu": elu,
+    "EluGrad": elu_grad,
+    "Softplus": softplus,
+    "SoftplusGrad": softplus_grad,
+    "HardSigmoid": hard_sigmoid,
+    "HardSigmoidGrad": hard_sigmoid_grad,
+    "HardSwish": hard_swish,
+    "HardSwishGrad": hard_swish_grad,
+    "Swish": swish,
+    "SwishGrad": swish_grad,
+    "Gelu": gelu,
+    "GeluGrad": gelu_grad,
+    "FastGelu": fast_gelu,
+    "FastGeluGrad": fast_gelu_grad,
+    "Clip": clip,
+    "ClipGrad": clip_grad,
     "MaxPool": max_pool,
     "MaxPoolXYGrad": max_pool_xy_grad,
     "MaxPoolGrad": max_pool_grad,
@@ -135,6 +215,26 @@ TORCH_SCHEMAS = {
     "LeakyReluGrad": "(Tensor dY, Tensor X, *, float alpha=0.01, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "PRelu": "(Tensor X, Tensor slope, *, str? policies=None) -> Tensor",
     "PReluGrad": "(Tensor dY, Tensor X, Tensor slope, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Relu": "(Tensor X, *, str? policies=None) -> Tensor",
+    "ReluGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Tanh": "(Tensor X, *, str? policies=None) -> Tensor",
+    "TanhGrad": "(Tensor dY, Tensor Y, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Elu": "(Tensor X, *, float alpha=1.0, str? policies=None) -> Tensor",
+    "EluGrad": "(Tensor dY, Tensor X, *, float alpha=1.0, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Softplus": "(Tensor X, *, str? policies=None) -> Tensor",
+    "SoftplusGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "HardSigmoid": "(Tensor X, *, float alpha=0.2, float beta=0.5, str? policies=None) -> Tensor",
+    "HardSigmoidGrad": "(Tensor dY, Tensor X, *, float alpha=0.2, float beta=0.5, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "HardSwish": "(Tensor X, *, str? policies=None) -> Tensor",
+    "HardSwishGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Swish": "(Tensor X, *, float alpha=1.0, str? policies=None) -> Tensor",
+    "SwishGrad": "(Tensor dY, Tensor X, *, float alpha=1.0, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Gelu": "(Tensor X, *, str? policies=None) -> Tensor",
+    "GeluGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "FastGelu": "(Tensor X, *, str? policies=None) -> Tensor",
+    "FastGeluGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Clip": "(Tensor X, *, float? min=None, float? max=None, str? policies=None) -> Tensor",
+    "ClipGrad": "(Tensor dY, Tensor X, *, float? min=None, float? max=None, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "MaxPool": '(Tensor X, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str? policies=None) -> (Tensor, Tensor)',
     "MaxPoolXYGrad": '(Tensor dY, Tensor X, Tensor Y, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str[]? outputs=None, str? policies=None) -> Tensor[]',
     "MaxPoolGrad": '(Tensor dY, Tensor Indices, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, SymInt[]? x_shape=None, str[]? outputs=None, str? policies=None) -> Tensor[]',

@@ -1,0 +1,84 @@
+"""Formulas: how they read, and what C++ they become."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from gradsmith_codegen import formula_cpp, formula_parser
+from gradsmith_codegen.checks.formulas import MAX_SCALARS, MAX_TENSORS
+from gradsmith_codegen.formula_tree import FUNCTIONS, Reduce
+from gradsmith_codegen.model import Op
+from schemas import SCALE, edited, load
+
+WITH_FORMULA = edited(SCALE, ("kernel: scale::Scale", "formulas: {Y: '%s'}"))
+
+
+def scale(formula: str) -> Op:
+    schema, diagnostics = load(WITH_FORMULA % formula)
+    assert diagnostics == []
+    assert schema
+    return schema.ops[0]
+
+
+def statements(formula: str) -> list[str]:
+    return formula_cpp.functor_body(scale(formula))[1:]
+
+
+@pytest.mark.parametrize(
+    ("formula", "cpp"),
+    [
+        ("X - factor - 1", "in[0] - scalars[0] - A{1}"),
+        ("X - (factor - 1)", "in[0] - (scalars[0] - A{1})"),
+        ("X * factor + 1 / X", "in[0] * scalars[0] + A{1} / in[0]"),
+        ("X / (factor * X)", "in[0] / (scalars[0] * in[0])"),
+        ("-X * -factor", "-in[0] * -scalars[0]"),
+        ("- - X", "-(-in[0])"),
+        ("-(X + 1)", "-(in[0] + A{1})"),
+        ("where(not X > 0 and X < 1 or X < 2, 1, X)", "(!(in[0] > A{0}) && in[0] < A{1}) || in[0] < A{2} ? A{1} : in[0]"),
+        ("2 * where(X == 0, 1, X)", "A{2} * (in[0] == A{0} ? A{1} : in[0])"),
+        ("max(min(X, 1), 2e-3)", "formula::Max(formula::Min(in[0], A{1}), A{0.002})"),
+        ("pi * X", "A{3.141592653589793} * in[0]"),
+    ],
+)  # fmt: skip
+def test_cpp(formula: str, cpp: str) -> None:
+    assert statements(formula) == [f"out[0] = {cpp};"]
+
+
+def test_what_is_long_becomes_values() -> None:
+    lines = statements(" + ".join(["exp(X * factor) * (1 + X)"] * 6))
+    assert len(lines) > 2
+    assert max(map(len, lines)) < 96
+    assert lines[-1].startswith("out[0] = ")
+
+
+def test_truth_values_are_kept_as_such() -> None:
+    lines = statements(f"where({' and '.join(['X > factor * X + 1'] * 6)}, X, 0)")
+    assert any(line.startswith("const bool v") for line in lines)
+
+
+def test_a_max_of_dims_is_a_reduction() -> None:
+    assert isinstance(formula_parser.parse("max(X, N)", {"N"}), Reduce)
+    assert not isinstance(formula_parser.parse("max(X, Z)", {"N"}), Reduce)
+
+
+@pytest.mark.parametrize("formula", ["(" * 40 + "X" + ")" * 40, "-" * 40 + "X", "X" + " + X" * 1000])
+def test_what_is_nested_or_long_is_refused(formula: str) -> None:
+    _, diagnostics = load(WITH_FORMULA % formula)
+    assert [one.id for one in diagnostics] == ["G801"]
+
+
+def test_functions_and_limits_are_the_runtimes(repository: Path) -> None:
+    text = (repository / "runtime/patterns/formula_math.h").read_text(encoding="utf-8")
+    known = set(re.findall(r"GRADSMITH_FUNCTOR A (\w+)\(", text)) - {"Name"}
+    known |= set(re.findall(r"^GRADSMITH_FORMULA_FUNCTION\((\w+),", text, re.MULTILINE))
+    assert known == {name.capitalize() for name in FUNCTIONS} - {"Where"}
+    limits = (repository / "runtime/patterns/map_task.h").read_text(encoding="utf-8")
+    found = dict(re.findall(r"constexpr int kMaxMap(\w+) = (\d+);", limits))
+    assert (found["Tensors"], found["Scalars"]) == (str(MAX_TENSORS), str(MAX_SCALARS))
+
+
+def test_oracle_knows_every_function(repository: Path) -> None:
+    text = (repository / "tests/reference/formula.cc").read_text(encoding="utf-8")
+    assert set(FUNCTIONS) <= set(re.findall(r'Entry\{"(\w+)"', text))
