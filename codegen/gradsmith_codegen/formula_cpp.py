@@ -1,6 +1,6 @@
 """From formulas to C++: the body of a map's functor (runtime/patterns/map.h).
 
-What would make a line too long becomes a value of its own before it.
+What would make a line too long, and a choice within an expression, becomes a value of its own before it.
 """
 
 from __future__ import annotations
@@ -71,13 +71,18 @@ def _expression(tree: Tree, body: _Body) -> _Code:
         return body.names[tree.name]
     if isinstance(tree, Reduce):
         raise NotImplementedError(f"'{tree.operation}' within an expression")  # the checks refuse it
-    arguments = [_expression(argument, body) for argument in tree.arguments]
+    arguments = [_part(argument, body) for argument in tree.arguments]
     code = _applied(tree, arguments)
     while len(code.text) > _LONGEST:
         longest = max(range(len(arguments)), key=lambda index: len(arguments[index].text))
         arguments[longest] = body.keep(arguments[longest])
         code = _applied(tree, arguments)
     return code
+
+
+def _part(tree: Tree, body: _Body) -> _Code:
+    code = _expression(tree, body)
+    return body.keep(code) if code.precedence is Precedence.SELECTION else code
 
 
 def _applied(tree: Apply, arguments: list[_Code]) -> _Code:

@@ -39,7 +39,8 @@ struct HardSwishGradFormula {
     // inner = dY * (X / 3 + 0.5)
     const A v0 = in[0] * (in[1] / A{3} + A{0.5});
     // dX = where(X <= -3, 0, where(X < 3, inner, dY))
-    out[0] = in[1] <= -A{3} ? A{0} : (in[1] < A{3} ? v0 : in[0]);
+    const A v1 = in[1] < A{3} ? v0 : in[0];
+    out[0] = in[1] <= -A{3} ? A{0} : v1;
   }
 };
 

@@ -70,13 +70,13 @@ GRADSMITH_FUNCTOR A Pow(A base, A exponent) {
 /// The smaller of two, or NaN where one is.
 template <typename A>
 GRADSMITH_FUNCTOR A Min(A a, A b) {
-  return a < b || a != a ? a : b;
+  return std::isnan(a) || a < b ? a : b;
 }
 
 /// The larger of two, or NaN where one is.
 template <typename A>
 GRADSMITH_FUNCTOR A Max(A a, A b) {
-  return a > b || a != a ? a : b;
+  return std::isnan(a) || a > b ? a : b;
 }
 
 /// a * b, and 0 where a is 0, whatever b is.

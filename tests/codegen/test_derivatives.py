@@ -208,3 +208,19 @@ def test_gradient_at_a_seam_is_that_of_a_side_or_between(name: str) -> None:
         found = peer.computed(seam)
         low, high = sorted(side for side in sides if side is not None)
         assert low - 1e-6 <= found <= high + 1e-6, (seam, found, sides)
+
+
+def with_wrong_signs(text: str) -> list[str]:
+    """The formula with its sign changed, and with each of its sums made a difference."""
+    return [f"-({text})", *(f"{text[:at]}-{text[at + 1 :]}" for at, mark in enumerate(text) if mark == "+")]
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_a_wrong_sign_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    op = OPS[name]
+    for key, text in op["formulas"].items():
+        for wrong in with_wrong_signs(str(text)):
+            formulas = {**op["formulas"], key: wrong}
+            monkeypatch.setitem(OPS, name, {**op, "formulas": formulas})
+            with pytest.raises((AssertionError, ValueError)):
+                test_gradient_is_the_derivative(name)

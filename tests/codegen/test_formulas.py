@@ -36,8 +36,8 @@ def statements(formula: str) -> list[str]:
         ("-X * -factor", "-in[0] * -scalars[0]"),
         ("- - X", "-(-in[0])"),
         ("-(X + 1)", "-(in[0] + A{1})"),
-        ("where(not X > 0 and X < 1 or X < 2, 1, X)", "(!(in[0] > A{0}) && in[0] < A{1}) || in[0] < A{2} ? A{1} : in[0]"),
-        ("2 * where(X == 0, 1, X)", "A{2} * (in[0] == A{0} ? A{1} : in[0])"),
+        ("where(not X > 0 and X < 1 or X < 2, X, 1)",
+         "(!(in[0] > A{0}) && in[0] < A{1}) || in[0] < A{2} ? in[0] : A{1}"),
         ("max(min(X, 1), 2e-3)", "formula::Max(formula::Min(in[0], A{1}), A{0.002})"),
         ("pi * X", "A{3.141592653589793} * in[0]"),
     ],
@@ -51,6 +51,13 @@ def test_what_is_long_becomes_values() -> None:
     assert len(lines) > 2
     assert max(map(len, lines)) < 96
     assert lines[-1].startswith("out[0] = ")
+
+
+def test_a_choice_within_an_expression_becomes_a_value() -> None:
+    assert statements("2 * where(X == 0, 1, X)") == [
+        "const A v0 = in[0] == A{0} ? A{1} : in[0];",
+        "out[0] = A{2} * v0;",
+    ]
 
 
 def test_truth_values_are_kept_as_such() -> None:

@@ -171,7 +171,9 @@ CountingNumber Sign(Arguments x) {
   CountingNumber result = x[0];
   const Real value = result.value;
   result.margin = std::min(result.margin, std::abs(value));
-  result.value = value > 0 ? 1 : value < 0 ? -1 : value;
+  if (value != 0 && !std::isnan(value)) {
+    result.value = value > 0 ? 1 : -1;
+  }
   result.error = 0;
   return result;
 }
@@ -198,8 +200,8 @@ CountingNumber Max(Arguments x) {
 
 /// A function, its derivative, and how far from an argument it ends or grows beyond all bounds.
 struct Smooth {
-  Real (*value)(Real);
-  Real (*slope)(Real);
+  Real (*value)(Real) = nullptr;
+  Real (*slope)(Real) = nullptr;
   Real (*margin)(Real) = [](Real) { return kFar; };
 };
 
