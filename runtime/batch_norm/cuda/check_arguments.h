@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-/// What batch_norm/cuda/check.cc passes to the kernels of cuda/kernels/batch_norm_check.cu, by
-/// value. Both compile this file: plain C++17.
+/// What batch_norm/cuda/check.cc passes to the kernels of
+/// batch_norm/cuda/kernels/batch_norm_check.cu, by value. Both compile this file: plain C++17.
 namespace gradsmith::batch_norm::check {
 
 constexpr int kThreads = 512;

@@ -5,8 +5,8 @@
 
 #include "conv/cuda/direct_arguments.h"
 
-/// What conv/cuda/depthwise.cc passes to the kernels of cuda/kernels/conv_depthwise.cu, by value.
-/// Both compile this file: plain C++17.
+/// What conv/cuda/depthwise.cc passes to the kernels of conv/cuda/kernels/conv_depthwise.cu, by
+/// value. Both compile this file: plain C++17.
 namespace gradsmith::conv::depthwise {
 
 using direct::kRank;

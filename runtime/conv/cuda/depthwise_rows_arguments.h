@@ -6,8 +6,9 @@
 #include "conv/cuda/depthwise_form.h"
 #include "cuda/divisor.h"
 
-/// What conv/cuda/depthwise_rows.cc passes to the kernels of cuda/kernels/conv_depthwise_rows.cu
-/// and conv_depthwise_rows_filter.cu, by value. All compile this file: plain C++17.
+/// What conv/cuda/depthwise_rows.cc passes to the kernels of
+/// conv/cuda/kernels/conv_depthwise_rows.cu and conv_depthwise_rows_filter.cu, by value. All
+/// compile this file: plain C++17.
 namespace gradsmith::conv::depthwise_rows {
 
 /// Threads of a block. Few, so that blocks are at different stages: some load while others compute.

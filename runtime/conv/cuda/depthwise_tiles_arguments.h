@@ -7,7 +7,7 @@
 #include "cuda/divisor.h"
 
 /// What conv/cuda/depthwise_tiles.cc passes to the kernels of
-/// cuda/kernels/conv_depthwise_tiles*.cu, by value. All compile this file: plain C++17.
+/// conv/cuda/kernels/conv_depthwise_tiles*.cu, by value. All compile this file: plain C++17.
 namespace gradsmith::conv::depthwise_tiles {
 
 using depthwise::CenterOf;

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-/// What conv/cuda/direct.cc passes to the kernels of cuda/kernels/conv_direct.cu, by value. Both
-/// compile this file: plain C++17.
+/// What conv/cuda/direct.cc passes to the kernels of conv/cuda/kernels/conv_direct.cu, by value.
+/// Both compile this file: plain C++17.
 namespace gradsmith::conv::direct {
 
 /// Batch, channels, three spatial axes.

@@ -3,8 +3,8 @@
 
 #include "cuda/divisor.h"
 
-/// What conv/cuda/few_channels.cc passes to the kernels of cuda/kernels/conv_few_channels_*.cu, by
-/// value. Both compile this file: plain C++17.
+/// What conv/cuda/few_channels.cc passes to the kernels of
+/// conv/cuda/kernels/conv_few_channels_*.cu, by value. Both compile this file: plain C++17.
 namespace gradsmith::conv::few_channels {
 
 constexpr int kElementBytes = 2;

@@ -1,8 +1,8 @@
 #ifndef GRADSMITH_CONV_CUDA_GROUPED_ARGUMENTS_H_
 #define GRADSMITH_CONV_CUDA_GROUPED_ARGUMENTS_H_
 
-/// What conv/cuda/grouped.cc passes to the kernels of cuda/kernels/conv_grouped.cu, by value. Both
-/// compile this file: plain C++17.
+/// What conv/cuda/grouped.cc passes to the kernels of conv/cuda/kernels/conv_grouped.cu, by value.
+/// Both compile this file: plain C++17.
 namespace gradsmith::conv::grouped {
 
 constexpr int kElementBytes = 2;

@@ -5,7 +5,7 @@
 
 #include "cuda/divisor.h"
 
-/// What conv/cuda/images.cc passes to the kernels of cuda/kernels/conv_images.cu and
+/// What conv/cuda/images.cc passes to the kernels of conv/cuda/kernels/conv_images.cu and
 /// conv_images_filter.cu, by value. All compile this file: plain C++17.
 namespace gradsmith::conv::images {
 

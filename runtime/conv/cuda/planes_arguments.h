@@ -5,8 +5,8 @@
 
 #include "cuda/divisor.h"
 
-/// What conv/cuda/planes.cc passes to the kernels of cuda/kernels/conv_planes.cu, by value. Both
-/// compile this file: plain C++17.
+/// What conv/cuda/planes.cc passes to the kernels of conv/cuda/kernels/conv_planes.cu, by value.
+/// Both compile this file: plain C++17.
 namespace gradsmith::conv::planes {
 
 constexpr int kRank = 2;

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-/// What conv/cuda/pointwise.cc passes to the kernels of cuda/kernels/conv_pointwise.cu, by value.
-/// Both compile this file: plain C++17.
+/// What conv/cuda/pointwise.cc passes to the kernels of conv/cuda/kernels/conv_pointwise.cu, by
+/// value. Both compile this file: plain C++17.
 namespace gradsmith::conv::pointwise {
 
 constexpr int kChunkBytes = 16;

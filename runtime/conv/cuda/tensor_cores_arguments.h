@@ -5,8 +5,8 @@
 
 #include "cuda/divisor.h"
 
-/// What conv/cuda/tensor_cores.cc passes to the kernels of cuda/kernels/conv_tensor_cores*.cu, by
-/// value. All compile this file: plain C++17.
+/// What conv/cuda/tensor_cores.cc passes to the kernels of conv/cuda/kernels/conv_tensor_cores*.cu,
+/// by value. All compile this file: plain C++17.
 namespace gradsmith::conv::tensor_cores {
 
 constexpr int kSpatialRank = 3;

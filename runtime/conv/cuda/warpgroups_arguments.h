@@ -5,8 +5,8 @@
 
 #include "cuda/divisor.h"
 
-/// What conv/cuda/warpgroups.cc passes to the kernels of cuda/kernels/conv_warpgroups_filter.cu, by
-/// value. All compile this file: plain C++17.
+/// What conv/cuda/warpgroups.cc passes to the kernels of
+/// conv/cuda/kernels/conv_warpgroups_filter.cu, by value. All compile this file: plain C++17.
 namespace gradsmith::conv::warpgroups {
 
 constexpr int kWarpgroup = 128;

@@ -5,8 +5,8 @@
 
 #include "cuda/divisor.h"
 
-/// What conv/cuda/window.cc passes to the kernels of cuda/kernels/conv_window*.cu, by value. All
-/// compile this file: plain C++17.
+/// What conv/cuda/window.cc passes to the kernels of conv/cuda/kernels/conv_window*.cu, by value.
+/// All compile this file: plain C++17.
 namespace gradsmith::conv::window {
 
 /// A 1-D convolution is 2-D of height 1.
