@@ -52,7 +52,7 @@ def functor_body(op: Op) -> list[str]:
 
 
 def _names(op: Op) -> dict[str, _Code]:
-    found = {name: _Code(f"A{{{value!r}}}", Precedence.CALL) for name, value in CONSTANTS.items()}
+    found = {name: _Code(f"formula::k{name.capitalize()}<A>", Precedence.CALL) for name in CONSTANTS}
     for index, attribute in enumerate(op.scalars):
         if attribute.kind is AttributeKind.BOOL:
             found[attribute.name] = _Code(f"scalars[{index}] != A{{0}}", Precedence.COMPARISON, Kind.TRUTH)

@@ -63,9 +63,9 @@ struct FastGeluGradFormula {
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // z = sqrt(8 / pi) * (X + 0.044715 * X * X * X)
     const A v0 = in[1] + A{0.044715} * in[1] * in[1] * in[1];
-    const A v1 = formula::Sqrt(A{8} / A{3.141592653589793}) * v0;
+    const A v1 = formula::Sqrt(A{8} / formula::kPi<A>) * v0;
     // slope = sqrt(8 / pi) * (1 + 0.134145 * X * X)
-    const A v2 = formula::Sqrt(A{8} / A{3.141592653589793});
+    const A v2 = formula::Sqrt(A{8} / formula::kPi<A>);
     const A v3 = v2 * (A{1} + A{0.134145} * in[1] * in[1]);
     // dX = dY * sigmoid(z) * (1 + X * sigmoid(-z) * slope)
     const A v4 = A{1} + in[1] * formula::Sigmoid(-v1) * v3;

@@ -16,8 +16,7 @@ struct FastGeluFormula {
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = X * sigmoid(sqrt(8 / pi) * (X + 0.044715 * X * X * X))
     const A v0 = in[0] + A{0.044715} * in[0] * in[0] * in[0];
-    const A v1 = formula::Sigmoid(formula::Sqrt(A{8} / A{3.141592653589793}) * v0);
-    out[0] = in[0] * v1;
+    out[0] = in[0] * formula::Sigmoid(formula::Sqrt(A{8} / formula::kPi<A>) * v0);
   }
 };
 

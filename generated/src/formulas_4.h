@@ -28,8 +28,8 @@ struct GeluGradFormula {
     // probability = 0.5 * erfc(-X * sqrt(0.5))
     const A v0 = A{0.5} * formula::Erfc(-in[1] * formula::Sqrt(A{0.5}));
     // density = exp(-0.5 * X * X) / sqrt(2 * pi)
-    const A v1 = formula::Sqrt(A{2} * A{3.141592653589793});
-    const A v2 = formula::Exp(-A{0.5} * in[1] * in[1]) / v1;
+    const A v1 = formula::Exp(-A{0.5} * in[1] * in[1]);
+    const A v2 = v1 / formula::Sqrt(A{2} * formula::kPi<A>);
     // dX = dY * (probability + X * density)
     out[0] = in[0] * (v0 + in[1] * v2);
   }

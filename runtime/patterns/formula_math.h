@@ -10,6 +10,9 @@
 /// not. Kernels compile it as well: plain C++17.
 namespace gradsmith::formula {
 
+template <typename A>
+inline constexpr A kPi = A{3.141592653589793};  // NOLINT(modernize-use-std-numbers): not in C++17
+
 #define GRADSMITH_FORMULA_FUNCTION(Name, function) \
   template <typename A>                            \
   GRADSMITH_FUNCTOR A Name(A x) {                  \

@@ -39,7 +39,7 @@ def statements(formula: str) -> list[str]:
         ("where(not X > 0 and X < 1 or X < 2, X, 1)",
          "(!(in[0] > A{0}) && in[0] < A{1}) || in[0] < A{2} ? in[0] : A{1}"),
         ("max(min(X, 1), 2e-3)", "formula::Max(formula::Min(in[0], A{1}), A{0.002})"),
-        ("pi * X", "A{3.141592653589793} * in[0]"),
+        ("pi * X", "formula::kPi<A> * in[0]"),
     ],
 )  # fmt: skip
 def test_cpp(formula: str, cpp: str) -> None:
