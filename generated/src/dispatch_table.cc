@@ -338,9 +338,37 @@ constinit const std::int32_t kEntryLine = 910;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
+// ops.yaml:927
+namespace generated::layer_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 927;
+extern const std::array<Row, 18> kRows;
+}  // namespace generated::layer_normalization_stub
+
+// ops.yaml:965
+namespace generated::layer_normalization_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 965;
+extern const std::array<Row, 18> kRows;
+}  // namespace generated::layer_normalization_grad_stub
+
+// ops.yaml:989
+namespace generated::simplified_layer_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 989;
+extern const std::array<Row, 18> kRows;
+}  // namespace generated::simplified_layer_normalization_stub
+
+// ops.yaml:1007
+namespace generated::simplified_layer_normalization_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1007;
+extern const std::array<Row, 18> kRows;
+}  // namespace generated::simplified_layer_normalization_grad_stub
+
 namespace {
 
-constinit const std::array<std::span<const Row>, 47> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 51> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:55
@@ -435,6 +463,14 @@ constinit const std::array<std::span<const Row>, 47> kDispatchTable = {
     std::span<const Row>(generated::log_softmax_stub::kRows),
     // ops.yaml:910
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
+    // ops.yaml:927
+    std::span<const Row>(generated::layer_normalization_stub::kRows),
+    // ops.yaml:965
+    std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
+    // ops.yaml:989
+    std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
+    // ops.yaml:1007
+    std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
 };
 
 }  // namespace

@@ -9,6 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#if __has_include("layer_norm/kernels.h")
+#include "layer_norm/kernels.h"
+#endif
 #if __has_include("pool/kernels.h")
 #include "pool/kernels.h"
 #endif
@@ -22,6 +25,7 @@
 #include "gradsmith/ops/clip_grad.h"
 #include "gradsmith/ops/elu_grad.h"
 #include "gradsmith/ops/global_average_pool_grad.h"
+#include "gradsmith/ops/layer_normalization.h"
 #include "gradsmith/ops/max_pool_xy_grad.h"
 #include "gradsmith/ops/prelu.h"
 #include "gradsmith/ops/relu_grad.h"
@@ -34,14 +38,18 @@
 #endif
 
 // Macros of the same names as what the schema declares end here.
+#undef B
 #undef ClipGrad
 #undef EluGrad
 #undef GlobalAveragePoolGrad
+#undef LayerNormalization
 #undef MaxPoolXYGrad
 #undef PRelu
 #undef ReluGrad
 #undef SigmoidGrad
 #undef SoftmaxGrad
+#undef T1_
+#undef T2_
 #undef T_
 #undef X
 #undef Y
@@ -53,10 +61,14 @@
 #undef dX
 #undef dY
 #undef dilations
+#undef epsilon
+#undef inv_std
 #undef kernel_shape
 #undef max
+#undef mean
 #undef min
 #undef pads
+#undef scale
 #undef slope
 #undef storage_order
 #undef strides
@@ -74,6 +86,9 @@ namespace {
 }  // namespace
 
 namespace generated::conv_stub {
+extern const std::int32_t kEntryLine;
+}
+namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
 }
 
@@ -2842,6 +2857,646 @@ Result<SoftmaxGradOutputDims> InferShapes(
   }
   SoftmaxGradOutputDims out;
   out.dX = (*dims)[0];
+  return out;
+}
+
+namespace layer_norm {
+struct LayerNormalization;  // an unknown kernel is an incomplete type
+}  // namespace layer_norm
+
+// ops.yaml: LayerNormalization, line 1 of the entry
+namespace generated::layer_normalization_stub {
+
+extern const std::array<Row, 18> kRows;
+
+namespace {
+
+using Given = ::gradsmith::LayerNormalizationAttributes;
+using Kernel = ::gradsmith::layer_norm::LayerNormalization;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: LayerNormalization, line 3 of the entry: there is no kernel layer_norm::LayerNormalization; expected struct LayerNormalization in layer_norm/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "X [*P, *S], scale [*S], B [*S], Y [*P, *S], mean [*P], inv_std [*P]",
+    "ops.yaml: LayerNormalization, line 3 of the entry: kShapes of kernel layer_norm::LayerNormalization is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "X T, scale T1, B T1, Y T1, mean T2, inv_std T2",
+    "ops.yaml: LayerNormalization, line 3 of the entry: kTypes of kernel layer_norm::LayerNormalization is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits == "P length axis, axis axis_of X, epsilon min 0",
+    "ops.yaml: LayerNormalization, line 3 of the entry: kLimits of kernel layer_norm::LayerNormalization is not what the entry was compared with; generate anew");
+
+constexpr std::array<std::string_view, 3> kTypeParameters = {
+    // 0
+    "T",
+    // 1
+    "T1",
+    // 2
+    "T2",
+};
+
+Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
+  const Given& from = *static_cast<const Given*>(attributes);
+  Kernel::Attributes to;
+  to.axis = from.axis;
+  to.epsilon = from.epsilon;
+  return to;
+}
+
+constexpr std::array<SymbolSpec, 2> kSymbols = {
+    // ops.yaml: LayerNormalization, line 15 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: LayerNormalization, line 16 of the entry
+    SymbolSpec{
+        .name = "S",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 8,
+    },
+};
+
+// [*P, *S]
+constexpr std::array<DimSpec, 2> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*S]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: LayerNormalization, line 7 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+    },
+    // ops.yaml: LayerNormalization, line 8 of the entry
+    TensorSpec{
+        .name = "scale",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[*S]",
+    },
+    // ops.yaml: LayerNormalization, line 9 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 1,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[*S]",
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kOutputs = {
+    // ops.yaml: LayerNormalization, line 11 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 1,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+    },
+    // ops.yaml: LayerNormalization, line 12 of the entry
+    TensorSpec{
+        .name = "mean",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: LayerNormalization, line 13 of the entry
+    TensorSpec{
+        .name = "inv_std",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[*P]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 2> kAttributes = {
+    // ops.yaml: LayerNormalization, line 18 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 0,
+    },
+    // ops.yaml: LayerNormalization, line 19 of the entry
+    AttributeSpec{
+        .name = "epsilon",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, epsilon),
+        .minimum = 0.0,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "LayerNormalization",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "layer_norm::LayerNormalization",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  in.scale = internal::ArgumentAt(inputs, 1);
+  in.B = internal::ArgumentAt(inputs, 2);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  out.mean = internal::ArgumentAt(outputs, 1);
+  out.inv_std = internal::ArgumentAt(outputs, 2);
+  Kernel::Attributes given = KernelAttributes(attributes);
+  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
+  return Kernel::RunCpu(context, given, in, out);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  in.scale = internal::ArgumentAt(inputs, 1);
+  in.B = internal::ArgumentAt(inputs, 2);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  out.mean = internal::ArgumentAt(outputs, 1);
+  out.inv_std = internal::ArgumentAt(outputs, 2);
+  Kernel::Attributes given = KernelAttributes(attributes);
+  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
+  return Kernel::RunCuda(context, given, in, out);
+}
+
+template <typename T_, typename T1_, typename T2_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::LayerNormalizationInputs<T_, T1_, T2_>& inputs,
+    const ::gradsmith::LayerNormalizationOutputs<T_, T1_, T2_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.X.ref();
+  in[1] = inputs.scale.ref();
+  in[2] = inputs.B.ref();
+  std::array<TensorRef, 3> out;
+  out[0] = outputs.Y.ref();
+  out[1] = outputs.mean.ref();
+  out[2] = outputs.inv_std.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: LayerNormalization, line 21 of the entry
+constexpr std::array<DataType, 3> kTypes0 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 22 of the entry
+constexpr std::array<DataType, 3> kTypes1 = {
+    // T
+    DataType::kDouble,
+    // T1
+    DataType::kDouble,
+    // T2
+    DataType::kDouble,
+};
+
+// ops.yaml: LayerNormalization, line 23 of the entry
+constexpr std::array<DataType, 3> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: LayerNormalization, line 24 of the entry
+constexpr std::array<DataType, 3> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kBFloat16,
+};
+
+// ops.yaml: LayerNormalization, line 25 of the entry
+constexpr std::array<DataType, 3> kTypes4 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 26 of the entry
+constexpr std::array<DataType, 3> kTypes5 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 27 of the entry
+constexpr std::array<DataType, 3> kTypes6 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 28 of the entry
+constexpr std::array<DataType, 3> kTypes7 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 29 of the entry
+constexpr std::array<DataType, 3> kTypes8 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 18> kRows = {
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 21,
+    },
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 21,
+    },
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+};
+
+}  // namespace generated::layer_normalization_stub
+
+// ops.yaml: LayerNormalization, line 21 of the entry
+template <>
+Status LayerNormalization<float, float, float>(
+    const Context& context,
+    const LayerNormalizationAttributes& attributes,
+    const LayerNormalizationInputs<float, float, float>& inputs,
+    const LayerNormalizationOutputs<float, float, float>& outputs) {
+  return generated::layer_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 22 of the entry
+template <>
+Status LayerNormalization<double, double, double>(
+    const Context& context,
+    const LayerNormalizationAttributes& attributes,
+    const LayerNormalizationInputs<double, double, double>& inputs,
+    const LayerNormalizationOutputs<double, double, double>& outputs) {
+  return generated::layer_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 23 of the entry
+template <>
+Status LayerNormalization<MLFloat16, MLFloat16, MLFloat16>(
+    const Context& context,
+    const LayerNormalizationAttributes& attributes,
+    const LayerNormalizationInputs<MLFloat16, MLFloat16, MLFloat16>& inputs,
+    const LayerNormalizationOutputs<MLFloat16, MLFloat16, MLFloat16>& outputs) {
+  return generated::layer_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 24 of the entry
+template <>
+Status LayerNormalization<BFloat16, BFloat16, BFloat16>(
+    const Context& context,
+    const LayerNormalizationAttributes& attributes,
+    const LayerNormalizationInputs<BFloat16, BFloat16, BFloat16>& inputs,
+    const LayerNormalizationOutputs<BFloat16, BFloat16, BFloat16>& outputs) {
+  return generated::layer_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 25 of the entry
+template <>
+Status LayerNormalization<MLFloat16, float, float>(
+    const Context& context,
+    const LayerNormalizationAttributes& attributes,
+    const LayerNormalizationInputs<MLFloat16, float, float>& inputs,
+    const LayerNormalizationOutputs<MLFloat16, float, float>& outputs) {
+  return generated::layer_normalization_stub::CallTyped(4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 26 of the entry
+template <>
+Status LayerNormalization<BFloat16, float, float>(
+    const Context& context,
+    const LayerNormalizationAttributes& attributes,
+    const LayerNormalizationInputs<BFloat16, float, float>& inputs,
+    const LayerNormalizationOutputs<BFloat16, float, float>& outputs) {
+  return generated::layer_normalization_stub::CallTyped(5, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 27 of the entry
+template <>
+Status LayerNormalization<MLFloat16, MLFloat16, float>(
+    const Context& context,
+    const LayerNormalizationAttributes& attributes,
+    const LayerNormalizationInputs<MLFloat16, MLFloat16, float>& inputs,
+    const LayerNormalizationOutputs<MLFloat16, MLFloat16, float>& outputs) {
+  return generated::layer_normalization_stub::CallTyped(6, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 28 of the entry
+template <>
+Status LayerNormalization<BFloat16, BFloat16, float>(
+    const Context& context,
+    const LayerNormalizationAttributes& attributes,
+    const LayerNormalizationInputs<BFloat16, BFloat16, float>& inputs,
+    const LayerNormalizationOutputs<BFloat16, BFloat16, float>& outputs) {
+  return generated::layer_normalization_stub::CallTyped(7, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 29 of the entry
+template <>
+Status LayerNormalization<float, MLFloat16, float>(
+    const Context& context,
+    const LayerNormalizationAttributes& attributes,
+    const LayerNormalizationInputs<float, MLFloat16, float>& inputs,
+    const LayerNormalizationOutputs<float, MLFloat16, float>& outputs) {
+  return generated::layer_normalization_stub::CallTyped(8, context, attributes, inputs, outputs);
+}
+
+Result<LayerNormalizationOutputDims> InferShapes(
+    const LayerNormalizationAttributes& attributes,
+    const LayerNormalizationInputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  in[1] = {DataType::kFloat, nullptr, inputs.scale};
+  const OpSchema& schema = generated::layer_normalization_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("LayerNormalization: ");
+  }
+  LayerNormalizationOutputDims out;
+  out.Y = (*dims)[0];
+  out.mean = (*dims)[1];
+  out.inv_std = (*dims)[2];
   return out;
 }
 

@@ -15,6 +15,9 @@
 #if __has_include("conv/kernels.h")
 #include "conv/kernels.h"
 #endif
+#if __has_include("layer_norm/kernels.h")
+#include "layer_norm/kernels.h"
+#endif
 #include "core/stub.h"
 #include "core/validate.h"
 #include "cuda/op_task.h"
@@ -23,6 +26,7 @@
 #include "gradsmith/ops/conv_transpose_grad.h"
 #include "gradsmith/ops/hard_sigmoid.h"
 #include "gradsmith/ops/hard_sigmoid_grad.h"
+#include "gradsmith/ops/simplified_layer_normalization.h"
 #include "gradsmith/ops/softplus_grad.h"
 #include "gradsmith/ops/swish.h"
 #include "gradsmith/schema.h"
@@ -37,6 +41,7 @@
 #undef ConvTransposeGrad
 #undef HardSigmoid
 #undef HardSigmoidGrad
+#undef SimplifiedLayerNormalization
 #undef SoftplusGrad
 #undef Swish
 #undef T1_
@@ -47,6 +52,7 @@
 #undef Y
 #undef alpha
 #undef auto_pad
+#undef axis
 #undef beta
 #undef dB
 #undef dW
@@ -55,6 +61,7 @@
 #undef dilations
 #undef epsilon
 #undef group
+#undef inv_std
 #undef kernel_shape
 #undef momentum
 #undef output_padding
@@ -83,6 +90,9 @@ namespace generated::batch_normalization_stub {
 extern const std::int32_t kEntryLine;
 }
 namespace generated::conv_stub {
+extern const std::int32_t kEntryLine;
+}
+namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
 }
 
@@ -2503,6 +2513,632 @@ Result<SwishOutputDims> InferShapes(
   }
   SwishOutputDims out;
   out.Y = (*dims)[0];
+  return out;
+}
+
+namespace layer_norm {
+struct SimplifiedLayerNormalization;  // an unknown kernel is an incomplete type
+}  // namespace layer_norm
+
+// ops.yaml: SimplifiedLayerNormalization, line 1 of the entry
+namespace generated::simplified_layer_normalization_stub {
+
+extern const std::array<Row, 18> kRows;
+
+namespace {
+
+using Given = ::gradsmith::SimplifiedLayerNormalizationAttributes;
+using Kernel = ::gradsmith::layer_norm::SimplifiedLayerNormalization;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: SimplifiedLayerNormalization, line 3 of the entry: there is no kernel layer_norm::SimplifiedLayerNormalization; expected struct SimplifiedLayerNormalization in layer_norm/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes == "X [*P, *S], scale [*S], Y [*P, *S], inv_std [*P]",
+    "ops.yaml: SimplifiedLayerNormalization, line 3 of the entry: kShapes of kernel layer_norm::SimplifiedLayerNormalization is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "X T, scale T1, Y T1, inv_std T2",
+    "ops.yaml: SimplifiedLayerNormalization, line 3 of the entry: kTypes of kernel layer_norm::SimplifiedLayerNormalization is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits == "P length axis, axis axis_of X, epsilon min 0",
+    "ops.yaml: SimplifiedLayerNormalization, line 3 of the entry: kLimits of kernel layer_norm::SimplifiedLayerNormalization is not what the entry was compared with; generate anew");
+
+constexpr std::array<std::string_view, 3> kTypeParameters = {
+    // 0
+    "T",
+    // 1
+    "T1",
+    // 2
+    "T2",
+};
+
+Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
+  const Given& from = *static_cast<const Given*>(attributes);
+  Kernel::Attributes to;
+  to.axis = from.axis;
+  to.epsilon = from.epsilon;
+  return to;
+}
+
+constexpr std::array<SymbolSpec, 2> kSymbols = {
+    // ops.yaml: SimplifiedLayerNormalization, line 13 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: SimplifiedLayerNormalization, line 14 of the entry
+    SymbolSpec{
+        .name = "S",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 8,
+    },
+};
+
+// [*P, *S]
+constexpr std::array<DimSpec, 2> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*S]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: SimplifiedLayerNormalization, line 7 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+    },
+    // ops.yaml: SimplifiedLayerNormalization, line 8 of the entry
+    TensorSpec{
+        .name = "scale",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[*S]",
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kOutputs = {
+    // ops.yaml: SimplifiedLayerNormalization, line 10 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 1,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+    },
+    // ops.yaml: SimplifiedLayerNormalization, line 11 of the entry
+    TensorSpec{
+        .name = "inv_std",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[*P]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 2> kAttributes = {
+    // ops.yaml: LayerNormalization, line 18 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 0,
+    },
+    // ops.yaml: LayerNormalization, line 19 of the entry
+    AttributeSpec{
+        .name = "epsilon",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, epsilon),
+        .minimum = 0.0,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "SimplifiedLayerNormalization",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "layer_norm::SimplifiedLayerNormalization",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  in.scale = internal::ArgumentAt(inputs, 1);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  out.inv_std = internal::ArgumentAt(outputs, 1);
+  Kernel::Attributes given = KernelAttributes(attributes);
+  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
+  return Kernel::RunCpu(context, given, in, out);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.X = internal::ArgumentAt(inputs, 0);
+  in.scale = internal::ArgumentAt(inputs, 1);
+  Kernel::Outputs out;
+  out.Y = internal::ArgumentAt(outputs, 0);
+  out.inv_std = internal::ArgumentAt(outputs, 1);
+  Kernel::Attributes given = KernelAttributes(attributes);
+  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
+  return Kernel::RunCuda(context, given, in, out);
+}
+
+template <typename T_, typename T1_, typename T2_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::SimplifiedLayerNormalizationInputs<T_, T1_, T2_>& inputs,
+    const ::gradsmith::SimplifiedLayerNormalizationOutputs<T_, T1_, T2_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.X.ref();
+  in[1] = inputs.scale.ref();
+  std::array<TensorRef, 2> out;
+  out[0] = outputs.Y.ref();
+  out[1] = outputs.inv_std.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: LayerNormalization, line 21 of the entry
+constexpr std::array<DataType, 3> kTypes0 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 22 of the entry
+constexpr std::array<DataType, 3> kTypes1 = {
+    // T
+    DataType::kDouble,
+    // T1
+    DataType::kDouble,
+    // T2
+    DataType::kDouble,
+};
+
+// ops.yaml: LayerNormalization, line 23 of the entry
+constexpr std::array<DataType, 3> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: LayerNormalization, line 24 of the entry
+constexpr std::array<DataType, 3> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kBFloat16,
+};
+
+// ops.yaml: LayerNormalization, line 25 of the entry
+constexpr std::array<DataType, 3> kTypes4 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 26 of the entry
+constexpr std::array<DataType, 3> kTypes5 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 27 of the entry
+constexpr std::array<DataType, 3> kTypes6 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 28 of the entry
+constexpr std::array<DataType, 3> kTypes7 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 29 of the entry
+constexpr std::array<DataType, 3> kTypes8 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 18> kRows = {
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 21,
+    },
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 21,
+    },
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+};
+
+}  // namespace generated::simplified_layer_normalization_stub
+
+// ops.yaml: LayerNormalization, line 21 of the entry
+template <>
+Status SimplifiedLayerNormalization<float, float, float>(
+    const Context& context,
+    const SimplifiedLayerNormalizationAttributes& attributes,
+    const SimplifiedLayerNormalizationInputs<float, float, float>& inputs,
+    const SimplifiedLayerNormalizationOutputs<float, float, float>& outputs) {
+  return generated::simplified_layer_normalization_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 22 of the entry
+template <>
+Status SimplifiedLayerNormalization<double, double, double>(
+    const Context& context,
+    const SimplifiedLayerNormalizationAttributes& attributes,
+    const SimplifiedLayerNormalizationInputs<double, double, double>& inputs,
+    const SimplifiedLayerNormalizationOutputs<double, double, double>& outputs) {
+  return generated::simplified_layer_normalization_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 23 of the entry
+template <>
+Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, MLFloat16>(
+    const Context& context,
+    const SimplifiedLayerNormalizationAttributes& attributes,
+    const SimplifiedLayerNormalizationInputs<MLFloat16, MLFloat16, MLFloat16>& inputs,
+    const SimplifiedLayerNormalizationOutputs<MLFloat16, MLFloat16, MLFloat16>& outputs) {
+  return generated::simplified_layer_normalization_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 24 of the entry
+template <>
+Status SimplifiedLayerNormalization<BFloat16, BFloat16, BFloat16>(
+    const Context& context,
+    const SimplifiedLayerNormalizationAttributes& attributes,
+    const SimplifiedLayerNormalizationInputs<BFloat16, BFloat16, BFloat16>& inputs,
+    const SimplifiedLayerNormalizationOutputs<BFloat16, BFloat16, BFloat16>& outputs) {
+  return generated::simplified_layer_normalization_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 25 of the entry
+template <>
+Status SimplifiedLayerNormalization<MLFloat16, float, float>(
+    const Context& context,
+    const SimplifiedLayerNormalizationAttributes& attributes,
+    const SimplifiedLayerNormalizationInputs<MLFloat16, float, float>& inputs,
+    const SimplifiedLayerNormalizationOutputs<MLFloat16, float, float>& outputs) {
+  return generated::simplified_layer_normalization_stub::CallTyped(
+      4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 26 of the entry
+template <>
+Status SimplifiedLayerNormalization<BFloat16, float, float>(
+    const Context& context,
+    const SimplifiedLayerNormalizationAttributes& attributes,
+    const SimplifiedLayerNormalizationInputs<BFloat16, float, float>& inputs,
+    const SimplifiedLayerNormalizationOutputs<BFloat16, float, float>& outputs) {
+  return generated::simplified_layer_normalization_stub::CallTyped(
+      5, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 27 of the entry
+template <>
+Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, float>(
+    const Context& context,
+    const SimplifiedLayerNormalizationAttributes& attributes,
+    const SimplifiedLayerNormalizationInputs<MLFloat16, MLFloat16, float>& inputs,
+    const SimplifiedLayerNormalizationOutputs<MLFloat16, MLFloat16, float>& outputs) {
+  return generated::simplified_layer_normalization_stub::CallTyped(
+      6, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 28 of the entry
+template <>
+Status SimplifiedLayerNormalization<BFloat16, BFloat16, float>(
+    const Context& context,
+    const SimplifiedLayerNormalizationAttributes& attributes,
+    const SimplifiedLayerNormalizationInputs<BFloat16, BFloat16, float>& inputs,
+    const SimplifiedLayerNormalizationOutputs<BFloat16, BFloat16, float>& outputs) {
+  return generated::simplified_layer_normalization_stub::CallTyped(
+      7, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 29 of the entry
+template <>
+Status SimplifiedLayerNormalization<float, MLFloat16, float>(
+    const Context& context,
+    const SimplifiedLayerNormalizationAttributes& attributes,
+    const SimplifiedLayerNormalizationInputs<float, MLFloat16, float>& inputs,
+    const SimplifiedLayerNormalizationOutputs<float, MLFloat16, float>& outputs) {
+  return generated::simplified_layer_normalization_stub::CallTyped(
+      8, context, attributes, inputs, outputs);
+}
+
+Result<SimplifiedLayerNormalizationOutputDims> InferShapes(
+    const SimplifiedLayerNormalizationAttributes& attributes,
+    const SimplifiedLayerNormalizationInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  in[1] = {DataType::kFloat, nullptr, inputs.scale};
+  const OpSchema& schema = generated::simplified_layer_normalization_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("SimplifiedLayerNormalization: ");
+  }
+  SimplifiedLayerNormalizationOutputDims out;
+  out.Y = (*dims)[0];
+  out.inv_std = (*dims)[1];
   return out;
 }
 

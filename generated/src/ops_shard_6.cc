@@ -12,6 +12,9 @@
 #if __has_include("conv/kernels.h")
 #include "conv/kernels.h"
 #endif
+#if __has_include("layer_norm/kernels.h")
+#include "layer_norm/kernels.h"
+#endif
 #if __has_include("pool/kernels.h")
 #include "pool/kernels.h"
 #endif
@@ -24,6 +27,7 @@
 #include "gradsmith/ops/leaky_relu_grad.h"
 #include "gradsmith/ops/max_pool_grad.h"
 #include "gradsmith/ops/relu.h"
+#include "gradsmith/ops/simplified_layer_normalization_grad.h"
 #include "gradsmith/ops/softplus.h"
 #include "gradsmith/schema.h"
 #include "patterns/run_map.h"
@@ -39,20 +43,27 @@
 #undef LeakyReluGrad
 #undef MaxPoolGrad
 #undef Relu
+#undef SimplifiedLayerNormalizationGrad
 #undef Softplus
+#undef T1_
+#undef T2_
 #undef T_
 #undef W
 #undef X
 #undef Y
 #undef alpha
 #undef auto_pad
+#undef axis
 #undef ceil_mode
+#undef dScale
 #undef dX
 #undef dY
 #undef dilations
 #undef group
+#undef inv_std
 #undef kernel_shape
 #undef pads
+#undef scale
 #undef storage_order
 #undef strides
 #undef x_shape
@@ -70,6 +81,9 @@ namespace {
 }  // namespace
 
 namespace generated::conv_stub {
+extern const std::int32_t kEntryLine;
+}
+namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
 }
 
@@ -2307,6 +2321,653 @@ Result<GlobalMaxPoolGradOutputDims> InferShapes(
   }
   GlobalMaxPoolGradOutputDims out;
   out.dX = (*dims)[0];
+  return out;
+}
+
+namespace layer_norm {
+struct SimplifiedLayerNormalizationGrad;  // an unknown kernel is an incomplete type
+}  // namespace layer_norm
+
+// ops.yaml: SimplifiedLayerNormalizationGrad, line 1 of the entry
+namespace generated::simplified_layer_normalization_grad_stub {
+
+extern const std::array<Row, 18> kRows;
+
+namespace {
+
+using Given = ::gradsmith::SimplifiedLayerNormalizationGradAttributes;
+using Kernel = ::gradsmith::layer_norm::SimplifiedLayerNormalizationGrad;
+static_assert(
+    internal::IsComplete<Kernel>,
+    "ops.yaml: SimplifiedLayerNormalizationGrad, line 4 of the entry: there is no kernel layer_norm::SimplifiedLayerNormalizationGrad; expected struct SimplifiedLayerNormalizationGrad in layer_norm/kernels.h");
+// What the entry has been compared with.
+static_assert(
+    Kernel::kShapes ==
+        "dY [*P, *S], X [*P, *S], scale [*S], inv_std [*P], dX [*P, *S], dScale [*S]",
+    "ops.yaml: SimplifiedLayerNormalizationGrad, line 4 of the entry: kShapes of kernel layer_norm::SimplifiedLayerNormalizationGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kTypes == "dY T1, X T, scale T1, inv_std T2, dX T, dScale T1",
+    "ops.yaml: SimplifiedLayerNormalizationGrad, line 4 of the entry: kTypes of kernel layer_norm::SimplifiedLayerNormalizationGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kLimits == "P length axis, axis axis_of X",
+    "ops.yaml: SimplifiedLayerNormalizationGrad, line 4 of the entry: kLimits of kernel layer_norm::SimplifiedLayerNormalizationGrad is not what the entry was compared with; generate anew");
+static_assert(
+    Kernel::kGradientOf == "SimplifiedLayerNormalization, dY of Y, dX of X, dScale of scale",
+    "ops.yaml: SimplifiedLayerNormalizationGrad, line 4 of the entry: kGradientOf of kernel layer_norm::SimplifiedLayerNormalizationGrad is not what the entry was compared with; generate anew");
+
+constexpr std::array<std::string_view, 3> kTypeParameters = {
+    // 0
+    "T1",
+    // 1
+    "T",
+    // 2
+    "T2",
+};
+
+Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
+  const Given& from = *static_cast<const Given*>(attributes);
+  Kernel::Attributes to;
+  to.axis = from.axis;
+  return to;
+}
+
+constexpr std::array<SymbolSpec, 2> kSymbols = {
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 16 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 17 of the entry
+    SymbolSpec{
+        .name = "S",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 8,
+    },
+};
+
+// [*P, *S]
+constexpr std::array<DimSpec, 2> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*S]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+constexpr std::array<TensorSpec, 4> kInputs = {
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 8 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 9 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 1,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+    },
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 10 of the entry
+    TensorSpec{
+        .name = "scale",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*S]",
+    },
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 11 of the entry
+    TensorSpec{
+        .name = "inv_std",
+        .type_parameter = 2,
+        .shape = kShape2,
+        .shape_text = "[*P]",
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kOutputs = {
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 13 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 1,
+        .optional = true,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+        .gradient_of = "X",
+    },
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 14 of the entry
+    TensorSpec{
+        .name = "dScale",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[*S]",
+        .gradient_of = "scale",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 19 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 1,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "SimplifiedLayerNormalizationGrad",
+    .since_version = 1,
+    .gradient_of = "SimplifiedLayerNormalization",
+    .kernel = "layer_norm::SimplifiedLayerNormalizationGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.X = internal::ArgumentAt(inputs, 1);
+  in.scale = internal::ArgumentAt(inputs, 2);
+  in.inv_std = internal::ArgumentAt(inputs, 3);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  out.dScale = internal::ArgumentAt(outputs, 1);
+  Kernel::Attributes given = KernelAttributes(attributes);
+  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
+  return Kernel::RunCpu(context, given, in, out);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  Kernel::Inputs in;
+  in.dY = internal::ArgumentAt(inputs, 0);
+  in.X = internal::ArgumentAt(inputs, 1);
+  in.scale = internal::ArgumentAt(inputs, 2);
+  in.inv_std = internal::ArgumentAt(inputs, 3);
+  Kernel::Outputs out;
+  out.dX = internal::ArgumentAt(outputs, 0);
+  out.dScale = internal::ArgumentAt(outputs, 1);
+  Kernel::Attributes given = KernelAttributes(attributes);
+  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
+  return Kernel::RunCuda(context, given, in, out);
+}
+
+template <typename T1_, typename T_, typename T2_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::SimplifiedLayerNormalizationGradInputs<T1_, T_, T2_>& inputs,
+    const ::gradsmith::SimplifiedLayerNormalizationGradOutputs<T1_, T_, T2_>& outputs) {
+  std::array<ConstTensorRef, 4> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.X.ref();
+  in[2] = inputs.scale.ref();
+  in[3] = inputs.inv_std.ref();
+  std::array<TensorRef, 2> out;
+  out[0] = outputs.dX.ref();
+  out[1] = outputs.dScale.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: LayerNormalization, line 21 of the entry
+constexpr std::array<DataType, 3> kTypes0 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 22 of the entry
+constexpr std::array<DataType, 3> kTypes1 = {
+    // T1
+    DataType::kDouble,
+    // T
+    DataType::kDouble,
+    // T2
+    DataType::kDouble,
+};
+
+// ops.yaml: LayerNormalization, line 23 of the entry
+constexpr std::array<DataType, 3> kTypes2 = {
+    // T1
+    DataType::kMLFloat16,
+    // T
+    DataType::kMLFloat16,
+    // T2
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: LayerNormalization, line 24 of the entry
+constexpr std::array<DataType, 3> kTypes3 = {
+    // T1
+    DataType::kBFloat16,
+    // T
+    DataType::kBFloat16,
+    // T2
+    DataType::kBFloat16,
+};
+
+// ops.yaml: LayerNormalization, line 25 of the entry
+constexpr std::array<DataType, 3> kTypes4 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 26 of the entry
+constexpr std::array<DataType, 3> kTypes5 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kBFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 27 of the entry
+constexpr std::array<DataType, 3> kTypes6 = {
+    // T1
+    DataType::kMLFloat16,
+    // T
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 28 of the entry
+constexpr std::array<DataType, 3> kTypes7 = {
+    // T1
+    DataType::kBFloat16,
+    // T
+    DataType::kBFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 29 of the entry
+constexpr std::array<DataType, 3> kTypes8 = {
+    // T1
+    DataType::kMLFloat16,
+    // T
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 18> kRows = {
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 21,
+    },
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 21,
+    },
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+};
+
+}  // namespace generated::simplified_layer_normalization_grad_stub
+
+// ops.yaml: LayerNormalization, line 21 of the entry
+template <>
+Status SimplifiedLayerNormalizationGrad<float, float, float>(
+    const Context& context,
+    const SimplifiedLayerNormalizationGradAttributes& attributes,
+    const SimplifiedLayerNormalizationGradInputs<float, float, float>& inputs,
+    const SimplifiedLayerNormalizationGradOutputs<float, float, float>& outputs) {
+  return generated::simplified_layer_normalization_grad_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 22 of the entry
+template <>
+Status SimplifiedLayerNormalizationGrad<double, double, double>(
+    const Context& context,
+    const SimplifiedLayerNormalizationGradAttributes& attributes,
+    const SimplifiedLayerNormalizationGradInputs<double, double, double>& inputs,
+    const SimplifiedLayerNormalizationGradOutputs<double, double, double>& outputs) {
+  return generated::simplified_layer_normalization_grad_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 23 of the entry
+template <>
+Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
+    const Context& context,
+    const SimplifiedLayerNormalizationGradAttributes& attributes,
+    const SimplifiedLayerNormalizationGradInputs<MLFloat16, MLFloat16, MLFloat16>& inputs,
+    const SimplifiedLayerNormalizationGradOutputs<MLFloat16, MLFloat16, MLFloat16>& outputs) {
+  return generated::simplified_layer_normalization_grad_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 24 of the entry
+template <>
+Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, BFloat16>(
+    const Context& context,
+    const SimplifiedLayerNormalizationGradAttributes& attributes,
+    const SimplifiedLayerNormalizationGradInputs<BFloat16, BFloat16, BFloat16>& inputs,
+    const SimplifiedLayerNormalizationGradOutputs<BFloat16, BFloat16, BFloat16>& outputs) {
+  return generated::simplified_layer_normalization_grad_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 25 of the entry
+template <>
+Status SimplifiedLayerNormalizationGrad<float, MLFloat16, float>(
+    const Context& context,
+    const SimplifiedLayerNormalizationGradAttributes& attributes,
+    const SimplifiedLayerNormalizationGradInputs<float, MLFloat16, float>& inputs,
+    const SimplifiedLayerNormalizationGradOutputs<float, MLFloat16, float>& outputs) {
+  return generated::simplified_layer_normalization_grad_stub::CallTyped(
+      4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 26 of the entry
+template <>
+Status SimplifiedLayerNormalizationGrad<float, BFloat16, float>(
+    const Context& context,
+    const SimplifiedLayerNormalizationGradAttributes& attributes,
+    const SimplifiedLayerNormalizationGradInputs<float, BFloat16, float>& inputs,
+    const SimplifiedLayerNormalizationGradOutputs<float, BFloat16, float>& outputs) {
+  return generated::simplified_layer_normalization_grad_stub::CallTyped(
+      5, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 27 of the entry
+template <>
+Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, float>(
+    const Context& context,
+    const SimplifiedLayerNormalizationGradAttributes& attributes,
+    const SimplifiedLayerNormalizationGradInputs<MLFloat16, MLFloat16, float>& inputs,
+    const SimplifiedLayerNormalizationGradOutputs<MLFloat16, MLFloat16, float>& outputs) {
+  return generated::simplified_layer_normalization_grad_stub::CallTyped(
+      6, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 28 of the entry
+template <>
+Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, float>(
+    const Context& context,
+    const SimplifiedLayerNormalizationGradAttributes& attributes,
+    const SimplifiedLayerNormalizationGradInputs<BFloat16, BFloat16, float>& inputs,
+    const SimplifiedLayerNormalizationGradOutputs<BFloat16, BFloat16, float>& outputs) {
+  return generated::simplified_layer_normalization_grad_stub::CallTyped(
+      7, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 29 of the entry
+template <>
+Status SimplifiedLayerNormalizationGrad<MLFloat16, float, float>(
+    const Context& context,
+    const SimplifiedLayerNormalizationGradAttributes& attributes,
+    const SimplifiedLayerNormalizationGradInputs<MLFloat16, float, float>& inputs,
+    const SimplifiedLayerNormalizationGradOutputs<MLFloat16, float, float>& outputs) {
+  return generated::simplified_layer_normalization_grad_stub::CallTyped(
+      8, context, attributes, inputs, outputs);
+}
+
+Result<SimplifiedLayerNormalizationGradOutputDims> InferShapes(
+    const SimplifiedLayerNormalizationGradAttributes& attributes,
+    const SimplifiedLayerNormalizationGradInputDims& inputs) {
+  std::array<ConstTensorRef, 4> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.X};
+  in[2] = {DataType::kFloat, nullptr, inputs.scale};
+  in[3] = {DataType::kFloat, nullptr, inputs.inv_std};
+  const OpSchema& schema = generated::simplified_layer_normalization_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("SimplifiedLayerNormalizationGrad: ");
+  }
+  SimplifiedLayerNormalizationGradOutputDims out;
+  out.dX = (*dims)[0];
+  out.dScale = (*dims)[1];
   return out;
 }
 

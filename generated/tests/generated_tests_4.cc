@@ -6,9 +6,11 @@
 #include "gradsmith/ops/conv_grad.h"
 #include "gradsmith/ops/gelu_grad.h"
 #include "gradsmith/ops/global_average_pool.h"
+#include "gradsmith/ops/layer_normalization_grad.h"
 #include "gradsmith/ops/tanh.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
+#include "reference/layer_norm.h"
 #include "reference/pool.h"
 #include "support/op_tests.h"
 
@@ -16,20 +18,29 @@
 #undef ConvGrad
 #undef GeluGrad
 #undef GlobalAveragePool
+#undef LayerNormalizationGrad
+#undef T1_
+#undef T2_
 #undef T_
 #undef Tanh
 #undef W
 #undef X
 #undef Y
 #undef auto_pad
+#undef axis
 #undef dB
+#undef dBias
+#undef dScale
 #undef dW
 #undef dX
 #undef dY
 #undef dilations
 #undef group
+#undef inv_std
 #undef kernel_shape
+#undef mean
 #undef pads
+#undef scale
 #undef strides
 
 namespace gradsmith::support {
@@ -1123,5 +1134,281 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace global_average_pool_tests
+
+// ops.yaml: LayerNormalizationGrad, line 1 of the entry
+namespace layer_normalization_grad_tests {
+namespace {
+
+template <typename T1_, typename T_, typename T2_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::LayerNormalizationGradInputs<T1_, T_, T2_> inputs;
+  inputs.dY = call.Input<T1_>(0);
+  inputs.X = call.Input<T_>(1);
+  inputs.scale = call.Input<T1_>(2);
+  inputs.mean = call.Input<T2_>(3);
+  inputs.inv_std = call.Input<T2_>(4);
+  ::gradsmith::LayerNormalizationGradOutputs<T1_, T_, T2_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  outputs.dScale = call.Output<T1_>(1);
+  outputs.dBias = call.Output<T1_>(2);
+  const auto& attributes = call.Attributes<::gradsmith::LayerNormalizationGradAttributes>();
+  return ::gradsmith::LayerNormalizationGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::LayerNormalizationGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  inputs.scale = call.required[2];
+  inputs.mean = call.required[3];
+  inputs.inv_std = call.required[4];
+  const auto& attributes = call.Attributes<::gradsmith::LayerNormalizationGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  dims.push_back(outputs->dScale);
+  dims.push_back(outputs->dBias);
+  return dims;
+}
+
+// ops.yaml: LayerNormalization, line 31 of the entry
+const ::gradsmith::LayerNormalizationGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {6, 24}},
+            {"X", {6, 24}},
+            {"scale", {24}},
+            {"mean", {6}},
+            {"inv_std", {6}},
+        },
+    .outputs =
+        {
+            {"dX", {6, 24}},
+            {"dScale", {24}},
+            {"dBias", {24}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: LayerNormalization, line 32 of the entry
+const ::gradsmith::LayerNormalizationGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 5, 13}},
+            {"X", {2, 5, 13}},
+            {"scale", {13}},
+            {"mean", {2, 5}},
+            {"inv_std", {2, 5}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 5, 13}},
+            {"dScale", {13}},
+            {"dBias", {13}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: LayerNormalization, line 33 of the entry
+const ::gradsmith::LayerNormalizationGradAttributes kAttributes2 = {
+    .axis = 2,
+};
+const Case kCase2 = {
+    .name = "two_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 4, 2, 5}},
+            {"X", {3, 4, 2, 5}},
+            {"scale", {2, 5}},
+            {"mean", {3, 4}},
+            {"inv_std", {3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 4, 2, 5}},
+            {"dScale", {2, 5}},
+            {"dBias", {2, 5}},
+        },
+    .attributes =
+        {
+            {"axis", 2},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: LayerNormalization, line 34 of the entry
+const ::gradsmith::LayerNormalizationGradAttributes kAttributes3 = {
+    .axis = 0,
+};
+const Case kCase3 = {
+    .name = "all_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 6}},
+            {"X", {4, 6}},
+            {"scale", {4, 6}},
+            {"mean", {}},
+            {"inv_std", {}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 6}},
+            {"dScale", {4, 6}},
+            {"dBias", {4, 6}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: LayerNormalization, line 35 of the entry
+const ::gradsmith::LayerNormalizationGradAttributes kAttributes4 = {
+    .axis = 2,
+};
+const Case kCase4 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4, 5}},
+            {"X", {2, 3, 4, 5}},
+            {"scale", {4, 5}},
+            {"mean", {2, 3}},
+            {"inv_std", {2, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4, 5}},
+            {"dScale", {4, 5}},
+            {"dBias", {4, 5}},
+        },
+    .attributes =
+        {
+            {"axis", 2},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: LayerNormalization, line 36 of the entry
+const ::gradsmith::LayerNormalizationGradAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3}},
+            {"X", {0, 3}},
+            {"scale", {3}},
+            {"mean", {0}},
+            {"inv_std", {0}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 3}},
+            {"dScale", {3}},
+            {"dBias", {3}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: LayerNormalization, line 37 of the entry
+const ::gradsmith::LayerNormalizationGradAttributes kAttributes6 = {};
+const Case kCase6 = {
+    .name = "empty_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 0}},
+            {"X", {3, 0}},
+            {"scale", {0}},
+            {"mean", {3}},
+            {"inv_std", {3}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 0}},
+            {"dScale", {0}},
+            {"dBias", {0}},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // two_axes
+    &kCase2,
+    // all_axes
+    &kCase3,
+    // strided_memory
+    &kCase4,
+    // no_rows
+    &kCase5,
+    // empty_rows
+    &kCase6,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    {"float", &Run<float, float, float>},
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    {"double", &Run<double, double, double>},
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    {"half_float", &Run<float, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    {"bf16_float", &Run<float, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    {"float_half", &Run<MLFloat16, float, float>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: LayerNormalizationGrad, line 21 of the entry
+    {"axis", -1},
+};
+
+const OpTests kTests = {
+    .op = "LayerNormalizationGrad",
+    .oracle = &reference::layer_norm::LayerNormalizationGrad(),
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace layer_normalization_grad_tests
 
 }  // namespace gradsmith::support

@@ -7,11 +7,13 @@
 #include "gradsmith/ops/conv_transpose_grad.h"
 #include "gradsmith/ops/hard_sigmoid.h"
 #include "gradsmith/ops/hard_sigmoid_grad.h"
+#include "gradsmith/ops/simplified_layer_normalization.h"
 #include "gradsmith/ops/softplus_grad.h"
 #include "gradsmith/ops/swish.h"
 #include "reference/batch_norm.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
+#include "reference/layer_norm.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
@@ -20,6 +22,7 @@
 #undef ConvTransposeGrad
 #undef HardSigmoid
 #undef HardSigmoidGrad
+#undef SimplifiedLayerNormalization
 #undef SoftplusGrad
 #undef Swish
 #undef T1_
@@ -30,6 +33,7 @@
 #undef Y
 #undef alpha
 #undef auto_pad
+#undef axis
 #undef beta
 #undef dB
 #undef dW
@@ -38,6 +42,7 @@
 #undef dilations
 #undef epsilon
 #undef group
+#undef inv_std
 #undef kernel_shape
 #undef momentum
 #undef output_padding
@@ -1777,5 +1782,247 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace swish_tests
+
+// ops.yaml: SimplifiedLayerNormalization, line 1 of the entry
+namespace simplified_layer_normalization_tests {
+namespace {
+
+template <typename T_, typename T1_, typename T2_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SimplifiedLayerNormalizationInputs<T_, T1_, T2_> inputs;
+  inputs.X = call.Input<T_>(0);
+  inputs.scale = call.Input<T1_>(1);
+  ::gradsmith::SimplifiedLayerNormalizationOutputs<T_, T1_, T2_> outputs;
+  outputs.Y = call.Output<T1_>(0);
+  outputs.inv_std = call.Output<T2_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::SimplifiedLayerNormalizationAttributes>();
+  return ::gradsmith::SimplifiedLayerNormalization(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SimplifiedLayerNormalizationInputDims inputs;
+  inputs.X = call.required[0];
+  inputs.scale = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::SimplifiedLayerNormalizationAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  dims.push_back(outputs->inv_std);
+  return dims;
+}
+
+// ops.yaml: LayerNormalization, line 31 of the entry
+const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {6, 24}},
+            {"scale", {24}},
+        },
+    .outputs =
+        {
+            {"Y", {6, 24}},
+            {"inv_std", {6}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: LayerNormalization, line 32 of the entry
+const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 5, 13}},
+            {"scale", {13}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 5, 13}},
+            {"inv_std", {2, 5}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: LayerNormalization, line 33 of the entry
+const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes2 = {
+    .axis = 2,
+};
+const Case kCase2 = {
+    .name = "two_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 4, 2, 5}},
+            {"scale", {2, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 4, 2, 5}},
+            {"inv_std", {3, 4}},
+        },
+    .attributes =
+        {
+            {"axis", 2},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: LayerNormalization, line 34 of the entry
+const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes3 = {
+    .axis = 0,
+};
+const Case kCase3 = {
+    .name = "all_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 6}},
+            {"scale", {4, 6}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 6}},
+            {"inv_std", {}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: LayerNormalization, line 35 of the entry
+const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes4 = {
+    .axis = 2,
+};
+const Case kCase4 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4, 5}},
+            {"scale", {4, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4, 5}},
+            {"inv_std", {2, 3}},
+        },
+    .attributes =
+        {
+            {"axis", 2},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: LayerNormalization, line 36 of the entry
+const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3}},
+            {"scale", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3}},
+            {"inv_std", {0}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: LayerNormalization, line 37 of the entry
+const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes6 = {};
+const Case kCase6 = {
+    .name = "empty_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 0}},
+            {"scale", {0}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 0}},
+            {"inv_std", {3}},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // two_axes
+    &kCase2,
+    // all_axes
+    &kCase3,
+    // strided_memory
+    &kCase4,
+    // no_rows
+    &kCase5,
+    // empty_rows
+    &kCase6,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    {"float", &Run<float, float, float>},
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    {"double", &Run<double, double, double>},
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    {"half_float", &Run<MLFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    {"bf16_float", &Run<BFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    {"float_half", &Run<float, MLFloat16, float>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: LayerNormalization, line 18 of the entry
+    {"axis", -1},
+    // ops.yaml: LayerNormalization, line 19 of the entry
+    {"epsilon", 1e-05},
+};
+
+const OpTests kTests = {
+    .op = "SimplifiedLayerNormalization",
+    .oracle = &reference::layer_norm::SimplifiedLayerNormalization(),
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace simplified_layer_normalization_tests
 
 }  // namespace gradsmith::support

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -143,8 +144,9 @@ class CpuRows {
     state.row.length = static_cast<A>(task_.length);
     state.row.scalars = scalars_.data();
     if constexpr (Functor::kPivot >= 0) {
-      state.row.pivot =
+      const A first =
           task_.length == 0 ? A{0} : Load(Functor::kPivot, state.offsets[Functor::kPivot]);
+      state.row.pivot = std::isfinite(first) ? first : A{0};
     }
     return state;
   }

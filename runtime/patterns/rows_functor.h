@@ -15,7 +15,8 @@ struct Row {
   const A* inputs = nullptr;
   /// What the phases before this one found.
   const A* results = nullptr;
-  /// The first element of the input kPivot, near which all of a row often lie.
+  /// The first element of the input kPivot, near which all of a row often lie; 0 where it is not
+  /// finite.
   A pivot = 0;
   /// How many elements the row has.
   A length = 0;

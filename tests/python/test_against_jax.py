@@ -403,6 +403,53 @@ def test_softmax(name: str, dtype: str, dims: tuple[int, ...], axis: int, coerce
     near(getattr(gradsmith, f"{name}_grad")(dy, given, **attributes).dX, expected, TOLERANCES[dtype])
 
 
+def layer_norm(x: Any, scale: Any, b: Any, axis: int, simplified: bool) -> tuple[Any, tuple[Any, Any]]:
+    axes = row_axes(x.ndim, axis, True)
+    mean = jnp.zeros(x.shape[: axes[0]]) if simplified else x.mean(axes)
+    shape = (*mean.shape, *[1] * len(axes))
+    deviation = x - mean.reshape(shape)
+    inv_std = 1 / jnp.sqrt((deviation * deviation).mean(axes) + 1e-5)
+    return deviation * inv_std.reshape(shape) * scale + b, (mean, inv_std)
+
+
+LAYER_NORM_TYPES = [
+    ("float32", "float32", "float32"),
+    ("float64", "float64", "float64"),
+    ("float16", "float16", "float16"),
+    ("bfloat16", "bfloat16", "float32"),
+    ("float16", "float32", "float32"),
+    ("float32", "float16", "float32"),
+]
+
+
+@pytest.mark.parametrize("simplified", [False, True])
+@pytest.mark.parametrize("types", LAYER_NORM_TYPES)
+@pytest.mark.parametrize(("dims", "axis"), [((3, 1021), -1), ((2, 3, 4, 5), 2), ((4, 6), 0), ((0, 7), 1)])
+def test_layer_normalization(dims: tuple[int, ...], axis: int, types: tuple[str, ...], simplified: bool) -> None:
+    random = np.random.default_rng(len(dims))
+    first, second, statistics = (np.dtype(one) for one in types)
+    tolerance = max(TOLERANCES[one.name] for one in (first, second, statistics))
+    row = dims[axis % len(dims) :]
+    x, dy = random.normal(1, 2, dims).astype(first), random.normal(0, 1, dims).astype(second)
+    scale, b = (random.normal(1, 0.5, row).astype(second) for _ in range(2))
+    b = b * 0 if simplified else b
+    (y, mean, inv_std), gradients = differentiated(
+        lambda x, scale, b: layer_norm(x, scale, b, axis, simplified), [x, scale, b], dy
+    )
+    saved = [np.asarray(one).astype(statistics) for one in (mean, inv_std)]
+    if simplified:
+        got = gradsmith.simplified_layer_normalization(x, scale, axis=axis)
+        result: Any = gradsmith.simplified_layer_normalization_grad(dy, x, scale, saved[1], axis=axis)
+    else:
+        got = gradsmith.layer_normalization(x, scale, b, axis=axis)
+        near(got.mean, mean, tolerance)
+        result = gradsmith.layer_normalization_grad(dy, x, scale, *saved, axis=axis)
+    near(got.Y, y, tolerance)
+    near(got.inv_std, inv_std, tolerance)
+    for one, expected in zip(result, gradients, strict=False):
+        near(one, expected, tolerance)
+
+
 def test_every_operator_is_compared() -> None:
     """An operator on a kernel of its own that is added to ops.yaml needs a peer here."""
     compared = {"Conv", "ConvGrad", "ConvTranspose", "ConvTransposeGrad"}
@@ -413,5 +460,7 @@ def test_every_operator_is_compared() -> None:
     compared |= {"GlobalMaxPool", "GlobalMaxPoolGrad", "GlobalAveragePool", "GlobalAveragePoolGrad"}
     compared |= {"Softmax", "SoftmaxGrad", "LogSoftmax", "LogSoftmaxGrad"}
     compared |= {op.name for op in gradsmith.ops() if op.function.removesuffix("_grad") in FORMULAS}
+    compared |= {"LayerNormalization", "LayerNormalizationGrad"}
+    compared |= {"SimplifiedLayerNormalization", "SimplifiedLayerNormalizationGrad"}
     kernels = {op.kernel for op in gradsmith.ops() if op.name in compared}
     assert {op.name for op in gradsmith.ops() if op.name in compared or op.kernel not in kernels} == compared

@@ -31,6 +31,8 @@ from gradsmith import (
     HardSigmoidGradResult,
     HardSwishResult,
     HardSwishGradResult,
+    LayerNormalizationResult,
+    LayerNormalizationGradResult,
     LeakyReluResult,
     LeakyReluGradResult,
     LogSoftmaxResult,
@@ -44,6 +46,8 @@ from gradsmith import (
     ReluGradResult,
     SigmoidResult,
     SigmoidGradResult,
+    SimplifiedLayerNormalizationResult,
+    SimplifiedLayerNormalizationGradResult,
     SoftmaxResult,
     SoftmaxGradResult,
     SoftplusResult,
@@ -102,6 +106,10 @@ __all__ = [
     "softmax_grad",
     "log_softmax",
     "log_softmax_grad",
+    "layer_normalization",
+    "layer_normalization_grad",
+    "simplified_layer_normalization",
+    "simplified_layer_normalization_grad",
 ]
 
 _ConvGradOutput: TypeAlias = Literal["dX", "dW", "dB"]
@@ -128,6 +136,8 @@ _GlobalMaxPoolGradOutput: TypeAlias = Literal["dX"]
 _GlobalAveragePoolGradOutput: TypeAlias = Literal["dX"]
 _SoftmaxGradOutput: TypeAlias = Literal["dX"]
 _LogSoftmaxGradOutput: TypeAlias = Literal["dX"]
+_LayerNormalizationGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
+_SimplifiedLayerNormalizationGradOutput: TypeAlias = Literal["dX", "dScale"]
 
 def conv(
     X: Tensor,
@@ -472,3 +482,37 @@ def log_softmax_grad(
     coerced: bool = False,
     outputs: _LogSoftmaxGradOutput | Iterable[_LogSoftmaxGradOutput] | None = ("dX",),
 ) -> LogSoftmaxGradResult[Tensor]: ...
+def layer_normalization(
+    X: Tensor,
+    scale: Tensor,
+    B: Tensor | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-05,
+) -> LayerNormalizationResult[Tensor]: ...
+def layer_normalization_grad(
+    dY: Tensor,
+    X: Tensor,
+    scale: Tensor,
+    mean: Tensor,
+    inv_std: Tensor,
+    *,
+    axis: int = -1,
+    outputs: _LayerNormalizationGradOutput | Iterable[_LayerNormalizationGradOutput] | None = ("dX", "dScale", "dBias"),
+) -> LayerNormalizationGradResult[Tensor]: ...
+def simplified_layer_normalization(
+    X: Tensor,
+    scale: Tensor,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-05,
+) -> SimplifiedLayerNormalizationResult[Tensor]: ...
+def simplified_layer_normalization_grad(
+    dY: Tensor,
+    X: Tensor,
+    scale: Tensor,
+    inv_std: Tensor,
+    *,
+    axis: int = -1,
+    outputs: _SimplifiedLayerNormalizationGradOutput | Iterable[_SimplifiedLayerNormalizationGradOutput] | None = ("dX", "dScale"),
+) -> SimplifiedLayerNormalizationGradResult[Tensor]: ...

@@ -188,7 +188,8 @@ class RowsKernel {
       constexpr int t = Functor::kPivot;
       if (exists && task_.length > 0) {
         const std::int64_t offset = r == 0 ? state->offsets[t] : RowOffset(task_, t, row);
-        state->pivots[r] = LoadElement<A>(task_.tensors[t], task_.types[t], offset);
+        const A pivot = LoadElement<A>(task_.tensors[t], task_.types[t], offset);
+        state->pivots[r] = isfinite(pivot) ? pivot : A(0);
       }
     }
   }

@@ -30,6 +30,8 @@ from gradsmith._ops.hard_sigmoid_op import HardSigmoidResult, hard_sigmoid
 from gradsmith._ops.hard_sigmoid_grad_op import HardSigmoidGradResult, hard_sigmoid_grad
 from gradsmith._ops.hard_swish_op import HardSwishResult, hard_swish
 from gradsmith._ops.hard_swish_grad_op import HardSwishGradResult, hard_swish_grad
+from gradsmith._ops.layer_normalization_op import LayerNormalizationResult, layer_normalization
+from gradsmith._ops.layer_normalization_grad_op import LayerNormalizationGradResult, layer_normalization_grad
 from gradsmith._ops.leaky_relu_op import LeakyReluResult, leaky_relu
 from gradsmith._ops.leaky_relu_grad_op import LeakyReluGradResult, leaky_relu_grad
 from gradsmith._ops.log_softmax_op import LogSoftmaxResult, log_softmax
@@ -43,6 +45,8 @@ from gradsmith._ops.relu_op import ReluResult, relu
 from gradsmith._ops.relu_grad_op import ReluGradResult, relu_grad
 from gradsmith._ops.sigmoid_op import SigmoidResult, sigmoid
 from gradsmith._ops.sigmoid_grad_op import SigmoidGradResult, sigmoid_grad
+from gradsmith._ops.simplified_layer_normalization_op import SimplifiedLayerNormalizationResult, simplified_layer_normalization
+from gradsmith._ops.simplified_layer_normalization_grad_op import SimplifiedLayerNormalizationGradResult, simplified_layer_normalization_grad
 from gradsmith._ops.softmax_op import SoftmaxResult, softmax
 from gradsmith._ops.softmax_grad_op import SoftmaxGradResult, softmax_grad
 from gradsmith._ops.softplus_op import SoftplusResult, softplus
@@ -105,6 +109,10 @@ __all__ = [
     "hard_swish",
     "HardSwishGradResult",
     "hard_swish_grad",
+    "LayerNormalizationResult",
+    "layer_normalization",
+    "LayerNormalizationGradResult",
+    "layer_normalization_grad",
     "LeakyReluResult",
     "leaky_relu",
     "LeakyReluGradResult",
@@ -131,6 +139,10 @@ __all__ = [
     "sigmoid",
     "SigmoidGradResult",
     "sigmoid_grad",
+    "SimplifiedLayerNormalizationResult",
+    "simplified_layer_normalization",
+    "SimplifiedLayerNormalizationGradResult",
+    "simplified_layer_normalization_grad",
     "SoftmaxResult",
     "softmax",
     "SoftmaxGradResult",
@@ -197,6 +209,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "SoftmaxGrad": softmax_grad,
     "LogSoftmax": log_softmax,
     "LogSoftmaxGrad": log_softmax_grad,
+    "LayerNormalization": layer_normalization,
+    "LayerNormalizationGrad": layer_normalization_grad,
+    "SimplifiedLayerNormalization": simplified_layer_normalization,
+    "SimplifiedLayerNormalizationGrad": simplified_layer_normalization_grad,
 }
 
 # What torch.library is told of each operator.
@@ -248,4 +264,8 @@ TORCH_SCHEMAS = {
     "SoftmaxGrad": "(Tensor dY, Tensor Y, *, SymInt axis=-1, bool coerced=False, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "LogSoftmax": "(Tensor X, *, SymInt axis=-1, bool coerced=False, str? policies=None) -> Tensor",
     "LogSoftmaxGrad": "(Tensor dY, Tensor Y, *, SymInt axis=-1, bool coerced=False, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "LayerNormalization": "(Tensor X, Tensor scale, Tensor? B=None, *, SymInt axis=-1, float epsilon=1e-05, str? policies=None) -> (Tensor, Tensor, Tensor)",
+    "LayerNormalizationGrad": "(Tensor dY, Tensor X, Tensor scale, Tensor mean, Tensor inv_std, *, SymInt axis=-1, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "SimplifiedLayerNormalization": "(Tensor X, Tensor scale, *, SymInt axis=-1, float epsilon=1e-05, str? policies=None) -> (Tensor, Tensor)",
+    "SimplifiedLayerNormalizationGrad": "(Tensor dY, Tensor X, Tensor scale, Tensor inv_std, *, SymInt axis=-1, str[]? outputs=None, str? policies=None) -> Tensor[]",
 }
