@@ -135,9 +135,10 @@ void CutAlong(
   if (!is_cut || task.rows == 0) {
     return;
   }
-  const std::int64_t wanted = std::min<std::int64_t>(
-      {CeilDivide(2 * device.multiprocessors(), task.rows), CeilDivide(task.length, part),
-       policy.most_parts});
+  const std::int64_t two_each = std::int64_t{2} * device.multiprocessors();
+  const std::int64_t wanted = std::min(
+      {CeilDivide(two_each, task.rows), CeilDivide(task.length, part),
+       std::int64_t{policy.most_parts}});
   launch.part_length = CeilDivide(CeilDivide(task.length, wanted), vector) * vector;
   launch.parts = static_cast<int>(CeilDivide(task.length, launch.part_length));
 }
