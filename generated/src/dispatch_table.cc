@@ -248,127 +248,337 @@ extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_grad_stub
 
 // ops.yaml:638
-namespace generated::max_pool_stub {
+namespace generated::celu_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 638;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::max_pool_stub
+}  // namespace generated::celu_stub
 
-// ops.yaml:672
-namespace generated::max_pool_xy_grad_stub {
+// ops.yaml:651
+namespace generated::celu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 672;
+constinit const std::int32_t kEntryLine = 651;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::max_pool_xy_grad_stub
+}  // namespace generated::celu_grad_stub
+
+// ops.yaml:664
+namespace generated::selu_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 664;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::selu_stub
+
+// ops.yaml:678
+namespace generated::selu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 678;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::selu_grad_stub
 
 // ops.yaml:691
-namespace generated::max_pool_grad_stub {
+namespace generated::thresholded_relu_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 691;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::thresholded_relu_stub
+
+// ops.yaml:704
+namespace generated::thresholded_relu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 704;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::thresholded_relu_grad_stub
+
+// ops.yaml:717
+namespace generated::softsign_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 717;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::softsign_stub
+
+// ops.yaml:728
+namespace generated::softsign_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 728;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::softsign_grad_stub
+
+// ops.yaml:740
+namespace generated::quick_gelu_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 740;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::quick_gelu_stub
+
+// ops.yaml:753
+namespace generated::quick_gelu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 753;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::quick_gelu_grad_stub
+
+// ops.yaml:767
+namespace generated::mish_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 767;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::mish_stub
+
+// ops.yaml:778
+namespace generated::mish_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 778;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::mish_grad_stub
+
+// ops.yaml:791
+namespace generated::erf_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 791;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::erf_stub
+
+// ops.yaml:802
+namespace generated::erf_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 802;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::erf_grad_stub
+
+// ops.yaml:814
+namespace generated::exp_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 814;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::exp_stub
+
+// ops.yaml:825
+namespace generated::exp_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 825;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::exp_grad_stub
+
+// ops.yaml:837
+namespace generated::log_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 837;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::log_stub
+
+// ops.yaml:848
+namespace generated::log_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 848;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::log_grad_stub
+
+// ops.yaml:860
+namespace generated::sqrt_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 860;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::sqrt_stub
+
+// ops.yaml:871
+namespace generated::sqrt_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 871;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::sqrt_grad_stub
+
+// ops.yaml:883
+namespace generated::reciprocal_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 883;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reciprocal_stub
+
+// ops.yaml:894
+namespace generated::reciprocal_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 894;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reciprocal_grad_stub
+
+// ops.yaml:906
+namespace generated::abs_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 906;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::abs_stub
+
+// ops.yaml:917
+namespace generated::abs_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 917;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::abs_grad_stub
+
+// ops.yaml:929
+namespace generated::sin_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 929;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::sin_stub
+
+// ops.yaml:940
+namespace generated::sin_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 940;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::sin_grad_stub
+
+// ops.yaml:952
+namespace generated::cos_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 952;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::cos_stub
+
+// ops.yaml:963
+namespace generated::cos_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 963;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::cos_grad_stub
+
+// ops.yaml:975
+namespace generated::atan_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 975;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::atan_stub
+
+// ops.yaml:986
+namespace generated::atan_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 986;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::atan_grad_stub
+
+// ops.yaml:998
+namespace generated::max_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 998;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::max_pool_stub
+
+// ops.yaml:1032
+namespace generated::max_pool_xy_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1032;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::max_pool_xy_grad_stub
+
+// ops.yaml:1051
+namespace generated::max_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1051;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml:721
+// ops.yaml:1081
 namespace generated::average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 721;
+constinit const std::int32_t kEntryLine = 1081;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_stub
 
-// ops.yaml:752
+// ops.yaml:1112
 namespace generated::average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 752;
+constinit const std::int32_t kEntryLine = 1112;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml:768
+// ops.yaml:1128
 namespace generated::global_max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 768;
+constinit const std::int32_t kEntryLine = 1128;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml:790
+// ops.yaml:1150
 namespace generated::global_max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 790;
+constinit const std::int32_t kEntryLine = 1150;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_grad_stub
 
-// ops.yaml:806
+// ops.yaml:1166
 namespace generated::global_average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 806;
+constinit const std::int32_t kEntryLine = 1166;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_stub
 
-// ops.yaml:819
+// ops.yaml:1179
 namespace generated::global_average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 819;
+constinit const std::int32_t kEntryLine = 1179;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_grad_stub
 
-// ops.yaml:834
+// ops.yaml:1194
 namespace generated::softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 834;
+constinit const std::int32_t kEntryLine = 1194;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_stub
 
-// ops.yaml:863
+// ops.yaml:1223
 namespace generated::softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 863;
+constinit const std::int32_t kEntryLine = 1223;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml:895
+// ops.yaml:1255
 namespace generated::log_softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 895;
+constinit const std::int32_t kEntryLine = 1255;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:910
+// ops.yaml:1270
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 910;
+constinit const std::int32_t kEntryLine = 1270;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:927
+// ops.yaml:1287
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 927;
+constinit const std::int32_t kEntryLine = 1287;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:965
+// ops.yaml:1325
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 965;
+constinit const std::int32_t kEntryLine = 1325;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:989
+// ops.yaml:1349
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 989;
+constinit const std::int32_t kEntryLine = 1349;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:1007
+// ops.yaml:1367
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1007;
+constinit const std::int32_t kEntryLine = 1367;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
 namespace {
 
-constinit const std::array<std::span<const Row>, 51> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 81> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:55
@@ -438,38 +648,98 @@ constinit const std::array<std::span<const Row>, 51> kDispatchTable = {
     // ops.yaml:625
     std::span<const Row>(generated::clip_grad_stub::kRows),
     // ops.yaml:638
-    std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:672
-    std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
+    std::span<const Row>(generated::celu_stub::kRows),
+    // ops.yaml:651
+    std::span<const Row>(generated::celu_grad_stub::kRows),
+    // ops.yaml:664
+    std::span<const Row>(generated::selu_stub::kRows),
+    // ops.yaml:678
+    std::span<const Row>(generated::selu_grad_stub::kRows),
     // ops.yaml:691
+    std::span<const Row>(generated::thresholded_relu_stub::kRows),
+    // ops.yaml:704
+    std::span<const Row>(generated::thresholded_relu_grad_stub::kRows),
+    // ops.yaml:717
+    std::span<const Row>(generated::softsign_stub::kRows),
+    // ops.yaml:728
+    std::span<const Row>(generated::softsign_grad_stub::kRows),
+    // ops.yaml:740
+    std::span<const Row>(generated::quick_gelu_stub::kRows),
+    // ops.yaml:753
+    std::span<const Row>(generated::quick_gelu_grad_stub::kRows),
+    // ops.yaml:767
+    std::span<const Row>(generated::mish_stub::kRows),
+    // ops.yaml:778
+    std::span<const Row>(generated::mish_grad_stub::kRows),
+    // ops.yaml:791
+    std::span<const Row>(generated::erf_stub::kRows),
+    // ops.yaml:802
+    std::span<const Row>(generated::erf_grad_stub::kRows),
+    // ops.yaml:814
+    std::span<const Row>(generated::exp_stub::kRows),
+    // ops.yaml:825
+    std::span<const Row>(generated::exp_grad_stub::kRows),
+    // ops.yaml:837
+    std::span<const Row>(generated::log_stub::kRows),
+    // ops.yaml:848
+    std::span<const Row>(generated::log_grad_stub::kRows),
+    // ops.yaml:860
+    std::span<const Row>(generated::sqrt_stub::kRows),
+    // ops.yaml:871
+    std::span<const Row>(generated::sqrt_grad_stub::kRows),
+    // ops.yaml:883
+    std::span<const Row>(generated::reciprocal_stub::kRows),
+    // ops.yaml:894
+    std::span<const Row>(generated::reciprocal_grad_stub::kRows),
+    // ops.yaml:906
+    std::span<const Row>(generated::abs_stub::kRows),
+    // ops.yaml:917
+    std::span<const Row>(generated::abs_grad_stub::kRows),
+    // ops.yaml:929
+    std::span<const Row>(generated::sin_stub::kRows),
+    // ops.yaml:940
+    std::span<const Row>(generated::sin_grad_stub::kRows),
+    // ops.yaml:952
+    std::span<const Row>(generated::cos_stub::kRows),
+    // ops.yaml:963
+    std::span<const Row>(generated::cos_grad_stub::kRows),
+    // ops.yaml:975
+    std::span<const Row>(generated::atan_stub::kRows),
+    // ops.yaml:986
+    std::span<const Row>(generated::atan_grad_stub::kRows),
+    // ops.yaml:998
+    std::span<const Row>(generated::max_pool_stub::kRows),
+    // ops.yaml:1032
+    std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
+    // ops.yaml:1051
     std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:721
+    // ops.yaml:1081
     std::span<const Row>(generated::average_pool_stub::kRows),
-    // ops.yaml:752
+    // ops.yaml:1112
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:768
+    // ops.yaml:1128
     std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:790
+    // ops.yaml:1150
     std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:806
+    // ops.yaml:1166
     std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:819
+    // ops.yaml:1179
     std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:834
+    // ops.yaml:1194
     std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:863
+    // ops.yaml:1223
     std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:895
+    // ops.yaml:1255
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:910
+    // ops.yaml:1270
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:927
+    // ops.yaml:1287
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:965
+    // ops.yaml:1325
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:989
+    // ops.yaml:1349
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:1007
+    // ops.yaml:1367
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
 };
 

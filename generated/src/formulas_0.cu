@@ -9,6 +9,7 @@
 #undef HardSwishGrad
 #undef LeakyRelu
 #undef Sigmoid
+#undef SinGrad
 
 // ops.yaml: Sigmoid, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Sigmoid, gradsmith::generated::SigmoidFormula)
@@ -20,3 +21,5 @@ GRADSMITH_MAP_KERNELS(HardSwishGrad, gradsmith::generated::HardSwishGradFormula)
 GRADSMITH_MAP_KERNELS(Gelu, gradsmith::generated::GeluFormula)
 // ops.yaml: FastGeluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(FastGeluGrad, gradsmith::generated::FastGeluGradFormula)
+// ops.yaml: SinGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(SinGrad, gradsmith::generated::SinGradFormula)

@@ -73,6 +73,17 @@ struct FastGeluGradFormula {
   }
 };
 
+// ops.yaml: SinGrad, line 1 of the entry
+struct SinGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = dY * cos(X)
+    out[0] = in[0] * formula::Cos(in[1]);
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_0_H_

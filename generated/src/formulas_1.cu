@@ -4,9 +4,16 @@
 #include "patterns/cuda/map.cuh"
 
 // Macros of the same names as operators end here.
+#undef Atan
+#undef AtanGrad
 #undef ClipGrad
 #undef EluGrad
+#undef ErfGrad
+#undef LogGrad
+#undef Mish
 #undef PRelu
+#undef QuickGelu
+#undef QuickGeluGrad
 #undef ReluGrad
 #undef SigmoidGrad
 
@@ -20,3 +27,17 @@ GRADSMITH_MAP_KERNELS(ReluGrad, gradsmith::generated::ReluGradFormula)
 GRADSMITH_MAP_KERNELS(EluGrad, gradsmith::generated::EluGradFormula)
 // ops.yaml: ClipGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ClipGrad, gradsmith::generated::ClipGradFormula)
+// ops.yaml: QuickGelu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(QuickGelu, gradsmith::generated::QuickGeluFormula)
+// ops.yaml: QuickGeluGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(QuickGeluGrad, gradsmith::generated::QuickGeluGradFormula)
+// ops.yaml: Mish, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Mish, gradsmith::generated::MishFormula)
+// ops.yaml: ErfGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ErfGrad, gradsmith::generated::ErfGradFormula)
+// ops.yaml: LogGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(LogGrad, gradsmith::generated::LogGradFormula)
+// ops.yaml: Atan, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Atan, gradsmith::generated::AtanFormula)
+// ops.yaml: AtanGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(AtanGrad, gradsmith::generated::AtanGradFormula)

@@ -63,6 +63,86 @@ struct ClipGradFormula {
   }
 };
 
+// ops.yaml: QuickGelu, line 1 of the entry
+struct QuickGeluFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // Y = X * sigmoid(alpha * X)
+    out[0] = in[0] * formula::Sigmoid(scalars[0] * in[0]);
+  }
+};
+
+// ops.yaml: QuickGeluGrad, line 1 of the entry
+struct QuickGeluGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // z = alpha * X
+    const A v0 = scalars[0] * in[1];
+    // dX = dY * sigmoid(z) * (1 + z * sigmoid(-z))
+    out[0] = in[0] * formula::Sigmoid(v0) * (A{1} + v0 * formula::Sigmoid(-v0));
+  }
+};
+
+// ops.yaml: Mish, line 1 of the entry
+struct MishFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = X * tanh(softplus(X))
+    out[0] = in[0] * formula::Tanh(formula::Softplus(in[0]));
+  }
+};
+
+// ops.yaml: ErfGrad, line 1 of the entry
+struct ErfGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = dY * 2 / sqrt(pi) * exp(-X * X)
+    const A v0 = in[0] * A{2} / formula::Sqrt(formula::kPi<A>);
+    out[0] = v0 * formula::Exp(-in[1] * in[1]);
+  }
+};
+
+// ops.yaml: LogGrad, line 1 of the entry
+struct LogGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = dY / X
+    out[0] = in[0] / in[1];
+  }
+};
+
+// ops.yaml: Atan, line 1 of the entry
+struct AtanFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = atan(X)
+    out[0] = formula::Atan(in[0]);
+  }
+};
+
+// ops.yaml: AtanGrad, line 1 of the entry
+struct AtanGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = dY / (1 + X * X)
+    out[0] = in[0] / (A{1} + in[1] * in[1]);
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_1_H_

@@ -4,9 +4,11 @@
 #include "patterns/cuda/map.cuh"
 
 // Macros of the same names as operators end here.
+#undef AbsGrad
 #undef Clip
 #undef Elu
 #undef HardSwish
+#undef Softsign
 
 // ops.yaml: Elu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Elu, gradsmith::generated::EluFormula)
@@ -14,3 +16,7 @@ GRADSMITH_MAP_KERNELS(Elu, gradsmith::generated::EluFormula)
 GRADSMITH_MAP_KERNELS(HardSwish, gradsmith::generated::HardSwishFormula)
 // ops.yaml: Clip, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Clip, gradsmith::generated::ClipFormula)
+// ops.yaml: Softsign, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Softsign, gradsmith::generated::SoftsignFormula)
+// ops.yaml: AbsGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(AbsGrad, gradsmith::generated::AbsGradFormula)

@@ -41,6 +41,28 @@ struct ClipFormula {
   }
 };
 
+// ops.yaml: Softsign, line 1 of the entry
+struct SoftsignFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = X / (1 + abs(X))
+    out[0] = in[0] / (A{1} + formula::Abs(in[0]));
+  }
+};
+
+// ops.yaml: AbsGrad, line 1 of the entry
+struct AbsGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = mul0(sign(X), dY)
+    out[0] = formula::Mul0(formula::Sign(in[1]), in[0]);
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_2_H_

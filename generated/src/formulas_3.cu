@@ -4,7 +4,19 @@
 #include "patterns/cuda/map.cuh"
 
 // Macros of the same names as operators end here.
+#undef Abs
+#undef Celu
+#undef Erf
 #undef FastGelu
+#undef Reciprocal
 
 // ops.yaml: FastGelu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(FastGelu, gradsmith::generated::FastGeluFormula)
+// ops.yaml: Celu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Celu, gradsmith::generated::CeluFormula)
+// ops.yaml: Erf, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Erf, gradsmith::generated::ErfFormula)
+// ops.yaml: Reciprocal, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Reciprocal, gradsmith::generated::ReciprocalFormula)
+// ops.yaml: Abs, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Abs, gradsmith::generated::AbsFormula)

@@ -20,6 +20,50 @@ struct FastGeluFormula {
   }
 };
 
+// ops.yaml: Celu, line 1 of the entry
+struct CeluFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // Y = where(X > 0, X, alpha * expm1(X / alpha))
+    out[0] = in[0] > A{0} ? in[0] : scalars[0] * formula::Expm1(in[0] / scalars[0]);
+  }
+};
+
+// ops.yaml: Erf, line 1 of the entry
+struct ErfFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = erf(X)
+    out[0] = formula::Erf(in[0]);
+  }
+};
+
+// ops.yaml: Reciprocal, line 1 of the entry
+struct ReciprocalFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = 1 / X
+    out[0] = A{1} / in[0];
+  }
+};
+
+// ops.yaml: Abs, line 1 of the entry
+struct AbsFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = abs(X)
+    out[0] = formula::Abs(in[0]);
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_3_H_

@@ -5,9 +5,15 @@
 
 // Macros of the same names as operators end here.
 #undef GeluGrad
+#undef SeluGrad
+#undef SqrtGrad
 #undef Tanh
 
 // ops.yaml: Tanh, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Tanh, gradsmith::generated::TanhFormula)
 // ops.yaml: GeluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(GeluGrad, gradsmith::generated::GeluGradFormula)
+// ops.yaml: SeluGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(SeluGrad, gradsmith::generated::SeluGradFormula)
+// ops.yaml: SqrtGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(SqrtGrad, gradsmith::generated::SqrtGradFormula)

@@ -35,6 +35,29 @@ struct GeluGradFormula {
   }
 };
 
+// ops.yaml: SeluGrad, line 1 of the entry
+struct SeluGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // dX = gamma * where(X > 0, dY, dY * alpha * exp(X))
+    const A v0 = in[1] > A{0} ? in[0] : in[0] * scalars[0] * formula::Exp(in[1]);
+    out[0] = scalars[1] * v0;
+  }
+};
+
+// ops.yaml: SqrtGrad, line 1 of the entry
+struct SqrtGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = div0(0.5 * dY, Y)
+    out[0] = formula::Div0(A{0.5} * in[0], in[1]);
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_4_H_

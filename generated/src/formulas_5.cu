@@ -4,10 +4,15 @@
 #include "patterns/cuda/map.cuh"
 
 // Macros of the same names as operators end here.
+#undef ExpGrad
 #undef HardSigmoid
 #undef HardSigmoidGrad
+#undef MishGrad
+#undef ReciprocalGrad
 #undef SoftplusGrad
+#undef SoftsignGrad
 #undef Swish
+#undef ThresholdedReluGrad
 
 // ops.yaml: SoftplusGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SoftplusGrad, gradsmith::generated::SoftplusGradFormula)
@@ -17,3 +22,13 @@ GRADSMITH_MAP_KERNELS(HardSigmoid, gradsmith::generated::HardSigmoidFormula)
 GRADSMITH_MAP_KERNELS(HardSigmoidGrad, gradsmith::generated::HardSigmoidGradFormula)
 // ops.yaml: Swish, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Swish, gradsmith::generated::SwishFormula)
+// ops.yaml: ThresholdedReluGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ThresholdedReluGrad, gradsmith::generated::ThresholdedReluGradFormula)
+// ops.yaml: SoftsignGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(SoftsignGrad, gradsmith::generated::SoftsignGradFormula)
+// ops.yaml: MishGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(MishGrad, gradsmith::generated::MishGradFormula)
+// ops.yaml: ExpGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ExpGrad, gradsmith::generated::ExpGradFormula)
+// ops.yaml: ReciprocalGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ReciprocalGrad, gradsmith::generated::ReciprocalGradFormula)

@@ -55,6 +55,64 @@ struct SwishFormula {
   }
 };
 
+// ops.yaml: ThresholdedReluGrad, line 1 of the entry
+struct ThresholdedReluGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // dX = where(X > alpha, dY, 0)
+    out[0] = in[1] > scalars[0] ? in[0] : A{0};
+  }
+};
+
+// ops.yaml: SoftsignGrad, line 1 of the entry
+struct SoftsignGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = dY / (1 + abs(X)) / (1 + abs(X))
+    out[0] = in[0] / (A{1} + formula::Abs(in[1])) / (A{1} + formula::Abs(in[1]));
+  }
+};
+
+// ops.yaml: MishGrad, line 1 of the entry
+struct MishGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // w = tanh(softplus(X))
+    const A v0 = formula::Tanh(formula::Softplus(in[1]));
+    // dX = dY * (w + X * sigmoid(X) * (1 - w) * (1 + w))
+    const A v1 = v0 + in[1] * formula::Sigmoid(in[1]) * (A{1} - v0) * (A{1} + v0);
+    out[0] = in[0] * v1;
+  }
+};
+
+// ops.yaml: ExpGrad, line 1 of the entry
+struct ExpGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = dY * Y
+    out[0] = in[0] * in[1];
+  }
+};
+
+// ops.yaml: ReciprocalGrad, line 1 of the entry
+struct ReciprocalGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = -dY * Y * Y
+    out[0] = -in[0] * in[1] * in[1];
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_5_H_

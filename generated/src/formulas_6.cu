@@ -4,9 +4,11 @@
 #include "patterns/cuda/map.cuh"
 
 // Macros of the same names as operators end here.
+#undef CeluGrad
 #undef LeakyReluGrad
 #undef Relu
 #undef Softplus
+#undef Sqrt
 
 // ops.yaml: LeakyReluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(LeakyReluGrad, gradsmith::generated::LeakyReluGradFormula)
@@ -14,3 +16,7 @@ GRADSMITH_MAP_KERNELS(LeakyReluGrad, gradsmith::generated::LeakyReluGradFormula)
 GRADSMITH_MAP_KERNELS(Relu, gradsmith::generated::ReluFormula)
 // ops.yaml: Softplus, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Softplus, gradsmith::generated::SoftplusFormula)
+// ops.yaml: CeluGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(CeluGrad, gradsmith::generated::CeluGradFormula)
+// ops.yaml: Sqrt, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Sqrt, gradsmith::generated::SqrtFormula)

@@ -41,6 +41,28 @@ struct SoftplusFormula {
   }
 };
 
+// ops.yaml: CeluGrad, line 1 of the entry
+struct CeluGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // dX = where(X > 0, dY, dY * exp(X / alpha))
+    out[0] = in[1] > A{0} ? in[0] : in[0] * formula::Exp(in[1] / scalars[0]);
+  }
+};
+
+// ops.yaml: Sqrt, line 1 of the entry
+struct SqrtFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = sqrt(X)
+    out[0] = formula::Sqrt(in[0]);
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_6_H_

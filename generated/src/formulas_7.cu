@@ -4,9 +4,16 @@
 #include "patterns/cuda/map_sums.cuh"
 
 // Macros of the same names as operators end here.
+#undef Cos
+#undef CosGrad
+#undef Exp
+#undef Log
 #undef PReluGrad
+#undef Selu
+#undef Sin
 #undef SwishGrad
 #undef TanhGrad
+#undef ThresholdedRelu
 
 // ops.yaml: PReluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(PReluGrad, gradsmith::generated::PReluGradFormula)
@@ -15,3 +22,17 @@ GRADSMITH_MAP_SUM_KERNELS(PReluGrad, gradsmith::generated::PReluGradFormula)
 GRADSMITH_MAP_KERNELS(TanhGrad, gradsmith::generated::TanhGradFormula)
 // ops.yaml: SwishGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SwishGrad, gradsmith::generated::SwishGradFormula)
+// ops.yaml: Selu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Selu, gradsmith::generated::SeluFormula)
+// ops.yaml: ThresholdedRelu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ThresholdedRelu, gradsmith::generated::ThresholdedReluFormula)
+// ops.yaml: Exp, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Exp, gradsmith::generated::ExpFormula)
+// ops.yaml: Log, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Log, gradsmith::generated::LogFormula)
+// ops.yaml: Sin, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Sin, gradsmith::generated::SinFormula)
+// ops.yaml: Cos, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Cos, gradsmith::generated::CosFormula)
+// ops.yaml: CosGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(CosGrad, gradsmith::generated::CosGradFormula)

@@ -46,6 +46,84 @@ struct SwishGradFormula {
   }
 };
 
+// ops.yaml: Selu, line 1 of the entry
+struct SeluFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // Y = gamma * where(X > 0, X, alpha * expm1(X))
+    const A v0 = in[0] > A{0} ? in[0] : scalars[0] * formula::Expm1(in[0]);
+    out[0] = scalars[1] * v0;
+  }
+};
+
+// ops.yaml: ThresholdedRelu, line 1 of the entry
+struct ThresholdedReluFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // Y = where(X > alpha, X, 0)
+    out[0] = in[0] > scalars[0] ? in[0] : A{0};
+  }
+};
+
+// ops.yaml: Exp, line 1 of the entry
+struct ExpFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = exp(X)
+    out[0] = formula::Exp(in[0]);
+  }
+};
+
+// ops.yaml: Log, line 1 of the entry
+struct LogFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = log(X)
+    out[0] = formula::Log(in[0]);
+  }
+};
+
+// ops.yaml: Sin, line 1 of the entry
+struct SinFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = sin(X)
+    out[0] = formula::Sin(in[0]);
+  }
+};
+
+// ops.yaml: Cos, line 1 of the entry
+struct CosFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = cos(X)
+    out[0] = formula::Cos(in[0]);
+  }
+};
+
+// ops.yaml: CosGrad, line 1 of the entry
+struct CosGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = -dY * sin(X)
+    out[0] = -in[0] * formula::Sin(in[1]);
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_7_H_

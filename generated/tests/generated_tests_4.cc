@@ -7,6 +7,8 @@
 #include "gradsmith/ops/gelu_grad.h"
 #include "gradsmith/ops/global_average_pool.h"
 #include "gradsmith/ops/layer_normalization_grad.h"
+#include "gradsmith/ops/selu_grad.h"
+#include "gradsmith/ops/sqrt_grad.h"
 #include "gradsmith/ops/tanh.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
@@ -19,6 +21,8 @@
 #undef GeluGrad
 #undef GlobalAveragePool
 #undef LayerNormalizationGrad
+#undef SeluGrad
+#undef SqrtGrad
 #undef T1_
 #undef T2_
 #undef T_
@@ -26,6 +30,7 @@
 #undef W
 #undef X
 #undef Y
+#undef alpha
 #undef auto_pad
 #undef axis
 #undef dB
@@ -35,6 +40,7 @@
 #undef dX
 #undef dY
 #undef dilations
+#undef gamma
 #undef group
 #undef inv_std
 #undef kernel_shape
@@ -946,6 +952,321 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace gelu_grad_tests
+
+// ops.yaml: SeluGrad, line 1 of the entry
+namespace selu_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SeluGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::SeluGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::SeluGradAttributes>();
+  return ::gradsmith::SeluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SeluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::SeluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::SeluGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::SeluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::SeluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: Selu, line 10 of the entry
+    {"alpha", 1.6732631921768188},
+    // ops.yaml: Selu, line 11 of the entry
+    {"gamma", 1.0507010221481323},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "attribute", .name = "gamma"},
+    // 1
+    {.operation = "input", .name = "X"},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "greater", .arguments = {1, 2}},
+    // 4
+    {.operation = "input", .name = "dY"},
+    // 5
+    {.operation = "attribute", .name = "alpha"},
+    // 6
+    {.operation = "multiply", .arguments = {4, 5}},
+    // 7
+    {.operation = "exp", .arguments = {1}},
+    // 8
+    {.operation = "multiply", .arguments = {6, 7}},
+    // 9
+    {.operation = "where", .arguments = {3, 4, 8}},
+    // 10
+    {.operation = "multiply", .arguments = {0, 9}},
+    // 11
+    {.operation = "expm1", .arguments = {1}},
+    // 12
+    {.operation = "multiply", .arguments = {5, 11}},
+    // 13
+    {.operation = "where", .arguments = {3, 1, 12}},
+    // 14
+    {.operation = "multiply", .arguments = {0, 13}},
+};
+const std::size_t kDomain[] = {
+    // multiply
+    14,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 10},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "SeluGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace selu_grad_tests
+
+// ops.yaml: SqrtGrad, line 1 of the entry
+namespace sqrt_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SqrtGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.Y = call.Input<T_>(1);
+  ::gradsmith::SqrtGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::SqrtGradAttributes>();
+  return ::gradsmith::SqrtGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SqrtGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.Y = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::SqrtGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: TanhGrad, line 14 of the entry
+const ::gradsmith::SqrtGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"Y", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: TanhGrad, line 15 of the entry
+const ::gradsmith::SqrtGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"Y", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: TanhGrad, line 16 of the entry
+const ::gradsmith::SqrtGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"Y", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.5},
+    // 1
+    {.operation = "input", .name = "dY"},
+    // 2
+    {.operation = "multiply", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "Y"},
+    // 4
+    {.operation = "div0", .arguments = {2, 3}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 4},
+        },
+});
+
+const OpTests kTests = {
+    .op = "SqrtGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace sqrt_grad_tests
 
 // ops.yaml: GlobalAveragePool, line 1 of the entry
 namespace global_average_pool_tests {

@@ -249,8 +249,26 @@ FORMULAS = {
     "swish": (lambda x, alpha: x * jax.nn.sigmoid(alpha * x), {"alpha": 0.7}),
     "gelu": (lambda x: jax.nn.gelu(x, approximate=False), {}),
     "fast_gelu": (lambda x: jax.nn.gelu(x, approximate=True), {}),
+    "celu": (lambda x, alpha: jax.nn.celu(x, alpha), {"alpha": 0.7}),
+    "selu": (jax.nn.selu, {}),
+    "thresholded_relu": (lambda x, alpha: jnp.where(x > alpha, x, 0), {"alpha": 0.6}),
+    "softsign": (jax.nn.soft_sign, {}),
+    "quick_gelu": (lambda x, alpha: x * jax.nn.sigmoid(alpha * x), {"alpha": 1.5}),
+    "mish": (lambda x: x * jnp.tanh(jax.nn.softplus(x)), {}),
+    "erf": (jax.lax.erf, {}),
+    "exp": (jnp.exp, {}),
+    "log": (jnp.log, {}),
+    "sqrt": (jnp.sqrt, {}),
+    "reciprocal": (lambda x: 1 / x, {}),
+    "abs": (jnp.abs, {}),
+    "sin": (jnp.sin, {}),
+    "cos": (jnp.cos, {}),
+    "atan": (jnp.arctan, {}),
     "clip": (lambda x, min, max: jnp.clip(x, min, max), {"min": -0.6, "max": 1.1}),  # noqa: A006
 }
+
+
+OF_POSITIVE = {"log", "sqrt"}
 
 
 @pytest.mark.parametrize("name", FORMULAS)
@@ -259,6 +277,7 @@ def test_formulas(name: str, dtype: str) -> None:
     peer, attributes = FORMULAS[name]
     random = np.random.default_rng(7)
     dy, x = (np.clip(random.normal(0, 3, (3, 5, 7)), -6, 6) for _ in range(2))
+    x = abs(x) + 0.1 if name in OF_POSITIVE else x
     dy, x = dy.astype(np.dtype(dtype)), x.astype(np.dtype(dtype))
     (y,), (expected,) = differentiated(lambda x: (peer(x, **attributes), ()), [x], dy)
     got = getattr(gradsmith, name)(x, **attributes).Y

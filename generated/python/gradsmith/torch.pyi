@@ -5,20 +5,32 @@ from typing import Literal, TypeAlias
 from torch import Tensor
 
 from gradsmith import (
+    AbsResult,
+    AbsGradResult,
+    AtanResult,
+    AtanGradResult,
     AveragePoolResult,
     AveragePoolGradResult,
     BatchNormalizationResult,
     BatchNormalizationGradResult,
     BatchNormalizationReluResult,
     BatchNormalizationReluGradResult,
+    CeluResult,
+    CeluGradResult,
     ClipResult,
     ClipGradResult,
     ConvResult,
     ConvGradResult,
     ConvTransposeResult,
     ConvTransposeGradResult,
+    CosResult,
+    CosGradResult,
     EluResult,
     EluGradResult,
+    ErfResult,
+    ErfGradResult,
+    ExpResult,
+    ExpGradResult,
     FastGeluResult,
     FastGeluGradResult,
     GeluResult,
@@ -35,27 +47,45 @@ from gradsmith import (
     LayerNormalizationGradResult,
     LeakyReluResult,
     LeakyReluGradResult,
+    LogResult,
+    LogGradResult,
     LogSoftmaxResult,
     LogSoftmaxGradResult,
     MaxPoolResult,
     MaxPoolGradResult,
     MaxPoolXYGradResult,
+    MishResult,
+    MishGradResult,
     PReluResult,
     PReluGradResult,
+    QuickGeluResult,
+    QuickGeluGradResult,
+    ReciprocalResult,
+    ReciprocalGradResult,
     ReluResult,
     ReluGradResult,
+    SeluResult,
+    SeluGradResult,
     SigmoidResult,
     SigmoidGradResult,
     SimplifiedLayerNormalizationResult,
     SimplifiedLayerNormalizationGradResult,
+    SinResult,
+    SinGradResult,
     SoftmaxResult,
     SoftmaxGradResult,
     SoftplusResult,
     SoftplusGradResult,
+    SoftsignResult,
+    SoftsignGradResult,
+    SqrtResult,
+    SqrtGradResult,
     SwishResult,
     SwishGradResult,
     TanhResult,
     TanhGradResult,
+    ThresholdedReluResult,
+    ThresholdedReluGradResult,
 )
 
 __all__ = [
@@ -93,6 +123,36 @@ __all__ = [
     "fast_gelu_grad",
     "clip",
     "clip_grad",
+    "celu",
+    "celu_grad",
+    "selu",
+    "selu_grad",
+    "thresholded_relu",
+    "thresholded_relu_grad",
+    "softsign",
+    "softsign_grad",
+    "quick_gelu",
+    "quick_gelu_grad",
+    "mish",
+    "mish_grad",
+    "erf",
+    "erf_grad",
+    "exp",
+    "exp_grad",
+    "log",
+    "log_grad",
+    "sqrt",
+    "sqrt_grad",
+    "reciprocal",
+    "reciprocal_grad",
+    "abs",
+    "abs_grad",
+    "sin",
+    "sin_grad",
+    "cos",
+    "cos_grad",
+    "atan",
+    "atan_grad",
     "max_pool",
     "max_pool_xy_grad",
     "max_pool_grad",
@@ -129,6 +189,21 @@ _SwishGradOutput: TypeAlias = Literal["dX"]
 _GeluGradOutput: TypeAlias = Literal["dX"]
 _FastGeluGradOutput: TypeAlias = Literal["dX"]
 _ClipGradOutput: TypeAlias = Literal["dX"]
+_CeluGradOutput: TypeAlias = Literal["dX"]
+_SeluGradOutput: TypeAlias = Literal["dX"]
+_ThresholdedReluGradOutput: TypeAlias = Literal["dX"]
+_SoftsignGradOutput: TypeAlias = Literal["dX"]
+_QuickGeluGradOutput: TypeAlias = Literal["dX"]
+_MishGradOutput: TypeAlias = Literal["dX"]
+_ErfGradOutput: TypeAlias = Literal["dX"]
+_ExpGradOutput: TypeAlias = Literal["dX"]
+_LogGradOutput: TypeAlias = Literal["dX"]
+_SqrtGradOutput: TypeAlias = Literal["dX"]
+_ReciprocalGradOutput: TypeAlias = Literal["dX"]
+_AbsGradOutput: TypeAlias = Literal["dX"]
+_SinGradOutput: TypeAlias = Literal["dX"]
+_CosGradOutput: TypeAlias = Literal["dX"]
+_AtanGradOutput: TypeAlias = Literal["dX"]
 _MaxPoolXYGradOutput: TypeAlias = Literal["dX"]
 _MaxPoolGradOutput: TypeAlias = Literal["dX"]
 _AveragePoolGradOutput: TypeAlias = Literal["dX"]
@@ -372,6 +447,155 @@ def clip_grad(
     max: float = ...,
     outputs: _ClipGradOutput | Iterable[_ClipGradOutput] | None = ("dX",),
 ) -> ClipGradResult[Tensor]: ...
+def celu(
+    X: Tensor,
+    *,
+    alpha: float = 1.0,
+) -> CeluResult[Tensor]: ...
+def celu_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    alpha: float = 1.0,
+    outputs: _CeluGradOutput | Iterable[_CeluGradOutput] | None = ("dX",),
+) -> CeluGradResult[Tensor]: ...
+def selu(
+    X: Tensor,
+    *,
+    alpha: float = 1.6732631921768188,
+    gamma: float = 1.0507010221481323,
+) -> SeluResult[Tensor]: ...
+def selu_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    alpha: float = 1.6732631921768188,
+    gamma: float = 1.0507010221481323,
+    outputs: _SeluGradOutput | Iterable[_SeluGradOutput] | None = ("dX",),
+) -> SeluGradResult[Tensor]: ...
+def thresholded_relu(
+    X: Tensor,
+    *,
+    alpha: float = 1.0,
+) -> ThresholdedReluResult[Tensor]: ...
+def thresholded_relu_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    alpha: float = 1.0,
+    outputs: _ThresholdedReluGradOutput | Iterable[_ThresholdedReluGradOutput] | None = ("dX",),
+) -> ThresholdedReluGradResult[Tensor]: ...
+def softsign(
+    X: Tensor,
+) -> SoftsignResult[Tensor]: ...
+def softsign_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _SoftsignGradOutput | Iterable[_SoftsignGradOutput] | None = ("dX",),
+) -> SoftsignGradResult[Tensor]: ...
+def quick_gelu(
+    X: Tensor,
+    *,
+    alpha: float = 1.702,
+) -> QuickGeluResult[Tensor]: ...
+def quick_gelu_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    alpha: float = 1.702,
+    outputs: _QuickGeluGradOutput | Iterable[_QuickGeluGradOutput] | None = ("dX",),
+) -> QuickGeluGradResult[Tensor]: ...
+def mish(
+    X: Tensor,
+) -> MishResult[Tensor]: ...
+def mish_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _MishGradOutput | Iterable[_MishGradOutput] | None = ("dX",),
+) -> MishGradResult[Tensor]: ...
+def erf(
+    X: Tensor,
+) -> ErfResult[Tensor]: ...
+def erf_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _ErfGradOutput | Iterable[_ErfGradOutput] | None = ("dX",),
+) -> ErfGradResult[Tensor]: ...
+def exp(
+    X: Tensor,
+) -> ExpResult[Tensor]: ...
+def exp_grad(
+    dY: Tensor,
+    Y: Tensor,
+    *,
+    outputs: _ExpGradOutput | Iterable[_ExpGradOutput] | None = ("dX",),
+) -> ExpGradResult[Tensor]: ...
+def log(
+    X: Tensor,
+) -> LogResult[Tensor]: ...
+def log_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _LogGradOutput | Iterable[_LogGradOutput] | None = ("dX",),
+) -> LogGradResult[Tensor]: ...
+def sqrt(
+    X: Tensor,
+) -> SqrtResult[Tensor]: ...
+def sqrt_grad(
+    dY: Tensor,
+    Y: Tensor,
+    *,
+    outputs: _SqrtGradOutput | Iterable[_SqrtGradOutput] | None = ("dX",),
+) -> SqrtGradResult[Tensor]: ...
+def reciprocal(
+    X: Tensor,
+) -> ReciprocalResult[Tensor]: ...
+def reciprocal_grad(
+    dY: Tensor,
+    Y: Tensor,
+    *,
+    outputs: _ReciprocalGradOutput | Iterable[_ReciprocalGradOutput] | None = ("dX",),
+) -> ReciprocalGradResult[Tensor]: ...
+def abs(
+    X: Tensor,
+) -> AbsResult[Tensor]: ...
+def abs_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _AbsGradOutput | Iterable[_AbsGradOutput] | None = ("dX",),
+) -> AbsGradResult[Tensor]: ...
+def sin(
+    X: Tensor,
+) -> SinResult[Tensor]: ...
+def sin_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _SinGradOutput | Iterable[_SinGradOutput] | None = ("dX",),
+) -> SinGradResult[Tensor]: ...
+def cos(
+    X: Tensor,
+) -> CosResult[Tensor]: ...
+def cos_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _CosGradOutput | Iterable[_CosGradOutput] | None = ("dX",),
+) -> CosGradResult[Tensor]: ...
+def atan(
+    X: Tensor,
+) -> AtanResult[Tensor]: ...
+def atan_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _AtanGradOutput | Iterable[_AtanGradOutput] | None = ("dX",),
+) -> AtanGradResult[Tensor]: ...
 def max_pool(
     X: Tensor,
     *,

@@ -4,20 +4,32 @@
 from collections.abc import Callable
 from typing import Any
 
+from gradsmith._ops.abs_op import AbsResult, abs
+from gradsmith._ops.abs_grad_op import AbsGradResult, abs_grad
+from gradsmith._ops.atan_op import AtanResult, atan
+from gradsmith._ops.atan_grad_op import AtanGradResult, atan_grad
 from gradsmith._ops.average_pool_op import AveragePoolResult, average_pool
 from gradsmith._ops.average_pool_grad_op import AveragePoolGradResult, average_pool_grad
 from gradsmith._ops.batch_normalization_op import BatchNormalizationResult, batch_normalization
 from gradsmith._ops.batch_normalization_grad_op import BatchNormalizationGradResult, batch_normalization_grad
 from gradsmith._ops.batch_normalization_relu_op import BatchNormalizationReluResult, batch_normalization_relu
 from gradsmith._ops.batch_normalization_relu_grad_op import BatchNormalizationReluGradResult, batch_normalization_relu_grad
+from gradsmith._ops.celu_op import CeluResult, celu
+from gradsmith._ops.celu_grad_op import CeluGradResult, celu_grad
 from gradsmith._ops.clip_op import ClipResult, clip
 from gradsmith._ops.clip_grad_op import ClipGradResult, clip_grad
 from gradsmith._ops.conv_op import ConvResult, conv
 from gradsmith._ops.conv_grad_op import ConvGradResult, conv_grad
 from gradsmith._ops.conv_transpose_op import ConvTransposeResult, conv_transpose
 from gradsmith._ops.conv_transpose_grad_op import ConvTransposeGradResult, conv_transpose_grad
+from gradsmith._ops.cos_op import CosResult, cos
+from gradsmith._ops.cos_grad_op import CosGradResult, cos_grad
 from gradsmith._ops.elu_op import EluResult, elu
 from gradsmith._ops.elu_grad_op import EluGradResult, elu_grad
+from gradsmith._ops.erf_op import ErfResult, erf
+from gradsmith._ops.erf_grad_op import ErfGradResult, erf_grad
+from gradsmith._ops.exp_op import ExpResult, exp
+from gradsmith._ops.exp_grad_op import ExpGradResult, exp_grad
 from gradsmith._ops.fast_gelu_op import FastGeluResult, fast_gelu
 from gradsmith._ops.fast_gelu_grad_op import FastGeluGradResult, fast_gelu_grad
 from gradsmith._ops.gelu_op import GeluResult, gelu
@@ -34,29 +46,55 @@ from gradsmith._ops.layer_normalization_op import LayerNormalizationResult, laye
 from gradsmith._ops.layer_normalization_grad_op import LayerNormalizationGradResult, layer_normalization_grad
 from gradsmith._ops.leaky_relu_op import LeakyReluResult, leaky_relu
 from gradsmith._ops.leaky_relu_grad_op import LeakyReluGradResult, leaky_relu_grad
+from gradsmith._ops.log_op import LogResult, log
+from gradsmith._ops.log_grad_op import LogGradResult, log_grad
 from gradsmith._ops.log_softmax_op import LogSoftmaxResult, log_softmax
 from gradsmith._ops.log_softmax_grad_op import LogSoftmaxGradResult, log_softmax_grad
 from gradsmith._ops.max_pool_op import MaxPoolResult, max_pool
 from gradsmith._ops.max_pool_grad_op import MaxPoolGradResult, max_pool_grad
 from gradsmith._ops.max_pool_xy_grad_op import MaxPoolXYGradResult, max_pool_xy_grad
+from gradsmith._ops.mish_op import MishResult, mish
+from gradsmith._ops.mish_grad_op import MishGradResult, mish_grad
 from gradsmith._ops.prelu_op import PReluResult, prelu
 from gradsmith._ops.prelu_grad_op import PReluGradResult, prelu_grad
+from gradsmith._ops.quick_gelu_op import QuickGeluResult, quick_gelu
+from gradsmith._ops.quick_gelu_grad_op import QuickGeluGradResult, quick_gelu_grad
+from gradsmith._ops.reciprocal_op import ReciprocalResult, reciprocal
+from gradsmith._ops.reciprocal_grad_op import ReciprocalGradResult, reciprocal_grad
 from gradsmith._ops.relu_op import ReluResult, relu
 from gradsmith._ops.relu_grad_op import ReluGradResult, relu_grad
+from gradsmith._ops.selu_op import SeluResult, selu
+from gradsmith._ops.selu_grad_op import SeluGradResult, selu_grad
 from gradsmith._ops.sigmoid_op import SigmoidResult, sigmoid
 from gradsmith._ops.sigmoid_grad_op import SigmoidGradResult, sigmoid_grad
 from gradsmith._ops.simplified_layer_normalization_op import SimplifiedLayerNormalizationResult, simplified_layer_normalization
 from gradsmith._ops.simplified_layer_normalization_grad_op import SimplifiedLayerNormalizationGradResult, simplified_layer_normalization_grad
+from gradsmith._ops.sin_op import SinResult, sin
+from gradsmith._ops.sin_grad_op import SinGradResult, sin_grad
 from gradsmith._ops.softmax_op import SoftmaxResult, softmax
 from gradsmith._ops.softmax_grad_op import SoftmaxGradResult, softmax_grad
 from gradsmith._ops.softplus_op import SoftplusResult, softplus
 from gradsmith._ops.softplus_grad_op import SoftplusGradResult, softplus_grad
+from gradsmith._ops.softsign_op import SoftsignResult, softsign
+from gradsmith._ops.softsign_grad_op import SoftsignGradResult, softsign_grad
+from gradsmith._ops.sqrt_op import SqrtResult, sqrt
+from gradsmith._ops.sqrt_grad_op import SqrtGradResult, sqrt_grad
 from gradsmith._ops.swish_op import SwishResult, swish
 from gradsmith._ops.swish_grad_op import SwishGradResult, swish_grad
 from gradsmith._ops.tanh_op import TanhResult, tanh
 from gradsmith._ops.tanh_grad_op import TanhGradResult, tanh_grad
+from gradsmith._ops.thresholded_relu_op import ThresholdedReluResult, thresholded_relu
+from gradsmith._ops.thresholded_relu_grad_op import ThresholdedReluGradResult, thresholded_relu_grad
 
 __all__ = [
+    "AbsResult",
+    "abs",
+    "AbsGradResult",
+    "abs_grad",
+    "AtanResult",
+    "atan",
+    "AtanGradResult",
+    "atan_grad",
     "AveragePoolResult",
     "average_pool",
     "AveragePoolGradResult",
@@ -69,6 +107,10 @@ __all__ = [
     "batch_normalization_relu",
     "BatchNormalizationReluGradResult",
     "batch_normalization_relu_grad",
+    "CeluResult",
+    "celu",
+    "CeluGradResult",
+    "celu_grad",
     "ClipResult",
     "clip",
     "ClipGradResult",
@@ -81,10 +123,22 @@ __all__ = [
     "conv_transpose",
     "ConvTransposeGradResult",
     "conv_transpose_grad",
+    "CosResult",
+    "cos",
+    "CosGradResult",
+    "cos_grad",
     "EluResult",
     "elu",
     "EluGradResult",
     "elu_grad",
+    "ErfResult",
+    "erf",
+    "ErfGradResult",
+    "erf_grad",
+    "ExpResult",
+    "exp",
+    "ExpGradResult",
+    "exp_grad",
     "FastGeluResult",
     "fast_gelu",
     "FastGeluGradResult",
@@ -117,6 +171,10 @@ __all__ = [
     "leaky_relu",
     "LeakyReluGradResult",
     "leaky_relu_grad",
+    "LogResult",
+    "log",
+    "LogGradResult",
+    "log_grad",
     "LogSoftmaxResult",
     "log_softmax",
     "LogSoftmaxGradResult",
@@ -127,14 +185,30 @@ __all__ = [
     "max_pool_grad",
     "MaxPoolXYGradResult",
     "max_pool_xy_grad",
+    "MishResult",
+    "mish",
+    "MishGradResult",
+    "mish_grad",
     "PReluResult",
     "prelu",
     "PReluGradResult",
     "prelu_grad",
+    "QuickGeluResult",
+    "quick_gelu",
+    "QuickGeluGradResult",
+    "quick_gelu_grad",
+    "ReciprocalResult",
+    "reciprocal",
+    "ReciprocalGradResult",
+    "reciprocal_grad",
     "ReluResult",
     "relu",
     "ReluGradResult",
     "relu_grad",
+    "SeluResult",
+    "selu",
+    "SeluGradResult",
+    "selu_grad",
     "SigmoidResult",
     "sigmoid",
     "SigmoidGradResult",
@@ -143,6 +217,10 @@ __all__ = [
     "simplified_layer_normalization",
     "SimplifiedLayerNormalizationGradResult",
     "simplified_layer_normalization_grad",
+    "SinResult",
+    "sin",
+    "SinGradResult",
+    "sin_grad",
     "SoftmaxResult",
     "softmax",
     "SoftmaxGradResult",
@@ -151,6 +229,14 @@ __all__ = [
     "softplus",
     "SoftplusGradResult",
     "softplus_grad",
+    "SoftsignResult",
+    "softsign",
+    "SoftsignGradResult",
+    "softsign_grad",
+    "SqrtResult",
+    "sqrt",
+    "SqrtGradResult",
+    "sqrt_grad",
     "SwishResult",
     "swish",
     "SwishGradResult",
@@ -159,6 +245,10 @@ __all__ = [
     "tanh",
     "TanhGradResult",
     "tanh_grad",
+    "ThresholdedReluResult",
+    "thresholded_relu",
+    "ThresholdedReluGradResult",
+    "thresholded_relu_grad",
 ]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -196,6 +286,36 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "FastGeluGrad": fast_gelu_grad,
     "Clip": clip,
     "ClipGrad": clip_grad,
+    "Celu": celu,
+    "CeluGrad": celu_grad,
+    "Selu": selu,
+    "SeluGrad": selu_grad,
+    "ThresholdedRelu": thresholded_relu,
+    "ThresholdedReluGrad": thresholded_relu_grad,
+    "Softsign": softsign,
+    "SoftsignGrad": softsign_grad,
+    "QuickGelu": quick_gelu,
+    "QuickGeluGrad": quick_gelu_grad,
+    "Mish": mish,
+    "MishGrad": mish_grad,
+    "Erf": erf,
+    "ErfGrad": erf_grad,
+    "Exp": exp,
+    "ExpGrad": exp_grad,
+    "Log": log,
+    "LogGrad": log_grad,
+    "Sqrt": sqrt,
+    "SqrtGrad": sqrt_grad,
+    "Reciprocal": reciprocal,
+    "ReciprocalGrad": reciprocal_grad,
+    "Abs": abs,
+    "AbsGrad": abs_grad,
+    "Sin": sin,
+    "SinGrad": sin_grad,
+    "Cos": cos,
+    "CosGrad": cos_grad,
+    "Atan": atan,
+    "AtanGrad": atan_grad,
     "MaxPool": max_pool,
     "MaxPoolXYGrad": max_pool_xy_grad,
     "MaxPoolGrad": max_pool_grad,
@@ -251,6 +371,36 @@ TORCH_SCHEMAS = {
     "FastGeluGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "Clip": "(Tensor X, *, float? min=None, float? max=None, str? policies=None) -> Tensor",
     "ClipGrad": "(Tensor dY, Tensor X, *, float? min=None, float? max=None, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Celu": "(Tensor X, *, float alpha=1.0, str? policies=None) -> Tensor",
+    "CeluGrad": "(Tensor dY, Tensor X, *, float alpha=1.0, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Selu": "(Tensor X, *, float alpha=1.6732631921768188, float gamma=1.0507010221481323, str? policies=None) -> Tensor",
+    "SeluGrad": "(Tensor dY, Tensor X, *, float alpha=1.6732631921768188, float gamma=1.0507010221481323, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "ThresholdedRelu": "(Tensor X, *, float alpha=1.0, str? policies=None) -> Tensor",
+    "ThresholdedReluGrad": "(Tensor dY, Tensor X, *, float alpha=1.0, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Softsign": "(Tensor X, *, str? policies=None) -> Tensor",
+    "SoftsignGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "QuickGelu": "(Tensor X, *, float alpha=1.702, str? policies=None) -> Tensor",
+    "QuickGeluGrad": "(Tensor dY, Tensor X, *, float alpha=1.702, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Mish": "(Tensor X, *, str? policies=None) -> Tensor",
+    "MishGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Erf": "(Tensor X, *, str? policies=None) -> Tensor",
+    "ErfGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Exp": "(Tensor X, *, str? policies=None) -> Tensor",
+    "ExpGrad": "(Tensor dY, Tensor Y, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Log": "(Tensor X, *, str? policies=None) -> Tensor",
+    "LogGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Sqrt": "(Tensor X, *, str? policies=None) -> Tensor",
+    "SqrtGrad": "(Tensor dY, Tensor Y, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Reciprocal": "(Tensor X, *, str? policies=None) -> Tensor",
+    "ReciprocalGrad": "(Tensor dY, Tensor Y, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Abs": "(Tensor X, *, str? policies=None) -> Tensor",
+    "AbsGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Sin": "(Tensor X, *, str? policies=None) -> Tensor",
+    "SinGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Cos": "(Tensor X, *, str? policies=None) -> Tensor",
+    "CosGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Atan": "(Tensor X, *, str? policies=None) -> Tensor",
+    "AtanGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "MaxPool": '(Tensor X, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str? policies=None) -> (Tensor, Tensor)',
     "MaxPoolXYGrad": '(Tensor dY, Tensor X, Tensor Y, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str[]? outputs=None, str? policies=None) -> Tensor[]',
     "MaxPoolGrad": '(Tensor dY, Tensor Indices, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, SymInt[]? x_shape=None, str[]? outputs=None, str? policies=None) -> Tensor[]',
