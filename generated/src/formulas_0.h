@@ -67,9 +67,9 @@ struct FastGeluGradFormula {
     // slope = sqrt(8 / pi) * (1 + 0.134145 * X * X)
     const A v2 = formula::Sqrt(A{8} / formula::kPi<A>);
     const A v3 = v2 * (A{1} + A{0.134145} * in[1] * in[1]);
-    // dX = dY * sigmoid(z) * (1 + X * sigmoid(-z) * slope)
-    const A v4 = A{1} + in[1] * formula::Sigmoid(-v1) * v3;
-    out[0] = in[0] * formula::Sigmoid(v1) * v4;
+    // dX = dY * mul0(sigmoid(z), 1 + mul0(sigmoid(-z), X * slope))
+    const A v4 = A{1} + formula::Mul0(formula::Sigmoid(-v1), in[1] * v3);
+    out[0] = in[0] * formula::Mul0(formula::Sigmoid(v1), v4);
   }
 };
 

@@ -82,8 +82,9 @@ struct QuickGeluGradFormula {
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
     // z = alpha * X
     const A v0 = scalars[0] * in[1];
-    // dX = dY * sigmoid(z) * (1 + z * sigmoid(-z))
-    out[0] = in[0] * formula::Sigmoid(v0) * (A{1} + v0 * formula::Sigmoid(-v0));
+    // dX = dY * mul0(sigmoid(z), 1 + mul0(sigmoid(-z), z))
+    const A v1 = A{1} + formula::Mul0(formula::Sigmoid(-v0), v0);
+    out[0] = in[0] * formula::Mul0(formula::Sigmoid(v0), v1);
   }
 };
 
@@ -104,9 +105,9 @@ struct ErfGradFormula {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // dX = dY * 2 / sqrt(pi) * exp(-X * X)
-    const A v0 = in[0] * A{2} / formula::Sqrt(formula::kPi<A>);
-    out[0] = v0 * formula::Exp(-in[1] * in[1]);
+    // dX = dY * (2 / sqrt(pi) * exp(-X * X))
+    const A v0 = A{2} / formula::Sqrt(formula::kPi<A>) * formula::Exp(-in[1] * in[1]);
+    out[0] = in[0] * v0;
   }
 };
 
@@ -116,8 +117,8 @@ struct LogGradFormula {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // dX = dY / X
-    out[0] = in[0] / in[1];
+    // dX = div0(dY, X)
+    out[0] = formula::Div0(in[0], in[1]);
   }
 };
 
@@ -138,8 +139,9 @@ struct AtanGradFormula {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // dX = dY / (1 + X * X)
-    out[0] = in[0] / (A{1} + in[1] * in[1]);
+    // dX = where(abs(X) > 1e9, dY / X / X, dY / (1 + X * X))
+    const bool v0 = formula::Abs(in[1]) > A{1000000000.0};
+    out[0] = v0 ? in[0] / in[1] / in[1] : in[0] / (A{1} + in[1] * in[1]);
   }
 };
 

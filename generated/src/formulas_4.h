@@ -41,9 +41,9 @@ struct SeluGradFormula {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
-    // dX = gamma * where(X > 0, dY, dY * alpha * exp(X))
-    const A v0 = in[1] > A{0} ? in[0] : in[0] * scalars[0] * formula::Exp(in[1]);
-    out[0] = scalars[1] * v0;
+    // dX = where(X > 0, gamma * dY, dY * (gamma * alpha * exp(X)))
+    const A v0 = in[0] * (scalars[1] * scalars[0] * formula::Exp(in[1]));
+    out[0] = in[1] > A{0} ? scalars[1] * in[0] : v0;
   }
 };
 

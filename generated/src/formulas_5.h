@@ -108,8 +108,8 @@ struct ReciprocalGradFormula {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // dX = -dY * Y * Y
-    out[0] = -in[0] * in[1] * in[1];
+    // dX = -mul0(mul0(dY, Y), Y)
+    out[0] = -formula::Mul0(formula::Mul0(in[0], in[1]), in[1]);
   }
 };
 

@@ -28,8 +28,8 @@ struct TanhGradFormula {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // dX = dY * (1 - Y) * (1 + Y)
-    out[0] = in[0] * (A{1} - in[1]) * (A{1} + in[1]);
+    // dX = dY * ((1 - Y) * (1 + Y))
+    out[0] = in[0] * ((A{1} - in[1]) * (A{1} + in[1]));
   }
 };
 
@@ -41,8 +41,9 @@ struct SwishGradFormula {
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
     // z = alpha * X
     const A v0 = scalars[0] * in[1];
-    // dX = dY * sigmoid(z) * (1 + z * sigmoid(-z))
-    out[0] = in[0] * formula::Sigmoid(v0) * (A{1} + v0 * formula::Sigmoid(-v0));
+    // dX = dY * mul0(sigmoid(z), 1 + mul0(sigmoid(-z), z))
+    const A v1 = A{1} + formula::Mul0(formula::Sigmoid(-v0), v0);
+    out[0] = in[0] * formula::Mul0(formula::Sigmoid(v0), v1);
   }
 };
 

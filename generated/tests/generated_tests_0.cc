@@ -1039,19 +1039,19 @@ const reference::FormulaNode kNodes[] = {
     // 18
     {.operation = "sigmoid", .arguments = {10}},
     // 19
-    {.operation = "multiply", .arguments = {17, 18}},
-    // 20
     {.operation = "negate", .arguments = {10}},
+    // 20
+    {.operation = "sigmoid", .arguments = {19}},
     // 21
-    {.operation = "sigmoid", .arguments = {20}},
+    {.operation = "multiply", .arguments = {4, 16}},
     // 22
-    {.operation = "multiply", .arguments = {4, 21}},
+    {.operation = "mul0", .arguments = {20, 21}},
     // 23
-    {.operation = "multiply", .arguments = {22, 16}},
+    {.operation = "add", .arguments = {11, 22}},
     // 24
-    {.operation = "add", .arguments = {11, 23}},
+    {.operation = "mul0", .arguments = {18, 23}},
     // 25
-    {.operation = "multiply", .arguments = {19, 24}},
+    {.operation = "multiply", .arguments = {17, 24}},
     // 26
     {.operation = "multiply", .arguments = {4, 18}},
 };

@@ -1353,19 +1353,19 @@ const reference::FormulaNode kNodes[] = {
     // 4
     {.operation = "sigmoid", .arguments = {2}},
     // 5
-    {.operation = "multiply", .arguments = {3, 4}},
-    // 6
     {.operation = "number", .number = 1.0},
-    // 7
+    // 6
     {.operation = "negate", .arguments = {2}},
+    // 7
+    {.operation = "sigmoid", .arguments = {6}},
     // 8
-    {.operation = "sigmoid", .arguments = {7}},
+    {.operation = "mul0", .arguments = {7, 2}},
     // 9
-    {.operation = "multiply", .arguments = {2, 8}},
+    {.operation = "add", .arguments = {5, 8}},
     // 10
-    {.operation = "add", .arguments = {6, 9}},
+    {.operation = "mul0", .arguments = {4, 9}},
     // 11
-    {.operation = "multiply", .arguments = {5, 10}},
+    {.operation = "multiply", .arguments = {3, 10}},
     // 12
     {.operation = "multiply", .arguments = {1, 4}},
 };
@@ -1648,25 +1648,25 @@ const reference::FormulaNode kNodes[] = {
     // 1
     {.operation = "number", .number = 2.0},
     // 2
-    {.operation = "multiply", .arguments = {0, 1}},
-    // 3
     {.operation = "number", .number = 3.141592653589793},
+    // 3
+    {.operation = "sqrt", .arguments = {2}},
     // 4
-    {.operation = "sqrt", .arguments = {3}},
+    {.operation = "divide", .arguments = {1, 3}},
     // 5
-    {.operation = "divide", .arguments = {2, 4}},
-    // 6
     {.operation = "input", .name = "X"},
+    // 6
+    {.operation = "negate", .arguments = {5}},
     // 7
-    {.operation = "negate", .arguments = {6}},
+    {.operation = "multiply", .arguments = {6, 5}},
     // 8
-    {.operation = "multiply", .arguments = {7, 6}},
+    {.operation = "exp", .arguments = {7}},
     // 9
-    {.operation = "exp", .arguments = {8}},
+    {.operation = "multiply", .arguments = {4, 8}},
     // 10
-    {.operation = "multiply", .arguments = {5, 9}},
+    {.operation = "multiply", .arguments = {0, 9}},
     // 11
-    {.operation = "erf", .arguments = {6}},
+    {.operation = "erf", .arguments = {5}},
 };
 const std::size_t kDomain[] = {
     // erf
@@ -1808,7 +1808,7 @@ const reference::FormulaNode kNodes[] = {
     // 1
     {.operation = "input", .name = "X"},
     // 2
-    {.operation = "divide", .arguments = {0, 1}},
+    {.operation = "div0", .arguments = {0, 1}},
     // 3
     {.operation = "log", .arguments = {1}},
 };
@@ -2078,29 +2078,41 @@ const Backend kBackends[] = {
 
 const reference::FormulaNode kNodes[] = {
     // 0
-    {.operation = "input", .name = "dY"},
-    // 1
-    {.operation = "number", .number = 1.0},
-    // 2
     {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "abs", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 1000000000.0},
     // 3
-    {.operation = "multiply", .arguments = {2, 2}},
+    {.operation = "greater", .arguments = {1, 2}},
     // 4
-    {.operation = "add", .arguments = {1, 3}},
+    {.operation = "input", .name = "dY"},
     // 5
-    {.operation = "divide", .arguments = {0, 4}},
+    {.operation = "divide", .arguments = {4, 0}},
     // 6
-    {.operation = "atan", .arguments = {2}},
+    {.operation = "divide", .arguments = {5, 0}},
+    // 7
+    {.operation = "number", .number = 1.0},
+    // 8
+    {.operation = "multiply", .arguments = {0, 0}},
+    // 9
+    {.operation = "add", .arguments = {7, 8}},
+    // 10
+    {.operation = "divide", .arguments = {4, 9}},
+    // 11
+    {.operation = "where", .arguments = {3, 6, 10}},
+    // 12
+    {.operation = "atan", .arguments = {0}},
 };
 const std::size_t kDomain[] = {
     // atan
-    6,
+    12,
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {.name = "dX", .node = 5},
+            {.name = "dX", .node = 11},
         },
     .domain = kDomain,
 });

@@ -1069,45 +1069,47 @@ const Attribute kDefaults[] = {
 
 const reference::FormulaNode kNodes[] = {
     // 0
-    {.operation = "attribute", .name = "gamma"},
-    // 1
     {.operation = "input", .name = "X"},
-    // 2
+    // 1
     {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "greater", .arguments = {0, 1}},
     // 3
-    {.operation = "greater", .arguments = {1, 2}},
+    {.operation = "attribute", .name = "gamma"},
     // 4
     {.operation = "input", .name = "dY"},
     // 5
-    {.operation = "attribute", .name = "alpha"},
+    {.operation = "multiply", .arguments = {3, 4}},
     // 6
-    {.operation = "multiply", .arguments = {4, 5}},
+    {.operation = "attribute", .name = "alpha"},
     // 7
-    {.operation = "exp", .arguments = {1}},
+    {.operation = "multiply", .arguments = {3, 6}},
     // 8
-    {.operation = "multiply", .arguments = {6, 7}},
+    {.operation = "exp", .arguments = {0}},
     // 9
-    {.operation = "where", .arguments = {3, 4, 8}},
+    {.operation = "multiply", .arguments = {7, 8}},
     // 10
-    {.operation = "multiply", .arguments = {0, 9}},
+    {.operation = "multiply", .arguments = {4, 9}},
     // 11
-    {.operation = "expm1", .arguments = {1}},
+    {.operation = "where", .arguments = {2, 5, 10}},
     // 12
-    {.operation = "multiply", .arguments = {5, 11}},
+    {.operation = "expm1", .arguments = {0}},
     // 13
-    {.operation = "where", .arguments = {3, 1, 12}},
+    {.operation = "multiply", .arguments = {6, 12}},
     // 14
-    {.operation = "multiply", .arguments = {0, 13}},
+    {.operation = "where", .arguments = {2, 0, 13}},
+    // 15
+    {.operation = "multiply", .arguments = {3, 14}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    14,
+    15,
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {.name = "dX", .node = 10},
+            {.name = "dX", .node = 11},
         },
     .domain = kDomain,
 });

@@ -2513,13 +2513,13 @@ const reference::FormulaNode kNodes[] = {
     // 0
     {.operation = "input", .name = "dY"},
     // 1
-    {.operation = "negate", .arguments = {0}},
-    // 2
     {.operation = "input", .name = "Y"},
+    // 2
+    {.operation = "mul0", .arguments = {0, 1}},
     // 3
-    {.operation = "multiply", .arguments = {1, 2}},
+    {.operation = "mul0", .arguments = {2, 1}},
     // 4
-    {.operation = "multiply", .arguments = {3, 2}},
+    {.operation = "negate", .arguments = {3}},
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,

@@ -447,11 +447,11 @@ const reference::FormulaNode kNodes[] = {
     // 3
     {.operation = "subtract", .arguments = {1, 2}},
     // 4
-    {.operation = "multiply", .arguments = {0, 3}},
-    // 5
     {.operation = "add", .arguments = {1, 2}},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
     // 6
-    {.operation = "multiply", .arguments = {4, 5}},
+    {.operation = "multiply", .arguments = {0, 5}},
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
@@ -599,19 +599,19 @@ const reference::FormulaNode kNodes[] = {
     // 4
     {.operation = "sigmoid", .arguments = {2}},
     // 5
-    {.operation = "multiply", .arguments = {3, 4}},
-    // 6
     {.operation = "number", .number = 1.0},
-    // 7
+    // 6
     {.operation = "negate", .arguments = {2}},
+    // 7
+    {.operation = "sigmoid", .arguments = {6}},
     // 8
-    {.operation = "sigmoid", .arguments = {7}},
+    {.operation = "mul0", .arguments = {7, 2}},
     // 9
-    {.operation = "multiply", .arguments = {2, 8}},
+    {.operation = "add", .arguments = {5, 8}},
     // 10
-    {.operation = "add", .arguments = {6, 9}},
+    {.operation = "mul0", .arguments = {4, 9}},
     // 11
-    {.operation = "multiply", .arguments = {5, 10}},
+    {.operation = "multiply", .arguments = {3, 10}},
     // 12
     {.operation = "multiply", .arguments = {1, 4}},
 };

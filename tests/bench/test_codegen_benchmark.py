@@ -37,10 +37,11 @@ def test_an_operator_with_cases_of_its_own_is_copied_with_them(tmp_path: Path, m
     schema = tmp_path / "ops.yaml"
     schema.write_text((REPOSITORY / "ops.yaml").read_text(encoding="utf-8") + ENTRY, encoding="utf-8")
     monkeypatch.setattr(codegen_benchmark, "ROOT", tmp_path)
-    schema.write_text(codegen_benchmark.large_schema(40), encoding="utf-8")
+    number = 2 * schema.read_text(encoding="utf-8").count("\n  - name: ")
+    schema.write_text(codegen_benchmark.large_schema(number), encoding="utf-8")
     read, diagnostics = reader.load_schema(schema)
     assert read is not None, diagnostics
     cases = {op.name: [case.name for case in op.cases] for op in read.ops}
-    assert len(cases) == 40
+    assert len(cases) == number
     assert cases["OwnCasesGrad"] == cases["OwnCasesGradV1"] == ["own"]
     assert len(cases["ConvV1"]) == codegen_benchmark.CASES

@@ -133,9 +133,9 @@ IN_DOUBLE: Words = {
 
 
 def defaults(op: Any) -> dict[str, float]:
-    """Of attributes; other values where a default says nothing."""
+    """Of attributes, and others than the defaults, lest a formula that leaves one out is right all the same."""
     values = {name: float(one["default"]) for name, one in op.get("attributes", {}).items()}
-    return {name: (-1.5 if value < 0 else 2.0) if math.isinf(value) else value for name, value in values.items()}
+    return {name: (-1.5 if value < 0 else 2.0) if math.isinf(value) else 0.75 * value for name, value in values.items()}
 
 
 def points() -> list[float]:
@@ -179,6 +179,7 @@ class Peer:
 
 
 def test_the_language_is_covered() -> None:
+    assert len(GRADIENTS) >= 27
     for words in (SYMBOLIC, IN_DOUBLE):
         assert set(FUNCTIONS) <= set(words)
 
@@ -208,6 +209,46 @@ def test_gradient_at_a_seam_is_that_of_a_side_or_between(name: str) -> None:
         found = peer.computed(seam)
         low, high = sorted(side for side in sides if side is not None)
         assert low - 1e-6 <= found <= high + 1e-6, (seam, found, sides)
+
+
+# What the docs say of where forwards bend, at X, for dY = 1.25. Of two sides it is one, or neither.
+AT_SEAMS = {
+    ("ReluGrad", 0.0): 0.0,
+    ("LeakyReluGrad", 0.0): 1.25 * 0.0075,
+    ("EluGrad", 0.0): 1.25 * 0.75,
+    ("CeluGrad", 0.0): 1.25,
+    ("SeluGrad", 0.0): 1.25 * 0.75 * 0.75 * 1.67326319217681884765625 * 1.05070102214813232421875,
+    ("ThresholdedReluGrad", 0.75): 0.0,
+    ("ClipGrad", 2.0): 1.25,
+    ("ClipGrad", -1.5): 1.25,
+    ("HardSwishGrad", 3.0): 1.25,
+    ("HardSwishGrad", -3.0): 0.0,
+    ("AbsGrad", 0.0): 0.0,
+}
+
+
+@pytest.mark.parametrize(("name", "x"), AT_SEAMS)
+def test_gradient_at_a_seam_is_what_is_said(name: str, x: float) -> None:
+    assert math.isclose(Peer(name).computed(x), AT_SEAMS[name, x], rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["HardSigmoidGrad", "SqrtGrad", "LogGrad", "ReciprocalGrad"])
+def test_nothing_times_what_is_not_finite_is_nothing(name: str) -> None:
+    op, attributes = OPS[name], defaults(OPS[name])
+    given = {**attributes, "dY": 0.0, "X": 0.0, "Y": math.inf if name == "ReciprocalGrad" else 0.0}
+    assert evaluated(op, given, IN_DOUBLE)["dX"] == 0
+
+
+def test_extremes_are_no_nan() -> None:
+    """Of what is finite, as far as doubles go; floats have the same forms."""
+    for name in ("FastGeluGrad", "QuickGeluGrad", "SwishGrad", "GeluGrad", "MishGrad", "AtanGrad", "ErfGrad"):
+        op = OPS[name]
+        for x in (1e13, 1e20, 1e100):
+            for sign in (-1, 1):
+                given = {**defaults(op), "pi": math.pi, "dY": 1.0, "X": sign * x}
+                found = evaluated(op, given, IN_DOUBLE)["dX"]
+                to = 0.0 if name in ("AtanGrad", "ErfGrad") or sign < 0 else 1.0
+                assert abs(found - to) < 1e-9, (name, sign * x, found)
 
 
 def with_wrong_signs(text: str) -> list[str]:

@@ -26,8 +26,6 @@ unsigned SeedOfEnvironment();
 /// Says what is wrong with a kernel or a call, and ends the process.
 [[noreturn]] void Fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-/// What a block may have of shared memory beside what its kernel declares: an H200's.
-inline constexpr unsigned kMostDynamicShared = 227 * 1024;
 inline constexpr unsigned kMostThreads = 1024;
 inline constexpr unsigned kWarp = 32;
 

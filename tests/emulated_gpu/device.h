@@ -2,16 +2,37 @@
 #define GRADSMITH_TESTS_EMULATED_GPU_DEVICE_H_
 
 #include <cstddef>
+#include <cstdlib>
+#include <string_view>
 
-/// What the emulated GPUs of a process are: like H200s, but for their memory and their cache.
+/// What the emulated GPUs of a process are: like H200s, but for their memory and their cache. Where
+/// EMULATED_GPU_MODEL is t4, they have that one's compute capability and shared memory.
 namespace emulated_gpu {
 
 inline constexpr int kDevices = 2;
 inline constexpr int kMultiprocessors = 132;
 /// Little: whoever times a kernel writes twice as much to empty it.
 inline constexpr int kL2Bytes = 1 << 20;
-/// Of a multiprocessor.
-inline constexpr int kSharedBytes = 228 << 10;
+
+/// Model is what kernels are chosen and cut by.
+struct Model {
+  int major = 9;
+  int minor = 0;
+  /// Shared memory of a multiprocessor, and what a block of it may have in launches that say so.
+  int shared_bytes = 228 << 10;
+  int most_dynamic_shared = 227 << 10;
+};
+
+inline const Model& ModelOfThisProcess() {
+  static const Model model = [] {
+    const char* name = std::getenv("EMULATED_GPU_MODEL");  // NOLINT(concurrency-mt-unsafe)
+    return name != nullptr && std::string_view(name) == "t4"
+               ? Model{.major = 7, .minor = 5, .shared_bytes = 64 << 10, .most_dynamic_shared = 64 << 10}
+               : Model();
+  }();
+  return model;
+}
+
 inline constexpr std::size_t kMemoryBytes = std::size_t{16} << 30U;
 
 }  // namespace emulated_gpu

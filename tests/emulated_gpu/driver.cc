@@ -210,10 +210,10 @@ CUresult cuDeviceGetName(char* name, int size, CUdevice /*device*/) {
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice /*device*/) {
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      *value = 9;
+      *value = emulated_gpu::ModelOfThisProcess().major;
       return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-      *value = 0;
+      *value = emulated_gpu::ModelOfThisProcess().minor;
       return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       *value = emulated_gpu::kMultiprocessors;
@@ -222,10 +222,11 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
       *value = emulated_gpu::kL2Bytes;
       return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
-      *value = emulated_gpu::kSharedBytes;
+      *value = emulated_gpu::ModelOfThisProcess().shared_bytes;
       return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
-      *value = emulated_gpu::kSharedBytes - static_cast<int>(emulated_gpu::kMostDynamicShared);
+      *value = emulated_gpu::ModelOfThisProcess().shared_bytes -
+               emulated_gpu::ModelOfThisProcess().most_dynamic_shared;
       return CUDA_SUCCESS;
     default:
       return CUDA_ERROR_INVALID_VALUE;
@@ -344,7 +345,7 @@ CUresult cuKernelSetAttribute(
     CUkernel kernel,
     CUdevice /*device*/) {
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
-      static_cast<unsigned>(value) > emulated_gpu::kMostDynamicShared) {
+      value > emulated_gpu::ModelOfThisProcess().most_dynamic_shared) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   reinterpret_cast<Kernel*>(kernel)->most_dynamic_shared = static_cast<unsigned>(value);

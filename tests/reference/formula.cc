@@ -572,6 +572,8 @@ Tensors FormulaOracle::MakeRandomData(
     Random& random) const {
   constexpr double kLargest = 4;
   constexpr int kRounds = 1000;
+  constexpr const char* kNowhereSmooth =
+      "no numbers from -4 to 4 are found where the formulas are finite and do not bend";
   const auto draw = [&] { return random.Real(-kLargest, kLargest); };
   Tensors data;
   for (const auto& [name, dims] : inputs) {
@@ -593,7 +595,13 @@ Tensors FormulaOracle::MakeRandomData(
         }
         Evaluate(place, attributes, values);
       }
+      if (!IsSmooth(values) && data_.broadcast.empty()) {
+        throw std::runtime_error(kNowhereSmooth);
+      }
     }
+  }
+  if (!is_smooth) {
+    throw std::runtime_error(kNowhereSmooth);
   }
   return data;
 }

@@ -222,6 +222,8 @@ def _sum_problem(op: Op, formula: Formula, tensor: Tensor, lead: Tensor) -> str:
         return f"'{tensor.name}' of {tensor.shape_text} is a sum, and no input of that shape is broadcast"
     over = {dim.name for dim in formula.tree.dims} if isinstance(formula.tree, Reduce) else set()
     lacking = lead.shape.symbols - tensor.shape.symbols
+    if not lacking:
+        return f"'{tensor.name}' is a sum, and lacks no dim of '{lead.name}'"
     if over and over != lacking:
         return f"'{tensor.name}' lacks {listing(sorted(lacking))}, and the sum is over other dims"
     return ""

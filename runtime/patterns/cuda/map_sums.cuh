@@ -78,9 +78,13 @@ __device__ __forceinline__ void SumTerms(
 template <typename T, typename A>
 __device__ __forceinline__ void
 StoreSum(const internal::MapSumTask& task, std::int64_t place, A sum) {
-  std::int64_t offsets[internal::kMaxMapTensors] = {};
-  AddMapOffsets(task.map, 0, task.place_rank, place, offsets);
-  T* to = static_cast<T*>(task.map.tensors[task.tensor]) + offsets[task.tensor];
+  std::int64_t offset = 0;
+  for (int axis = task.place_rank - 1; axis >= 0; --axis) {
+    const Division division = Divide(place, task.map.dims[axis]);
+    offset += division.remainder * task.map.strides[task.tensor][axis];
+    place = division.quotient;
+  }
+  T* to = static_cast<T*>(task.map.tensors[task.tensor]) + offset;
   *to = Convert<T>((task.map.accumulate >> task.output & 1U) ? sum + Convert<A>(*to) : sum);
 }
 
@@ -101,8 +105,10 @@ AddUpSharers(const MapSumPart& part, int values, A (&sums)[kVector]) {
       }
     }
   }
-  for (int v = 0; v < values; ++v) {
-    sums[v] = shared[v * part.sharers * part.lanes + part.lane];
+  if (part.sharer == 0) {
+    for (int v = 0; v < values; ++v) {
+      sums[v] = shared[v * part.sharers * part.lanes + part.lane];
+    }
   }
 }
 

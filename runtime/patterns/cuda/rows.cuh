@@ -330,17 +330,26 @@ class RowsKernel {
   }
   __device__ __forceinline__ void WritePartials(int phase, std::int64_t row, const State& state)
       const {
-    Team::template Take<Functor>(phase, state.results[0], PartialsOf(row, blockIdx.y));
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      Team::template Take<Functor>(phase, state.results[r], PartialsOf(row + r, blockIdx.y));
+    }
   }
   __device__ __forceinline__ void ReadPartials(int phase, std::int64_t row, State* state) const {
     A found[kRows][kResults];
     Team::template Clear<Functor>(&found);
     if (row < task_.rows) {
       for (int part = 0; part < launch_.parts; ++part) {
-        Team::template Add<Functor>(phase, PartialsOf(row, part), found[0]);
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          Team::template Add<Functor>(phase, PartialsOf(row + r, part), found[r]);
+        }
       }
     }
-    Team::template Take<Functor>(phase, found[0], state->results[0]);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      Team::template Take<Functor>(phase, found[r], state->results[r]);
+    }
   }
 
   __device__ __forceinline__ void WriteOutputs(std::int64_t row, const State& state) const {
@@ -413,7 +422,7 @@ class RowsKernel {
     }
   }
   /// Where this thread sums a column: in shared memory, or where that does not hold so many, in the
-  /// block's own place, to which no other thread of the block writes.
+  /// block's own place, to which no other thread of the block writes: it has one team then.
   __device__ __forceinline__ A* SumAt(int chunk, int v, int s, std::int64_t index) const {
     const int place = ((chunk * kVector + v) * kSums + s) * static_cast<int>(blockDim.x);
     return chunk < launch_.held_sums ? sums_ + place : BlockSumAt(s, index + v);
@@ -440,18 +449,32 @@ class RowsKernel {
       }
     }
   }
-  /// Adds up the sums of a block's teams, in their order.
+  /// Writes a block's sums of columns. Those of several teams, which are all in shared memory, are
+  /// added up in the teams' order; the teams share that work.
   __device__ __forceinline__ void WriteColumns() const {
-#pragma unroll 1
-    for (int team = 0; team < launch_.teams; ++team) {
-      if (team == team_.index) {
-        ForEachSum([&](A* sum, A* to) {
-          if (sum != to) {
-            *to = team == 0 ? *sum : *to + *sum;
-          }
-        });
+    if (launch_.teams == 1) {
+      ForEachSum([&](A* sum, A* to) {
+        if (sum != to) {
+          *to = *sum;
+        }
+      });
+      return;
+    }
+    __syncthreads();
+    const A* all = sums_ - threadIdx.x;
+    const int places = launch_.held_sums * kVector * kSums;
+    for (int place = team_.index; place < places; place += launch_.teams) {
+      const int v = place / kSums % kVector;
+      const std::int64_t index = first_ + place / kSums / kVector * stride_;
+      if (index >= end_) {
+        continue;
       }
-      __syncthreads();
+      const A* own = all + place * static_cast<int>(blockDim.x) + team_.member;
+      A sum = 0;
+      for (int team = 0; team < launch_.teams; ++team) {
+        sum += own[team * launch_.members];
+      }
+      *BlockSumAt(place % kSums, index + v) = sum;
     }
   }
 

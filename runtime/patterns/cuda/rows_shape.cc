@@ -35,16 +35,13 @@ struct Policy {
   int most_parts = 128;
   /// Shared memory that a block takes, at most.
   int most_shared_bytes = 192 << 10;
-  /// Blocks that sum columns, for each multiprocessor, by their threads: as many as fit at once.
+  /// Blocks that sum columns, for each multiprocessor, by their threads.
   int summing_threads = 512;
   /// Memory for sums of columns, at most, where there is more than one block.
   std::int64_t most_columns_bytes = std::int64_t{256} << 20U;
 };
 
-constexpr std::array<Policy, 2> kPolicies = {{
-    {},
-    {.compute_capability = 100, .summing_threads = 1024},
-}};
+constexpr std::array<Policy, 1> kPolicies = {{{}}};
 
 const Policy& PolicyOf(const DeviceInfo& device) {
   const auto* best = &kPolicies.front();
@@ -58,11 +55,25 @@ std::int64_t PowerOfTwo(std::int64_t at_least) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(at_least)));
 }
 
+/// Bytes of an element of the wider type, of a sum, and of all sums that are wanted of a column.
+struct RowsBytes {
+  std::int64_t element = 0;
+  std::int64_t sum = 0;
+  std::int64_t sums_of_column = 0;
+};
+
 /// Whether an operand is read or written by vectors: it has elements along the rows or columns.
 bool HasVectors(int operand, const RowsCounts& counts) {
   const int outputs = counts.all_inputs();
   return operand < counts.inputs + counts.column_inputs ||
          (operand >= outputs && operand < outputs + counts.outputs);
+}
+
+/// The operand whose memory is followed: an output where there is one, since an input may be
+/// broadcast.
+int LeadOf(const RowsTask& task, const RowsCounts& counts) {
+  const int output = counts.all_inputs();
+  return counts.outputs > 0 && task.tensors[output] != nullptr ? output : 0;
 }
 
 /// Whether neighbours in memory are of different rows.
@@ -73,8 +84,9 @@ bool IsAcross(const RowsTask& task, const RowsCounts& counts) {
   if (task.length_rank == 0) {
     return true;
   }
-  return std::abs(task.row_strides[0][task.row_rank - 1]) <
-         std::abs(task.length_strides[0][task.length_rank - 1]);
+  const int lead = LeadOf(task, counts);
+  return std::abs(task.row_strides[lead][task.row_rank - 1]) <
+         std::abs(task.length_strides[lead][task.length_rank - 1]);
 }
 
 /// Whether a vector of so many elements lies whole in memory, wherever it begins.
@@ -96,7 +108,40 @@ int VectorsOfThread(const Policy& policy, const RowsForm& form) {
   return form.vector > 1 ? policy.vectors_of_thread : policy.elements_of_thread;
 }
 
-void CutAcross(const Policy& policy, const RowsTask& task, RowsShape* shape) {
+/// How many parts a row is cut into where there are so many groups of rows, fewer than there are
+/// multiprocessors, and it is long: two blocks for each.
+std::int64_t PartsOf(
+    const DeviceInfo& device,
+    std::int64_t groups,
+    std::int64_t length,
+    std::int64_t least_part) {
+  if (groups == 0 || groups >= device.multiprocessors() || length <= 4 * least_part) {
+    return 1;
+  }
+  const std::int64_t two_each = std::int64_t{2} * device.multiprocessors();
+  return std::min(
+      {CeilDivide(two_each, groups), CeilDivide(length, least_part),
+       std::int64_t{PolicyOf(device).most_parts}});
+}
+
+/// Cuts rows into parts of a multiple of so many elements.
+void CutIntoParts(
+    const RowsTask& task,
+    std::int64_t parts,
+    std::int64_t multiple,
+    RowsLaunch* launch) {
+  if (parts > 1) {
+    launch->part_length = CeilDivide(CeilDivide(task.length, parts), multiple) * multiple;
+    launch->parts = static_cast<int>(CeilDivide(task.length, launch->part_length));
+  }
+}
+
+void CutAcross(
+    const DeviceInfo& device,
+    const RowsTask& task,
+    const RowsInfo& info,
+    RowsShape* shape) {
+  const Policy& policy = PolicyOf(device);
   const int vector = shape->form.vector;
   const int teams = vector > 1 ? kRowsAcross<2> : kRowsAcross<1>;
   const int chunks = VectorsOfThread(policy, shape->form);
@@ -106,6 +151,10 @@ void CutAcross(const Policy& policy, const RowsTask& task, RowsShape* shape) {
   shape->launch.teams = teams;
   shape->threads = static_cast<unsigned>(members * teams);
   shape->launch.groups = CeilDivide(task.rows, std::int64_t{teams} * vector);
+  if (info.results > 0) {
+    const std::int64_t parts = PartsOf(device, shape->launch.groups, task.length, members * chunks);
+    CutIntoParts(task, parts, 1, &shape->launch);
+  }
 }
 
 void CutAlong(
@@ -130,41 +179,39 @@ void CutAlong(
   launch.groups = CeilDivide(task.rows, teams);
   const int vectors_of_part = vector > 1 ? policy.vectors_of_part : policy.elements_of_part;
   const std::int64_t part = vector * kMostRowsThreads * vectors_of_part;
-  const bool is_cut =
-      task.rows < device.multiprocessors() && info.results > 0 && task.length > 4 * part;
-  if (!is_cut || task.rows == 0) {
-    return;
+  if (info.results > 0) {
+    CutIntoParts(task, PartsOf(device, task.rows, task.length, part), vector, &launch);
   }
-  const std::int64_t two_each = std::int64_t{2} * device.multiprocessors();
-  const std::int64_t wanted = std::min(
-      {CeilDivide(two_each, task.rows), CeilDivide(task.length, part),
-       std::int64_t{policy.most_parts}});
-  launch.part_length = CeilDivide(CeilDivide(task.length, wanted), vector) * vector;
-  launch.parts = static_cast<int>(CeilDivide(task.length, launch.part_length));
 }
 
 /// Shares a block's shared memory between sums of columns, each of which would otherwise be read
-/// and written anew for every row, and the row itself.
+/// and written anew for every row, and the row itself. Teams of a block share no place outside of
+/// shared memory, so that there are no more of them than have their sums there.
 void HoldInShared(
     const DeviceInfo& device,
     const RowsTask& task,
     const RowsInfo& info,
-    int bytes,
-    int bytes_of_sum,
+    const RowsBytes& bytes,
     RowsShape* shape) {
   RowsLaunch& launch = shape->launch;
   const std::int64_t step =
       launch.members * std::int64_t{shape->form.is_across ? 1 : shape->form.vector};
   const std::int64_t chunks = CeilDivide(launch.parts > 1 ? launch.part_length : task.length, step);
-  const std::int64_t of_sums =
-      std::int64_t{shape->threads} * shape->form.vector * info.counts.column_sums * bytes_of_sum;
-  const std::int64_t of_row =
-      std::int64_t{shape->threads} * shape->form.vector * info.counts.inputs * bytes;
-  std::int64_t left = MostShared(device);
-  if (of_sums > 0) {
-    launch.held_sums = static_cast<int>(std::min(chunks, left / of_sums));
-    left -= launch.held_sums * of_sums;
+  const std::int64_t most = MostShared(device);
+  const std::int64_t sums_of_thread = shape->form.vector * bytes.sums_of_column;
+  while (launch.teams > 1 && shape->threads > 32 &&
+         shape->threads * sums_of_thread * chunks > most) {
+    launch.teams /= 2;
+    shape->threads /= 2;
+    launch.groups = CeilDivide(task.rows, std::int64_t{launch.teams});
   }
+  const std::int64_t of_sums = shape->threads * sums_of_thread;
+  const std::int64_t of_row =
+      std::int64_t{shape->threads} * shape->form.vector * info.counts.inputs * bytes.element;
+  if (of_sums > 0) {
+    launch.held_sums = static_cast<int>(std::min(chunks, most / of_sums));
+  }
+  const std::int64_t left = most - (launch.held_sums * of_sums);
   launch.held = static_cast<int>(std::min(chunks, left / of_row));
   shape->shared_bytes = static_cast<unsigned>(launch.held * of_row + launch.held_sums * of_sums);
 }
@@ -234,26 +281,28 @@ RowsShape ShapeOf(
   RowsShape shape;
   shape.form = form;
   if (form.is_across) {
-    CutAcross(PolicyOf(device), task, &shape);
+    CutAcross(device, task, info, &shape);
   } else {
     CutAlong(device, task, info, &shape);
   }
-  const int sum_bytes = bytes == sizeof(double) ? sizeof(double) : sizeof(float);
-  HoldInShared(device, task, info, bytes, sum_bytes, &shape);
-  shape.blocks = std::min(shape.launch.groups, kMostBlocks);
   const int first_sum = info.counts.all_inputs() + info.counts.outputs;
   const bool sums_columns = std::any_of(
       task.tensors + first_sum, task.tensors + first_sum + info.counts.column_sums,
       [](const void* tensor) { return tensor != nullptr; });
+  RowsBytes of = {.element = bytes};
+  of.sum = bytes == sizeof(double) ? sizeof(double) : sizeof(float);
+  of.sums_of_column = sums_columns ? info.counts.column_sums * of.sum : 0;
+  HoldInShared(device, task, info, of, &shape);
+  shape.blocks = std::min(shape.launch.groups, kMostBlocks);
   if (sums_columns) {
-    const std::int64_t of_block = task.length * info.counts.column_sums * sum_bytes;
+    const std::int64_t of_block = task.length * of.sums_of_column;
     shape.blocks = BlocksSumming(device, task, shape, of_block);
     shape.columns_bytes =
         std::max<std::size_t>(static_cast<std::size_t>(shape.blocks * of_block), 1);
   }
   if (shape.launch.parts > 1) {
     const auto partials =
-        static_cast<std::size_t>(task.rows * shape.launch.parts * info.results * sum_bytes);
+        static_cast<std::size_t>(task.rows * shape.launch.parts * info.results * of.sum);
     shape.partials_bytes = (partials + kAlignment - 1) / kAlignment * kAlignment;
   }
   return shape;

@@ -24,7 +24,7 @@ TensorPointer Make(DataType type, const Sizes& dims, Layout layout = Layout::kCo
   return std::make_shared<GpuTensor>(type, dims, layout);
 }
 
-class LayerNormRows : public CudaTest {
+class CudaLayerNormRows : public CudaTest {
  protected:
   OpCall MakeForward(const Sizes& dims, const Types& types, Layout layout = Layout::kContiguous) {
     OpCall call{.name = "rows", .op = "LayerNormalization", .types = types};
@@ -66,7 +66,7 @@ class LayerNormRows : public CudaTest {
   Random random_{"layer norm rows"};
 };
 
-TEST_F(LayerNormRows, ColumnsOverTeamsBlocksAndParts) {
+TEST_F(CudaLayerNormRows, ColumnsOverTeamsBlocksAndParts) {
   // Several teams of a warp, of a block, one; more rows than there are blocks; rows that are cut,
   // and such as no block holds; single elements.
   for (const Sizes& dims :
@@ -78,14 +78,22 @@ TEST_F(LayerNormRows, ColumnsOverTeamsBlocksAndParts) {
   }
 }
 
-TEST_F(LayerNormRows, MixedTypes) {
+/// Several vectors of a row and several teams, whose sums of columns take more shared memory than
+/// those of float.
+TEST_F(CudaLayerNormRows, ColumnsOfHalfAndOfDouble) {
+  RunTwice(MakeGradient({40, 768}, {kHalf, kHalf, kFloat}));
+  RunTwice(
+      MakeGradient({40, 1001}, {DataType::kDouble, DataType::kDouble, DataType::kDouble}), 1e-13);
+}
+
+TEST_F(CudaLayerNormRows, MixedTypes) {
   RunTwice(MakeGradient({5, 24}, {kHalf, kFloat, kFloat}), 1e-3);
   RunTwice(MakeGradient({5, 24}, {kFloat, kHalf, kFloat}), 1e-3);
   RunTwice(MakeForward({5, 23}, {kHalf, kFloat, kFloat}), 1e-3);
   RunTwice(MakeForward({5, 24}, {kHalf, kHalf, kFloat}), 1e-3);
 }
 
-TEST_F(LayerNormRows, StridesAndSubsets) {
+TEST_F(CudaLayerNormRows, StridesAndSubsets) {
   RunTwice(MakeGradient({3, 4, 16}, {kFloat, kFloat, kFloat}, Layout::kStrided), 4e-6);
   for (std::size_t absent = 0; absent < 3; ++absent) {
     OpCall call = MakeGradient({6, 40}, {kFloat, kFloat, kFloat});
@@ -99,7 +107,7 @@ TEST_F(LayerNormRows, StridesAndSubsets) {
   }
 }
 
-TEST_F(LayerNormRows, AddsToWhatIsThere) {
+TEST_F(CudaLayerNormRows, AddsToWhatIsThere) {
   OpCall call = MakeGradient({6, 40}, {kFloat, kFloat, kFloat});
   call.FillInputsWithIntegers(random_, -3, 3);
   const std::vector<std::vector<double>> expected = call.Expected();
@@ -115,12 +123,12 @@ TEST_F(LayerNormRows, AddsToWhatIsThere) {
   }
 }
 
-TEST_F(LayerNormRows, NoRowsSumToZero) {
+TEST_F(CudaLayerNormRows, NoRowsSumToZero) {
   OpCall call = MakeGradient({0, 5}, {kFloat, kFloat, kFloat});
   RunTwice(call);
 }
 
-TEST_F(LayerNormRows, LargeMeansAndConstants) {
+TEST_F(CudaLayerNormRows, LargeMeansAndConstants) {
   OpCall call = MakeForward({2, 1000}, {kFloat, kFloat, kFloat});
   std::size_t next = 0;
   // Deviations of 1, 2, 3 beside a mean of 2^20; and a constant.

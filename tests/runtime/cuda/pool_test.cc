@@ -73,7 +73,7 @@ const std::vector<PoolCase>& Cases() {
   return kCases;
 }
 
-class PoolTest : public cuda::GpuTest {
+class CudaPool : public cuda::GpuTest {
  protected:
   static GpuTensor Make(const PoolCase& given, DataType type, const Sizes& dims) {
     return {type, dims, support::StridesFor(given.layout, dims), given.misaligned};
@@ -165,7 +165,7 @@ class PoolTest : public cuda::GpuTest {
 constexpr DataType kTypes[] = {
     DataType::kFloat, DataType::kDouble, DataType::kMLFloat16, DataType::kBFloat16};
 
-TEST_F(PoolTest, MaxPoolAndItsGradientsGiveTheBitsOfTheCpu) {
+TEST_F(CudaPool, MaxPoolAndItsGradientsGiveTheBitsOfTheCpu) {
   for (const PoolCase& given : Cases()) {
     for (const DataType type : kTypes) {
       SCOPED_TRACE(given.name + " " + std::string(ToString(type)));
@@ -174,7 +174,7 @@ TEST_F(PoolTest, MaxPoolAndItsGradientsGiveTheBitsOfTheCpu) {
   }
 }
 
-TEST_F(PoolTest, AveragePoolAndItsGradientGiveTheBitsOfTheCpu) {
+TEST_F(CudaPool, AveragePoolAndItsGradientGiveTheBitsOfTheCpu) {
   for (const PoolCase& given : Cases()) {
     for (const DataType type : kTypes) {
       SCOPED_TRACE(given.name + " " + std::string(ToString(type)));
@@ -183,7 +183,7 @@ TEST_F(PoolTest, AveragePoolAndItsGradientGiveTheBitsOfTheCpu) {
   }
 }
 
-TEST_F(PoolTest, NoIndexIsUsedAsAnAddress) {
+TEST_F(CudaPool, NoIndexIsUsedAsAnAddress) {
   for (const PoolCase& given : Cases()) {
     SCOPED_TRACE(given.name);
     GpuTensor dY = Make(given, DataType::kFloat, given.Y());
@@ -211,7 +211,7 @@ TEST_F(PoolTest, NoIndexIsUsedAsAnAddress) {
   }
 }
 
-TEST_F(PoolTest, RefusesAxesThatKernelsDoNotCount) {
+TEST_F(CudaPool, RefusesAxesThatKernelsDoNotCount) {
   const AveragePoolAttributes attributes = {
       {.kernel_shape = {2},
        .strides = {std::int64_t{1} << 31U},

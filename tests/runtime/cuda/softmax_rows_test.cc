@@ -38,7 +38,7 @@ OpCall MakeCall(
   return call;
 }
 
-class SoftmaxRows : public CudaTest {
+class CudaSoftmaxRows : public CudaTest {
  protected:
   TensorPointer Make(DataType type, const RowsProblem& problem) {
     return std::make_shared<GpuTensor>(type, problem.dims, problem.layout);
@@ -77,7 +77,7 @@ class SoftmaxRows : public CudaTest {
   Random random_{"softmax rows"};
 };
 
-TEST_F(SoftmaxRows, TeamsOfAllSizesAlongMemory) {
+TEST_F(CudaSoftmaxRows, TeamsOfAllSizesAlongMemory) {
   // One thread, several rows of a warp, a warp, several warps, all of a block, more than that
   // holds at once.
   for (const std::int64_t length : {1, 4, 24, 128, 520, 4096, 8192}) {
@@ -91,19 +91,33 @@ TEST_F(SoftmaxRows, TeamsOfAllSizesAlongMemory) {
   Check({.name = "double", .dims = {5, 130}}, DataType::kDouble, true);
 }
 
-TEST_F(SoftmaxRows, RowsThatNoBlockHolds) {
+TEST_F(CudaSoftmaxRows, RowsThatNoBlockHolds) {
   // Longer than shared memory, and too short to be cut; what is not held is read again.
   Check({.name = "along", .dims = {2, 28000}}, DataType::kFloat);
   Check({.name = "across", .dims = {12000, 2}, .axis = 0}, DataType::kDouble);
 }
 
-TEST_F(SoftmaxRows, FewLongRowsAreCut) {
+TEST_F(CudaSoftmaxRows, FewLongRowsAreCut) {
   Check({.name = "vectors", .dims = {2, 40960}}, DataType::kFloat);
   Check({.name = "elements", .dims = {1, 40001}}, DataType::kFloat, true);
   Check({.name = "short_last_part", .dims = {1, 81936}}, DataType::kMLFloat16);
+  Check({.name = "across", .dims = {9000, 16}, .axis = 0}, DataType::kFloat);
+  Check({.name = "elements_across", .dims = {7001, 5}, .axis = 0}, DataType::kMLFloat16, true);
 }
 
-TEST_F(SoftmaxRows, RowsAcrossMemory) {
+/// A gradient that is the same for all rows lies in memory as one row does.
+TEST_F(CudaSoftmaxRows, BroadcastGradient) {
+  const RowsProblem problem{.name = "broadcast", .dims = {6, 64}};
+  OpCall call =
+      MakeCall("SoftmaxGrad", problem, DataType::kFloat, nullptr, Make(DataType::kFloat, problem));
+  call.inputs[0] = std::make_shared<GpuTensor>(DataType::kFloat, problem.dims, Sizes{0, 1});
+  call.inputs.push_back(Make(DataType::kFloat, problem));
+  call.inputs[0]->FillRandom(random_);
+  call.inputs[1]->FillRandom(random_, 0, 1);
+  RunTwice(call);
+}
+
+TEST_F(CudaSoftmaxRows, RowsAcrossMemory) {
   Check({.name = "vectors", .dims = {2, 5, 6, 4}, .axis = 1}, DataType::kFloat);
   Check({.name = "deep", .dims = {2, 300, 24}, .axis = 1}, DataType::kMLFloat16);
   Check({.name = "logarithm", .dims = {2, 70, 8}, .axis = 1}, DataType::kBFloat16, true);
@@ -111,7 +125,7 @@ TEST_F(SoftmaxRows, RowsAcrossMemory) {
   Check({.name = "narrow", .dims = {3, 9, 2}, .axis = 1}, DataType::kDouble);
 }
 
-TEST_F(SoftmaxRows, AnyStrides) {
+TEST_F(CudaSoftmaxRows, AnyStrides) {
   for (const std::int64_t axis : {0, 1, 2, 3}) {
     Check({"strided", {2, 3, 4, 5}, axis, Layout::kStrided}, DataType::kFloat);
     Check({"channels_last", {2, 8, 3, 4}, axis, Layout::kChannelsLast}, DataType::kMLFloat16);
@@ -125,7 +139,7 @@ TEST_F(SoftmaxRows, AnyStrides) {
   RunTwice(call);
 }
 
-TEST_F(SoftmaxRows, MisalignedMemory) {
+TEST_F(CudaSoftmaxRows, MisalignedMemory) {
   const RowsProblem problem{.name = "misaligned", .dims = {4, 64}};
   OpCall call = MakeCall("Softmax", problem, DataType::kFloat, nullptr, nullptr);
   call.inputs[0] = std::make_shared<GpuTensor>(DataType::kFloat, problem.dims, Sizes{64, 1}, 1);
@@ -134,12 +148,12 @@ TEST_F(SoftmaxRows, MisalignedMemory) {
   RunTwice(call);
 }
 
-TEST_F(SoftmaxRows, ManyRows) {
+TEST_F(CudaSoftmaxRows, ManyRows) {
   Check({.name = "short", .dims = {3001, 8}}, DataType::kMLFloat16);
   Check({.name = "one_element", .dims = {700, 1}}, DataType::kFloat);
 }
 
-TEST_F(SoftmaxRows, AddsToWhatIsThere) {
+TEST_F(CudaSoftmaxRows, AddsToWhatIsThere) {
   for (const RowsProblem& problem :
        {RowsProblem{"along", {3, 64}}, RowsProblem{"across", {2, 5, 8}, 1},
         RowsProblem{"odd", {3, 7}}}) {
@@ -158,7 +172,7 @@ TEST_F(SoftmaxRows, AddsToWhatIsThere) {
   }
 }
 
-TEST_F(SoftmaxRows, InPlace) {
+TEST_F(CudaSoftmaxRows, InPlace) {
   // A row that is cut into parts, one that is held, and rows across memory.
   for (const RowsProblem& problem :
        {RowsProblem{"cut", {1, 40000}}, RowsProblem{"held", {3, 72}},
@@ -172,7 +186,7 @@ TEST_F(SoftmaxRows, InPlace) {
   }
 }
 
-TEST_F(SoftmaxRows, HurtfulRows) {
+TEST_F(CudaSoftmaxRows, HurtfulRows) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::vector<double>> rows = {

@@ -64,7 +64,7 @@ inline constexpr bool kHasLogGrad<MLFloat16> = true;
 template <>
 inline constexpr bool kHasLogGrad<BFloat16> = true;
 
-/// Gradient of Log.
+/// Gradient of Log; 0 where dY is 0.
 ///
 /// Attributes and shapes are those of the structs above, kernel formulas::LogGrad, the gradient of
 /// Log. Errors: invalid argument where an attribute or a tensor is not as it must be, before

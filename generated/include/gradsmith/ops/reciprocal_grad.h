@@ -64,7 +64,7 @@ inline constexpr bool kHasReciprocalGrad<MLFloat16> = true;
 template <>
 inline constexpr bool kHasReciprocalGrad<BFloat16> = true;
 
-/// Gradient of Reciprocal, from what Reciprocal gave.
+/// Gradient of Reciprocal, from what Reciprocal gave; 0 where dY is 0.
 ///
 /// Attributes and shapes are those of the structs above, kernel formulas::ReciprocalGrad, the
 /// gradient of Reciprocal. Errors: invalid argument where an attribute or a tensor is not as it

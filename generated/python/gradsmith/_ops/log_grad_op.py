@@ -26,7 +26,7 @@ def log_grad(
     context=None,
     **_unknown,
 ):
-    """Gradient of Log.
+    """Gradient of Log; 0 where dY is 0.
 
     Operator LogGrad, the gradient of Log.
 

@@ -26,7 +26,7 @@ def reciprocal_grad(
     context=None,
     **_unknown,
 ):
-    """Gradient of Reciprocal, from what Reciprocal gave.
+    """Gradient of Reciprocal, from what Reciprocal gave; 0 where dY is 0.
 
     Operator ReciprocalGrad, the gradient of Reciprocal.
 
