@@ -25,6 +25,15 @@ inline TensorRef Unconst(const ConstTensorRef& tensor) {
   return {tensor.type, const_cast<void*>(tensor.data), tensor.dims, tensor.strides, tensor.device};
 }
 
+/// OperandOrAbsent returns a kernel's argument as lists of operands hold it; null stands for an
+/// absent one.
+inline TensorRef OperandOrAbsent(const ConstTensorRef* tensor) {
+  return tensor == nullptr || !tensor->present ? TensorRef() : Unconst(*tensor);
+}
+inline TensorRef OperandOrAbsent(const TensorRef* tensor) {
+  return tensor == nullptr || !tensor->present ? TensorRef() : *tensor;
+}
+
 /// Argument is an op's argument, and the dims and the element type that it must have.
 struct Argument {
   std::string_view name;

@@ -10,6 +10,11 @@ namespace gradsmith::cuda {
 /// kVectorBytes is what a thread loads or stores at once where an address is a multiple of it.
 inline constexpr int kVectorBytes = 16;
 
+/// ElementsOfVector returns how many elements kVectorBytes hold.
+inline int ElementsOfVector(DataType type) {
+  return kVectorBytes / static_cast<int>(SizeOf(type));
+}
+
 /// AlignmentClass is kVectorBytes where an address is a multiple of it, otherwise an element's
 /// size.
 inline int AlignmentClass(const void* address, DataType type) {

@@ -90,12 +90,11 @@ std::string ChoicesText(const OpTask& task) {
 }  // namespace
 
 void AddOperand(const ConstTensorRef* tensor, OpTask* task) {
-  const bool is_absent = tensor == nullptr || !tensor->present;
-  task->tensors.push_back(is_absent ? TensorRef() : internal::Unconst(*tensor));
+  task->tensors.push_back(internal::OperandOrAbsent(tensor));
 }
 
 void AddOperand(const TensorRef* tensor, OpTask* task) {
-  task->tensors.push_back(tensor == nullptr || !tensor->present ? TensorRef() : *tensor);
+  task->tensors.push_back(internal::OperandOrAbsent(tensor));
 }
 
 OperandAddresses AddressesOf(const OpTask& task) {

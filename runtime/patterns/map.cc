@@ -1,32 +1,20 @@
 #include "patterns/map.h"
 
-#include <cstdlib>
 #include <string>
+
+#include "patterns/strided_space.h"
 
 namespace gradsmith::internal {
 
 namespace {
 
-/// A dim of the index space, with all tensors' strides along it.
-struct MapDim {
-  std::int64_t size = 1;
-  std::array<std::int64_t, kMaxMapTensors> strides{};
-};
+using IndexSpace = StridedSpace<kMaxMapTensors, kMaxMapRank>;
 
 /// The stride of a tensor along a dim of the space that has `rank` dims; zero where it is
 /// broadcast.
 std::int64_t StrideAlong(const TensorRef& tensor, int rank, int dim) {
   const int own = dim - (rank - tensor.dims.size());
   return own < 0 || tensor.dims[own] == 1 ? 0 : tensor.strides[own];
-}
-
-bool AreOne(const MapDim& outer, const MapDim& inner, int tensors) {
-  for (int t = 0; t < tensors; ++t) {
-    if (outer.strides[t] != inner.strides[t] * inner.size) {
-      return false;
-    }
-  }
-  return true;
 }
 
 /// Whether a tensor has dims of its own along no other than the space's.
@@ -132,37 +120,16 @@ MapTask MapTaskOf(std::span<const TensorRef> tensors, int inputs, std::span<cons
     task.accumulate |= tensor.accumulate ? output : 0U;
     task.stores |= NumElements(tensor.dims) == task.count ? output : 0U;
   }
-  std::array<MapDim, kMaxMapRank> dims;
-  int used = 0;
+  IndexSpace dims;
   for (int dim = 0; dim < rank; ++dim) {
-    if (space[dim] == 1) {
-      continue;
-    }
-    dims[used].size = space[dim];
+    IndexSpace::Dim made = {.size = space[dim], .strides = {}};
     for (int t = 0; t < count; ++t) {
-      dims[used].strides[t] = tensors[t].present ? StrideAlong(tensors[t], rank, dim) : 0;
+      made.strides[t] = tensors[t].present ? StrideAlong(tensors[t], rank, dim) : 0;
     }
-    ++used;
+    dims.Add(made);
   }
   const auto lead = &LeadOf(tensors, inputs, space) - tensors.data();
-  std::stable_sort(dims.begin(), dims.begin() + used, [lead](const MapDim& a, const MapDim& b) {
-    return std::abs(a.strides[lead]) > std::abs(b.strides[lead]);
-  });
-  for (int dim = 0; dim < used; ++dim) {
-    const bool joins = task.rank > 0 && AreOne(dims[task.rank - 1], dims[dim], count);
-    if (joins) {
-      dims[task.rank - 1].size *= dims[dim].size;
-      dims[task.rank - 1].strides = dims[dim].strides;
-    } else {
-      dims[task.rank++] = dims[dim];
-    }
-  }
-  for (int dim = 0; dim < task.rank; ++dim) {
-    task.dims[dim] = dims[dim].size;
-    for (int t = 0; t < count; ++t) {
-      task.strides[t][dim] = dims[dim].strides[t];
-    }
-  }
+  task.rank = dims.WriteTo(static_cast<int>(lead), task.dims, task.strides);
   return task;
 }
 

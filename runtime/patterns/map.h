@@ -234,19 +234,6 @@ void MapSums(const Context& context, const MapSumTask& task) {
   }
 }
 
-/// MapOperand is a tensor of a map; an absent one where the argument is null.
-template <typename Ref>
-TensorRef MapOperand(const Ref* tensor) {
-  if (tensor == nullptr || !tensor->present) {
-    return {};
-  }
-  if constexpr (std::is_same_v<Ref, ConstTensorRef>) {
-    return Unconst(*tensor);
-  } else {
-    return *tensor;
-  }
-}
-
 /// MapOnCpu computes a map on the context's threads. What is to be added to is staged by the caller
 /// (core/accumulate.h).
 template <typename Functor, typename... Refs>
@@ -254,7 +241,7 @@ Status
 MapOnCpu(const Context& context, std::initializer_list<double> scalars, const Refs*... operands) {
   constexpr int kTensors = sizeof...(operands);
   static_assert(kTensors == Functor::kInputs + Functor::kOutputs && kTensors <= kMaxMapTensors);
-  const std::array<TensorRef, sizeof...(operands)> tensors = {MapOperand(operands)...};
+  const std::array<TensorRef, sizeof...(operands)> tensors = {OperandOrAbsent(operands)...};
   if (Status status = CheckMap(tensors, Functor::kInputs, HasMapSums<Functor>); !status.ok()) {
     return status;
   }

@@ -41,7 +41,7 @@ struct DenseMapTask {
 /// MapSumTask is a MapTask of which one output is summed over the dims along which it is broadcast.
 /// Those dims come last, behind the dims of the sums' places; each group keeps its order.
 struct MapSumTask {
-  /// Of `map`, `stores` has the outputs that the same pass writes.
+  /// The map as the pass computes it: its `stores` are the outputs that the pass writes beside.
   MapTask map;
   /// The output that is summed, counted among the outputs, and its place among the tensors.
   int output = 0;

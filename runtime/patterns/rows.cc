@@ -1,7 +1,8 @@
 #include "patterns/rows.h"
 
-#include <cstdlib>
 #include <string>
+
+#include "patterns/strided_space.h"
 
 namespace gradsmith::internal {
 
@@ -44,58 +45,7 @@ bool HasSecondType(int operand, const RowsCounts& counts) {
   return (counts.second_types >> static_cast<unsigned>(operand) & 1U) != 0;
 }
 
-/// A dim of one of a task's two spaces, with all operands' strides along it.
-struct RowsDim {
-  std::int64_t size = 1;
-  std::array<std::int64_t, kMaxRowsTensors> strides{};
-};
-
-bool AreOne(const RowsDim& outer, const RowsDim& inner) {
-  for (int t = 0; t < kMaxRowsTensors; ++t) {
-    if (outer.strides[t] != inner.strides[t] * inner.size) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// The dims of a space, in the first operand's order in memory, as few as will do.
-class Space {
- public:
-  void Add(const RowsDim& dim) {
-    if (dim.size != 1) {
-      dims_[count_++] = dim;
-    }
-  }
-
-  int WriteTo(
-      std::int64_t (&sizes)[kMaxRowsRank],
-      std::int64_t (&strides)[kMaxRowsTensors][kMaxRowsRank]) {
-    std::stable_sort(dims_.begin(), dims_.begin() + count_, [](const RowsDim& a, const RowsDim& b) {
-      return std::abs(a.strides[0]) > std::abs(b.strides[0]);
-    });
-    int rank = 0;
-    for (int dim = 0; dim < count_; ++dim) {
-      if (rank > 0 && AreOne(dims_[rank - 1], dims_[dim])) {
-        dims_[rank - 1].size *= dims_[dim].size;
-        dims_[rank - 1].strides = dims_[dim].strides;
-      } else {
-        dims_[rank++] = dims_[dim];
-      }
-    }
-    for (int dim = 0; dim < rank; ++dim) {
-      sizes[dim] = dims_[dim].size;
-      for (int t = 0; t < kMaxRowsTensors; ++t) {
-        strides[t][dim] = dims_[dim].strides[t];
-      }
-    }
-    return rank;
-  }
-
- private:
-  std::array<RowsDim, kMaxRowsRank> dims_;
-  int count_ = 0;
-};
+using Space = StridedSpace<kMaxRowsTensors, kMaxRowsRank>;
 
 }  // namespace
 
@@ -166,7 +116,7 @@ RowsTask RowsTaskOf(
   const Dims& dims = tensors[0].dims;
   for (int dim = 0; dim < dims.size(); ++dim) {
     const bool is_of_row = IsOfRow(dim, axes);
-    RowsDim made;
+    Space::Dim made;
     made.size = dims[dim];
     for (int t = 0; t < count; ++t) {
       const Kind kind = KindOf(t, counts);
@@ -185,8 +135,8 @@ RowsTask RowsTaskOf(
     (is_of_row ? task.length : task.rows) *= dims[dim];
     (is_of_row ? length : rows).Add(made);
   }
-  task.row_rank = rows.WriteTo(task.row_dims, task.row_strides);
-  task.length_rank = length.WriteTo(task.length_dims, task.length_strides);
+  task.row_rank = rows.WriteTo(/*lead=*/0, task.row_dims, task.row_strides);
+  task.length_rank = length.WriteTo(/*lead=*/0, task.length_dims, task.length_strides);
   return task;
 }
 

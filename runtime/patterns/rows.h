@@ -104,14 +104,6 @@ RowsTask RowsTaskOf(
     const RowsAxes& axes,
     std::span<const double> scalars);
 
-/// RowsOperandOf is an operand as lists of them hold it; null stands for an absent one.
-inline TensorRef RowsOperandOf(const ConstTensorRef* tensor) {
-  return tensor == nullptr || !tensor->present ? TensorRef() : Unconst(*tensor);
-}
-inline TensorRef RowsOperandOf(const TensorRef* tensor) {
-  return tensor == nullptr || !tensor->present ? TensorRef() : *tensor;
-}
-
 /// RowsOnCpu computes rows on the context's threads. What is to be added to is staged by the caller
 /// (core/accumulate.h).
 template <typename Functor, typename... Refs>
@@ -122,7 +114,7 @@ Status RowsOnCpu(
     const Refs*... operands) {
   static_assert(sizeof...(operands) == RowsPlaces<Functor>::kEnd);
   constexpr RowsCounts kCounts = CountsOf<Functor>();
-  const std::array<TensorRef, sizeof...(operands)> tensors = {RowsOperandOf(operands)...};
+  const std::array<TensorRef, sizeof...(operands)> tensors = {OperandOrAbsent(operands)...};
   if (Status status = CheckRows(tensors, kCounts, axes); !status.ok()) {
     return status;
   }

@@ -25,7 +25,7 @@ namespace {
 /// Whether vectors of kVectorBytes lie whole in every tensor, along the last dim. What is summed is
 /// not written in vectors.
 bool HasVectors(const internal::MapTask& map, const OpTask& task, bool has_sums) {
-  const int elements = VectorElements(task);
+  const int elements = ElementsOfVector(task.lead().type);
   const int last = map.rank - 1;
   if (map.rank == 0 || ((map.rank > 1 || has_sums) && map.dims[last] % elements != 0)) {
     return false;
@@ -48,7 +48,7 @@ bool HasVectors(const internal::MapTask& map, const OpTask& task, bool has_sums)
   return true;
 }
 
-/// Of which kernel's name a task's form is a part.
+/// The form in which a task is computed, which is a part of its kernel's name.
 enum class MapForm : std::uint8_t { kDense, kVectors, kElements };
 
 MapForm FormOf(const internal::MapTask& map, const OpTask& task) {
@@ -101,10 +101,6 @@ class MapPlan final : public internal::Plan {
 
 }  // namespace
 
-int VectorElements(const OpTask& task) {
-  return kVectorBytes / static_cast<int>(SizeOf(task.lead().type));
-}
-
 Result<std::unique_ptr<internal::Plan>>
 MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, bool has_sums) {
   const std::span<const TensorRef> tensors(
@@ -123,7 +119,7 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
     return kernel.status();
   }
   const std::int64_t vectors =
-      form == MapForm::kElements ? map.count : map.count / VectorElements(task);
+      form == MapForm::kElements ? map.count : map.count / ElementsOfVector(task.lead().type);
   const std::int64_t blocks = std::max<std::int64_t>(
       internal::CeilDivide(vectors, std::int64_t{kMapThreads} * kMapBatch), 1);
   const LaunchShape shape = {.blocks_x = static_cast<unsigned>(blocks), .threads = kMapThreads};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/tiles.h"
+#include "cuda/alignment.h"
 #include "cuda/kernel_images.h"
 #include "cuda/kernel_table.h"
 #include "cuda/module.h"
@@ -133,7 +134,7 @@ Result<std::unique_ptr<internal::Plan>> MakeMapSumPlan(
     pass.kernel = *kernel;
     pass.finish = *finish;
     pass.launch.sum = internal::MapSumTaskOf(with_sums.map, task.inputs(), std::countr_zero(rest));
-    Share(device, with_sums.has_vectors ? VectorElements(task) : 1, &pass);
+    Share(device, with_sums.has_vectors ? ElementsOfVector(task.lead().type) : 1, &pass);
     workspace = std::max(workspace, PartialBytes(pass.launch, task.lead().type));
     passes.push_back(pass);
   }

@@ -13,9 +13,6 @@
 /// Maps of which outputs are summed, for patterns/cuda/map.h.
 namespace gradsmith::cuda {
 
-/// Elements in kVectorBytes.
-int VectorElements(const OpTask& task);
-
 /// MapWithSums is a map, its outputs that are sums as bits, and whether its inputs and the outputs
 /// that it stores lie in vectors along the last dim.
 struct MapWithSums {

@@ -71,7 +71,7 @@ class RowsKernel {
   }
 
  private:
-  /// Of a thread.
+  /// How many rows a thread has at once.
   static constexpr int kRows = kIsAcross ? kVector : 1;
   /// Elements of a row from one vector of it to the next.
   static constexpr int kStep = kIsAcross ? 1 : kVector;

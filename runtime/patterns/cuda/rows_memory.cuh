@@ -42,7 +42,7 @@ RowOffset(const RowsTask& task, int tensor, std::int64_t row) {
   return RowsOffset(task.row_rank, task.row_dims, task.row_strides[tensor], row);
 }
 
-/// The same of all operands.
+/// How far a row's elements lie from the first of each operand.
 template <int kTensors>
 __device__ __forceinline__ void
 RowOffsets(const RowsTask& task, std::int64_t row, std::int64_t (&offsets)[kTensors]) {

@@ -9,7 +9,7 @@
 /// How the threads that share a row reduce it, in a fixed order.
 namespace gradsmith::cuda {
 
-/// Of a thread: which team of its block it is in, and which of that team's threads it is.
+/// A thread's place: which team of its block it is in, and which of that team's threads it is.
 struct RowsPlaceInBlock {
   int index;
   int member;

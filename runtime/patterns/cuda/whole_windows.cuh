@@ -37,7 +37,7 @@ __device__ __forceinline__ WholePart WholePartOf(const WholeLaunch& launch) {
 template <typename Functor, typename State>
 __device__ __forceinline__ State
 MergeWhole(const WholeLaunch& launch, const WholePart& part, const State& own) {
-  // Of another type, as shared memory begins without values.
+  // An array of states could not be shared memory, which begins without values.
   __shared__ double memory[kWindowsThreads * sizeof(State) / sizeof(double)];
   State* states = reinterpret_cast<State*>(memory);
   const int thread = static_cast<int>(threadIdx.x);

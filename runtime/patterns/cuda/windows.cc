@@ -26,7 +26,7 @@ using internal::WindowAxis;
 using internal::WindowsGeometry;
 using internal::WindowsTask;
 
-/// Of which kernel's name a task's form is a part.
+/// The form in which a task is computed, which is a part of its kernel's name.
 enum class WindowsForm : std::uint8_t { kWhole, kChannels, kRun, kElements };
 
 WindowsGeometry GeometryOf(const OpTask& task) {
@@ -134,8 +134,8 @@ bool IsWhole(const WindowsTask& task) {
   });
 }
 
-/// As many threads share a channel as that each has some elements. They are neighbours where those
-/// are; where channels are, a row of 32 comes first.
+/// Returns how many threads share a channel: so many that each still has some elements. The threads
+/// are neighbours where the elements are; where channels are, 32 of these come first.
 int SharingOf(std::int64_t size, bool channels_first) {
   constexpr std::int64_t kElements = 8;
   const std::int64_t most = channels_first ? kWindowsThreads / 32 : kWindowsThreads;
@@ -285,7 +285,7 @@ MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask&
   if (Status status = CheckPositions(windows); !status.ok()) {
     return status;
   }
-  const int elements = kVectorBytes / static_cast<int>(SizeOf(task.lead().type));
+  const int elements = ElementsOfVector(task.lead().type);
   const WindowsForm form = FormOf(kind, task, windows, elements);
   const int written = kind.gathers ? task.operands() - 1 : 1;
   const WindowsLaunch launch = MakeLaunch(windows, kind, form, windows.strides[written], elements);

@@ -39,7 +39,7 @@ struct WholeLaunch {
   /// How many elements each has.
   std::int64_t size = 0;
   std::int64_t step = 0;
-  /// The same of a gather's result.
+  /// How far apart the elements of a gather's result lie.
   std::int64_t output_step = 0;
   int sharing = 1;
   /// Whether neighbouring threads have neighbouring channels, and not neighbours of one.
