@@ -45,12 +45,13 @@ class FormulaData:
 def of(op: Op, forward: Op | None) -> FormulaData:
     """`forward` is the operator of which `op` computes the gradient."""
     data = FormulaData(exact_attributes=[(one.name, EXACT) for one in op.scalars if not _is_short(one)])
+    numbers: dict[DataNode, int] = {}
     outputs = {tensor.name: tensor for tensor in op.outputs}
     sums = {formula.name for formula in op.formulas if isinstance(formula.tree, Reduce)}
     like = {tensor.shape: tensor.name for tensor in reversed(op.inputs)}
     data.outputs = [
         (name, node, like[outputs[name].shape] if name in sums else "")
-        for name, node in _values(op, data.nodes)
+        for name, node in _values(op, numbers)
         if name in outputs
     ]
     whole = next((tensor.shape for tensor in op.outputs if tensor.name not in sums), op.inputs[0].shape)
@@ -58,7 +59,8 @@ def of(op: Op, forward: Op | None) -> FormulaData:
     inputs = {tensor.name for tensor in op.inputs}
     if forward and {tensor.name for tensor in forward.inputs} <= inputs:
         results = {tensor.name for tensor in forward.outputs}
-        data.domain = [node for name, node in _values(forward, data.nodes) if name in results]
+        data.domain = [node for name, node in _values(forward, numbers) if name in results]
+    data.nodes = list(numbers)
     return data
 
 
@@ -71,10 +73,10 @@ def _is_short(attribute: Attribute) -> bool:
     return bool(rounded == default)
 
 
-def _values(op: Op, nodes: list[DataNode]) -> list[tuple[str, int]]:
-    """The node of each formula's value."""
+def _values(op: Op, numbers: dict[DataNode, int]) -> list[tuple[str, int]]:
+    """The node of each formula's value. `numbers` are those of the nodes, in order."""
     known: dict[str, int] = {}
-    writer = _Writer(nodes, known, op)
+    writer = _Writer(numbers, known, op)
     found: list[tuple[str, int]] = []
     outputs = {tensor.name for tensor in op.outputs}
     for formula in op.formulas:
@@ -87,8 +89,8 @@ def _values(op: Op, nodes: list[DataNode]) -> list[tuple[str, int]]:
 
 
 class _Writer:
-    def __init__(self, nodes: list[DataNode], known: dict[str, int], op: Op) -> None:
-        self._nodes = nodes
+    def __init__(self, numbers: dict[DataNode, int], known: dict[str, int], op: Op) -> None:
+        self._numbers = numbers
         self._known = known
         self._kinds = {one.name: "attribute" for one in op.attributes} | {
             one.name: "input" for one in op.inputs
@@ -98,10 +100,8 @@ class _Writer:
         """The number of the node that the tree becomes. What is there already is not written again."""
         if isinstance(tree, Name) and tree.name in self._known:
             return self._known[tree.name]
-        node = self._made(tree)
-        if node not in self._nodes:
-            self._nodes.append(node)
-        return self._nodes.index(node)
+        node = self._made(tree)  # which numbers its arguments first
+        return self._numbers.setdefault(node, len(self._numbers))
 
     def _made(self, tree: Tree) -> DataNode:
         if isinstance(tree, Number):

@@ -23,7 +23,7 @@ OPS = {op["name"]: op for op in yaml.safe_load((REPOSITORY / "ops.yaml").read_te
 GRADIENTS = sorted(
     name
     for name, op in OPS.items()
-    if "formulas" in op and "sum(" not in str(op["formulas"]) and "formulas" in OPS.get(op.get("gradient_of"), {})
+    if "formulas" in op and set(OPS.get(op.get("gradient_of"), {}).get("inputs", ())) == {"X"}
 )
 
 COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
