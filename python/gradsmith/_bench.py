@@ -64,8 +64,7 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
 
 def _inputs_read(name: str, inputs: Sequence[Any]) -> list[Any]:
     """Those of which more than the shape is needed."""
-    op = next(one for one in gradsmith.ops() if one.name == name)
-    return [array for tensor, array in zip(op.inputs, inputs, strict=True) if not tensor.shape_only]
+    return [array for tensor, array in zip(_op(name).inputs, inputs, strict=True) if not tensor.shape_only]
 
 
 def _bytes_of(arrays: Any) -> int:
@@ -111,9 +110,13 @@ def _times(call: Callable[[], None], seconds: float) -> list[float]:
     return times
 
 
+def _op(name: str) -> gradsmith.Operator:
+    return next(one for one in gradsmith.ops() if one.name == name)
+
+
 def _types_of(parsed: dict[str, Any]) -> list[str | None]:
     """The type of each input; None for an optional one that the line leaves out."""
-    op = next(one for one in gradsmith.ops() if one.name == parsed["op"])
+    op = _op(parsed["op"])
     row = next(one for one in op.rows if one.name == parsed["row"])
     return [
         None if tensor.optional and not dims else row.types.get(tensor.type, tensor.type)
