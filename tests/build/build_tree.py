@@ -1,6 +1,6 @@
 """A scratch copy of the sources, built with a compiler and a generator that note each of their runs.
 
-The folders stay between runs of the tests, so that only what changed since is compiled again.
+That compiler writes what each object depends on, and no code: these builds are about what an edit compiles. The folders stay between runs of the tests, so that only what changed since is compiled again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,18 @@ JOBS = str(len(os.sched_getaffinity(0)))
 SOURCES = ("CMakeLists.txt", "LICENSE", "cmake", "codegen", "generated", "ops.yaml", "runtime", "templates")
 
 
+# In place of a compiler: -E overrides -c, and leaves the list of the headers that were read. An empty file is an object
+# to ar.
+NOTE_AND_PREPROCESS = """\
+for argument; do
+  case "$argument" in *.cc) echo "compile $argument" >> {log} ;; esac
+  if [ "$before" = -o ]; then object="$argument"; fi
+  before="$argument"
+done
+"$@" -E && : > "$object"
+"""
+
+
 @dataclass(frozen=True)
 class BuildLog:
     """What one build did."""
@@ -44,11 +56,7 @@ class BuildTree:
         self._generator = generator
         self._log = root / "commands.log"
         root.mkdir(parents=True, exist_ok=True)
-        self._compiler_launcher = _write_script(
-            root / "compiler_launcher",
-            f'for argument; do case "$argument" in *.cc) echo "compile $argument" >> {self._log} ;; esac; done\n'
-            'exec "$@"\n',
-        )
+        self._compiler_launcher = _write_script(root / "compiler_launcher", NOTE_AND_PREPROCESS.format(log=self._log))
         self._python = _write_script(
             root / "python",
             f'case " $* " in *" generate "*) echo generate >> {self._log} ;; esac\nexec {sys.executable} "$@"\n',
