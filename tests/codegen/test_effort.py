@@ -17,7 +17,7 @@ from gradsmith_codegen.loader import source_of
 from gradsmith_codegen.model import Span
 from schemas import CONVOLVE, SCALE, edited, load
 
-FEW = 150
+FEW = 60
 TIMES = 4
 OUTPUT = "      Y: {type: T, like: X}\n"
 HEAD, OP = SCALE[: SCALE.index("  - name")], SCALE[SCALE.index("  - name") :]
