@@ -1,21 +1,18 @@
-"""Gradients of pooling beside PyTorch's on one GPU: python bench/pooling.py [--json FILE]
+"""Gradients of pooling beside PyTorch's on one GPU: python bench/pooling.py [--only EXPRESSION] [--json FILE]
 
-Measured as bench/elementwise.py does. Bytes are those of every input read once, indices of 64 bits among them, and of
-the output written once.
+Bytes are those of every input read once, indices of 64 bits among them, and of the output written once.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import gradsmith
 import torch
-from elementwise import BYTES_IN_FLIGHT, TYPES, milliseconds
+from beside_torch import TYPES, Call, Case, run
 from torch.nn import functional
 
 
@@ -44,11 +41,10 @@ SHAPES = [
     Shape((128, 2048, 7, 7), 7, 7, 0),
 ]
 OPERATORS = ("MaxPoolGrad", "MaxPoolXYGrad", "AveragePoolGrad")
-Call = Callable[..., Any]
 
 
 def calls(op: str, shape: Shape) -> tuple[Call, Call]:
-    """Ours and PyTorch's, of (dY, X, Y, Indices, PyTorch's indices, dX)."""
+    """Ours and PyTorch's; both take dY, X, Y, Indices, PyTorch's indices and dX."""
     at, window = shape.attributes, ([shape.size] * 2, [shape.stride] * 2, [shape.pad] * 2)
     backward = torch.ops.aten
     if op == "AveragePoolGrad":
@@ -80,33 +76,22 @@ def least_bytes(op: str, one: tuple[Any, ...]) -> int:
     return sum(int(tensor.nbytes) for tensor in (dy, dx, *read))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--json", type=Path, help="where the results go as data")
-    arguments = parser.parse_args()
-    source, target = (torch.rand(1 << 28, device="cuda") for _ in range(2))
-    copy = 2 * source.nbytes / milliseconds(lambda one, to: torch.neg(one, out=to), [(source, target)])
-    del source, target
-    results = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "copy_gb_s": copy / 1e6, "cases": []}
-    print(f"copy {copy / 1e6:.0f} GB/s\n| operator | type | shape | us | of copy | PyTorch's time over ours |")
-    print("|---|---|---|---|---|---|")
+def cases() -> Iterator[Case]:
     for type_name, dtype in TYPES.items():
         for shape in SHAPES:
             for channels_last in (False, True):
-                first = tensors(shape, channels_last, dtype)
                 for op in OPERATORS:
-                    size = least_bytes(op, first)
-                    count = min(8, max(2, 1 + int(BYTES_IN_FLIGHT // size)))
-                    sets = [first, *(tensors(shape, channels_last, dtype) for _ in range(count - 1))]
-                    time, of_peer = (milliseconds(call, sets) for call in calls(op, shape))
-                    name = shape.name + (" NHWC" if channels_last else "")
-                    case = {"op": op, "type": type_name, "shape": name, "ms": time, "torch_ms": of_peer, "bytes": size}
-                    results["cases"].append(case)
-                    figures = f"{time * 1e3:.2f} | {size / time / copy:.2f} | {of_peer / time:.2f}"
-                    print(f"| {op} | {type_name} | {name} | {figures} |", flush=True)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+                    ours, peer = calls(op, shape)
+                    yield Case(
+                        op,
+                        type_name,
+                        shape.name + (" NHWC" if channels_last else ""),
+                        ours,
+                        {"torch": peer},
+                        partial(tensors, shape, channels_last, dtype),
+                        partial(least_bytes, op),
+                    )
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, cases())

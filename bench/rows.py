@@ -1,0 +1,116 @@
+"""Gradients over rows beside PyTorch's on one GPU: python bench/rows.py [--only EXPRESSION] [--json FILE]
+
+Softmax and its logarithm along the last axis and along channels, and the norms of layers with the gradients of their
+scale and bias. Bytes are those of every input read once and of every output written once. torch.compile's kernels,
+where it makes any, are a peer beside PyTorch's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import gradsmith
+import torch
+from beside_torch import TYPES, Call, Case, run
+
+SOFTMAX_SHAPES = [
+    ((16384, 1024), -1),
+    ((4096, 8192), -1),
+    ((8192, 32000), -1),
+    ((32, 1000, 56, 56), 1),
+    ((8192, 999), -1),
+    ((262144, 64), -1),
+    ((7, 33, 55, 57), -1),
+]
+NORM_SHAPES = [(32768, 1024), (16384, 4096), (8192, 8192), (4096, 16384), (262144, 64), (8192, 999), (8, 100)]
+
+backward = torch.ops.aten
+
+
+def softmax_tensors(dims: tuple[int, ...], axis: int, is_log: bool, dtype: torch.dtype) -> tuple[Any, ...]:
+    x = torch.randn(dims, device="cuda").to(dtype)
+    y = torch.log_softmax(x, axis) if is_log else torch.softmax(x, axis)
+    return torch.randn_like(x), y, torch.empty_like(x)
+
+
+def softmax_calls(axis: int, is_log: bool, dtype: torch.dtype) -> tuple[Call, dict[str, Call]]:
+    """Ours and PyTorch's; they take dY, Y and dX."""
+    grad = gradsmith.log_softmax_grad if is_log else gradsmith.softmax_grad
+    of_torch = backward._log_softmax_backward_data if is_log else backward._softmax_backward_data
+
+    def peer(dy: Any, y: Any, dx: Any) -> Any:
+        return of_torch.out(dy, y, axis, dtype, **{"out" if is_log else "grad_input": dx})
+
+    def formula(dy: Any, y: Any) -> Any:
+        of_row, times = dy.to(wide(dtype)), y.to(wide(dtype))
+        if is_log:
+            return (of_row - times.exp() * of_row.sum(axis, keepdim=True)).to(dtype)
+        return (times * (of_row - (of_row * times).sum(axis, keepdim=True))).to(dtype)
+
+    compiled = torch.compile(formula, dynamic=False)
+    return lambda dy, y, dx: grad(dy, y, axis=axis, out={"dX": dx}), {
+        "torch": peer,
+        "compile": lambda dy, y, dx: compiled(dy, y),
+    }
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def norm_tensors(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Any, ...]:
+    """dY, X, scale, bias, mean, 1/std, 1/rms, dX, dScale and dBias."""
+    x = torch.randn(dims, device="cuda").to(dtype)
+    scale, bias = (torch.randn(dims[1], device="cuda").to(dtype) for _ in range(2))
+    exact = x.to(wide(dtype))
+    mean = exact.mean(1, keepdim=True)
+    inv_std, inv_rms = ((at.square().mean(1, keepdim=True) + 1e-5).rsqrt() for at in (exact - mean, exact))
+    outputs = (torch.empty_like(like) for like in (x, scale, bias))
+    return torch.randn_like(x), x, scale, bias, mean, inv_std, inv_rms, *outputs
+
+
+def layer_norm_calls(dims: tuple[int, int]) -> tuple[Call, dict[str, Call]]:
+    def ours(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
+        out = {"dX": dx, "dScale": ds, "dBias": db}
+        return gradsmith.layer_normalization_grad(dy, x, s, mean[:, 0], std[:, 0], out=out)
+
+    def peer(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
+        return backward.native_layer_norm_backward(dy, x, [dims[1]], mean, std, s, b, [True, True, True])
+
+    return ours, {"torch": peer}
+
+
+def rms_norm_calls(dims: tuple[int, int]) -> tuple[Call, dict[str, Call]]:
+    def ours(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
+        return gradsmith.simplified_layer_normalization_grad(dy, x, s, rms[:, 0], out={"dX": dx, "dScale": ds})
+
+    def peer(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
+        return backward._fused_rms_norm_backward(dy, x, [dims[1]], rms, s, [True, True])
+
+    return ours, {"torch": peer}
+
+
+def bytes_of(places: tuple[int, ...], one: tuple[Any, ...]) -> int:
+    return sum(int(one[place].nbytes) for place in places)
+
+
+def cases() -> Iterator[Case]:
+    for type_name, dtype in TYPES.items():
+        for dims, axis in SOFTMAX_SHAPES:
+            shape = "x".join(map(str, dims)) + f" axis {axis}"
+            for op, is_log in (("SoftmaxGrad", False), ("LogSoftmaxGrad", True)):
+                draw = partial(softmax_tensors, dims, axis, is_log, dtype)
+                calls = softmax_calls(axis, is_log, dtype)
+                yield Case(op, type_name, shape, *calls, draw, partial(bytes_of, (0, 1, 2)))
+        for rows in NORM_SHAPES:
+            shape, draw = "x".join(map(str, rows)), partial(norm_tensors, rows, dtype)
+            of_layer, of_rms = (0, 1, 2, 4, 5, 7, 8, 9), (0, 1, 2, 6, 7, 8)
+            layer, rms = layer_norm_calls(rows), rms_norm_calls(rows)
+            yield Case("LayerNormalizationGrad", type_name, shape, *layer, draw, partial(bytes_of, of_layer))
+            yield Case("SimplifiedLayerNormalizationGrad", type_name, shape, *rms, draw, partial(bytes_of, of_rms))
+
+
+if __name__ == "__main__":
+    run(__doc__, cases())
