@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 
 namespace gradsmith::internal {
 
@@ -26,10 +25,16 @@ class StridedSpace {
   }
 
   /// Writes the dims in the order in which the tensor `lead` lies in memory. Neighbours that one
-  /// stride serves in all tensors become one. Returns how many dims are left.
+  /// stride serves in all tensors become one; a space without elements is one dim of none, for the
+  /// other sizes and the strides may then be any. Returns how many dims are left.
   int WriteTo(int lead, std::int64_t (&sizes)[kRank], std::int64_t (&strides)[kTensors][kRank]) {
+    if (std::any_of(
+            dims_.begin(), dims_.begin() + count_, [](const Dim& dim) { return dim.size == 0; })) {
+      dims_[0] = {.size = 0};
+      count_ = 1;
+    }
     std::stable_sort(dims_.begin(), dims_.begin() + count_, [lead](const Dim& a, const Dim& b) {
-      return std::abs(a.strides[lead]) > std::abs(b.strides[lead]);
+      return Magnitude(a.strides[lead]) > Magnitude(b.strides[lead]);
     });
     int rank = 0;
     for (int dim = 0; dim < count_; ++dim) {
@@ -50,9 +55,15 @@ class StridedSpace {
   }
 
  private:
+  static std::uint64_t Magnitude(std::int64_t stride) {
+    const auto bits = static_cast<std::uint64_t>(stride);
+    return stride < 0 ? 0 - bits : bits;
+  }
+
   static bool AreOne(const Dim& outer, const Dim& inner) {
     for (int t = 0; t < kTensors; ++t) {
-      if (outer.strides[t] != inner.strides[t] * inner.size) {
+      std::int64_t step = 0;
+      if (__builtin_mul_overflow(inner.strides[t], inner.size, &step) || outer.strides[t] != step) {
         return false;
       }
     }

@@ -67,22 +67,19 @@ class Symbols {
  public:
   Symbols(const OpSchema& op, const Attributes& attributes) : op_(op), attributes_(attributes) {}
 
-  /// Tensors that tell how many dims a list has come before those in which it is one of several.
-  void Bind(const TensorSpec& spec, const Shape& dims) {
-    std::size_t rest = dims.size();
-    for (const DimSpec& entry : spec.shape) {
-      rest -= IsList(entry) ? KnownLength(entry).value_or(0) : 1;
-    }
-    auto dim = dims.begin();
-    for (const DimSpec& entry : spec.shape) {
-      const auto count =
-          static_cast<std::ptrdiff_t>(IsList(entry) ? KnownLength(entry).value_or(rest) : 1);
-      if (entry.kind != DimSpec::Kind::kConstant) {
-        Shape value(dim, dim + count);
-        std::for_each(value.begin(), value.end(), [&](auto& v) { v *= Divisor(entry); });
-        values_[entry.symbol] = value;
+  /// Binds what the shapes of the given tensors tell. One with several lists waits until all but
+  /// one of them are known from others.
+  void Bind(std::span<const TensorSpec> specs, const Tensors& given) {
+    std::vector<const TensorSpec*> waiting;
+    for (const TensorSpec& spec : specs) {
+      if (given.contains(std::string(spec.name))) {
+        waiting.push_back(&spec);
       }
-      dim += count;
+    }
+    const auto bind = [&](const TensorSpec* spec) {
+      return BindOne(*spec, given.find(spec->name)->second.dims);
+    };
+    while (std::erase_if(waiting, bind) > 0) {
     }
   }
 
@@ -99,6 +96,31 @@ class Symbols {
   }
 
  private:
+  /// Whether the dims tell every symbol of the shape.
+  bool BindOne(const TensorSpec& spec, const Shape& dims) {
+    const auto unknown = std::count_if(
+        spec.shape.begin(), spec.shape.end(),
+        [&](const DimSpec& entry) { return IsList(entry) && !KnownLength(entry); });
+    if (unknown > 1) {
+      return false;
+    }
+    std::size_t rest = dims.size();
+    for (const DimSpec& entry : spec.shape) {
+      rest -= IsList(entry) ? KnownLength(entry).value_or(0) : 1;
+    }
+    auto dim = dims.begin();
+    for (const DimSpec& entry : spec.shape) {
+      const auto count =
+          static_cast<std::ptrdiff_t>(IsList(entry) ? KnownLength(entry).value_or(rest) : 1);
+      if (entry.kind != DimSpec::Kind::kConstant) {
+        Shape value(dim, dim + count);
+        std::for_each(value.begin(), value.end(), [&](auto& v) { v *= Divisor(entry); });
+        values_[entry.symbol] = value;
+      }
+      dim += count;
+    }
+    return true;
+  }
   [[nodiscard]] bool IsList(const DimSpec& entry) const {
     return entry.kind == DimSpec::Kind::kSymbol && op_.symbols[entry.symbol].is_list;
   }
@@ -145,11 +167,7 @@ class Forward {
   /// Adds the inputs that the gradient does not read.
   void Complete(const Attributes& attributes, Tensors& inputs, reference::Random& random) const {
     Symbols symbols(*row_.op, attributes);
-    for (const TensorSpec& spec : row_.op->inputs) {
-      if (const auto given = inputs.find(spec.name); given != inputs.end()) {
-        symbols.Bind(spec, given->second.dims);
-      }
-    }
+    symbols.Bind(row_.op->inputs, inputs);
     for (const TensorSpec& spec : row_.op->inputs) {
       const std::string name(spec.name);
       const auto known = known_dims_.find(name);
