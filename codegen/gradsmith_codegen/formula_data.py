@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from .formula_tree import CONSTANTS, Name, Number, Reduce, Tree
+from .formula_tree import Name, Number, Reduce, Tree
 from .model import Attribute, AttributeKind, Op
 
 EXACT = 0.5  # of attributes that are no short binary numbers, so that integers give exact results
@@ -25,6 +25,8 @@ class DataNode:
     def initializer(self) -> str:
         if self.operation == "number":
             return f'.operation = "number", .number = {self.number!r}'
+        if not self.arguments and not self.name:
+            return f'.operation = "{self.operation}"'
         if self.name:
             return f'.operation = "{self.operation}", .name = "{self.name}"'
         listed = ", ".join(map(str, self.arguments))
@@ -108,7 +110,7 @@ class _Writer:
             return DataNode("number", number=tree.value)
         if isinstance(tree, Name):
             kind = self._kinds.get(tree.name)
-            return DataNode(kind, name=tree.name) if kind else DataNode("number", number=CONSTANTS[tree.name])
+            return DataNode(kind, name=tree.name) if kind else DataNode(tree.name)  # a constant
         if isinstance(tree, Reduce):
             raise NotImplementedError(f"'{tree.operation}' within an expression")  # the checks refuse it
         return DataNode(tree.function.name, tuple([self.node(one) for one in tree.arguments]))

@@ -1003,7 +1003,7 @@ const reference::FormulaNode kNodes[] = {
     // 0
     {.operation = "number", .number = 8.0},
     // 1
-    {.operation = "number", .number = 3.141592653589793},
+    {.operation = "pi"},
     // 2
     {.operation = "divide", .arguments = {0, 1}},
     // 3

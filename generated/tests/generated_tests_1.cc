@@ -1648,7 +1648,7 @@ const reference::FormulaNode kNodes[] = {
     // 1
     {.operation = "number", .number = 2.0},
     // 2
-    {.operation = "number", .number = 3.141592653589793},
+    {.operation = "pi"},
     // 3
     {.operation = "sqrt", .arguments = {2}},
     // 4

@@ -765,7 +765,7 @@ const reference::FormulaNode kNodes[] = {
     // 1
     {.operation = "number", .number = 8.0},
     // 2
-    {.operation = "number", .number = 3.141592653589793},
+    {.operation = "pi"},
     // 3
     {.operation = "divide", .arguments = {1, 2}},
     // 4

@@ -906,7 +906,7 @@ const reference::FormulaNode kNodes[] = {
     // 11
     {.operation = "number", .number = 2.0},
     // 12
-    {.operation = "number", .number = 3.141592653589793},
+    {.operation = "pi"},
     // 13
     {.operation = "multiply", .arguments = {11, 12}},
     // 14

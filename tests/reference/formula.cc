@@ -301,6 +301,28 @@ CountingNumber Pow(Arguments x) {
           Rounding(value, kOfFunction));
 }
 
+// ---- Constants
+
+/// The largest power of two, of 1 and less, that a number is a multiple of.
+Real UnitOf(Real value) {
+  constexpr Real kSmallest = 0x1p-60L;
+  Real unit = 1;
+  while (std::isfinite(value) && unit > kSmallest && std::fmod(value, unit) != 0) {
+    unit /= 2;
+  }
+  return unit;
+}
+
+/// A number of the formulas or an attribute, which accumulators may have to round.
+CountingNumber Constant(Real value) {
+  const bool is_short = static_cast<Real>(static_cast<float>(value)) == value;
+  return Known(value, UnitOf(value), 0, kFar, is_short ? 0 : Rounding(value, 1));
+}
+
+CountingNumber Pi(Arguments /*x*/) {
+  return Constant(std::numbers::pi_v<Real>);
+}
+
 // ---- By their names
 
 struct Entry {
@@ -351,23 +373,8 @@ constexpr std::array kEntries = {
     Entry{"atan", &Applied<kAtan>},
     Entry{"sinh", &Applied<kSinh>},
     Entry{"cosh", &Applied<kCosh>},
+    Entry{"pi", &Pi},
 };
-
-/// The largest power of two, of 1 and less, that a number is a multiple of.
-Real UnitOf(Real value) {
-  constexpr Real kSmallest = 0x1p-60L;
-  Real unit = 1;
-  while (std::isfinite(value) && unit > kSmallest && std::fmod(value, unit) != 0) {
-    unit /= 2;
-  }
-  return unit;
-}
-
-/// A number of the formulas or an attribute, which accumulators may have to round.
-CountingNumber Constant(Real value) {
-  const bool is_short = static_cast<Real>(static_cast<float>(value)) == value;
-  return Known(value, UnitOf(value), 0, kFar, is_short ? 0 : Rounding(value, 1));
-}
 
 Real AttributeAsReal(const Attributes& attributes, std::string_view name) {
   const AttributeValue& value = attributes.find(name)->second;

@@ -16,8 +16,8 @@
 namespace gradsmith::reference {
 
 /// FormulaNode is a part of a formula: a function of nodes before it by the name that the language
-/// has for it ("exp", "add", "less", "where"), a "number", or an "input" or "attribute" by its
-/// name.
+/// has for it ("exp", "add", "less", "where"), a constant likewise ("pi"), a "number", or an
+/// "input" or "attribute" by its name.
 struct FormulaNode {
   std::string_view operation;
   std::vector<std::size_t> arguments = {};
