@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/stub.h"
 #include "core/text.h"
 
 namespace gradsmith::tools {
@@ -227,7 +228,9 @@ std::vector<ConstTensorRef> InputRefs(const OpSchema& op, const ProblemLine& lin
     const auto given = line.inputs.find(std::string(input.name));
     refs.emplace_back();
     if (given != line.inputs.end()) {
-      refs.back() = ConstTensorRef(DataType::kFloat, nullptr, given->second);
+      refs.back() = input.shape_of.empty()
+                        ? ConstTensorRef(DataType::kFloat, nullptr, given->second)
+                        : internal::HoldingShape(given->second);
     }
   }
   return refs;
@@ -362,8 +365,8 @@ Result<Shapes> InferShapes(const Registry& registry, const ProblemLine& given, c
     return outputs.status();
   }
   Shapes shapes;
-  for (const ConstTensorRef& ref : refs) {
-    shapes.inputs.push_back(ref.dims);
+  for (const TensorSpec& input : row.op->inputs) {
+    shapes.inputs.push_back(line.inputs[std::string(input.name)]);
   }
   shapes.outputs = std::move(*outputs);
   return shapes;

@@ -222,6 +222,14 @@ class Arguments {
     buffers_.push_back(std::move(*buffer));
     return {};
   }
+  /// An input that holds a shape, on the host.
+  Status AddHeld(const Dims& held) {
+    const Status status = Add(DataType::kInt64, Dims{held.size()}, false, Device{});
+    if (status.ok()) {
+      std::copy(held.begin(), held.end(), static_cast<std::int64_t*>(refs_.back().data));
+    }
+    return status;
+  }
   void AddAbsent() { refs_.emplace_back(); }
 
   [[nodiscard]] const std::vector<TensorRef>& refs() const { return refs_; }
@@ -245,7 +253,9 @@ Status AddAll(
     }
     const DataType type =
         specs[i].type_parameter < 0 ? specs[i].fixed_type : row.types[specs[i].type_parameter];
-    if (Status status = arguments->Add(type, dims[i], channels_last, device); !status.ok()) {
+    Status status = specs[i].shape_of.empty() ? arguments->Add(type, dims[i], channels_last, device)
+                                              : arguments->AddHeld(dims[i]);
+    if (!status.ok()) {
       return status;
     }
   }

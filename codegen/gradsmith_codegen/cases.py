@@ -58,6 +58,7 @@ class _Evaluation:
         self._values: dict[str, SymbolValue] = {}
         self._axes: dict[str, int] = {}  # attributes that are axes, counted from the first dim
         self._origins: dict[str, str] = {}  # the tensor that bound a symbol
+        self._ceilings: list[tuple[Tensor, Dim, int]] = []  # given for ceil(N / 32), to be compared at last
 
     def run(self) -> tuple[tuple[str, Dims], ...]:
         given, op = self._given, self._op
@@ -82,6 +83,7 @@ class _Evaluation:
             if shape is None:
                 shape = known[id(tensor.shape)] = self._expand(tensor)
             shapes.append((tensor.name, shape))
+        self._check_ceilings()
         self._check_sizes(shapes)
         return tuple(shapes)
 
@@ -157,6 +159,8 @@ class _Evaluation:
                 self._set(tensor, dim.symbol, shape[axis])
             elif dim.kind is DimKind.QUOTIENT:
                 self._bind_quotient(tensor, dim, shape[axis])
+            elif dim.kind is DimKind.CEIL:
+                self._ceilings.append((tensor, dim, shape[axis]))
             elif dim.constant != shape[axis]:
                 message = f"dim {axis} of '{tensor.name}' must be {dim.constant}, not {shape[axis]}"
                 raise Problem(Impossible.MISMATCH, message, tensor.name)
@@ -297,6 +301,8 @@ class _Evaluation:
                 raise self._incomplete(tensor, dim)
             if dim.kind is DimKind.QUOTIENT:
                 shape.append(self._quotient(dim))
+            elif dim.kind is DimKind.CEIL:
+                shape.append(self._ceiling(dim))
             elif isinstance(value, tuple):
                 shape.extend(value)
             else:
@@ -317,6 +323,16 @@ class _Evaluation:
         if not isinstance(whole, int) or whole % divisor:
             raise self._indivisible(dim.divisor, dim.symbol)
         return whole // divisor
+
+    def _ceiling(self, dim: Dim) -> int:
+        """Of a dim whose symbol has a value, as it has where the tensor's shape could be worked out."""
+        return -(-cast(int, self._values[dim.symbol]) // dim.constant)
+
+    def _check_ceilings(self) -> None:
+        for tensor, dim, size in self._ceilings:
+            if self._ceiling(dim) != size:
+                message = f"'{tensor.name}' has {size} where {dim.text} is {self._ceiling(dim)}"
+                raise Problem(Impossible.MISMATCH, message, tensor.name, self._origins.get(dim.symbol, ""))
 
     def _indivisible(self, attribute: str, symbol: str) -> Problem:
         divisor, whole = self._integer(attribute), self._values[symbol]

@@ -323,8 +323,9 @@ def unknown_attribute_type(name: str, known: Collection[str]) -> str:
 
 @fault("G026")
 def bad_dim(text: str) -> str:
-    """A shape's entry is not a symbol (`N`), a list symbol (`"*D"`), a quotient (`C / group`) or a number."""
-    forms = 'a symbol N, a list symbol "*D", a quotient C / group or a number'
+    """A shape's entry is not a symbol (`N`), a list symbol (`"*D"`), a quotient (`C / group`, `ceil(N / 32)`)
+    or a number."""
+    forms = 'a symbol N, a list symbol "*D", a quotient C / group or ceil(N / 32), or a number'
     return f"'{text}' is no shape entry; expected {forms}"
 
 

@@ -16,6 +16,7 @@ MAX_RANK = 8  # kMaxRank of the runtime
 _NAME = r"[A-Za-z][A-Za-z0-9_]*"
 _SYMBOL = re.compile(rf"(\*?)({_NAME})\Z")
 _QUOTIENT = re.compile(rf"({_NAME}) */ *({_NAME})\Z")
+_CEIL = re.compile(rf"ceil\( *({_NAME}) */ *([1-9][0-9]{{0,8}}) *\)\Z")
 _CONSTANT = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z")
 _MULTIPLE = re.compile(rf"(?:([1-9]) *\* *)?({_NAME})\Z")
 _FUNCTION = r"[a-z][a-z0-9_]*::[A-Z][A-Za-z0-9]*"
@@ -34,13 +35,17 @@ def shape(texts: tuple[str, ...]) -> Shape | None:
 
 @functools.lru_cache(maxsize=4096)
 def dim(text: str) -> Dim | None:
-    """`N`, `*D`, `C / group` or `3`."""
+    """`N`, `*D`, `C / group`, `ceil(N / 32)` or `3`."""
     match = _SYMBOL.match(text)
     if match:
         return Dim(DimKind.SYMBOL, text, symbol=match[2], is_list=bool(match[1]))
     match = _QUOTIENT.match(text)
     if match:
         return Dim(DimKind.QUOTIENT, f"{match[1]} / {match[2]}", symbol=match[1], divisor=match[2])
+    match = _CEIL.match(text)
+    if match:
+        text = f"ceil({match[1]} / {match[2]})"
+        return Dim(DimKind.CEIL, text, symbol=match[1], constant=int(match[2]))
     if _CONSTANT.match(text):
         return Dim(DimKind.CONSTANT, text, constant=int(text))
     return None

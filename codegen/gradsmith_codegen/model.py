@@ -131,6 +131,7 @@ class Layout(Enum):
 class DimKind(Enum):
     SYMBOL = "symbol"  # N, or *D: the symbol says whether it is a list
     QUOTIENT = "quotient"  # C / group
+    CEIL = "ceil"  # ceil(N / 32)
     CONSTANT = "constant"  # 3
 
 
@@ -143,7 +144,7 @@ class Dim:
     symbol: str = ""
     is_list: bool = False
     divisor: str = ""
-    constant: int = 0
+    constant: int = 0  # the dim itself, or the divisor of CEIL
 
 
 class Shape(tuple[Dim, ...]):
@@ -165,7 +166,8 @@ class Shape(tuple[Dim, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Tensor(Located):
-    """An input or an output. `shape` of one declared with `like` is that of the tensor it is like."""
+    """An input or an output. `shape` of one declared with `like` is that of the tensor it is like; of one
+    declared with `shape_of` that of the output whose dims it holds."""
 
     name: str
     type: str  # a type parameter, or the name of a DataType
@@ -178,6 +180,12 @@ class Tensor(Located):
     gradient_of: str = ""
     in_place_of: str = ""
     shape_only: bool = False  # an input whose data are never read
+    shape_of: str = ""  # the output whose dims an input holds, as integers on the host
+
+    @property
+    def shape_source(self) -> str:
+        """The tensor whose shape stands for its own; empty where it has one."""
+        return self.like or self.shape_of
 
     @property
     def shape_text(self) -> str:
@@ -186,12 +194,12 @@ class Tensor(Located):
     @property
     def own_dims(self) -> Iterable[tuple[Dim, Spanned]]:
         """What its own entry says of its shape, and where each of it stands."""
-        return () if self.like else zip(self.shape, self.dim_places, strict=True)
+        return () if self.shape_source else zip(self.shape, self.dim_places, strict=True)
 
     def shaped_like(self, other: Tensor) -> Tensor:
         return Tensor(
             self.name, self.type, other.shape, other.dim_places, self.origin, self.doc, self.optional,
-            self.like, self.gradient_of, self.in_place_of, self.shape_only,
+            self.like, self.gradient_of, self.in_place_of, self.shape_only, self.shape_of,
         )  # fmt: skip
 
 

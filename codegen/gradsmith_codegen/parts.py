@@ -95,15 +95,21 @@ class PartReader(ValueReader):
             in_place_of=self.word_at("in_place_of", entries, owner),
             shape_only="shape_only" in entries
             and self.boolean(entries["shape_only"][1], f"'shape_only' of {owner}"),
+            shape_of=self.word_at("shape_of", entries, owner, "the name of an output"),
         )
 
     def _tensor_keys(self, entries: Entries, owner: str, place: Spanned, keys: Keys) -> None:
         absent = self.known_keys(entries, owner, place, keys)
-        if "shape" in entries and "like" in entries:
-            remedy = "'like' already gives the shape"
-            self.report(faults.key_not_for_kind(entries["shape"][0].span, "shape", owner, remedy))
-        elif not (absent | entries.keys()) & {"shape", "like"} and any(key in keys for key in entries):
+        sources: list[str] = [key for key in ("shape_of", "like", "shape") if key in entries]
+        for key in sources[1:]:
+            remedy = f"'{sources[0]}' already gives the shape"
+            self.report(faults.key_not_for_kind(entries[key][0].span, key, owner, remedy))
+        if not sources and not absent & {"shape", "like"} and any(key in keys for key in entries):
             self.report(faults.missing_key(place.span, ["shape"], owner))
+        for key in ("shape_only", "gradient_of") if "shape_of" in entries else ():
+            if key in entries:
+                remedy = "an input with 'shape_of' holds dims, which are read and are no gradient"
+                self.report(faults.key_not_for_kind(entries[key][0].span, key, owner, remedy))
 
     def doc(self, entries: Entries) -> Text:
         return self.sentence(entries["doc"][1]) if "doc" in entries else NO_TEXT

@@ -201,6 +201,11 @@ class OpPlan:
         return [tensor for tensor in self.op.inputs if not tensor.optional]
 
     @cached_property
+    def kernel_inputs(self) -> list[model.Tensor]:
+        """Those that the kernel is given: a shape that an input holds is that of an output."""
+        return [tensor for tensor in self.op.inputs if not tensor.shape_of]
+
+    @cached_property
     def rules(self) -> list[model.Symbol]:
         return [symbol for symbol in self.op.symbols if symbol.rule]
 

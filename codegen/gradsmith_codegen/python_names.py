@@ -146,6 +146,15 @@ class PythonOp:
     def _input(self, tensor: model.Tensor, has_default: bool) -> Parameter:
         name = identifier(tensor.name, FUNCTION_KEYWORDS)
         optional = ", optional" if tensor.optional else ""
+        if tensor.shape_of:
+            return Parameter(
+                name=name,
+                default="None" if has_default else "",
+                kind=f"sequence of int, the dims of {tensor.shape_of}{optional}",
+                stub_type="Sequence[int] | None" if tensor.optional else "Sequence[int]",
+                torch=f"SymInt[]{'?' if tensor.optional else ''} {name}{'=None' if has_default else ''}",
+                doc=tensor.doc,
+            )
         return Parameter(
             name=name,
             default="None" if has_default else "",
@@ -206,7 +215,9 @@ class Example:
         return [
             (
                 identifier(parameter.name, EXAMPLE_NAMES),
-                f"np.ones({shapes[tensor.name]}, np.{types[tensor.type]})",
+                str(shapes[tensor.name])
+                if tensor.shape_of
+                else f"np.ones({shapes[tensor.name]}, np.{types[tensor.type]})",
             )
             for parameter, tensor in zip(self.op.inputs, self.op.plan.op.inputs, strict=True)
             if tensor.name in shapes and not tensor.optional

@@ -258,17 +258,20 @@ def _with_ordered_rows(op: Op) -> Op:
 def _with_like_shapes(
     inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Gives each tensor that is `like` another the other's shape; none where there is no such tensor."""
+    """Gives each tensor that is `like` another, or holds another's shape, the other's shape; none where there
+    is no such tensor."""
     tensors = inputs + outputs
-    if not any(tensor.like for tensor in tensors):
+    if not any(tensor.shape_source for tensor in tensors):
         return inputs, outputs
     by_name = {tensor.name: tensor for tensor in reversed(tensors)}
-    following = {name: tensor.like for name, tensor in by_name.items() if tensor.like in by_name}
+    following = {
+        name: tensor.shape_source for name, tensor in by_name.items() if tensor.shape_source in by_name
+    }
     ends = chains.ends(following)
 
     def shaped(tensor: Tensor) -> Tensor:
-        origin = by_name.get(ends.get(tensor.like, tensor.like), tensor)
-        return tensor.shaped_like(origin) if tensor.like else tensor
+        origin = by_name.get(ends.get(tensor.shape_source, tensor.shape_source), tensor)
+        return tensor.shaped_like(origin) if tensor.shape_source else tensor
 
     return tuple(map(shaped, inputs)), tuple(map(shaped, outputs))
 

@@ -478,101 +478,101 @@ constinit const std::int32_t kEntryLine = 1051;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml:1081
+// ops.yaml:1082
 namespace generated::average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1081;
+constinit const std::int32_t kEntryLine = 1082;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_stub
 
-// ops.yaml:1112
+// ops.yaml:1113
 namespace generated::average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1112;
+constinit const std::int32_t kEntryLine = 1113;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml:1128
+// ops.yaml:1129
 namespace generated::global_max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1128;
+constinit const std::int32_t kEntryLine = 1129;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml:1150
+// ops.yaml:1151
 namespace generated::global_max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1150;
+constinit const std::int32_t kEntryLine = 1151;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_grad_stub
 
-// ops.yaml:1166
+// ops.yaml:1167
 namespace generated::global_average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1166;
+constinit const std::int32_t kEntryLine = 1167;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_stub
 
-// ops.yaml:1179
+// ops.yaml:1180
 namespace generated::global_average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1179;
+constinit const std::int32_t kEntryLine = 1180;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_grad_stub
 
-// ops.yaml:1194
+// ops.yaml:1195
 namespace generated::softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1194;
+constinit const std::int32_t kEntryLine = 1195;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_stub
 
-// ops.yaml:1223
+// ops.yaml:1224
 namespace generated::softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1223;
+constinit const std::int32_t kEntryLine = 1224;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml:1255
+// ops.yaml:1256
 namespace generated::log_softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1255;
+constinit const std::int32_t kEntryLine = 1256;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:1270
+// ops.yaml:1271
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1270;
+constinit const std::int32_t kEntryLine = 1271;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:1287
+// ops.yaml:1288
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1287;
+constinit const std::int32_t kEntryLine = 1288;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:1325
+// ops.yaml:1326
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1325;
+constinit const std::int32_t kEntryLine = 1326;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:1349
+// ops.yaml:1350
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1349;
+constinit const std::int32_t kEntryLine = 1350;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:1367
+// ops.yaml:1368
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1367;
+constinit const std::int32_t kEntryLine = 1368;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
@@ -713,33 +713,33 @@ constinit const std::array<std::span<const Row>, 81> kDispatchTable = {
     std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
     // ops.yaml:1051
     std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:1081
+    // ops.yaml:1082
     std::span<const Row>(generated::average_pool_stub::kRows),
-    // ops.yaml:1112
+    // ops.yaml:1113
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:1128
+    // ops.yaml:1129
     std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:1150
+    // ops.yaml:1151
     std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:1166
+    // ops.yaml:1167
     std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:1179
+    // ops.yaml:1180
     std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:1194
+    // ops.yaml:1195
     std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:1223
+    // ops.yaml:1224
     std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:1255
+    // ops.yaml:1256
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:1270
+    // ops.yaml:1271
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:1287
+    // ops.yaml:1288
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:1325
+    // ops.yaml:1326
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:1349
+    // ops.yaml:1350
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:1367
+    // ops.yaml:1368
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
 };
 

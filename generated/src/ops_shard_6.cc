@@ -68,6 +68,7 @@
 #undef kernel_shape
 #undef pads
 #undef scale
+#undef shape
 #undef storage_order
 #undef strides
 #undef x_shape
@@ -2133,14 +2134,14 @@ constexpr std::array<SymbolSpec, 4> kSymbols = {
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: MaxPoolGrad, line 13 of the entry
+    // ops.yaml: MaxPoolGrad, line 14 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: MaxPoolGrad, line 14 of the entry
+    // ops.yaml: MaxPoolGrad, line 15 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -2184,7 +2185,7 @@ constexpr std::array<DimSpec, 3> kShape1 = {
     },
 };
 
-constexpr std::array<TensorSpec, 2> kInputs = {
+constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: MaxPoolGrad, line 8 of the entry
     TensorSpec{
         .name = "dY",
@@ -2200,10 +2201,19 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape = kShape0,
         .shape_text = "[N, C, *O]",
     },
+    // ops.yaml: MaxPoolGrad, line 10 of the entry
+    TensorSpec{
+        .name = "shape",
+        .fixed_type = DataType::kInt64,
+        .optional = true,
+        .shape_of = "dX",
+        .shape = kShape1,
+        .shape_text = "[N, C, *D]",
+    },
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: MaxPoolGrad, line 11 of the entry
+    // ops.yaml: MaxPoolGrad, line 12 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -2294,7 +2304,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .minimum = 0.0,
         .maximum = 1.0,
     },
-    // ops.yaml: MaxPoolGrad, line 17 of the entry
+    // ops.yaml: MaxPoolGrad, line 18 of the entry
     AttributeSpec{
         .name = "x_shape",
         .kind = AttributeKind::kInts,
@@ -2358,9 +2368,10 @@ Status CallTyped(
     const Given& attributes,
     const ::gradsmith::MaxPoolGradInputs<T_>& inputs,
     const ::gradsmith::MaxPoolGradOutputs<T_>& outputs) {
-  std::array<ConstTensorRef, 2> in;
+  std::array<ConstTensorRef, 3> in;
   in[0] = inputs.dY.ref();
   in[1] = inputs.Indices.ref();
+  in[2] = inputs.shape.ref();
   std::array<TensorRef, 1> out;
   out[0] = outputs.dX.ref();
   constexpr std::size_t kBackends = 2;
@@ -2531,7 +2542,7 @@ Status MaxPoolGrad<BFloat16>(
 Result<MaxPoolGradOutputDims> InferShapes(
     const MaxPoolGradAttributes& attributes,
     const MaxPoolGradInputDims& inputs) {
-  std::array<ConstTensorRef, 2> in;
+  std::array<ConstTensorRef, 3> in;
   in[0] = {DataType::kFloat, nullptr, inputs.dY};
   in[1] = {DataType::kFloat, nullptr, inputs.Indices};
   const OpSchema& schema = generated::max_pool_grad_stub::kSchema;

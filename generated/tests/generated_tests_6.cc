@@ -49,6 +49,7 @@
 #undef kernel_shape
 #undef pads
 #undef scale
+#undef shape
 #undef storage_order
 #undef strides
 #undef x_shape
@@ -1470,6 +1471,7 @@ Status Run(const TypedCall& call) {
   ::gradsmith::MaxPoolGradInputs<T_> inputs;
   inputs.dY = call.Input<T_>(0);
   inputs.Indices = call.Input<::std::int64_t>(1);
+  inputs.shape = call.Input<::std::int64_t>(2);
   ::gradsmith::MaxPoolGradOutputs<T_> outputs;
   outputs.dX = call.Output<T_>(0);
   const auto& attributes = call.Attributes<::gradsmith::MaxPoolGradAttributes>();
@@ -1490,7 +1492,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: MaxPoolGrad, line 20 of the entry
+// ops.yaml: MaxPoolGrad, line 21 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes0 = {
     .kernel_shape = {3, 3},
     .strides = {2, 2},
@@ -1504,6 +1506,7 @@ const Case kCase0 = {
         {
             {"dY", {2, 3, 4, 3}},
             {"Indices", {2, 3, 4, 3}},
+            {"shape", {2, 3, 7, 6}},
         },
     .outputs =
         {
@@ -1519,7 +1522,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: MaxPoolGrad, line 21 of the entry
+// ops.yaml: MaxPoolGrad, line 22 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes1 = {
     .kernel_shape = {3, 3},
     .strides = {2, 1},
@@ -1533,6 +1536,7 @@ const Case kCase1 = {
         {
             {"dY", {1, 2, 3, 16}},
             {"Indices", {1, 2, 3, 16}},
+            {"shape", {1, 2, 5, 16}},
         },
     .outputs =
         {
@@ -1548,7 +1552,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: MaxPoolGrad, line 22 of the entry
+// ops.yaml: MaxPoolGrad, line 23 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes2 = {
     .kernel_shape = {2, 3},
     .storage_order = 1,
@@ -1561,6 +1565,7 @@ const Case kCase2 = {
         {
             {"dY", {2, 3, 4, 2}},
             {"Indices", {2, 3, 4, 2}},
+            {"shape", {2, 3, 5, 4}},
         },
     .outputs =
         {
@@ -1575,7 +1580,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: MaxPoolGrad, line 23 of the entry
+// ops.yaml: MaxPoolGrad, line 24 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes3 = {
     .kernel_shape = {3, 2},
     .strides = {2, 1},
@@ -1589,6 +1594,7 @@ const Case kCase3 = {
         {
             {"dY", {2, 8, 3, 6}},
             {"Indices", {2, 8, 3, 6}},
+            {"shape", {2, 8, 5, 6}},
         },
     .outputs =
         {
@@ -1604,7 +1610,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: MaxPoolGrad, line 24 of the entry
+// ops.yaml: MaxPoolGrad, line 25 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes4 = {
     .kernel_shape = {3},
     .strides = {2},
@@ -1620,6 +1626,7 @@ const Case kCase4 = {
         {
             {"dY", {2, 3, 6}},
             {"Indices", {2, 3, 6}},
+            {"shape", {2, 3, 11}},
         },
     .outputs =
         {
@@ -1637,7 +1644,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: MaxPoolGrad, line 25 of the entry
+// ops.yaml: MaxPoolGrad, line 26 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes5 = {
     .kernel_shape = {2, 3, 2},
     .strides = {1, 2, 1},
@@ -1651,6 +1658,7 @@ const Case kCase5 = {
         {
             {"dY", {1, 2, 4, 3, 3}},
             {"Indices", {1, 2, 4, 3, 3}},
+            {"shape", {1, 2, 4, 5, 3}},
         },
     .outputs =
         {
@@ -1666,7 +1674,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: MaxPoolGrad, line 26 of the entry
+// ops.yaml: MaxPoolGrad, line 27 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes6 = {
     .kernel_shape = {3, 2},
     .strides = {2, 2},
@@ -1681,6 +1689,7 @@ const Case kCase6 = {
         {
             {"dY", {1, 2, 3, 4}},
             {"Indices", {1, 2, 3, 4}},
+            {"shape", {1, 2, 6, 7}},
         },
     .outputs =
         {
@@ -1697,7 +1706,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: MaxPoolGrad, line 27 of the entry
+// ops.yaml: MaxPoolGrad, line 28 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes7 = {
     .kernel_shape = {2, 1},
     .strides = {4, 3},
@@ -1710,6 +1719,7 @@ const Case kCase7 = {
         {
             {"dY", {2, 2, 2, 3}},
             {"Indices", {2, 2, 2, 3}},
+            {"shape", {2, 2, 9, 8}},
         },
     .outputs =
         {
@@ -1724,7 +1734,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: MaxPoolGrad, line 28 of the entry
+// ops.yaml: MaxPoolGrad, line 29 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes8 = {
     .kernel_shape = {4, 3},
     .strides = {2, 3},
@@ -1738,6 +1748,7 @@ const Case kCase8 = {
         {
             {"dY", {1, 2, 4, 3}},
             {"Indices", {1, 2, 4, 3}},
+            {"shape", {1, 2, 7, 8}},
         },
     .outputs =
         {
@@ -1753,7 +1764,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: MaxPoolGrad, line 29 of the entry
+// ops.yaml: MaxPoolGrad, line 30 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes9 = {
     .kernel_shape = {2, 2},
     .x_shape = {5, 5},
@@ -1765,6 +1776,7 @@ const Case kCase9 = {
         {
             {"dY", {0, 3, 4, 4}},
             {"Indices", {0, 3, 4, 4}},
+            {"shape", {0, 3, 5, 5}},
         },
     .outputs =
         {
@@ -1834,7 +1846,7 @@ const Attribute kDefaults[] = {
     {"ceil_mode", false},
     // ops.yaml: MaxPool, line 21 of the entry
     {"storage_order", 0},
-    // ops.yaml: MaxPoolGrad, line 17 of the entry
+    // ops.yaml: MaxPoolGrad, line 18 of the entry
     {"x_shape", IntList{}},
 };
 

@@ -19,7 +19,7 @@ from gradsmith._double_backward import ASSUMED, FORMULAS, Call
 from gradsmith._libraries import torch_dtypes
 from gradsmith._ops import FUNCTIONS, TORCH_SCHEMAS
 from gradsmith._policy import current, entered_text, of_text
-from gradsmith._table import Operator, ops
+from gradsmith._table import Operator, Tensor, ops
 from gradsmith._text import class_name, quoted
 
 _IS_GUARDED = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
@@ -60,13 +60,14 @@ class _Registration:
     def _fake(
         self, /, *inputs: Any, outputs: Sequence[str] | None = None, policies: str | None = None, **attributes: Any
     ) -> Any:
-        dims = tuple(None if tensor is None else tuple(tensor.shape) for tensor in self._all(inputs))
+        dims = tuple(_dims_of(given) for given in self._all(inputs))
         shapes = self.core.infer_shapes(dims, tuple(attributes.get(name) for name in self.op.attributes))
         made = dict(zip(self.outputs, shapes, strict=True))
-        is_channels_last = any(_is_channels_last(tensor) for tensor in inputs if tensor is not None)
+        tensors = [given for given in inputs if isinstance(given, torch.Tensor)]
+        is_channels_last = any(_is_channels_last(tensor) for tensor in tensors)
         return self._returned(
             [
-                _empty(inputs[0], made[name], self._dtype(name, inputs), is_channels_last)
+                _empty(tensors[0], made[name], self._dtype(name, inputs), is_channels_last)
                 for name in (self.outputs if outputs is None else outputs)
             ]
         )
@@ -75,13 +76,13 @@ class _Registration:
         """The rule of torch.vmap: a call for each slice."""
         call = self._torch_function(self.op.name)
         slices = [
-            (given,) * info.batch_size if dim is None else given.unbind(dim)
+            given.unbind(dim) if isinstance(dim, int) else (given,) * info.batch_size
             for given, dim in zip(inputs, in_dims, strict=True)
         ]
         made = [_listed(call(*one, **keywords)) for one in zip(*slices, strict=True)]
         if not made:  # a call tells dims and dtypes
             one = [
-                given if dim is None else given.new_zeros(given.shape[:dim] + given.shape[dim + 1 :])
+                given.new_zeros(given.shape[:dim] + given.shape[dim + 1 :]) if isinstance(dim, int) else given
                 for given, dim in zip(inputs, in_dims, strict=True)
             ]
             made = [_listed(call(*one, **keywords))]
@@ -111,8 +112,15 @@ class _Registration:
         tensors = dict(zip(self.outputs, outputs, strict=True))
         # An input and an output of one name: the gradient is given what the forward was given.
         tensors |= dict(zip((tensor.name for tensor in self.op.inputs), self._all(inputs), strict=True))
-        ctx.save_for_backward(*[tensors[one.name] for one in self.gradient.inputs if not one.gradient_of])
-        ctx.attributes = {name: keyword_only_inputs[name] for name in self.gradient.attributes}
+        of_inputs = {tensor.name: tensor.gradient_of for tensor in self.gradient.outputs}
+        ctx.held = {
+            one.name: tuple(tensors[of_inputs[one.shape_of]].shape) for one in self.gradient.inputs if one.shape_of
+        }
+        kept = [one.name for one in self.gradient.inputs if not one.gradient_of and not one.shape_of]
+        ctx.save_for_backward(*[tensors[name] for name in kept])
+        # The others give dims, as what holds a shape does.
+        given = [name for name in self.gradient.attributes if name in keyword_only_inputs]
+        ctx.attributes = {name: keyword_only_inputs[name] for name in given}
         ctx.policies = _policies_of(keyword_only_inputs)
         with_gradient = {tensor.gradient_of for tensor in self.gradient.inputs}
         ctx.mark_non_differentiable(
@@ -128,9 +136,13 @@ class _Registration:
         if not needed:  # as where running statistics alone require a gradient, of which there is none
             return tuple(None for _ in ctx.needs_input_grad)
         saved = iter(ctx.saved_tensors)
-        inputs = [
-            of_outputs[tensor.gradient_of] if tensor.gradient_of else next(saved) for tensor in self.gradient.inputs
-        ]
+
+        def passed(tensor: Tensor) -> Any:
+            if tensor.shape_of:
+                return ctx.held[tensor.name]
+            return of_outputs[tensor.gradient_of] if tensor.gradient_of else next(saved)
+
+        inputs = [passed(tensor) for tensor in self.gradient.inputs]
         gradient = self._torch_function(self.gradient.name)
         made = gradient(*inputs, **ctx.attributes, outputs=needed, policies=ctx.policies)
         by_name = dict(zip(needed, made, strict=True))
@@ -197,6 +209,11 @@ def _policies_of(keywords: dict[str, Any]) -> str | None:
     return current().text if told is None and not torch.compiler.is_compiling() else told
 
 
+def _dims_of(given: Any) -> tuple[int, ...] | None:
+    """An input's dims; what is given for one that holds a shape are the dims that it holds."""
+    return tuple(given.shape) if isinstance(given, torch.Tensor) else given
+
+
 def _listed(made: Any) -> Sequence[Any]:
     """What an operator returned, as a sequence also where it is one tensor."""
     return made if isinstance(made, (tuple, list)) else (made,)
@@ -248,12 +265,14 @@ def _fault(op: Operator, signature: inspect.Signature, core: Any, inputs: Any, k
         return TypeError(f"{op.name}: {error}; expected {op.function}{signature}")
     for tensor in op.inputs:
         value = given.get(tensor.name)
+        if tensor.shape_of:
+            continue  # which the core reads as it reads attributes
         if not isinstance(value, torch.Tensor) and not (tensor.optional and value is None):
             told = f"{op.name}: {tensor.name} is {quoted(value)} ({class_name(value)})"
             return TypeError(f"{told}; expected a torch.Tensor")
     tensors = [given.get(tensor.name) for tensor in op.inputs]
     try:
-        dims = tuple(None if tensor is None else tuple(tensor.shape) for tensor in tensors)
+        dims = tuple(_dims_of(one) for one in tensors)
         core.infer_shapes(dims, tuple(given.get(name) for name in op.attributes))
     except (TypeError, ValueError) as error:
         return error

@@ -46,8 +46,8 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
     function = FUNCTIONS[parsed["op"]]
     make, wait = _arrays_on(device)
     inputs = [
-        _laid_out(make, dims, element_type, parsed["channels_last"]) if element_type else None
-        for dims, element_type in zip(parsed["inputs"], _types_of(parsed), strict=True)
+        _laid_out(make, dims, element_type, parsed["channels_last"]) if element_type else held
+        for dims, element_type, held in zip(parsed["inputs"], _types_of(parsed), _held(parsed), strict=True)
     ]
 
     def call() -> None:
@@ -64,7 +64,8 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
 
 def _inputs_read(name: str, inputs: Sequence[Any]) -> list[Any]:
     """Those of which more than the shape is needed."""
-    return [array for tensor, array in zip(_op(name).inputs, inputs, strict=True) if not tensor.shape_only]
+    given = zip(_op(name).inputs, inputs, strict=True)
+    return [array for tensor, array in given if not (tensor.shape_only or tensor.shape_of)]
 
 
 def _bytes_of(arrays: Any) -> int:
@@ -114,12 +115,18 @@ def _op(name: str) -> gradsmith.Operator:
     return next(one for one in gradsmith.ops() if one.name == name)
 
 
+def _held(parsed: dict[str, Any]) -> list[Sequence[int] | None]:
+    """What each input that holds a shape holds; None for others, and for one that the line leaves out."""
+    given = zip(_op(parsed["op"]).inputs, parsed["inputs"], strict=True)
+    return [dims if tensor.shape_of and dims else None for tensor, dims in given]
+
+
 def _types_of(parsed: dict[str, Any]) -> list[str | None]:
-    """The type of each input; None for an optional one that the line leaves out."""
+    """The type of each input; None for an optional one that the line leaves out, and for one that is no array."""
     op = _op(parsed["op"])
     row = next(one for one in op.rows if one.name == parsed["row"])
     return [
-        None if tensor.optional and not dims else row.types.get(tensor.type, tensor.type)
+        None if tensor.shape_of or (tensor.optional and not dims) else row.types.get(tensor.type, tensor.type)
         for tensor, dims in zip(op.inputs, parsed["inputs"], strict=True)
     ]
 

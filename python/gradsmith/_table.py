@@ -31,6 +31,8 @@ class Tensor:
     optional: bool
     shape_only: bool
     """An input of which only the shape is needed."""
+    shape_of: str
+    """The output whose dims an input holds; empty where it is an array."""
     gradient_of: str
     """The forward's tensor that this is the gradient of; empty where it is none."""
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/explain.h"
+#include "core/stub.h"
 #include "errors.h"
 #include "lock.h"
 #include "table.h"
@@ -97,7 +98,7 @@ std::vector<ConstTensorRef> Refs(const std::vector<Argument>& inputs) {
   std::vector<ConstTensorRef> refs;
   refs.reserve(inputs.size());
   for (const Argument& input : inputs) {
-    refs.emplace_back(input.array.ref);
+    refs.push_back(input.held ? internal::HoldingShape(*input.held) : input.array.ref);
   }
   return refs;
 }
@@ -121,6 +122,16 @@ bool MayBindDims(const OpSchema& op, const std::vector<Output>& given) {
          });
 }
 
+/// How an input lies; of one that holds a shape, the dims that it holds.
+std::optional<Layout> LayoutOf(const Argument& input) {
+  if (input.held) {
+    return Layout{*input.held, {}};
+  }
+  return input.object.is_valid()
+             ? std::optional(Layout{input.array.ref.dims, input.array.ref.strides})
+             : std::nullopt;
+}
+
 /// Whether forms were inferred for inputs that lie so.
 bool HasLayouts(
     const std::vector<Argument>& inputs,
@@ -128,19 +139,16 @@ bool HasLayouts(
   return std::equal(
       inputs.begin(), inputs.end(), layouts.begin(), layouts.end(),
       [](const Argument& input, const std::optional<Layout>& expected) {
-        const TensorRef& ref = input.array.ref;
-        return input.object.is_valid() == expected.has_value() &&
-               (!expected || (ref.dims == expected->dims && ref.strides == expected->strides));
+        const std::optional<Layout> layout = LayoutOf(input);
+        return layout.has_value() == expected.has_value() &&
+               (!expected ||
+                (layout->dims == expected->dims && layout->strides == expected->strides));
       });
 }
 
 std::vector<std::optional<Layout>> LayoutsOf(const std::vector<Argument>& inputs) {
   std::vector<std::optional<Layout>> layouts(inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].object.is_valid()) {
-      layouts[i] = Layout{inputs[i].array.ref.dims, inputs[i].array.ref.strides};
-    }
-  }
+  std::transform(inputs.begin(), inputs.end(), layouts.begin(), &LayoutOf);
   return layouts;
 }
 
@@ -383,6 +391,10 @@ std::vector<Argument> Op::FindInputs(nb::handle inputs) const {
     if (object.is_none() && spec.optional) {
       continue;
     }
+    if (!spec.shape_of.empty()) {
+      arguments[i].held = ReadInts(object, name_ + ": " + std::string(spec.name));
+      continue;
+    }
     std::shared_ptr<const Library> its = Library::Of(object, name_.c_str(), spec.name.data());
     if (library != nullptr && !its->IsSame(*library)) {
       RaiseTypeError(
@@ -390,7 +402,7 @@ std::vector<Argument> Op::FindInputs(nb::handle inputs) const {
           ", the inputs before it are of " + library->name() + "; expected arrays of one library");
     }
     library = its.get();
-    arguments[i] = {object, std::move(its), {}};
+    arguments[i] = {object, std::move(its), {}, {}};
   }
   if (library == nullptr) {
     RaiseTypeError(name_ + ": no input is given; expected at least one");
@@ -581,11 +593,15 @@ nb::list Op::Wanted(nb::handle outputs) const {
 nb::object Op::InferShapes(nb::handle inputs, nb::handle attributes) {
   const Kernel kernel = FindKernel(*rows_.front(), attributes)->kernel;
   std::vector<ConstTensorRef> refs(schema_->inputs.size());
+  std::vector<Dims> read(refs.size());
   for (std::size_t i = 0; i < refs.size(); ++i) {
     const nb::handle dims = PyTuple_GetItem(inputs.ptr(), static_cast<Py_ssize_t>(i));
     if (!dims.is_none()) {
       const std::string subject = name_ + ": the dims of " + std::string(schema_->inputs[i].name);
-      refs[i] = ConstTensorRef(DataType::kFloat, nullptr, ReadInts(dims, subject));
+      read[i] = ReadInts(dims, subject);
+      refs[i] = schema_->inputs[i].shape_of.empty()
+                    ? ConstTensorRef(DataType::kFloat, nullptr, read[i])
+                    : internal::HoldingShape(read[i]);
     }
   }
   const Result<std::vector<Dims>> dims = kernel.InferShapes(std::span<const ConstTensorRef>(refs));

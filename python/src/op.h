@@ -22,6 +22,8 @@ struct Argument {
   nanobind::handle object;
   std::shared_ptr<const Library> library;
   Array array;
+  /// What is given for an input that holds a shape, in the place of an array.
+  std::optional<Dims> held;
 };
 
 /// Op calls the rows of one operator with a caller's arrays.

@@ -27,6 +27,7 @@ nb::dict ToDict(const OpSchema& op, const TensorSpec& tensor) {
   dict["shape"] = tensor.shape_text;
   dict["optional"] = tensor.optional;
   dict["shape_only"] = tensor.shape_only;
+  dict["shape_of"] = tensor.shape_of;
   dict["gradient_of"] = tensor.gradient_of;
   return dict;
 }

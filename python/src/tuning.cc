@@ -34,13 +34,23 @@ class Arguments {
     std::vector<TensorRef> refs(specs.size());
     for (std::size_t i = 0; i < specs.size(); ++i) {
       if (!dims[i].empty()) {
-        refs[i] = MakeOne(specs[i], dims[i]);
+        refs[i] = specs[i].shape_of.empty() ? MakeOne(specs[i], dims[i]) : MakeHeld(dims[i]);
       }
     }
     return refs;
   }
 
  private:
+  /// An input that holds a shape, on the host.
+  TensorRef MakeHeld(const Dims& held) {
+    Result<DeviceBuffer> buffer =
+        DeviceBuffer::Allocate(Device{}, static_cast<std::size_t>(kMaxRank) * sizeof(std::int64_t));
+    Check(buffer.status());
+    std::copy(held.begin(), held.end(), static_cast<std::int64_t*>(buffer->data()));
+    buffers_.push_back(std::move(*buffer));
+    return {DataType::kInt64, buffers_.back().data(), Dims{held.size()}, Device{}};
+  }
+
   TensorRef MakeOne(const TensorSpec& spec, const Dims& dims) {
     const DataType type =
         spec.type_parameter < 0 ? spec.fixed_type : row_.types[spec.type_parameter];

@@ -16,6 +16,19 @@ std::string Quote(std::string_view name, const Dims& dims) {
   return std::string(name) + " has shape " + ToString(dims);
 }
 
+std::string Quote(const TensorSpec& tensor, const Dims& dims) {
+  if (tensor.shape_of.empty()) {
+    return Quote(tensor.name, dims);
+  }
+  return std::string(tensor.name) + " gives " + std::string(tensor.shape_of) + " the shape " +
+         ToString(dims);
+}
+
+/// As many as are needed to hold all of them.
+std::int64_t CeilOf(std::int64_t dim, std::int64_t divisor) {
+  return dim / divisor + (dim % divisor == 0 ? 0 : 1);
+}
+
 bool IsList(const OpSchema& op, const DimSpec& spec) {
   return spec.kind == DimSpec::Kind::kSymbol && op.symbols[spec.symbol].is_list;
 }
@@ -81,6 +94,9 @@ bool ShapeSymbols::CanBind(const TensorSpec& tensor) const {
   int unknown = 0;
   for (const DimSpec& spec : tensor.shape) {
     unknown += IsList(op_, spec) && KnownListLength(spec.symbol) < 0 ? 1 : 0;
+    if (spec.kind == DimSpec::Kind::kCeil && !bound_[spec.symbol]) {
+      return false;
+    }
   }
   return unknown <= 1;
 }
@@ -135,7 +151,7 @@ Status ShapeSymbols::Bind(const TensorSpec& tensor, const Dims& dims) {
   const RankRange ranks = Ranks(tensor);
   if (dims.too_long() || dims.size() < ranks.minimum || dims.size() > ranks.maximum) {
     return InvalidArgument(
-        Quote(tensor.name, dims) + ", rank " +
+        Quote(tensor, dims) + ", rank " +
         (dims.too_long() ? "over 8" : std::to_string(dims.size())) + "; expected rank " +
         RangeText(ranks.minimum, ranks.maximum) + ": " + std::string(tensor.shape_text));
   }
@@ -153,6 +169,8 @@ Status ShapeSymbols::Bind(const TensorSpec& tensor, const Dims& dims) {
       axis += length;
     } else if (spec.kind == DimSpec::Kind::kQuotient) {
       status = BindQuotient(tensor, dims, axis++, spec);
+    } else if (spec.kind == DimSpec::Kind::kCeil) {
+      status = CheckCeil(tensor, dims, axis++, spec);
     } else {
       status = BindScalar(tensor, dims, axis++, spec);
     }
@@ -234,12 +252,26 @@ Status ShapeSymbols::BindQuotient(
       std::string(op_.attributes[spec.divisor].name) + " = " + std::to_string(divisor);
   if (dividend % divisor != 0) {
     return InvalidArgument(
-        Describe(spec.symbol) + " is no multiple of " + given + ", and " +
-        Quote(tensor.name, dims) + "; expected " + std::string(tensor.shape_text));
+        Describe(spec.symbol) + " is no multiple of " + given + ", and " + Quote(tensor, dims) +
+        "; expected " + std::string(tensor.shape_text));
   }
   return Mismatch(
       tensor, dims, axis,
       std::to_string(dividend / divisor) + " (" + Describe(spec.symbol) + ", " + given + ")");
+}
+
+Status ShapeSymbols::CheckCeil(
+    const TensorSpec& tensor,
+    const Dims& dims,
+    int axis,
+    const DimSpec& spec) const {
+  const std::int64_t expected = CeilOf(values_[spec.symbol][0], spec.constant);
+  return dims[axis] == expected
+             ? Status()
+             : Mismatch(
+                   tensor, dims, axis,
+                   std::to_string(expected) + " (" + Describe(spec.symbol) + ", of which each " +
+                       std::to_string(spec.constant) + " share one)");
 }
 
 Status ShapeSymbols::CheckMultiple(int symbol) const {
@@ -371,6 +403,10 @@ Result<Dims> ShapeSymbols::Expand(const TensorSpec& tensor) const {
     if (!bound_[spec.symbol]) {
       return InvalidArgument(UnboundText(tensor, spec.symbol));
     }
+    if (spec.kind == DimSpec::Kind::kCeil) {
+      dims.push_back(CeilOf(values_[spec.symbol][0], spec.constant));
+      continue;
+    }
     const std::int64_t divisor = spec.kind == DimSpec::Kind::kQuotient ? Divisor(spec) : 1;
     for (const std::int64_t dim : values_[spec.symbol]) {
       dims.push_back(dim / divisor);
@@ -440,7 +476,7 @@ Status ShapeSymbols::Mismatch(
     int axis,
     const std::string& expected) const {
   return InvalidArgument(
-      Quote(tensor.name, dims) + ", " + std::to_string(dims[axis]) + " at dimension " +
+      Quote(tensor, dims) + ", " + std::to_string(dims[axis]) + " at dimension " +
       std::to_string(axis) + "; expected " + expected + ": " + std::string(tensor.shape_text));
 }
 

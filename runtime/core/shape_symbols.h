@@ -29,12 +29,14 @@ class ShapeSymbols {
   /// SetAxes checks the attributes that are axes of an input, whose dims they go by.
   Status SetAxes(std::span<const ConstTensorRef> inputs);
 
-  /// CanBind returns whether it is known where the tensor's lists of dims end: all of them but one
-  /// have a length that an attribute, the schema or a tensor bound before sets.
+  /// CanBind returns whether what the tensor needs is known: all its lists of dims but one have a
+  /// length that an attribute, the schema or a tensor bound before sets, and so is each N of its
+  /// ceil(N / 32).
   [[nodiscard]] bool CanBind(const TensorSpec& tensor) const;
 
   /// Bind matches `dims` with the tensor's declared shape: free symbols take their dims, bound ones
-  /// must agree. The tensor must be one that can be bound.
+  /// must agree. The tensor must be one that can be bound. Of one that holds a shape, `dims` are
+  /// what it holds.
   Status Bind(const TensorSpec& tensor, const Dims& dims);
 
   /// ApplyRules checks the scalars that must be multiples of an attribute and the lists that
@@ -67,6 +69,8 @@ class ShapeSymbols {
   Status BindList(const TensorSpec& tensor, const Dims& dims, int first, int length, int symbol);
   Status BindScalar(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
   Status BindQuotient(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
+  [[nodiscard]] Status
+  CheckCeil(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec) const;
   [[nodiscard]] Status CheckMultiple(int symbol) const;
   [[nodiscard]] Status CheckBroadcast(int symbol) const;
   /// Binds a symbol to the dims that an attribute gives, or compares them.

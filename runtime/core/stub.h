@@ -33,6 +33,13 @@ constexpr std::int64_t AxisFromStart(std::int64_t axis, int rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
+/// HoldingShape returns an input that holds these dims (TensorSpec::shape_of), which must outlive
+/// it.
+inline ConstTensorRef HoldingShape(const Dims& dims) {
+  const int size = dims.too_long() ? kMaxRank + 1 : dims.size();
+  return {DataType::kInt64, dims.begin(), Dims{size}};
+}
+
 /// CallOnBackend calls the one of a combination's rows that is on the context's backend.
 Status CallOnBackend(
     std::span<const Row> combination,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/exceptions.h"
+#include "core/held_shape.h"
 #include "core/shape_symbols.h"
 #include "core/tensor_memory.h"
 #include "core/text.h"
@@ -130,7 +131,11 @@ Status CheckTensor(
         name + " has type " + std::string(ToString(tensor.type)) + "; expected " +
         TypeText(row, spec));
   }
-  if (tensor.device != context.device()) {
+  if (!spec.shape_of.empty()) {
+    if (Status status = CheckOnHost(spec, tensor); !status.ok()) {
+      return status;
+    }
+  } else if (tensor.device != context.device()) {
     return InvalidArgument(
         name + " is on " + std::string(ToString(tensor.device.backend)) + " " +
         std::to_string(tensor.device.index) + "; expected the context's device, " +
@@ -193,6 +198,11 @@ Status CheckOutputIsAsked(const OpSchema& op, std::span<const TensorRef> outputs
   return InvalidArgument("no output is asked for; expected at least one of " + Join(names));
 }
 
+/// The dims that a tensor binds symbols to: its own, or those that it holds.
+Result<Dims> BoundDims(const TensorSpec& spec, const ConstTensorRef& tensor) {
+  return spec.shape_of.empty() ? Result<Dims>(tensor.dims) : HeldShape(spec, tensor);
+}
+
 /// Binds the shapes of what is present, again and again while a shape of several lists of dims
 /// waits for the tensor that tells where these end. What has been bound agrees with itself.
 template <typename Ref>
@@ -210,7 +220,11 @@ Status BindShapes(
       }
       if (!symbols.CanBind(specs[i])) {
         ++waiting;
-      } else if (Status status = symbols.Bind(specs[i], arguments[i].dims); !status.ok()) {
+        continue;
+      }
+      const Result<Dims> dims = BoundDims(specs[i], arguments[i]);
+      Status status = dims.ok() ? symbols.Bind(specs[i], *dims) : dims.status();
+      if (!status.ok()) {
         return status;
       }
     }

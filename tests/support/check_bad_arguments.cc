@@ -75,6 +75,7 @@ class Refusals {
         arguments_(std::move(arguments)),
         good_{arguments_.InputRefs(), arguments_.OutputRefs()},
         scratch_(Allocate(subject.device(), ScratchSize())),
+        host_scratch_(Allocate(Device{}, ScratchSize())),
         report_(report) {}
 
   void CheckAll() {
@@ -128,7 +129,7 @@ class Refusals {
   CallArguments With(Role<Ref> role, std::size_t i, Change change) {
     CallArguments call = good_;
     Ref& tensor = (call.*role)[i];
-    tensor.data = scratch_->Address();
+    tensor.data = (tensor.device == Device{} ? host_scratch_ : scratch_)->Address();
     tensor.strides = ToIntList(StridesFor(Layout::kContiguous, ToShape(tensor.dims)));
     change(tensor);
     return call;
@@ -139,8 +140,12 @@ class Refusals {
     CheckTypes(role, spec, i);
     CheckDevices(role, spec, i);
     CheckMemory(role, spec, i);
-    CheckRanks(role, spec, i);
-    CheckDims(role, spec, i);
+    if (spec.shape_of.empty()) {
+      CheckRanks(role, spec, i);
+      CheckDims(role, spec, i);
+    } else {
+      CheckHeldShape(spec, i);
+    }
     if (!spec.optional) {
       Expect(
           std::string(spec.name) + " absent", With(role, i, [](Ref& tensor) { tensor = Ref(); }),
@@ -163,7 +168,7 @@ class Refusals {
 
   template <typename Ref>
   void CheckDevices(Role<Ref> role, const TensorSpec& spec, std::size_t i) {
-    const Backend backend = subject_.row->backend;
+    const Backend backend = spec.shape_of.empty() ? subject_.row->backend : Backend::kCpu;
     const Backend other = backend == Backend::kCpu ? Backend::kCuda : Backend::kCpu;
     for (const Device device : {Device{backend, 1}, Device{other, 0}}) {
       const std::string text =
@@ -220,6 +225,45 @@ class Refusals {
     }
   }
 
+  /// A shape that an input holds, of which one number is another, or there are too many or too few.
+  void CheckHeldShape(const TensorSpec& spec, std::size_t i) {
+    const std::string name(spec.name);
+    const reference::Shape& right = problem_.inputs[i].dims;
+    Expect(
+        name + " of two dims",
+        With(
+            &CallArguments::inputs, i,
+            [](ConstTensorRef& tensor) {
+              tensor.dims.push_back(1);
+              tensor.strides.push_back(1);
+            }),
+        {name, "rank 2", "expected a vector"});
+    reference::Shape longer = right;
+    longer.push_back(1);
+    ExpectRefused(name, i, longer, "rank");
+    for (std::size_t axis = 0; axis < right.size(); ++axis) {
+      reference::Shape other = right;
+      other[axis] = -1;
+      ExpectRefused(name, i, other, "negative");
+      other[axis] = right[axis] + 1;
+      ExpectRefused(name, i, other, "expected");
+    }
+    if (!right.empty()) {
+      ExpectRefused(name, i, reference::Shape(right.begin(), right.end() - 1), "rank");
+    }
+    ExpectRefused(name, i, reference::Shape(9, 1), "at most 8");
+  }
+
+  void ExpectRefused(
+      const std::string& name,
+      std::size_t i,
+      const reference::Shape& held,
+      const std::string& phrase) {
+    CallArguments call = good_;
+    call.inputs[i] = {DataType::kInt64, held.data(), {static_cast<std::int64_t>(held.size())}};
+    Expect(name + " that holds " + ToString(held), call, {name, phrase});
+  }
+
   template <typename Ref>
   void CheckRanks(Role<Ref> role, const TensorSpec& spec, std::size_t i) {
     const reference::Shape dims = ToShape((good_.*role)[i].dims);
@@ -272,7 +316,9 @@ class Refusals {
   [[nodiscard]] bool Fit(const CallArguments& call) const {
     reference::Shapes inputs;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-      inputs[problem_.inputs[i].name] = ToShape(call.inputs[i].dims);
+      inputs[problem_.inputs[i].name] = subject_.op().inputs[i].shape_of.empty()
+                                            ? ToShape(call.inputs[i].dims)
+                                            : problem_.inputs[i].dims;
     }
     const reference::Shapes outputs =
         subject_.oracle()
@@ -332,6 +378,9 @@ class Refusals {
   void CheckOverlaps(std::size_t i) {
     const OpSchema& op = subject_.op();
     for (std::size_t j = 0; j < good_.inputs.size(); ++j) {
+      if (!op.inputs[j].shape_of.empty()) {
+        continue;  // its shape would no longer be what it is
+      }
       const bool in_place = op.outputs[i].in_place_of == static_cast<int>(j);
       CheckOverlapsOf(i, &CallArguments::inputs, j, std::string(op.inputs[j].name), in_place);
     }
@@ -383,7 +432,12 @@ class Refusals {
         {std::to_string(call.outputs.size()), "outputs", std::to_string(good_.outputs.size())});
     call = good_;
     call.inputs.clear();
-    Expect("no inputs", call, {std::string(subject_.op().inputs[0].name), "absent", "required"});
+    const auto specs = subject_.op().inputs;
+    const auto required = std::find_if(
+        specs.begin(), specs.end(), [](const TensorSpec& spec) { return !spec.optional; });
+    if (required != specs.end()) {
+      Expect("no inputs", call, {std::string(required->name), "absent", "required"});
+    }
   }
 
   /// A required output says that it is absent; where all are optional, one must be there.
@@ -419,6 +473,7 @@ class Refusals {
   Arguments arguments_;
   CallArguments good_;
   std::unique_ptr<Memory> scratch_;
+  std::unique_ptr<Memory> host_scratch_;
   Report& report_;
 };
 

@@ -112,7 +112,7 @@ class Symbols {
     for (const DimSpec& entry : spec.shape) {
       const auto count =
           static_cast<std::ptrdiff_t>(IsList(entry) ? KnownLength(entry).value_or(rest) : 1);
-      if (entry.kind != DimSpec::Kind::kConstant) {
+      if (entry.kind != DimSpec::Kind::kConstant && entry.kind != DimSpec::Kind::kCeil) {
         Shape value(dim, dim + count);
         std::for_each(value.begin(), value.end(), [&](auto& v) { v *= Divisor(entry); });
         values_[entry.symbol] = value;
@@ -361,8 +361,9 @@ std::optional<Sources> MakeSources(
     const Attributes& attributes,
     reference::Random& random,
     Report& report) {
-  const Tensors drawn = subject.oracle().MakeRandomData(
-      InputShapes(problem, AllPresent(subject.op().inputs)), attributes, random);
+  const reference::Shapes shapes = InputShapes(problem, AllPresent(subject.op().inputs));
+  const Tensors drawn = WithHeldShapes(
+      subject.op(), shapes, subject.oracle().MakeRandomData(shapes, attributes, random));
   Sources sources;
   sources.exact = Arguments(subject, problem, drawn).InputValues();
   std::vector<std::string> computed;
@@ -375,7 +376,7 @@ std::optional<Sources> MakeSources(
       sources.incoming[name] = sources.exact[name];
     } else if (read) {
       sources.forward[name] = sources.exact[name];
-    } else {
+    } else if (spec.shape_of.empty()) {
       computed.push_back(name);
     }
   }

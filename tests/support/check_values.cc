@@ -128,10 +128,11 @@ std::optional<Problem> FindExactProblem(
   int fewest = static_cast<int>(subject.op().outputs.size());
   for (int round = 0; round < kRounds; ++round) {
     for (int level = 0;; ++level) {
-      const auto data = subject.oracle().MakeExactData(shapes, attributes, level, random);
+      auto data = subject.oracle().MakeExactData(shapes, attributes, level, random);
       if (!data) {
         break;
       }
+      data->inputs = WithHeldShapes(subject.op(), shapes, std::move(data->inputs));
       std::optional<Problem> found = MakeExactProblem(subject, problem, attributes, *data);
       const int inexact = found ? NoteInexactOutputs(subject, *found) : fewest;
       if (inexact < fewest) {
@@ -157,8 +158,9 @@ Problem MakeRandomProblem(
     const Change& change = [](reference::Tensors&) {}) {
   const reference::Attributes attributes = OracleAttributes(*subject.tests, problem.attributes);
   reference::Random random(seed);
-  reference::Tensors data =
-      subject.oracle().MakeRandomData(InputShapes(problem, present), attributes, random);
+  const reference::Shapes shapes = InputShapes(problem, present);
+  reference::Tensors data = WithHeldShapes(
+      subject.op(), shapes, subject.oracle().MakeRandomData(shapes, attributes, random));
   change(data);
   Arguments arguments(subject, problem, data);
   reference::ExpectedOutputs expected = subject.oracle().Run(arguments.InputValues(), attributes);

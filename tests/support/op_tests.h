@@ -25,7 +25,7 @@ struct NamedShape {
 };
 
 /// Case is a problem on which every row of an op is tested. The shapes are those that the generator
-/// worked out.
+/// worked out; of an input that holds a shape, the dims are those that it holds.
 struct Case {
   std::string name;
   Layout layout = Layout::kContiguous;

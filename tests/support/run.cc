@@ -41,11 +41,10 @@ Arguments MakeRandomArguments(
     const Present& inputs,
     const std::string& seed) {
   reference::Random random(seed);
-  return {
-      subject, problem,
-      subject.oracle().MakeRandomData(
-          InputShapes(problem, inputs), OracleAttributes(*subject.tests, problem.attributes),
-          random)};
+  const reference::Shapes shapes = InputShapes(problem, inputs);
+  const reference::Tensors data = subject.oracle().MakeRandomData(
+      shapes, OracleAttributes(*subject.tests, problem.attributes), random);
+  return {subject, problem, WithHeldShapes(subject.op(), shapes, data)};
 }
 
 bool RunPoisoned(

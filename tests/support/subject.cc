@@ -127,6 +127,17 @@ reference::Shapes InputShapes(const Case& problem, const Present& present) {
   return shapes;
 }
 
+reference::Tensors
+WithHeldShapes(const OpSchema& op, const reference::Shapes& inputs, reference::Tensors data) {
+  for (const TensorSpec& spec : op.inputs) {
+    const auto held = inputs.find(spec.name);
+    if (!spec.shape_of.empty() && held != inputs.end()) {
+      data[held->first] = {held->second, {}};
+    }
+  }
+  return data;
+}
+
 Arguments::Arguments(const Subject& subject, const Case& problem, const reference::Tensors& inputs)
     : subject_(&subject) {
   const OpSchema& op = subject.op();
@@ -135,7 +146,14 @@ Arguments::Arguments(const Subject& subject, const Case& problem, const referenc
   for (const TensorSpec& spec : op.inputs) {
     inputs_.emplace_back();
     input_bytes_.emplace_back();
-    if (const auto given = inputs.find(spec.name); given != inputs.end()) {
+    const auto given = inputs.find(spec.name);
+    if (given != inputs.end() && !spec.shape_of.empty()) {
+      const reference::Shape& held = given->second.dims;
+      const reference::Shape dims{static_cast<std::int64_t>(held.size())};
+      inputs_.back() = std::make_unique<TestTensor>(DataType::kInt64, dims, layout);
+      inputs_.back()->Fill({held.begin(), held.end()});
+      input_bytes_.back() = inputs_.back()->AllBytes();
+    } else if (given != inputs.end()) {
       const bool spread = broadcast && !spec.gradient_of.empty();
       inputs_.back() = std::make_unique<TestTensor>(
           subject.TypeOf(spec), given->second.dims, spread ? problem.layout : layout,
@@ -175,9 +193,16 @@ std::vector<TensorRef> Arguments::OutputRefs() const {
 reference::Tensors Arguments::InputValues() const {
   reference::Tensors values;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i] != nullptr) {
-      values[std::string(subject_->op().inputs[i].name)] = {
-          inputs_[i]->dims(), inputs_[i]->Values()};
+    const TensorSpec& spec = subject_->op().inputs[i];
+    if (inputs_[i] == nullptr) {
+      continue;
+    }
+    const std::vector<double> held = inputs_[i]->Values();
+    reference::Tensor& value = values[std::string(spec.name)];
+    if (spec.shape_of.empty()) {
+      value = {inputs_[i]->dims(), held};
+    } else {
+      value.dims.assign(held.begin(), held.end());
     }
   }
   return values;

@@ -83,6 +83,11 @@ std::vector<Attribute> ToAttributes(const reference::Attributes& attributes);
 /// InputShapes returns the case's shapes of those inputs that are present.
 reference::Shapes InputShapes(const Case& problem, const Present& present);
 
+/// WithHeldShapes adds the inputs that hold shapes to what an oracle has drawn: tensors without
+/// values, whose dims are what is held. `inputs` are those that are present.
+reference::Tensors
+WithHeldShapes(const OpSchema& op, const reference::Shapes& inputs, reference::Tensors data);
+
 /// Arguments are the tensors of one problem, inputs filled and outputs poisoned.
 class Arguments {
  public:
@@ -94,7 +99,8 @@ class Arguments {
   [[nodiscard]] std::vector<TensorRef> OutputRefs(const Present& present) const;
   [[nodiscard]] std::vector<TensorRef> OutputRefs() const;
 
-  /// InputValues returns what the inputs hold: rounded, and equal where elements share memory.
+  /// InputValues returns what the inputs hold: rounded, and equal where elements share memory. One
+  /// that holds a shape is as WithHeldShapes has it.
   [[nodiscard]] reference::Tensors InputValues() const;
   [[nodiscard]] const TestTensor& output(std::size_t i) const { return outputs_[i]; }
   [[nodiscard]] TestTensor& output(std::size_t i) { return outputs_[i]; }

@@ -150,7 +150,7 @@ def foreign_input(op: Op, scope: Scope) -> Iterator[Finding]:
         return
     names = [tensor.name for tensor in forward.inputs + forward.outputs]
     for tensor in op.inputs:
-        if not tensor.gradient_of and tensor.name not in names:
+        if not tensor.gradient_of and not tensor.shape_of and tensor.name not in names:
             hint = did_you_mean(tensor.name, names)
             message = (
                 f"input '{tensor.name}' is no input or output of operator '{forward.name}', "
@@ -187,7 +187,8 @@ def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
     either = inputs | outputs
     renaming = _Renaming()
     differing: set[str] = set()
-    pairs = [(t, outputs[t.gradient_of] if t.gradient_of else either[t.name]) for t in op.inputs]
+    passed = [tensor for tensor in op.inputs if not tensor.shape_of]
+    pairs = [(t, outputs[t.gradient_of] if t.gradient_of else either[t.name]) for t in passed]
     pairs += [(t, inputs[t.gradient_of]) for t in op.outputs if t.gradient_of]
     for tensor, original in pairs:
         if tensor.type != original.type:

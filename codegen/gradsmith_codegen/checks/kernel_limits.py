@@ -133,7 +133,7 @@ class _Symbols:
         if len(dims) == 1 and dims[0].symbol in self._scope.draft.declared:
             return self._symbols[dims[0].symbol].at(key)
         for tensor in self._scope.tensors:
-            if tensor.shape and not tensor.like and set(dims) <= set(tensor.shape):
+            if tensor.shape and not tensor.shape_source and set(dims) <= set(tensor.shape):
                 return tensor.at("shape")
         return self._op.at("inputs")
 

@@ -95,6 +95,10 @@ class ShapeComparison:
             if given.kind is not DimKind.QUOTIENT or given.divisor != taken.divisor:
                 return False
             given = Dim(DimKind.SYMBOL, given.symbol, symbol=given.symbol)
+        if taken.kind is DimKind.CEIL:
+            if given.kind is not DimKind.CEIL or given.constant != taken.constant:
+                return False
+            given = Dim(DimKind.SYMBOL, given.symbol, symbol=given.symbol)
         return self.dims.setdefault(taken.symbol, (given,)) == (given,)
 
     def _has_divisor(self, dim: Dim) -> bool:

@@ -165,9 +165,10 @@ def has_its_tensors(op: Op, kernel: Kernel) -> bool:
 
 
 def _arguments(op: Op, kernel: Kernel | None) -> Iterator[tuple[str, Sequence[Tensor], Mapping[str, bool]]]:
-    """The operator's tensors beside the kernel's, where these are known."""
+    """The operator's tensors beside the kernel's, where these are known. What holds a shape is not given to
+    the kernel, which has the shape from the output."""
     if kernel and kernel.inputs is not None:
-        yield "input", op.inputs, kernel.inputs
+        yield "input", [tensor for tensor in op.inputs if not tensor.shape_of], kernel.inputs
     if kernel and kernel.outputs is not None:
         yield "output", op.outputs, kernel.outputs
 

@@ -9,7 +9,7 @@ from ..diagnostics import Note, counted
 from ..faults import did_you_mean, instead, listing
 from ..grammar import MAX_RANK, family
 from ..kernel_headers import HEADER
-from ..model import OUTPUTS, AttributeKind, Dim, Op, Spanned, Symbol, Tensor
+from ..model import OUTPUTS, Attribute, AttributeKind, DataType, Dim, DimKind, Op, Spanned, Symbol, Tensor
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 MAX_SYMBOLS = 16  # ShapeSymbols::kCapacity of the runtime
@@ -50,6 +50,41 @@ def like_optional(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(message, tensor.at("like"), (note,))
 
 
+@op_rule("G329", needs=TENSORS, blames=("dims",))
+def shape_of_no_output(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An input holds the shape (`shape_of`) of something that is no output."""
+    outputs = [tensor.name for tensor in op.outputs]
+    for tensor in op.inputs:
+        if tensor.shape_of and tensor.shape_of not in outputs:
+            hint = did_you_mean(tensor.shape_of, outputs)
+            message = f"'{tensor.name}' holds the shape of '{tensor.shape_of}', which is no output{hint}"
+            yield Finding(message, tensor.at("shape_of"))
+
+
+@op_rule("G330", needs=(*TENSORS, "types"), blames=("types",))
+def shape_of_no_integers(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An input that holds a shape (`shape_of`) has another type than int64."""
+    for tensor in op.inputs:
+        if tensor.shape_of and tensor.type != DataType.INT64.value:
+            message = f"'{tensor.name}' holds the shape of '{tensor.shape_of}', and so must be of type int64"
+            yield Finding(f"{message}, not {tensor.type}", tensor.at("type"))
+
+
+@op_rule("G331", needs=(*SHAPES, "attributes"), blames=("dims",))
+def like_a_held_shape(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A tensor is `like` an input that holds the shape of an output (`shape_of`), or an attribute is an axis
+    of such an input."""
+    holders = {tensor.name: tensor for tensor in op.inputs if tensor.shape_of}
+    users: list[tuple[Tensor | Attribute, str, str]] = [(one, one.like, "like") for one in scope.tensors]
+    users += [(attribute, attribute.axis_of, "axis_of") for attribute in op.attributes]
+    for user, name, key in users:
+        holder = holders.get(name)
+        if holder:
+            what = "like" if key == "like" else "an axis of"
+            message = f"'{user.name}' is {what} '{name}', which holds the shape of '{holder.shape_of}'"
+            yield Finding(message, user.at(key), (Note("the input", holder.at("shape_of")),))
+
+
 @op_rule("G304", needs=SHAPES)
 def bad_in_place_of(op: Op, scope: Scope) -> Iterator[Finding]:
     """An output is in place of something that is no input, or an input of another type or shape."""
@@ -62,8 +97,9 @@ def bad_in_place_of(op: Op, scope: Scope) -> Iterator[Finding]:
             hint = did_you_mean(tensor.in_place_of, inputs)
             message = f"output '{tensor.name}' is in place of '{tensor.in_place_of}', which is no input{hint}"
             yield Finding(message, tensor.at("in_place_of"))
-        elif (partner.type, partner.shape_text) != (tensor.type, tensor.shape_text):
-            note = Note(f"the input is {partner.type} {partner.shape_text}", partner.span)
+        elif partner.shape_of or (partner.type, partner.shape_text) != (tensor.type, tensor.shape_text):
+            what = f"the dims of '{partner.shape_of}'" if partner.shape_of else partner.shape_text
+            note = Note(f"the input is {partner.type} {what}", partner.span)
             message = (
                 f"output '{tensor.name}' is {tensor.type} {tensor.shape_text}, unlike what it is in place of"
             )
@@ -361,7 +397,7 @@ def rank_too_high(op: Op, scope: Scope) -> Iterator[Finding]:
         # Several lists need not be longest at once: a call whose dims are too many is refused at run time.
         most = longest if len(lists) == 1 else shortest
         rank = len(tensor.shape) + sum([most[dim.symbol] - 1 for dim in lists])
-        if rank > MAX_RANK and not tensor.like:
+        if rank > MAX_RANK and not tensor.shape_source:
             yield Finding(f"'{tensor.name}' may have rank {rank}; the most is {MAX_RANK}", tensor.at("shape"))
 
 
@@ -385,6 +421,19 @@ def _divisor_problem(scope: Scope, name: str) -> tuple[str, tuple[Note, ...]] | 
         message = f"the divisor '{name}' must be an int attribute with a default and a 'min' of at least 1"
         return message, (Note("the attribute", attribute.span),)
     return None
+
+
+@op_rule("G332", needs=SHAPES, blames=("dims",))
+def ceil_of_nothing(op: Op, scope: Scope) -> Iterator[Finding]:
+    """The N of `ceil(N / 32)` is no single dim that the shape of a required input has as it is."""
+    required = [tensor for tensor in op.inputs if not scope.may_be_absent(tensor)]
+    plain = {dim.symbol for tensor in required for dim in tensor.shape if dim.kind is DimKind.SYMBOL}
+    lists = {symbol.name for symbol in op.symbols if symbol.is_list}
+    for dim, place in scope.dims:
+        if dim.kind is DimKind.CEIL and dim.symbol not in plain - lists:
+            hint = did_you_mean(dim.symbol, plain - lists)
+            message = f"nothing says what '{dim.symbol}' of {dim.text} is: no required input has that dim"
+            yield Finding(f"{message} as it is{hint}", place.span)
 
 
 @op_rule("G319", needs=SHAPES)

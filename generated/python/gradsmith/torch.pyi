@@ -624,6 +624,7 @@ def max_pool_xy_grad(
 def max_pool_grad(
     dY: Tensor,
     Indices: Tensor,
+    shape: Sequence[int] | None = None,
     *,
     kernel_shape: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,

@@ -19,15 +19,16 @@
 
 namespace gradsmith {
 
-/// DimSpec is one entry of a tensor's shape: `N`, `*D` (a list of dims), `C / group`, or a number.
+/// DimSpec is one entry of a tensor's shape: `N`, `*D` (a list of dims), `C / group`,
+/// `ceil(N / 32)`, or a number.
 struct DimSpec {
-  enum class Kind : std::uint8_t { kSymbol, kQuotient, kConstant };
+  enum class Kind : std::uint8_t { kSymbol, kQuotient, kConstant, kCeil };
   Kind kind = Kind::kSymbol;
-  /// Index into OpSchema::symbols, for kSymbol and kQuotient.
+  /// Index into OpSchema::symbols, for kSymbol, kQuotient and kCeil.
   std::int8_t symbol = -1;
   /// Index into OpSchema::attributes of an int attribute, for kQuotient.
   std::int8_t divisor = -1;
-  /// For kConstant.
+  /// The dim for kConstant, the divisor for kCeil.
   std::int64_t constant = 0;
 };
 
@@ -68,6 +69,9 @@ struct TensorSpec {
   std::int8_t type_parameter = -1;
   DataType fixed_type = DataType::kFloat;
   bool optional = false;
+  /// For inputs: the output whose dims this tensor holds, or empty. The tensor is then a vector of
+  /// int64 on the host, and `shape` is the output's.
+  std::string_view shape_of = {};
   std::span<const DimSpec> shape = {};
   /// The shape as `ops.yaml` writes it, for messages: "[N, M, *O]".
   std::string_view shape_text = {};

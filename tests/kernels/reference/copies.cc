@@ -120,27 +120,29 @@ class BlendOracle final : public PlainOracle {
   bool is_gradient_;
 };
 
-/// From one tensor to another that has the attribute's dims behind the first.
+/// From one tensor to another that has the attribute's dims behind the first, or those that an
+/// input holds.
 class CopyOracle final : public PlainOracle {
  public:
-  CopyOracle(std::string from, std::string to, std::string attribute, bool may_grow)
-      : from_(std::move(from)),
-        to_(std::move(to)),
-        attribute_(std::move(attribute)),
-        may_grow_(may_grow) {}
+  CopyOracle(std::string from, std::string to) : from_(std::move(from)), to_(std::move(to)) {}
 
   [[nodiscard]] std::optional<Shapes> OutputShapes(
       const Shapes& inputs,
       const Attributes& attributes) const override {
     const Shape& from = inputs.at(from_);
-    const auto given = AttributeOr<std::vector<std::int64_t>>(attributes, attribute_, {});
-    if (from.size() < 2 || from.size() > 4 || given.size() + 1 != from.size()) {
+    Shape to;
+    const bool is_held = inputs.contains("shape");
+    if (is_held) {
+      to = inputs.at("shape");
+    } else {
+      to = AttributeOr<std::vector<std::int64_t>>(attributes, "size", {});
+      to.insert(to.begin(), from[0]);
+    }
+    if (from.size() < 2 || from.size() > 4 || to.size() != from.size() || to[0] != from[0]) {
       return std::nullopt;
     }
-    Shape to{from[0]};
     for (std::size_t axis = 1; axis < from.size(); ++axis) {
-      to.push_back(given[axis - 1]);
-      if (to[axis] < 0 || (!may_grow_ && to[axis] > from[axis])) {
+      if (to[axis] < 0 || (!is_held && to[axis] > from[axis])) {
         return std::nullopt;
       }
     }
@@ -171,8 +173,64 @@ class CopyOracle final : public PlainOracle {
  private:
   std::string from_;
   std::string to_;
-  std::string attribute_;
-  bool may_grow_;
+};
+
+/// Words of 32 bits, one for each number of X.
+class SiftOracle final : public Oracle {
+ public:
+  [[nodiscard]] std::optional<Shapes> OutputShapes(
+      const Shapes& inputs,
+      const Attributes& /*attributes*/) const override {
+    const Shape& X = inputs.at("X");
+    const Shape bits{X.empty() ? 0 : (X[0] + 31) / 32};
+    if (X.size() != 1 || (inputs.contains("bits") && inputs.at("bits") != bits)) {
+      return std::nullopt;
+    }
+    return Shapes{{"Y", X}, {"left", bits}};
+  }
+
+  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& /*attributes*/)
+      const override {
+    const Tensor& X = inputs.at("X");
+    const auto bits = inputs.find("bits");
+    ExpectedOutputs outputs;
+    Expected& Y = outputs["Y"] = Zeros(X.dims);
+    Expected& left = outputs["left"] = Zeros({(X.dims[0] + 31) / 32});
+    left.bound.assign(left.bound.size(), 1);  // bits are not summed
+    for (std::size_t i = 0; i < X.values.size(); ++i) {
+      const double weight = std::ldexp(1, static_cast<int>(i % 32));
+      const bool is_set = bits == inputs.end() ||
+                          std::fmod(std::floor(bits->second.values[i / 32] / weight), 2) == 1;
+      AddTerm(Y, i, is_set ? X.values[i] : 0);
+      left.value.values[i / 32] += is_set && X.values[i] != 0 ? weight : 0;
+    }
+    return outputs;
+  }
+
+  [[nodiscard]] Tensors MakeRandomData(
+      const Shapes& inputs,
+      const Attributes& /*attributes*/,
+      Random& random) const override {
+    return Data(inputs, random);
+  }
+
+  [[nodiscard]] std::optional<ExactData> MakeExactData(
+      const Shapes& inputs,
+      const Attributes& /*attributes*/,
+      int level,
+      Random& random) const override {
+    return level > 0 ? std::nullopt : std::optional(ExactData{Data(inputs, random), {}});
+  }
+
+ private:
+  static Tensors Data(const Shapes& inputs, Random& random) {
+    constexpr std::int64_t kMost = (std::int64_t{1} << 32) - 1;
+    Tensors data{{"X", MakeTensor(inputs.at("X"), [&] { return random.Integer(-4, 4); })}};
+    if (inputs.contains("bits")) {
+      data["bits"] = MakeTensor(inputs.at("bits"), [&] { return random.Integer(0, kMost); });
+    }
+    return data;
+  }
 };
 
 class SpreadOracle final : public PlainOracle {
@@ -213,12 +271,17 @@ const Oracle& BlendGrad() {
 }
 
 const Oracle& Crop() {
-  static const CopyOracle kOracle("X", "Y", "size", /*may_grow=*/false);
+  static const CopyOracle kOracle("X", "Y");
   return kOracle;
 }
 
 const Oracle& CropGrad() {
-  static const CopyOracle kOracle("dY", "dX", "x_shape", /*may_grow=*/true);
+  static const CopyOracle kOracle("dY", "dX");
+  return kOracle;
+}
+
+const Oracle& Sift() {
+  static const SiftOracle kOracle;
   return kOracle;
 }
 

@@ -13,6 +13,7 @@ const Oracle& BlendGrad();
 const Oracle& Spread();
 const Oracle& Crop();
 const Oracle& CropGrad();
+const Oracle& Sift();
 
 }  // namespace gradsmith::reference::sample
 

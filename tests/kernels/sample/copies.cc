@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -152,6 +153,32 @@ Status CropGrad::RunCpu(
     const Inputs& inputs,
     const Outputs& outputs) {
   CopyCommon(*inputs.dY, *outputs.dX);
+  return {};
+}
+
+Status Sift::RunCpu(
+    const Context& /*context*/,
+    const Attributes& /*attributes*/,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  constexpr std::int64_t kBits = 32;
+  const ConstTensorRef& X = *inputs.X;
+  for (std::int64_t first = 0; first < X.dims[0]; first += kBits) {
+    const Dims word{first / kBits};
+    std::uint32_t bits = 0xFFFFFFFF;
+    if (inputs.bits != nullptr) {
+      bits = static_cast<const std::uint32_t*>(inputs.bits->data)[OffsetOf(*inputs.bits, word)];
+    }
+    std::uint32_t left = 0;
+    for (std::int64_t i = first; i < std::min(first + kBits, X.dims[0]); ++i) {
+      const float x = (bits >> (i - first) & 1) != 0 ? Load<float>(X, {i}) : 0;
+      Store<float>(*outputs.Y, {i}, x);
+      left |= x != 0 ? std::uint32_t{1} << (i - first) : 0;
+    }
+    if (outputs.left != nullptr) {
+      static_cast<std::uint32_t*>(outputs.left->data)[OffsetOf(*outputs.left, word)] = left;
+    }
+  }
   return {};
 }
 

@@ -154,21 +154,37 @@ struct Crop {
       const Outputs& outputs);
 };
 
-struct CropGradAttributes {
-  IntList x_shape = {};
-};
-
 struct CropGrad {
   static constexpr std::string_view kShapes = "dY [N, *K], dX [N, *D]";
   static constexpr std::string_view kTypes = "dY T, dX T";
   static constexpr std::string_view kLimits = "D length K";
   static constexpr std::string_view kGradientOf = "Crop, dY of Y, dX of X";
-  using Attributes = CropGradAttributes;
+  using Attributes = NoAttributes;
   struct Inputs {
     RequiredInput dY = nullptr;
   };
   struct Outputs {
     RequiredOutput dX = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+struct Sift {
+  static constexpr std::string_view kShapes =
+      "bits [ceil(N / 32)], X [N], Y [N], left [ceil(N / 32)]";
+  static constexpr std::string_view kTypes = "bits uint32, X float, Y float, left uint32";
+  using Attributes = NoAttributes;
+  struct Inputs {
+    const ConstTensorRef* bits = nullptr;
+    RequiredInput X = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput Y = nullptr;
+    const TensorRef* left = nullptr;
   };
   static Status RunCpu(
       const Context& context,

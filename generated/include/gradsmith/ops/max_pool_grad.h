@@ -31,6 +31,8 @@
 #undef kernel_shape
 #pragma push_macro("pads")
 #undef pads
+#pragma push_macro("shape")
+#undef shape
 #pragma push_macro("storage_order")
 #undef storage_order
 #pragma push_macro("strides")
@@ -64,8 +66,8 @@ struct MaxPoolGradAttributes {
   /// 0: Indices count along the last spatial axis first; 1: along the first
   // ops.yaml: MaxPool, line 21 of the entry
   ::std::int64_t storage_order = 0;
-  /// spatial dims of X; default: those of the dX that is passed
-  // ops.yaml: MaxPoolGrad, line 17 of the entry
+  /// spatial dims of X; default: those of shape, or of the dX that is passed
+  // ops.yaml: MaxPoolGrad, line 18 of the entry
   ::gradsmith::IntList x_shape = {};
 };
 
@@ -78,6 +80,9 @@ struct MaxPoolGradInputs {
   /// [N, C, *O]: what MaxPool gave; one that names no element of its window counts for nothing
   // ops.yaml: MaxPoolGrad, line 9 of the entry
   ::gradsmith::TensorView<const ::std::int64_t> Indices = {};
+  /// the dims of dX, on the host, optional: dims of X, in place of x_shape
+  // ops.yaml: MaxPoolGrad, line 10 of the entry
+  ::gradsmith::TensorView<const ::std::int64_t> shape = {};
 };
 
 /// What MaxPoolGrad computes. A default-constructed view is absent: it is not computed, which only
@@ -85,7 +90,7 @@ struct MaxPoolGradInputs {
 template <typename T_>
 struct MaxPoolGradOutputs {
   /// [N, C, *D]: the sum of dY of the windows whose index names an element
-  // ops.yaml: MaxPoolGrad, line 11 of the entry
+  // ops.yaml: MaxPoolGrad, line 12 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
@@ -177,6 +182,7 @@ Result<MaxPoolGradOutputDims> InferShapes(
 #pragma pop_macro("x_shape")
 #pragma pop_macro("strides")
 #pragma pop_macro("storage_order")
+#pragma pop_macro("shape")
 #pragma pop_macro("pads")
 #pragma pop_macro("kernel_shape")
 #pragma pop_macro("dilations")

@@ -20,6 +20,7 @@ _entered = _policy.entered.get
 def max_pool_grad(
     dY,
     Indices,
+    shape=None,
     *,
     kernel_shape=None,
     strides=None,
@@ -44,6 +45,8 @@ def max_pool_grad(
         gradient of the loss with respect to Y
     Indices : array of int64 (N, C, *O)
         what MaxPool gave; one that names no element of its window counts for nothing
+    shape : sequence of int, the dims of dX, optional
+        dims of X, in place of x_shape
     kernel_shape : sequence of int
         dims of the window; required
     strides : sequence of int
@@ -59,7 +62,7 @@ def max_pool_grad(
     storage_order : int, default 0
         0: Indices count along the last spatial axis first; 1: along the first
     x_shape : sequence of int
-        spatial dims of X; default: those of the dX that is passed
+        spatial dims of X; default: those of shape, or of the dX that is passed
     outputs : str or sequence of str, default all
         The outputs to compute, by name, dX among them.
     out : dict or tuple of arrays, optional
@@ -101,7 +104,7 @@ def max_pool_grad(
     if _unknown:
         raise _arguments.unknown("MaxPoolGrad", _signature, _unknown)
     return _call(
-        (dY, Indices),
+        (dY, Indices, shape),
         (kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, storage_order, x_shape),
         outputs,
         out,

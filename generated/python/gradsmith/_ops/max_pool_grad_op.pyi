@@ -13,6 +13,7 @@ class MaxPoolGradResult(NamedTuple, Generic[_A]):
 def max_pool_grad(
     dY: _A,
     Indices: _A,
+    shape: Sequence[int] | None = None,
     *,
     kernel_shape: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
