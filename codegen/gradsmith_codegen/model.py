@@ -311,7 +311,8 @@ class Case(Located):
 
 @dataclass(frozen=True, slots=True)
 class Formula(Located):
-    """What an output is, or what a name stands for in the formulas after it."""
+    """What an output is, or what a name stands for in the formulas after it; or how many operations there
+    are."""
 
     name: str
     text: Text
@@ -342,6 +343,7 @@ class Op(Located):
     since_version: int = 0  # 0: the schema's
     repeatable: tuple[tuple[Backend, Repeatable], ...] = ()  # POLICY on others
     formulas: tuple[Formula, ...] = ()  # in the order in which they are computed
+    operations: Formula | None = None  # how many operations of arithmetic a call makes
     # What the kernel's header says of it, by constant (kShapes, ...); filled in by the checks, which compare.
     kernel_says: tuple[tuple[str, str], ...] = ()
 
@@ -372,7 +374,7 @@ class Op(Located):
         return Op(
             self.name, self.doc, self.origin, self.line, self.kernel, self.backends, self.inputs,
             self.outputs, self.symbols, self.attributes, self.rows, cases, self.gradient_of,
-            self.since_version, self.repeatable, self.formulas, kernel_says,
+            self.since_version, self.repeatable, self.formulas, self.operations, kernel_says,
         )  # fmt: skip
 
 

@@ -31,7 +31,17 @@ from .model import (
 )
 from .passages import ScalarPassage
 from .text import NO_TEXT, Text
-from .values import Alike, Entries, Entry, ValueReader, describe, entry_of, quick_integers, quick_text
+from .values import (
+    Alike,
+    Entries,
+    Entry,
+    Nameless,
+    ValueReader,
+    describe,
+    entry_of,
+    quick_integers,
+    quick_text,
+)
 from .vocabulary import Keys
 
 PlacedShape = tuple[Shape, list[Node]]  # and the nodes of its dims
@@ -471,8 +481,18 @@ class PartReader(ValueReader):
         return tuple([formula for formula in found if formula])
 
     def _formula(self, key: Scalar, node: Node, dims: frozenset[str]) -> Formula | None:
+        return self._expression(node, f"formula '{key.value}'", dims, key.value, Entry(key, {}))
+
+    def operations(self, node: Node, owner: str) -> Formula | None:
+        return self._expression(
+            node, f"'operations' of {owner}", frozenset(), "operations", Nameless(node, {})
+        )
+
+    def _expression(
+        self, node: Node, owner: str, dims: frozenset[str], name: str, origin: Entry
+    ) -> Formula | None:
         if not isinstance(node, Scalar) or not node.value.strip():
-            self.report_kind(node, f"formula '{key.value}'", "an expression")
+            self.report_kind(node, owner, "an expression")
             return None
         passage = ScalarPassage(node)
         try:
@@ -480,7 +500,7 @@ class PartReader(ValueReader):
         except formula_parser.Unparsed as fault:
             self.report(fault.diagnose(passage.part(fault.start, fault.end)))
             return None
-        return Formula(key.value, Text(" ".join(node.value.split())), tree, passage, Entry(key, {}))
+        return Formula(name, Text(" ".join(node.value.split())), tree, passage, origin)
 
     def backends(self, node: Node, owner: str) -> tuple[Backend, ...]:
         return self.once("backends", node, self._read_backends, owner)

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from . import model
+from . import model, operation_count
 from .plan import OpPlan, Plan
 from .text import Text, py_string
 
@@ -176,6 +176,11 @@ class PythonOp:
             torch=f"{_TORCH_KINDS[attribute.kind]}{_torch_default(attribute, name, default)}",
             doc=attribute.doc,
         )
+
+    @cached_property
+    def operations(self) -> str:
+        """How many operations of arithmetic a call makes, as Python reads it; empty where nothing says."""
+        return operation_count.expression(self.plan.op)
 
     @cached_property
     def torch_schema(self) -> str:

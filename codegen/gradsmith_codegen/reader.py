@@ -177,6 +177,7 @@ class _OpReader:
             gradient_of=part("gradient_of", reader.forward, ""),
             repeatable=part("repeatable", reader.repeatable, ()),
             formulas=part("formulas", reader.formulas, (), tensors=inputs + outputs),
+            operations=part("operations", reader.operations, None),
             since_version=part("since_version", reader.since_version, 0),
         )
         return Draft(_with_ordered_rows(op), self._broken, declared)

@@ -31,7 +31,7 @@ class Keys:
 
 SCHEMA = Keys(("schema_version", "domain", "since_version", "ops"))
 _OP_BEGIN, _OP_END = ("name", "doc"), ("backends", "inputs", "outputs", "rows", "cases")
-_OF_SOME_OPS = ("since_version", "repeatable", "gradient_of", "dims", "attributes")
+_OF_SOME_OPS = ("since_version", "repeatable", "operations", "gradient_of", "dims", "attributes")
 OP = Keys((*_OP_BEGIN, "kernel", *_OP_END), ("formulas", *_OF_SOME_OPS))
 OP_WITH_FORMULAS = Keys((*_OP_BEGIN, "formulas", *_OP_END), ("kernel", *_OF_SOME_OPS))
 _TENSOR = ("shape", "like", "optional", "gradient_of", "doc")

@@ -16,563 +16,563 @@ constinit const std::int32_t kEntryLine = 8;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::conv_stub
 
-// ops.yaml:55
+// ops.yaml:56
 namespace generated::conv_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 55;
+constinit const std::int32_t kEntryLine = 56;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::conv_grad_stub
 
-// ops.yaml:77
+// ops.yaml:79
 namespace generated::conv_transpose_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 77;
+constinit const std::int32_t kEntryLine = 79;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::conv_transpose_stub
 
-// ops.yaml:119
+// ops.yaml:122
 namespace generated::conv_transpose_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 119;
+constinit const std::int32_t kEntryLine = 122;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::conv_transpose_grad_stub
 
-// ops.yaml:141
+// ops.yaml:145
 namespace generated::batch_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 141;
+constinit const std::int32_t kEntryLine = 145;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_stub
 
-// ops.yaml:186
+// ops.yaml:190
 namespace generated::batch_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 186;
+constinit const std::int32_t kEntryLine = 190;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_grad_stub
 
-// ops.yaml:208
+// ops.yaml:212
 namespace generated::batch_normalization_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 208;
+constinit const std::int32_t kEntryLine = 212;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_relu_stub
 
-// ops.yaml:222
+// ops.yaml:226
 namespace generated::batch_normalization_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 222;
+constinit const std::int32_t kEntryLine = 226;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_relu_grad_stub
 
-// ops.yaml:245
+// ops.yaml:249
 namespace generated::sigmoid_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 245;
+constinit const std::int32_t kEntryLine = 249;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sigmoid_stub
 
-// ops.yaml:268
+// ops.yaml:272
 namespace generated::sigmoid_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 268;
+constinit const std::int32_t kEntryLine = 272;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sigmoid_grad_stub
 
-// ops.yaml:293
+// ops.yaml:297
 namespace generated::leaky_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 293;
+constinit const std::int32_t kEntryLine = 297;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::leaky_relu_stub
 
-// ops.yaml:309
+// ops.yaml:313
 namespace generated::leaky_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 309;
+constinit const std::int32_t kEntryLine = 313;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::leaky_relu_grad_stub
 
-// ops.yaml:326
+// ops.yaml:330
 namespace generated::prelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 326;
+constinit const std::int32_t kEntryLine = 330;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_stub
 
-// ops.yaml:350
+// ops.yaml:354
 namespace generated::prelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 350;
+constinit const std::int32_t kEntryLine = 354;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_grad_stub
 
-// ops.yaml:370
+// ops.yaml:374
 namespace generated::relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 370;
+constinit const std::int32_t kEntryLine = 374;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::relu_stub
 
-// ops.yaml:387
+// ops.yaml:391
 namespace generated::relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 387;
+constinit const std::int32_t kEntryLine = 391;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::relu_grad_stub
 
-// ops.yaml:402
+// ops.yaml:406
 namespace generated::tanh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 402;
+constinit const std::int32_t kEntryLine = 406;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tanh_stub
 
-// ops.yaml:413
+// ops.yaml:417
 namespace generated::tanh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 413;
+constinit const std::int32_t kEntryLine = 417;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tanh_grad_stub
 
-// ops.yaml:430
+// ops.yaml:434
 namespace generated::elu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 430;
+constinit const std::int32_t kEntryLine = 434;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::elu_stub
 
-// ops.yaml:443
+// ops.yaml:447
 namespace generated::elu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 443;
+constinit const std::int32_t kEntryLine = 447;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::elu_grad_stub
 
-// ops.yaml:456
+// ops.yaml:460
 namespace generated::softplus_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 456;
+constinit const std::int32_t kEntryLine = 460;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softplus_stub
 
-// ops.yaml:467
+// ops.yaml:471
 namespace generated::softplus_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 467;
+constinit const std::int32_t kEntryLine = 471;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softplus_grad_stub
 
-// ops.yaml:479
+// ops.yaml:483
 namespace generated::hard_sigmoid_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 479;
+constinit const std::int32_t kEntryLine = 483;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_sigmoid_stub
 
-// ops.yaml:493
+// ops.yaml:497
 namespace generated::hard_sigmoid_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 493;
+constinit const std::int32_t kEntryLine = 497;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_sigmoid_grad_stub
 
-// ops.yaml:507
+// ops.yaml:511
 namespace generated::hard_swish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 507;
+constinit const std::int32_t kEntryLine = 511;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_swish_stub
 
-// ops.yaml:518
+// ops.yaml:522
 namespace generated::hard_swish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 518;
+constinit const std::int32_t kEntryLine = 522;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_swish_grad_stub
 
-// ops.yaml:531
+// ops.yaml:535
 namespace generated::swish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 531;
+constinit const std::int32_t kEntryLine = 535;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swish_stub
 
-// ops.yaml:544
+// ops.yaml:548
 namespace generated::swish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 544;
+constinit const std::int32_t kEntryLine = 548;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swish_grad_stub
 
-// ops.yaml:558
+// ops.yaml:562
 namespace generated::gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 558;
+constinit const std::int32_t kEntryLine = 562;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_stub
 
-// ops.yaml:569
+// ops.yaml:573
 namespace generated::gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 569;
+constinit const std::int32_t kEntryLine = 573;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_grad_stub
 
-// ops.yaml:583
+// ops.yaml:587
 namespace generated::fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 583;
+constinit const std::int32_t kEntryLine = 587;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_stub
 
-// ops.yaml:594
+// ops.yaml:598
 namespace generated::fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 594;
+constinit const std::int32_t kEntryLine = 598;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_grad_stub
 
-// ops.yaml:608
+// ops.yaml:612
 namespace generated::clip_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 608;
+constinit const std::int32_t kEntryLine = 612;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_stub
 
-// ops.yaml:625
+// ops.yaml:629
 namespace generated::clip_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 625;
+constinit const std::int32_t kEntryLine = 629;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_grad_stub
 
-// ops.yaml:638
+// ops.yaml:642
 namespace generated::celu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 638;
+constinit const std::int32_t kEntryLine = 642;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_stub
 
-// ops.yaml:651
+// ops.yaml:655
 namespace generated::celu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 651;
+constinit const std::int32_t kEntryLine = 655;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_grad_stub
 
-// ops.yaml:664
+// ops.yaml:668
 namespace generated::selu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 664;
+constinit const std::int32_t kEntryLine = 668;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_stub
 
-// ops.yaml:678
+// ops.yaml:682
 namespace generated::selu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 678;
+constinit const std::int32_t kEntryLine = 682;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_grad_stub
 
-// ops.yaml:691
+// ops.yaml:695
 namespace generated::thresholded_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 691;
+constinit const std::int32_t kEntryLine = 695;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_stub
 
-// ops.yaml:704
+// ops.yaml:708
 namespace generated::thresholded_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 704;
+constinit const std::int32_t kEntryLine = 708;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_grad_stub
 
-// ops.yaml:717
+// ops.yaml:721
 namespace generated::softsign_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 717;
+constinit const std::int32_t kEntryLine = 721;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_stub
 
-// ops.yaml:728
+// ops.yaml:732
 namespace generated::softsign_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 728;
+constinit const std::int32_t kEntryLine = 732;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_grad_stub
 
-// ops.yaml:740
+// ops.yaml:744
 namespace generated::quick_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 740;
+constinit const std::int32_t kEntryLine = 744;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_stub
 
-// ops.yaml:753
+// ops.yaml:757
 namespace generated::quick_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 753;
+constinit const std::int32_t kEntryLine = 757;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_grad_stub
 
-// ops.yaml:767
+// ops.yaml:771
 namespace generated::mish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 767;
+constinit const std::int32_t kEntryLine = 771;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_stub
 
-// ops.yaml:778
+// ops.yaml:782
 namespace generated::mish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 778;
+constinit const std::int32_t kEntryLine = 782;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_grad_stub
 
-// ops.yaml:791
+// ops.yaml:795
 namespace generated::erf_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 791;
+constinit const std::int32_t kEntryLine = 795;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_stub
 
-// ops.yaml:802
+// ops.yaml:806
 namespace generated::erf_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 802;
+constinit const std::int32_t kEntryLine = 806;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_grad_stub
 
-// ops.yaml:814
+// ops.yaml:818
 namespace generated::exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 814;
+constinit const std::int32_t kEntryLine = 818;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_stub
 
-// ops.yaml:825
+// ops.yaml:829
 namespace generated::exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 825;
+constinit const std::int32_t kEntryLine = 829;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_grad_stub
 
-// ops.yaml:837
+// ops.yaml:841
 namespace generated::log_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 837;
+constinit const std::int32_t kEntryLine = 841;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_stub
 
-// ops.yaml:848
+// ops.yaml:852
 namespace generated::log_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 848;
+constinit const std::int32_t kEntryLine = 852;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_grad_stub
 
-// ops.yaml:860
+// ops.yaml:864
 namespace generated::sqrt_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 860;
+constinit const std::int32_t kEntryLine = 864;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_stub
 
-// ops.yaml:871
+// ops.yaml:875
 namespace generated::sqrt_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 871;
+constinit const std::int32_t kEntryLine = 875;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_grad_stub
 
-// ops.yaml:883
+// ops.yaml:887
 namespace generated::reciprocal_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 883;
+constinit const std::int32_t kEntryLine = 887;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reciprocal_stub
 
-// ops.yaml:894
+// ops.yaml:898
 namespace generated::reciprocal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 894;
+constinit const std::int32_t kEntryLine = 898;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reciprocal_grad_stub
 
-// ops.yaml:906
+// ops.yaml:910
 namespace generated::abs_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 906;
+constinit const std::int32_t kEntryLine = 910;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_stub
 
-// ops.yaml:917
+// ops.yaml:921
 namespace generated::abs_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 917;
+constinit const std::int32_t kEntryLine = 921;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_grad_stub
 
-// ops.yaml:929
+// ops.yaml:933
 namespace generated::sin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 929;
+constinit const std::int32_t kEntryLine = 933;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_stub
 
-// ops.yaml:940
+// ops.yaml:944
 namespace generated::sin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 940;
+constinit const std::int32_t kEntryLine = 944;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_grad_stub
 
-// ops.yaml:952
+// ops.yaml:956
 namespace generated::cos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 952;
+constinit const std::int32_t kEntryLine = 956;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_stub
 
-// ops.yaml:963
+// ops.yaml:967
 namespace generated::cos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 963;
+constinit const std::int32_t kEntryLine = 967;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_grad_stub
 
-// ops.yaml:975
+// ops.yaml:979
 namespace generated::atan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 975;
+constinit const std::int32_t kEntryLine = 979;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_stub
 
-// ops.yaml:986
+// ops.yaml:990
 namespace generated::atan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 986;
+constinit const std::int32_t kEntryLine = 990;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_grad_stub
 
-// ops.yaml:998
+// ops.yaml:1002
 namespace generated::max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 998;
+constinit const std::int32_t kEntryLine = 1002;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_stub
 
-// ops.yaml:1032
+// ops.yaml:1036
 namespace generated::max_pool_xy_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1032;
+constinit const std::int32_t kEntryLine = 1036;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_xy_grad_stub
 
-// ops.yaml:1051
+// ops.yaml:1055
 namespace generated::max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1051;
+constinit const std::int32_t kEntryLine = 1055;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml:1082
+// ops.yaml:1086
 namespace generated::average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1082;
+constinit const std::int32_t kEntryLine = 1086;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_stub
 
-// ops.yaml:1113
+// ops.yaml:1117
 namespace generated::average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1113;
+constinit const std::int32_t kEntryLine = 1117;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml:1129
+// ops.yaml:1133
 namespace generated::global_max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1129;
+constinit const std::int32_t kEntryLine = 1133;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml:1151
+// ops.yaml:1155
 namespace generated::global_max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1151;
+constinit const std::int32_t kEntryLine = 1155;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_grad_stub
 
-// ops.yaml:1167
+// ops.yaml:1171
 namespace generated::global_average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1167;
+constinit const std::int32_t kEntryLine = 1171;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_stub
 
-// ops.yaml:1180
+// ops.yaml:1184
 namespace generated::global_average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1180;
+constinit const std::int32_t kEntryLine = 1184;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_grad_stub
 
-// ops.yaml:1195
+// ops.yaml:1199
 namespace generated::softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1195;
+constinit const std::int32_t kEntryLine = 1199;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_stub
 
-// ops.yaml:1224
+// ops.yaml:1228
 namespace generated::softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1224;
+constinit const std::int32_t kEntryLine = 1228;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml:1256
+// ops.yaml:1260
 namespace generated::log_softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1256;
+constinit const std::int32_t kEntryLine = 1260;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:1271
+// ops.yaml:1275
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1271;
+constinit const std::int32_t kEntryLine = 1275;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:1288
+// ops.yaml:1292
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1288;
+constinit const std::int32_t kEntryLine = 1292;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:1326
+// ops.yaml:1330
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1326;
+constinit const std::int32_t kEntryLine = 1330;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:1350
+// ops.yaml:1354
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1350;
+constinit const std::int32_t kEntryLine = 1354;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:1368
+// ops.yaml:1372
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1368;
+constinit const std::int32_t kEntryLine = 1372;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
@@ -581,165 +581,165 @@ namespace {
 constinit const std::array<std::span<const Row>, 81> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
-    // ops.yaml:55
+    // ops.yaml:56
     std::span<const Row>(generated::conv_grad_stub::kRows),
-    // ops.yaml:77
+    // ops.yaml:79
     std::span<const Row>(generated::conv_transpose_stub::kRows),
-    // ops.yaml:119
+    // ops.yaml:122
     std::span<const Row>(generated::conv_transpose_grad_stub::kRows),
-    // ops.yaml:141
+    // ops.yaml:145
     std::span<const Row>(generated::batch_normalization_stub::kRows),
-    // ops.yaml:186
+    // ops.yaml:190
     std::span<const Row>(generated::batch_normalization_grad_stub::kRows),
-    // ops.yaml:208
+    // ops.yaml:212
     std::span<const Row>(generated::batch_normalization_relu_stub::kRows),
-    // ops.yaml:222
+    // ops.yaml:226
     std::span<const Row>(generated::batch_normalization_relu_grad_stub::kRows),
-    // ops.yaml:245
+    // ops.yaml:249
     std::span<const Row>(generated::sigmoid_stub::kRows),
-    // ops.yaml:268
+    // ops.yaml:272
     std::span<const Row>(generated::sigmoid_grad_stub::kRows),
-    // ops.yaml:293
+    // ops.yaml:297
     std::span<const Row>(generated::leaky_relu_stub::kRows),
-    // ops.yaml:309
+    // ops.yaml:313
     std::span<const Row>(generated::leaky_relu_grad_stub::kRows),
-    // ops.yaml:326
+    // ops.yaml:330
     std::span<const Row>(generated::prelu_stub::kRows),
-    // ops.yaml:350
+    // ops.yaml:354
     std::span<const Row>(generated::prelu_grad_stub::kRows),
-    // ops.yaml:370
+    // ops.yaml:374
     std::span<const Row>(generated::relu_stub::kRows),
-    // ops.yaml:387
+    // ops.yaml:391
     std::span<const Row>(generated::relu_grad_stub::kRows),
-    // ops.yaml:402
+    // ops.yaml:406
     std::span<const Row>(generated::tanh_stub::kRows),
-    // ops.yaml:413
+    // ops.yaml:417
     std::span<const Row>(generated::tanh_grad_stub::kRows),
-    // ops.yaml:430
+    // ops.yaml:434
     std::span<const Row>(generated::elu_stub::kRows),
-    // ops.yaml:443
+    // ops.yaml:447
     std::span<const Row>(generated::elu_grad_stub::kRows),
-    // ops.yaml:456
+    // ops.yaml:460
     std::span<const Row>(generated::softplus_stub::kRows),
-    // ops.yaml:467
+    // ops.yaml:471
     std::span<const Row>(generated::softplus_grad_stub::kRows),
-    // ops.yaml:479
+    // ops.yaml:483
     std::span<const Row>(generated::hard_sigmoid_stub::kRows),
-    // ops.yaml:493
+    // ops.yaml:497
     std::span<const Row>(generated::hard_sigmoid_grad_stub::kRows),
-    // ops.yaml:507
+    // ops.yaml:511
     std::span<const Row>(generated::hard_swish_stub::kRows),
-    // ops.yaml:518
+    // ops.yaml:522
     std::span<const Row>(generated::hard_swish_grad_stub::kRows),
-    // ops.yaml:531
+    // ops.yaml:535
     std::span<const Row>(generated::swish_stub::kRows),
-    // ops.yaml:544
+    // ops.yaml:548
     std::span<const Row>(generated::swish_grad_stub::kRows),
-    // ops.yaml:558
+    // ops.yaml:562
     std::span<const Row>(generated::gelu_stub::kRows),
-    // ops.yaml:569
+    // ops.yaml:573
     std::span<const Row>(generated::gelu_grad_stub::kRows),
-    // ops.yaml:583
+    // ops.yaml:587
     std::span<const Row>(generated::fast_gelu_stub::kRows),
-    // ops.yaml:594
+    // ops.yaml:598
     std::span<const Row>(generated::fast_gelu_grad_stub::kRows),
-    // ops.yaml:608
+    // ops.yaml:612
     std::span<const Row>(generated::clip_stub::kRows),
-    // ops.yaml:625
+    // ops.yaml:629
     std::span<const Row>(generated::clip_grad_stub::kRows),
-    // ops.yaml:638
+    // ops.yaml:642
     std::span<const Row>(generated::celu_stub::kRows),
-    // ops.yaml:651
+    // ops.yaml:655
     std::span<const Row>(generated::celu_grad_stub::kRows),
-    // ops.yaml:664
+    // ops.yaml:668
     std::span<const Row>(generated::selu_stub::kRows),
-    // ops.yaml:678
+    // ops.yaml:682
     std::span<const Row>(generated::selu_grad_stub::kRows),
-    // ops.yaml:691
+    // ops.yaml:695
     std::span<const Row>(generated::thresholded_relu_stub::kRows),
-    // ops.yaml:704
+    // ops.yaml:708
     std::span<const Row>(generated::thresholded_relu_grad_stub::kRows),
-    // ops.yaml:717
+    // ops.yaml:721
     std::span<const Row>(generated::softsign_stub::kRows),
-    // ops.yaml:728
+    // ops.yaml:732
     std::span<const Row>(generated::softsign_grad_stub::kRows),
-    // ops.yaml:740
+    // ops.yaml:744
     std::span<const Row>(generated::quick_gelu_stub::kRows),
-    // ops.yaml:753
+    // ops.yaml:757
     std::span<const Row>(generated::quick_gelu_grad_stub::kRows),
-    // ops.yaml:767
+    // ops.yaml:771
     std::span<const Row>(generated::mish_stub::kRows),
-    // ops.yaml:778
+    // ops.yaml:782
     std::span<const Row>(generated::mish_grad_stub::kRows),
-    // ops.yaml:791
+    // ops.yaml:795
     std::span<const Row>(generated::erf_stub::kRows),
-    // ops.yaml:802
+    // ops.yaml:806
     std::span<const Row>(generated::erf_grad_stub::kRows),
-    // ops.yaml:814
+    // ops.yaml:818
     std::span<const Row>(generated::exp_stub::kRows),
-    // ops.yaml:825
+    // ops.yaml:829
     std::span<const Row>(generated::exp_grad_stub::kRows),
-    // ops.yaml:837
+    // ops.yaml:841
     std::span<const Row>(generated::log_stub::kRows),
-    // ops.yaml:848
+    // ops.yaml:852
     std::span<const Row>(generated::log_grad_stub::kRows),
-    // ops.yaml:860
+    // ops.yaml:864
     std::span<const Row>(generated::sqrt_stub::kRows),
-    // ops.yaml:871
+    // ops.yaml:875
     std::span<const Row>(generated::sqrt_grad_stub::kRows),
-    // ops.yaml:883
+    // ops.yaml:887
     std::span<const Row>(generated::reciprocal_stub::kRows),
-    // ops.yaml:894
+    // ops.yaml:898
     std::span<const Row>(generated::reciprocal_grad_stub::kRows),
-    // ops.yaml:906
+    // ops.yaml:910
     std::span<const Row>(generated::abs_stub::kRows),
-    // ops.yaml:917
+    // ops.yaml:921
     std::span<const Row>(generated::abs_grad_stub::kRows),
-    // ops.yaml:929
+    // ops.yaml:933
     std::span<const Row>(generated::sin_stub::kRows),
-    // ops.yaml:940
+    // ops.yaml:944
     std::span<const Row>(generated::sin_grad_stub::kRows),
-    // ops.yaml:952
+    // ops.yaml:956
     std::span<const Row>(generated::cos_stub::kRows),
-    // ops.yaml:963
+    // ops.yaml:967
     std::span<const Row>(generated::cos_grad_stub::kRows),
-    // ops.yaml:975
+    // ops.yaml:979
     std::span<const Row>(generated::atan_stub::kRows),
-    // ops.yaml:986
+    // ops.yaml:990
     std::span<const Row>(generated::atan_grad_stub::kRows),
-    // ops.yaml:998
+    // ops.yaml:1002
     std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:1032
+    // ops.yaml:1036
     std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
-    // ops.yaml:1051
+    // ops.yaml:1055
     std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:1082
+    // ops.yaml:1086
     std::span<const Row>(generated::average_pool_stub::kRows),
-    // ops.yaml:1113
+    // ops.yaml:1117
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:1129
+    // ops.yaml:1133
     std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:1151
+    // ops.yaml:1155
     std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:1167
+    // ops.yaml:1171
     std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:1180
+    // ops.yaml:1184
     std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:1195
+    // ops.yaml:1199
     std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:1224
+    // ops.yaml:1228
     std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:1256
+    // ops.yaml:1260
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:1271
+    // ops.yaml:1275
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:1288
+    // ops.yaml:1292
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:1326
+    // ops.yaml:1330
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:1350
+    // ops.yaml:1354
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:1368
+    // ops.yaml:1372
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
 };
 

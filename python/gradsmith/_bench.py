@@ -14,7 +14,7 @@ from typing import Any
 import gradsmith
 from gradsmith import _core, _device
 from gradsmith._libraries import ELEMENT_TYPES, torch_dtypes
-from gradsmith._ops import FUNCTIONS
+from gradsmith._ops import FUNCTIONS, OPERATIONS
 
 PROBLEMS = (
     "ConvGrad float X=1x1x3x3 W=1x1x2x2",
@@ -28,8 +28,10 @@ _FEWEST_CALLS = 5
 
 @dataclass(frozen=True)
 class Measured:
-    """Times of one call, in milliseconds; what it must move, each input read once and each output written once; and
-    what share of the speed of a copy of as much it has by its median."""
+    """Times of one call, in milliseconds; what it must move, each input read once and each output written once, and
+    what share of the speed of a copy of as much it has by its median; how many operations it makes, in billions, 0
+    where ops.yaml does not say; and its share of the limit, which a copy or a matrix product of as much sets, whichever
+    takes longer."""
 
     problem: str
     device: str
@@ -38,6 +40,8 @@ class Measured:
     best_ms: float
     megabytes: float
     share_of_copy: float
+    gigaoperations: float
+    share_of_limit: float
 
 
 def measure(problem: str, device: str, seconds: float) -> Measured:
@@ -54,12 +58,25 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
         function(*inputs, **parsed["attributes"])
         wait()
 
-    moved = _bytes_of(_inputs_read(parsed["op"], inputs)) + _bytes_of(function(*inputs, **parsed["attributes"]))
+    outputs = function(*inputs, **parsed["attributes"])
     wait()
+    moved = _bytes_of(_inputs_read(parsed["op"], inputs)) + _bytes_of(outputs)
+    operations = _operations(parsed, inputs, outputs)
     times = _times(call, seconds)
-    median = statistics.median(times)
-    share = _copy_seconds(make, wait, moved, seconds / 4) / median
-    return Measured(problem, device, len(times), median * 1e3, min(times) * 1e3, moved / 1e6, share)
+    median, best = statistics.median(times), min(times)
+    copy = _copy_seconds(make, wait, moved, seconds / 4)
+    limit = max(copy, _product_seconds(make, wait, operations, _types_of(parsed)[0] or "float", seconds / 4))
+    return Measured(
+        problem,
+        device,
+        len(times),
+        median * 1e3,
+        best * 1e3,
+        moved / 1e6,
+        copy / median,
+        operations / 1e9,
+        limit / median,
+    )
 
 
 def _inputs_read(name: str, inputs: Sequence[Any]) -> list[Any]:
@@ -76,6 +93,39 @@ def _bytes_of(arrays: Any) -> int:
         return sum(map(_bytes_of, arrays))
     count = math.prod(arrays.shape)
     return int(count * arrays.dtype.itemsize)
+
+
+def _operations(parsed: dict[str, Any], inputs: Sequence[Any], outputs: Any) -> float:
+    """How many operations of arithmetic the call makes; 0 where ops.yaml does not say."""
+    count, op = OPERATIONS.get(parsed["op"]), _op(parsed["op"])
+    if count is None or outputs is None:
+        return 0
+    tensors = zip((*op.inputs, *op.outputs), (*inputs, *outputs), strict=True)
+    dims = {tensor.name: array.shape for tensor, array in tensors if hasattr(array, "shape")}
+    return float(count(dims, parsed["attributes"]))
+
+
+def _product_seconds(
+    make: Callable[[Sequence[int], str], Any],
+    wait: Callable[[], None],
+    operations: float,
+    element_type: str,
+    seconds: float,
+) -> float:
+    """What a matrix product's speed would make of so many operations. On the CPU what is shorter than float is
+    multiplied in float, as the kernels there do."""
+    if operations == 0:
+        return 0
+    is_numpy = type(make((1,), "float")).__module__ == "numpy"
+    size = 512 if is_numpy else 4096
+    matrix = make((size, size), "float" if is_numpy and element_type != "double" else element_type)
+
+    def multiply() -> None:
+        matrix @ matrix
+        wait()
+
+    multiply()
+    return operations / (2 * size**3) * statistics.median(_times(multiply, seconds))
 
 
 def _copy_seconds(

@@ -36,6 +36,7 @@ def test_the_table_tells_what_is_repeatable_and_what_is_not_read() -> None:
     ops = {op.name: op for op in gradsmith.ops()}
     assert {row.repeatable for row in ops["Pick"].rows} == {"always"}
     assert {row.repeatable for row in ops["Crop"].rows} == {"policy"}
+    assert {row.repeatable for row in ops["Total"].rows} == {"never"}
     assert [tensor.shape_only for tensor in ops["Spread"].inputs] == [True, False]
     assert (ops["Blend"].since_version, ops["Pick"].since_version) == (7, 1)
 
@@ -90,6 +91,13 @@ def test_pytorch_holds_dims_and_hands_them_to_a_gradient() -> None:
     np.testing.assert_array_equal(made(torch.ones(2, 2, 3)), expected)
     with pytest.raises(ValueError, match=r"shape holds \[2, -1, 4\], negative at 1"):
         functions.crop_grad(torch.ones(2, 2, 3), (2, -1, 4))
+
+
+def test_what_is_never_repeatable_is_refused_where_that_is_asked_for() -> None:
+    assert gradsmith.total(np.ones((2, 3), "float32")).Y.shape == ()
+    told = "two calls never give the same bits, and the context is deterministic"
+    with gradsmith.policy(deterministic=True), pytest.raises(NotImplementedError, match=told):
+        gradsmith.total(np.ones(3, "float32"))
 
 
 def test_bits_lie_in_words() -> None:

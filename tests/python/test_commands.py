@@ -228,9 +228,31 @@ def test_bench_tells_what_a_call_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = _bench.measure("LeakyReluGrad double dY=5x7 X=5x7", "cpu", 0)
     assert measured.megabytes == 3 * 5 * 7 * 8 / 1e6
     assert measured.share_of_copy == 1
+    assert (measured.gigaoperations, measured.share_of_limit) == (0, 1)
     # dY is 2x6x4x4; dB has 6.
     elements = 2 * (2 * 4 * 6 * 6 + 6 * 4 * 3 * 3) + 2 * 6 * 4 * 4 + 6
     assert _bench.measure("ConvGrad half X=2x4x6x6 W=6x4x3x3", "cpu", 0).megabytes == 2 * elements / 1e6
+
+
+@pytest.mark.parametrize(
+    ("problem", "operations"),
+    [
+        ("Conv float X=2x4x6x5 W=6x2x3x2 group=2", 2 * 2 * 6 * (4 * 4) * 2 * (3 * 2)),
+        ("ConvGrad float X=2x4x6x5 W=6x4x3x2", 2 * (2 * 2 * 6 * (4 * 4) * 4 * (3 * 2)) + 2 * 6 * (4 * 4)),
+        ("ConvTranspose float X=2x4x6x5 W=4x3x3x2", 2 * 2 * 4 * (6 * 5) * 3 * (3 * 2)),
+    ],
+)
+def test_bench_counts_operations(problem: str, operations: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bench, "_times", lambda call, seconds: [0.001])
+    measured = _bench.measure(problem, "cpu", 0)
+    assert measured.gigaoperations == operations / 1e9
+    assert measured.share_of_limit == max(1, operations / (2 * 512**3))
+
+
+def test_arithmetic_sets_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bench, "_times", lambda call, seconds: [0.5])
+    monkeypatch.setitem(_bench.OPERATIONS, "ConvGrad", lambda dims, given: 6 * 512.0**3)
+    assert _bench.measure(PROBLEM, "cpu", 0).share_of_limit == 3
 
 
 def test_bench(tmp_path: Path) -> None:

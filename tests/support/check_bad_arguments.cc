@@ -118,7 +118,7 @@ class Refusals {
   }
 
   Status Run(const std::string& what, const CallArguments& call) {
-    const Context& context = SharedContext(subject_.row->backend, 1);
+    const Context& context = ContextFor(*subject_.row, 1);
     const Status status = subject_.run(kernel_, context, call.inputs, call.outputs);
     arguments_.CheckSurroundings(Present(good_.outputs.size(), false), what, report_);
     return status;

@@ -185,8 +185,7 @@ void CheckLength(
     VerifyRefusal(
         subject, what,
         subject.run(
-            *kernel, SharedContext(subject.row->backend, 1), arguments.InputRefs(),
-            arguments.OutputRefs()),
+            *kernel, ContextFor(*subject.row, 1), arguments.InputRefs(), arguments.OutputRefs()),
         {name, text, std::to_string(wrong), "expected " + std::to_string(length)}, report);
     arguments.CheckSurroundings(Present(problem.outputs.size(), false), what, report);
   }

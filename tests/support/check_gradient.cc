@@ -202,7 +202,7 @@ class Forward {
       made.emplace_back(TypeOf(row_.op->outputs[i]), dims, Layout::kContiguous, Device{});
       output_refs.push_back(made.back().Ref());
     }
-    const Status status = kernel_.Run(SharedContext(Backend::kCpu, 1), refs, output_refs);
+    const Status status = kernel_.Run(ContextFor(row_, 1), refs, output_refs);
     report.FailIfNot(status, "the forward op");
     Tensors outputs;
     for (std::size_t i = 0; i < made.size(); ++i) {
@@ -410,7 +410,7 @@ std::vector<Gradient> ComputeGradients(
   const std::optional<Kernel> kernel = MakeKernel(subject, problem.attributes, report);
   Arguments arguments(subject, problem, exact_inputs);
   if (!kernel || !RunPoisoned(
-                     subject, *kernel, SharedContext(subject.row->backend, 2), arguments,
+                     subject, *kernel, ContextFor(*subject.row, 2), arguments,
                      AllPresent(subject.op().outputs), "the gradient op", report)) {
     return gradients;
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "support/checks.h"
+#include "support/refusal.h"
 #include "support/run.h"
 
 /// Checks that compare runs with each other.
@@ -28,7 +29,7 @@ RunBaseline(const Subject& subject, const Case& problem, const std::string& seed
   }
   Arguments arguments =
       MakeRandomArguments(subject, problem, AllPresent(subject.op().inputs), seed);
-  const Context& context = SharedContext(subject.row->backend, kThreads);
+  const Context& context = ContextFor(*subject.row, kThreads);
   if (!RunPoisoned(
           subject, *kernel, context, arguments, AllPresent(subject.op().outputs),
           "with all outputs", report)) {
@@ -55,8 +56,8 @@ void CheckLeavingOut(
   baseline.arguments.PoisonOutputs();
   report.FailIfNot(
       subject.run(
-          baseline.kernel, SharedContext(subject.row->backend, kThreads),
-          baseline.arguments.InputRefs(), Trimmed(baseline.arguments.OutputRefs(present))),
+          baseline.kernel, ContextFor(*subject.row, kThreads), baseline.arguments.InputRefs(),
+          Trimmed(baseline.arguments.OutputRefs(present))),
       doing);
   baseline.arguments.CheckSurroundings(present, doing, report);
   CompareBytes(
@@ -83,8 +84,7 @@ void RunInPlace(
   }
   report.FailIfNot(
       subject.run(
-          baseline.kernel, SharedContext(subject.row->backend, kThreads), arguments.InputRefs(),
-          outputs),
+          baseline.kernel, ContextFor(*subject.row, kThreads), arguments.InputRefs(), outputs),
       doing);
   OutputBytes bytes = BytesOf(subject, arguments);
   for (std::size_t i = 0; i < specs.size(); ++i) {
@@ -108,7 +108,7 @@ void CompareDoors(
     const Kernel& kernel,
     const Present& inputs,
     Report& report) {
-  const Context& context = SharedContext(subject.row->backend, kThreads);
+  const Context& context = ContextFor(*subject.row, kThreads);
   Arguments arguments = MakeRandomArguments(subject, problem, inputs, seed);
   for (const Present& outputs : OutputSubsets(subject)) {
     const std::string doing = "with inputs " + DescribePresent(subject.op().inputs, inputs) +
@@ -136,7 +136,7 @@ void CompareErrors(
     const std::string& seed,
     const Kernel& kernel,
     Report& report) {
-  const Context& context = SharedContext(subject.row->backend, kThreads);
+  const Context& context = ContextFor(*subject.row, kThreads);
   const Arguments arguments =
       MakeRandomArguments(subject, problem, AllPresent(subject.op().inputs), seed);
   std::vector<ConstTensorRef> inputs = arguments.InputRefs();
@@ -162,6 +162,19 @@ void CheckRepeatAlways(const Subject& subject, Baseline& baseline, Report& repor
   }
 }
 
+/// A row that never gives the same bits says so where a policy asks for them, and writes nothing.
+void CheckRepeatNever(const Subject& subject, Baseline& baseline, Report& report) {
+  const std::string doing = "run in a deterministic context";
+  baseline.arguments.PoisonOutputs();
+  const Status status = subject.run(
+      baseline.kernel, SharedContext(subject.row->backend, kThreads),
+      baseline.arguments.InputRefs(), baseline.arguments.OutputRefs());
+  VerifyPhrases(
+      doing, status, StatusCode::kUnsupported, {"never give the same bits", "deterministic"},
+      report);
+  baseline.arguments.CheckSurroundings(Present(subject.op().outputs.size(), false), doing, report);
+}
+
 }  // namespace
 
 Report CheckOutputSubsets(const Subject& subject, const Case& problem, const std::string& seed) {
@@ -173,8 +186,8 @@ Report CheckOutputSubsets(const Subject& subject, const Case& problem, const std
   for (const Present& present : OutputSubsets(subject)) {
     const std::string doing = "asking for " + DescribePresent(subject.op().outputs, present);
     if (RunPoisoned(
-            subject, baseline->kernel, SharedContext(subject.row->backend, kThreads),
-            baseline->arguments, present, doing, report)) {
+            subject, baseline->kernel, ContextFor(*subject.row, kThreads), baseline->arguments,
+            present, doing, report)) {
       CompareBytes(
           subject, BytesOf(subject, baseline->arguments), baseline->bytes, present, doing, report);
     }
@@ -214,12 +227,16 @@ Report CheckRepeat(const Subject& subject, const Case& problem, const std::strin
   if (!baseline) {
     return report;
   }
+  if (subject.row->repeatable == Repeatable::kNever) {
+    CheckRepeatNever(subject, *baseline, report);
+    return report;
+  }
   const Present all = AllPresent(subject.op().outputs);
   for (const int threads : {kThreads, 1, 3}) {
     const std::string doing = "run again on " + std::to_string(threads) + " threads";
     if (RunPoisoned(
-            subject, baseline->kernel, SharedContext(subject.row->backend, threads),
-            baseline->arguments, all, doing, report)) {
+            subject, baseline->kernel, ContextFor(*subject.row, threads), baseline->arguments, all,
+            doing, report)) {
       CompareBytes(
           subject, BytesOf(subject, baseline->arguments), baseline->bytes, all, doing, report);
     }
@@ -244,7 +261,7 @@ Report CheckShapeOnly(const Subject& subject, const Case& problem, const std::st
   baseline->arguments.PoisonOutputs();
   report.FailIfNot(
       subject.run(
-          baseline->kernel, SharedContext(subject.row->backend, kThreads), inputs,
+          baseline->kernel, ContextFor(*subject.row, kThreads), inputs,
           baseline->arguments.OutputRefs()),
       doing);
   CompareBytes(

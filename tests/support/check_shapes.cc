@@ -170,8 +170,7 @@ Status RunWithOutputs(
   const Arguments arguments = MakeRandomArguments(
       subject, problem, AllButHeldShapes(subject.op()), std::string(subject.op().name));
   return subject.run(
-      kernel, SharedContext(subject.row->backend, 1), arguments.InputRefs(),
-      arguments.OutputRefs());
+      kernel, ContextFor(*subject.row, 1), arguments.InputRefs(), arguments.OutputRefs());
 }
 
 /// The library takes and refuses the same attributes as the oracle, and works out the same dims.

@@ -220,8 +220,7 @@ void AccumulateAndCompare(
     }
   }
   report.FailIfNot(
-      subject.run(
-          *kernel, SharedContext(subject.row->backend, 2), problem.arguments.InputRefs(), outputs),
+      subject.run(*kernel, ContextFor(*subject.row, 2), problem.arguments.InputRefs(), outputs),
       doing);
   problem.arguments.CheckSurroundings(AllPresent(subject.op().outputs), doing, report);
   CompareOutputs(subject, problem, doing, report);
@@ -235,9 +234,9 @@ void RunAndCompare(
     Report& report) {
   const std::optional<Kernel> kernel = MakeKernel(subject, attributes, report);
   const Present all = AllPresent(subject.op().outputs);
-  if (!kernel || !RunPoisoned(
-                     subject, *kernel, SharedContext(subject.row->backend, 2), problem.arguments,
-                     all, doing, report)) {
+  if (!kernel ||
+      !RunPoisoned(
+          subject, *kernel, ContextFor(*subject.row, 2), problem.arguments, all, doing, report)) {
     return;
   }
   CompareOutputs(subject, problem, doing, report);

@@ -38,7 +38,8 @@ Report CheckOutputSubsets(const Subject& subject, const Case& problem, const std
 /// Outputs that may be written in place of an input get the same bits there.
 Report CheckInPlace(const Subject& subject, const Case& problem, const std::string& seed);
 
-/// Twice the same bits, also with other numbers of threads.
+/// Twice the same bits, also with other numbers of threads, and where no policy asks for them if
+/// the row is always repeatable. A row that never is refuses a deterministic context.
 Report CheckRepeat(const Subject& subject, const Case& problem, const std::string& seed);
 
 /// CheckShapeOnly runs without the data of the inputs of which only the shape is needed: the

@@ -42,8 +42,11 @@ Arguments MakeRandomArguments(
     const std::string& seed) {
   reference::Random random(seed);
   const reference::Shapes shapes = InputShapes(problem, inputs);
-  const reference::Tensors data = subject.oracle().MakeRandomData(
-      shapes, OracleAttributes(*subject.tests, problem.attributes), random);
+  const reference::Attributes attributes = OracleAttributes(*subject.tests, problem.attributes);
+  const bool is_exact = subject.row->repeatable == Repeatable::kNever;
+  const reference::Tensors data =
+      is_exact ? subject.oracle().MakeExactData(shapes, attributes, 0, random).value().inputs
+               : subject.oracle().MakeRandomData(shapes, attributes, random);
   return {subject, problem, WithHeldShapes(subject.op(), shapes, data)};
 }
 

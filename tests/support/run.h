@@ -42,7 +42,8 @@ inline bool IsBound(double bound) {
 std::optional<int>
 ListLength(const Subject& subject, const Case& problem, const AttributeSpec& spec);
 
-/// MakeRandomArguments returns the case's arguments with the oracle's random data.
+/// MakeRandomArguments returns the case's arguments with the oracle's random data; for a row that
+/// is never repeatable with exact data, of which no order of evaluation makes other bits.
 Arguments MakeRandomArguments(
     const Subject& subject,
     const Case& problem,

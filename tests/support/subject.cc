@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -64,13 +65,16 @@ DataType Subject::AccumulatorType() const {
   return all_double ? DataType::kDouble : DataType::kFloat;
 }
 
-const Context& SharedContext(Backend backend, int threads) {
-  static std::map<std::pair<Backend, int>, Context> contexts;
+const Context& SharedContext(Backend backend, int threads, bool deterministic) {
+  static std::map<std::tuple<Backend, int, bool>, Context> contexts;
   const auto [entry, inserted] = contexts.try_emplace(
-      {backend, threads},
-      // Runs are compared bit by bit.
-      ContextOptions{.device = {backend, 0}, .threads = threads, .deterministic = true});
+      {backend, threads, deterministic},
+      ContextOptions{.device = {backend, 0}, .threads = threads, .deterministic = deterministic});
   return entry->second;
+}
+
+const Context& ContextFor(const Row& row, int threads) {
+  return SharedContext(row.backend, threads, row.repeatable != Repeatable::kNever);
 }
 
 std::vector<Present> PresentSubsets(std::span<const TensorSpec> tensors) {

@@ -62,7 +62,11 @@ struct Subject {
 };
 
 /// SharedContext returns a Context on the backend that is made once; `threads` is for the CPU.
-const Context& SharedContext(Backend backend, int threads);
+const Context& SharedContext(Backend backend, int threads, bool deterministic = true);
+
+/// ContextFor returns the SharedContext in which a row is tested: a deterministic one, in which
+/// runs can be compared bit by bit, unless the row is never repeatable and refuses that.
+const Context& ContextFor(const Row& row, int threads);
 
 /// Present says of each optional argument, in the schema's order, whether it is there. Required
 /// ones are.

@@ -23,6 +23,7 @@ from . import (
     kernel_types,
     kernels,
     names,
+    operations,
     shapes,
     types,
 )
@@ -41,6 +42,7 @@ MODULES = (
     cases,
     kernels,
     formulas,
+    operations,
 )
 
 

@@ -253,7 +253,31 @@ class SpreadOracle final : public PlainOracle {
   }
 };
 
+class TotalOracle final : public PlainOracle {
+ public:
+  [[nodiscard]] std::optional<Shapes> OutputShapes(
+      const Shapes& /*inputs*/,
+      const Attributes& /*attributes*/) const override {
+    return Shapes{{"Y", {}}};
+  }
+
+  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& /*attributes*/)
+      const override {
+    ExpectedOutputs outputs;
+    Expected& Y = outputs["Y"] = Zeros({});
+    for (const double x : inputs.at("X").values) {
+      AddTerm(Y, 0, x);
+    }
+    return outputs;
+  }
+};
+
 }  // namespace
+
+const Oracle& Total() {
+  static const TotalOracle kOracle;
+  return kOracle;
+}
 
 const Oracle& Spread() {
   static const SpreadOracle kOracle;

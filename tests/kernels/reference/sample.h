@@ -14,6 +14,7 @@ const Oracle& Spread();
 const Oracle& Crop();
 const Oracle& CropGrad();
 const Oracle& Sift();
+const Oracle& Total();
 
 }  // namespace gradsmith::reference::sample
 

@@ -193,6 +193,23 @@ struct Sift {
       const Outputs& outputs);
 };
 
+struct Total {
+  static constexpr std::string_view kShapes = "X [*D], Y []";
+  static constexpr std::string_view kTypes = "X T, Y T";
+  using Attributes = NoAttributes;
+  struct Inputs {
+    RequiredInput X = nullptr;
+  };
+  struct Outputs {
+    RequiredOutput Y = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
 }  // namespace gradsmith::sample
 
 #endif  // GRADSMITH_TESTS_KERNELS_SAMPLE_KERNELS_H_

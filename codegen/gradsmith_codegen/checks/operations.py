@@ -1,0 +1,35 @@
+"""How many operations a call makes, as an expression of dims and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..faults import instead
+from ..formula_tree import Apply, Reduce, names, parts
+from ..model import Op
+from ..operation_count import ARITHMETIC, operands
+from .registry import SHAPES, Finding, Scope, op_rule
+
+_READ = ("operations", *SHAPES, "attributes")
+
+
+@op_rule("G821", needs=_READ, blames=("operations",))
+def no_arithmetic(op: Op, scope: Scope) -> Iterator[Finding]:
+    """`operations` are counted with something else than `+`, `-`, `*` and `/`."""
+    for part in parts(op.operations.tree) if op.operations else ():
+        name = part.operation if isinstance(part, Reduce) else ""
+        if isinstance(part, Apply) and part.function not in ARITHMETIC:
+            name = part.function.name
+        if name and op.operations:
+            message = f"'{name}' is none of '+', '-', '*' and '/', with which operations are counted"
+            yield Finding(message, op.operations.place(part))
+
+
+@op_rule("G822", needs=_READ, blames=("operations",))
+def unknown_count(op: Op, scope: Scope) -> Iterator[Finding]:
+    """`operations` read a name that is no dim which every call shows, and no int attribute with a default."""
+    known = operands(op)
+    for name in names(op.operations.tree) if op.operations else ():
+        if name.name not in known and op.operations:
+            message = f"'{name.name}' is no dim that every call shows, and no int attribute with a default"
+            yield Finding(message + instead(name.name, sorted(known)), op.operations.place(name))
