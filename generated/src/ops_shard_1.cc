@@ -241,25 +241,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -268,11 +268,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -281,8 +301,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -291,8 +311,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -301,8 +321,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -311,8 +331,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -321,38 +341,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::sigmoid_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status SigmoidGrad<float>(
     const Context& context,
@@ -362,7 +362,7 @@ Status SigmoidGrad<float>(
   return generated::sigmoid_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status SigmoidGrad<double>(
     const Context& context,
@@ -372,7 +372,7 @@ Status SigmoidGrad<double>(
   return generated::sigmoid_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status SigmoidGrad<MLFloat16>(
     const Context& context,
@@ -382,7 +382,7 @@ Status SigmoidGrad<MLFloat16>(
   return generated::sigmoid_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status SigmoidGrad<BFloat16>(
     const Context& context,
@@ -557,25 +557,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -584,11 +584,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -597,8 +617,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -607,8 +627,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -617,8 +637,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -627,8 +647,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -637,38 +657,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::prelu_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status PRelu<float>(
     const Context& context,
@@ -678,7 +678,7 @@ Status PRelu<float>(
   return generated::prelu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status PRelu<double>(
     const Context& context,
@@ -688,7 +688,7 @@ Status PRelu<double>(
   return generated::prelu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status PRelu<MLFloat16>(
     const Context& context,
@@ -698,7 +698,7 @@ Status PRelu<MLFloat16>(
   return generated::prelu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status PRelu<BFloat16>(
     const Context& context,
@@ -859,25 +859,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -886,11 +886,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -899,8 +919,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -909,8 +929,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -919,8 +939,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -929,8 +949,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -939,38 +959,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::relu_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status ReluGrad<float>(
     const Context& context,
@@ -980,7 +980,7 @@ Status ReluGrad<float>(
   return generated::relu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status ReluGrad<double>(
     const Context& context,
@@ -990,7 +990,7 @@ Status ReluGrad<double>(
   return generated::relu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status ReluGrad<MLFloat16>(
     const Context& context,
@@ -1000,7 +1000,7 @@ Status ReluGrad<MLFloat16>(
   return generated::relu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status ReluGrad<BFloat16>(
     const Context& context,
@@ -1174,25 +1174,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1201,11 +1201,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1214,8 +1234,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1224,8 +1244,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1234,8 +1254,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1244,8 +1264,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1254,38 +1274,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::elu_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status EluGrad<float>(
     const Context& context,
@@ -1295,7 +1295,7 @@ Status EluGrad<float>(
   return generated::elu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status EluGrad<double>(
     const Context& context,
@@ -1305,7 +1305,7 @@ Status EluGrad<double>(
   return generated::elu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status EluGrad<MLFloat16>(
     const Context& context,
@@ -1315,7 +1315,7 @@ Status EluGrad<MLFloat16>(
   return generated::elu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status EluGrad<BFloat16>(
     const Context& context,
@@ -1499,25 +1499,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1526,11 +1526,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1539,8 +1559,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1549,8 +1569,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1559,8 +1579,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1569,8 +1589,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1579,38 +1599,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::clip_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status ClipGrad<float>(
     const Context& context,
@@ -1620,7 +1620,7 @@ Status ClipGrad<float>(
   return generated::clip_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status ClipGrad<double>(
     const Context& context,
@@ -1630,7 +1630,7 @@ Status ClipGrad<double>(
   return generated::clip_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status ClipGrad<MLFloat16>(
     const Context& context,
@@ -1640,7 +1640,7 @@ Status ClipGrad<MLFloat16>(
   return generated::clip_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status ClipGrad<BFloat16>(
     const Context& context,
@@ -1802,25 +1802,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1829,11 +1829,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1842,8 +1862,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1852,8 +1872,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1862,8 +1882,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1872,8 +1892,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1882,38 +1902,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::quick_gelu_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status QuickGelu<float>(
     const Context& context,
@@ -1923,7 +1923,7 @@ Status QuickGelu<float>(
   return generated::quick_gelu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status QuickGelu<double>(
     const Context& context,
@@ -1933,7 +1933,7 @@ Status QuickGelu<double>(
   return generated::quick_gelu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status QuickGelu<MLFloat16>(
     const Context& context,
@@ -1943,7 +1943,7 @@ Status QuickGelu<MLFloat16>(
   return generated::quick_gelu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status QuickGelu<BFloat16>(
     const Context& context,
@@ -2116,25 +2116,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2143,11 +2143,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2156,8 +2176,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2166,8 +2186,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2176,8 +2196,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2186,8 +2206,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2196,38 +2216,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::quick_gelu_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status QuickGeluGrad<float>(
     const Context& context,
@@ -2237,7 +2237,7 @@ Status QuickGeluGrad<float>(
   return generated::quick_gelu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status QuickGeluGrad<double>(
     const Context& context,
@@ -2247,7 +2247,7 @@ Status QuickGeluGrad<double>(
   return generated::quick_gelu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status QuickGeluGrad<MLFloat16>(
     const Context& context,
@@ -2257,7 +2257,7 @@ Status QuickGeluGrad<MLFloat16>(
   return generated::quick_gelu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status QuickGeluGrad<BFloat16>(
     const Context& context,
@@ -2406,25 +2406,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2433,11 +2433,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2446,8 +2466,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2456,8 +2476,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2466,8 +2486,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2476,8 +2496,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2486,38 +2506,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::mish_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status Mish<float>(
     const Context& context,
@@ -2527,7 +2527,7 @@ Status Mish<float>(
   return generated::mish_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status Mish<double>(
     const Context& context,
@@ -2537,7 +2537,7 @@ Status Mish<double>(
   return generated::mish_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status Mish<MLFloat16>(
     const Context& context,
@@ -2547,7 +2547,7 @@ Status Mish<MLFloat16>(
   return generated::mish_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status Mish<BFloat16>(
     const Context& context,
@@ -2705,25 +2705,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2732,11 +2732,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2745,8 +2765,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2755,8 +2775,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2765,8 +2785,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2775,8 +2795,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2785,38 +2805,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::erf_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status ErfGrad<float>(
     const Context& context,
@@ -2826,7 +2826,7 @@ Status ErfGrad<float>(
   return generated::erf_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status ErfGrad<double>(
     const Context& context,
@@ -2836,7 +2836,7 @@ Status ErfGrad<double>(
   return generated::erf_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status ErfGrad<MLFloat16>(
     const Context& context,
@@ -2846,7 +2846,7 @@ Status ErfGrad<MLFloat16>(
   return generated::erf_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status ErfGrad<BFloat16>(
     const Context& context,
@@ -3007,25 +3007,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3034,11 +3034,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3047,8 +3067,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3057,8 +3077,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3067,8 +3087,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3077,8 +3097,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3087,38 +3107,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::log_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status LogGrad<float>(
     const Context& context,
@@ -3128,7 +3128,7 @@ Status LogGrad<float>(
   return generated::log_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status LogGrad<double>(
     const Context& context,
@@ -3138,7 +3138,7 @@ Status LogGrad<double>(
   return generated::log_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status LogGrad<MLFloat16>(
     const Context& context,
@@ -3148,7 +3148,7 @@ Status LogGrad<MLFloat16>(
   return generated::log_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status LogGrad<BFloat16>(
     const Context& context,
@@ -3297,25 +3297,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3324,11 +3324,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3337,8 +3357,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3347,8 +3367,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3357,8 +3377,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3367,8 +3387,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3377,38 +3397,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::atan_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status Atan<float>(
     const Context& context,
@@ -3418,7 +3418,7 @@ Status Atan<float>(
   return generated::atan_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status Atan<double>(
     const Context& context,
@@ -3428,7 +3428,7 @@ Status Atan<double>(
   return generated::atan_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status Atan<MLFloat16>(
     const Context& context,
@@ -3438,7 +3438,7 @@ Status Atan<MLFloat16>(
   return generated::atan_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status Atan<BFloat16>(
     const Context& context,
@@ -3596,25 +3596,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3623,11 +3623,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3636,8 +3656,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3646,8 +3666,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3656,8 +3676,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3666,8 +3686,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3676,38 +3696,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::atan_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status AtanGrad<float>(
     const Context& context,
@@ -3717,7 +3717,7 @@ Status AtanGrad<float>(
   return generated::atan_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status AtanGrad<double>(
     const Context& context,
@@ -3727,7 +3727,7 @@ Status AtanGrad<double>(
   return generated::atan_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status AtanGrad<MLFloat16>(
     const Context& context,
@@ -3737,7 +3737,7 @@ Status AtanGrad<MLFloat16>(
   return generated::atan_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status AtanGrad<BFloat16>(
     const Context& context,
@@ -4063,25 +4063,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4090,11 +4090,33 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4104,8 +4126,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4115,8 +4137,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4126,8 +4148,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4137,8 +4159,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4148,41 +4170,19 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::max_pool_xy_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status MaxPoolXYGrad<float>(
     const Context& context,
@@ -4192,7 +4192,7 @@ Status MaxPoolXYGrad<float>(
   return generated::max_pool_xy_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status MaxPoolXYGrad<double>(
     const Context& context,
@@ -4202,7 +4202,7 @@ Status MaxPoolXYGrad<double>(
   return generated::max_pool_xy_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status MaxPoolXYGrad<MLFloat16>(
     const Context& context,
@@ -4212,7 +4212,7 @@ Status MaxPoolXYGrad<MLFloat16>(
   return generated::max_pool_xy_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status MaxPoolXYGrad<BFloat16>(
     const Context& context,
@@ -4439,25 +4439,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4466,11 +4466,33 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4480,8 +4502,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4491,8 +4513,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4502,8 +4524,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4513,8 +4535,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4524,41 +4546,19 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::global_average_pool_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status GlobalAveragePoolGrad<float>(
     const Context& context,
@@ -4569,7 +4569,7 @@ Status GlobalAveragePoolGrad<float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status GlobalAveragePoolGrad<double>(
     const Context& context,
@@ -4580,7 +4580,7 @@ Status GlobalAveragePoolGrad<double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status GlobalAveragePoolGrad<MLFloat16>(
     const Context& context,
@@ -4591,7 +4591,7 @@ Status GlobalAveragePoolGrad<MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status GlobalAveragePoolGrad<BFloat16>(
     const Context& context,
@@ -4796,25 +4796,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4823,11 +4823,33 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4837,8 +4859,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4848,8 +4870,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4859,8 +4881,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4870,8 +4892,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4881,41 +4903,19 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status SoftmaxGrad<float>(
     const Context& context,
@@ -4925,7 +4925,7 @@ Status SoftmaxGrad<float>(
   return generated::softmax_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status SoftmaxGrad<double>(
     const Context& context,
@@ -4935,7 +4935,7 @@ Status SoftmaxGrad<double>(
   return generated::softmax_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status SoftmaxGrad<MLFloat16>(
     const Context& context,
@@ -4945,7 +4945,7 @@ Status SoftmaxGrad<MLFloat16>(
   return generated::softmax_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status SoftmaxGrad<BFloat16>(
     const Context& context,

@@ -157,22 +157,22 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: ConvTransposeGrad, line 19 of the entry
+// ops.yaml: ConvTransposeGrad, line 18 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::conv::TransposedOutputSpatial(
       KernelAttributes(attributes), symbols[4], symbols[5]);
 }
 
 constexpr std::array<SymbolSpec, 6> kSymbols = {
-    // ops.yaml: ConvTransposeGrad, line 8 of the entry
+    // ops.yaml: ConvTransposeGrad, line 7 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: ConvTransposeGrad, line 8 of the entry
+    // ops.yaml: ConvTransposeGrad, line 7 of the entry
     SymbolSpec{
         .name = "M",
     },
-    // ops.yaml: ConvTransposeGrad, line 19 of the entry
+    // ops.yaml: ConvTransposeGrad, line 18 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -182,19 +182,19 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
         .rule = &ComputeO,
         .rule_name = "conv::TransposedOutputSpatial(D, K)",
     },
-    // ops.yaml: ConvTransposeGrad, line 16 of the entry
+    // ops.yaml: ConvTransposeGrad, line 15 of the entry
     SymbolSpec{
         .name = "C",
         .multiple_of = 4,
     },
-    // ops.yaml: ConvTransposeGrad, line 17 of the entry
+    // ops.yaml: ConvTransposeGrad, line 16 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: ConvTransposeGrad, line 18 of the entry
+    // ops.yaml: ConvTransposeGrad, line 17 of the entry
     SymbolSpec{
         .name = "K",
         .is_list = true,
@@ -262,7 +262,7 @@ constexpr std::array<DimSpec, 1> kShape3 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: ConvTransposeGrad, line 8 of the entry
+    // ops.yaml: ConvTransposeGrad, line 7 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -270,14 +270,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[N, M, *O]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ConvTransposeGrad, line 9 of the entry
+    // ops.yaml: ConvTransposeGrad, line 8 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: ConvTransposeGrad, line 10 of the entry
+    // ops.yaml: ConvTransposeGrad, line 9 of the entry
     TensorSpec{
         .name = "W",
         .type_parameter = 0,
@@ -287,7 +287,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: ConvTransposeGrad, line 12 of the entry
+    // ops.yaml: ConvTransposeGrad, line 11 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -296,7 +296,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "X",
     },
-    // ops.yaml: ConvTransposeGrad, line 13 of the entry
+    // ops.yaml: ConvTransposeGrad, line 12 of the entry
     TensorSpec{
         .name = "dW",
         .type_parameter = 0,
@@ -305,7 +305,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[C, M / group, *K]",
         .gradient_of = "W",
     },
-    // ops.yaml: ConvTransposeGrad, line 14 of the entry
+    // ops.yaml: ConvTransposeGrad, line 13 of the entry
     TensorSpec{
         .name = "dB",
         .type_parameter = 0,
@@ -332,7 +332,7 @@ static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 8> kAttributes = {
-    // ops.yaml: Conv, line 18 of the entry
+    // ops.yaml: Conv, line 17 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -342,7 +342,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 19 of the entry
+    // ops.yaml: Conv, line 18 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -352,7 +352,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 20 of the entry
+    // ops.yaml: Conv, line 19 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -362,7 +362,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 2,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 21 of the entry
+    // ops.yaml: Conv, line 20 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -372,7 +372,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 22 of the entry
+    // ops.yaml: Conv, line 21 of the entry
     AttributeSpec{
         .name = "group",
         .kind = AttributeKind::kInt,
@@ -380,7 +380,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: Conv, line 23 of the entry
+    // ops.yaml: Conv, line 22 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -389,7 +389,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .maximum = internal::kUnbounded,
         .choices = kChoices5,
     },
-    // ops.yaml: ConvTranspose, line 19 of the entry
+    // ops.yaml: ConvTranspose, line 18 of the entry
     AttributeSpec{
         .name = "output_padding",
         .kind = AttributeKind::kInts,
@@ -399,7 +399,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: ConvTranspose, line 20 of the entry
+    // ops.yaml: ConvTranspose, line 19 of the entry
     AttributeSpec{
         .name = "output_shape",
         .kind = AttributeKind::kInts,
@@ -483,25 +483,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -510,11 +510,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -523,8 +543,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -533,8 +553,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -543,8 +563,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -553,8 +573,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -563,38 +583,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::conv_transpose_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status ConvTransposeGrad<float>(
     const Context& context,
@@ -604,7 +604,7 @@ Status ConvTransposeGrad<float>(
   return generated::conv_transpose_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status ConvTransposeGrad<double>(
     const Context& context,
@@ -614,7 +614,7 @@ Status ConvTransposeGrad<double>(
   return generated::conv_transpose_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status ConvTransposeGrad<MLFloat16>(
     const Context& context,
@@ -624,7 +624,7 @@ Status ConvTransposeGrad<MLFloat16>(
   return generated::conv_transpose_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status ConvTransposeGrad<BFloat16>(
     const Context& context,
@@ -1419,25 +1419,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1446,11 +1446,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1459,8 +1479,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1469,8 +1489,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1479,8 +1499,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1489,8 +1509,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1499,38 +1519,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::softplus_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status SoftplusGrad<float>(
     const Context& context,
@@ -1540,7 +1540,7 @@ Status SoftplusGrad<float>(
   return generated::softplus_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status SoftplusGrad<double>(
     const Context& context,
@@ -1550,7 +1550,7 @@ Status SoftplusGrad<double>(
   return generated::softplus_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status SoftplusGrad<MLFloat16>(
     const Context& context,
@@ -1560,7 +1560,7 @@ Status SoftplusGrad<MLFloat16>(
   return generated::softplus_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status SoftplusGrad<BFloat16>(
     const Context& context,
@@ -1732,25 +1732,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1759,11 +1759,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1772,8 +1792,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1782,8 +1802,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1792,8 +1812,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1802,8 +1822,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1812,38 +1832,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::hard_sigmoid_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status HardSigmoid<float>(
     const Context& context,
@@ -1853,7 +1853,7 @@ Status HardSigmoid<float>(
   return generated::hard_sigmoid_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status HardSigmoid<double>(
     const Context& context,
@@ -1863,7 +1863,7 @@ Status HardSigmoid<double>(
   return generated::hard_sigmoid_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status HardSigmoid<MLFloat16>(
     const Context& context,
@@ -1873,7 +1873,7 @@ Status HardSigmoid<MLFloat16>(
   return generated::hard_sigmoid_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status HardSigmoid<BFloat16>(
     const Context& context,
@@ -2057,25 +2057,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2084,11 +2084,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2097,8 +2117,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2107,8 +2127,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2117,8 +2137,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2127,8 +2147,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2137,38 +2157,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::hard_sigmoid_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status HardSigmoidGrad<float>(
     const Context& context,
@@ -2178,7 +2178,7 @@ Status HardSigmoidGrad<float>(
   return generated::hard_sigmoid_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status HardSigmoidGrad<double>(
     const Context& context,
@@ -2188,7 +2188,7 @@ Status HardSigmoidGrad<double>(
   return generated::hard_sigmoid_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status HardSigmoidGrad<MLFloat16>(
     const Context& context,
@@ -2198,7 +2198,7 @@ Status HardSigmoidGrad<MLFloat16>(
   return generated::hard_sigmoid_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status HardSigmoidGrad<BFloat16>(
     const Context& context,
@@ -2360,25 +2360,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2387,11 +2387,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2400,8 +2420,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2410,8 +2430,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2420,8 +2440,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2430,8 +2450,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2440,38 +2460,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::swish_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status Swish<float>(
     const Context& context,
@@ -2481,7 +2481,7 @@ Status Swish<float>(
   return generated::swish_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status Swish<double>(
     const Context& context,
@@ -2491,7 +2491,7 @@ Status Swish<double>(
   return generated::swish_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status Swish<MLFloat16>(
     const Context& context,
@@ -2501,7 +2501,7 @@ Status Swish<MLFloat16>(
   return generated::swish_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status Swish<BFloat16>(
     const Context& context,
@@ -2675,25 +2675,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2702,11 +2702,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2715,8 +2735,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2725,8 +2745,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2735,8 +2755,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2745,8 +2765,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2755,38 +2775,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::thresholded_relu_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status ThresholdedReluGrad<float>(
     const Context& context,
@@ -2796,7 +2796,7 @@ Status ThresholdedReluGrad<float>(
   return generated::thresholded_relu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status ThresholdedReluGrad<double>(
     const Context& context,
@@ -2806,7 +2806,7 @@ Status ThresholdedReluGrad<double>(
   return generated::thresholded_relu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status ThresholdedReluGrad<MLFloat16>(
     const Context& context,
@@ -2816,7 +2816,7 @@ Status ThresholdedReluGrad<MLFloat16>(
   return generated::thresholded_relu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status ThresholdedReluGrad<BFloat16>(
     const Context& context,
@@ -2977,25 +2977,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3004,11 +3004,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3017,8 +3037,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3027,8 +3047,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3037,8 +3057,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3047,8 +3067,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3057,38 +3077,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::softsign_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status SoftsignGrad<float>(
     const Context& context,
@@ -3098,7 +3098,7 @@ Status SoftsignGrad<float>(
   return generated::softsign_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status SoftsignGrad<double>(
     const Context& context,
@@ -3108,7 +3108,7 @@ Status SoftsignGrad<double>(
   return generated::softsign_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status SoftsignGrad<MLFloat16>(
     const Context& context,
@@ -3118,7 +3118,7 @@ Status SoftsignGrad<MLFloat16>(
   return generated::softsign_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status SoftsignGrad<BFloat16>(
     const Context& context,
@@ -3279,25 +3279,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3306,11 +3306,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3319,8 +3339,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3329,8 +3349,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3339,8 +3359,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3349,8 +3369,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3359,38 +3379,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::mish_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status MishGrad<float>(
     const Context& context,
@@ -3400,7 +3400,7 @@ Status MishGrad<float>(
   return generated::mish_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status MishGrad<double>(
     const Context& context,
@@ -3410,7 +3410,7 @@ Status MishGrad<double>(
   return generated::mish_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status MishGrad<MLFloat16>(
     const Context& context,
@@ -3420,7 +3420,7 @@ Status MishGrad<MLFloat16>(
   return generated::mish_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status MishGrad<BFloat16>(
     const Context& context,
@@ -3581,25 +3581,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3608,11 +3608,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3621,8 +3641,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3631,8 +3651,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3641,8 +3661,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3651,8 +3671,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3661,38 +3681,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::exp_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status ExpGrad<float>(
     const Context& context,
@@ -3702,7 +3702,7 @@ Status ExpGrad<float>(
   return generated::exp_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status ExpGrad<double>(
     const Context& context,
@@ -3712,7 +3712,7 @@ Status ExpGrad<double>(
   return generated::exp_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status ExpGrad<MLFloat16>(
     const Context& context,
@@ -3722,7 +3722,7 @@ Status ExpGrad<MLFloat16>(
   return generated::exp_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status ExpGrad<BFloat16>(
     const Context& context,
@@ -3884,25 +3884,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3911,11 +3911,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3924,8 +3944,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3934,8 +3954,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3944,8 +3964,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3954,8 +3974,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3964,38 +3984,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::reciprocal_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status ReciprocalGrad<float>(
     const Context& context,
@@ -4005,7 +4005,7 @@ Status ReciprocalGrad<float>(
   return generated::reciprocal_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status ReciprocalGrad<double>(
     const Context& context,
@@ -4015,7 +4015,7 @@ Status ReciprocalGrad<double>(
   return generated::reciprocal_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status ReciprocalGrad<MLFloat16>(
     const Context& context,
@@ -4025,7 +4025,7 @@ Status ReciprocalGrad<MLFloat16>(
   return generated::reciprocal_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status ReciprocalGrad<BFloat16>(
     const Context& context,

@@ -138,33 +138,33 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: Conv, line 16 of the entry
+// ops.yaml: Conv, line 15 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::conv::OutputSpatial(KernelAttributes(attributes), symbols[2], symbols[4]);
 }
 
 constexpr std::array<SymbolSpec, 6> kSymbols = {
-    // ops.yaml: Conv, line 7 of the entry
+    // ops.yaml: Conv, line 6 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: Conv, line 7 of the entry
+    // ops.yaml: Conv, line 6 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: Conv, line 14 of the entry
+    // ops.yaml: Conv, line 13 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: Conv, line 13 of the entry
+    // ops.yaml: Conv, line 12 of the entry
     SymbolSpec{
         .name = "M",
         .multiple_of = 4,
     },
-    // ops.yaml: Conv, line 15 of the entry
+    // ops.yaml: Conv, line 14 of the entry
     SymbolSpec{
         .name = "K",
         .is_list = true,
@@ -172,7 +172,7 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
         .max_length = 3,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 16 of the entry
+    // ops.yaml: Conv, line 15 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -242,21 +242,21 @@ constexpr std::array<DimSpec, 3> kShape3 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: Conv, line 7 of the entry
+    // ops.yaml: Conv, line 6 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: Conv, line 8 of the entry
+    // ops.yaml: Conv, line 7 of the entry
     TensorSpec{
         .name = "W",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[M, C / group, *K]",
     },
-    // ops.yaml: Conv, line 9 of the entry
+    // ops.yaml: Conv, line 8 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 0,
@@ -267,7 +267,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: Conv, line 11 of the entry
+    // ops.yaml: Conv, line 10 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -292,7 +292,7 @@ static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 6> kAttributes = {
-    // ops.yaml: Conv, line 18 of the entry
+    // ops.yaml: Conv, line 17 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -302,7 +302,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 19 of the entry
+    // ops.yaml: Conv, line 18 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -312,7 +312,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 20 of the entry
+    // ops.yaml: Conv, line 19 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -322,7 +322,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 2,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 21 of the entry
+    // ops.yaml: Conv, line 20 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -332,7 +332,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 22 of the entry
+    // ops.yaml: Conv, line 21 of the entry
     AttributeSpec{
         .name = "group",
         .kind = AttributeKind::kInt,
@@ -340,7 +340,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: Conv, line 23 of the entry
+    // ops.yaml: Conv, line 22 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -417,25 +417,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -444,11 +444,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -457,8 +477,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -467,8 +487,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -477,8 +497,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -487,8 +507,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -497,38 +517,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::conv_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status Conv<float>(
     const Context& context,
@@ -538,7 +538,7 @@ Status Conv<float>(
   return generated::conv_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status Conv<double>(
     const Context& context,
@@ -548,7 +548,7 @@ Status Conv<double>(
   return generated::conv_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status Conv<MLFloat16>(
     const Context& context,
@@ -558,7 +558,7 @@ Status Conv<MLFloat16>(
   return generated::conv_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status Conv<BFloat16>(
     const Context& context,
@@ -730,25 +730,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -757,11 +757,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -770,8 +790,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -780,8 +800,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -790,8 +810,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -800,8 +820,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -810,38 +830,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::leaky_relu_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status LeakyReluGrad<float>(
     const Context& context,
@@ -851,7 +851,7 @@ Status LeakyReluGrad<float>(
   return generated::leaky_relu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status LeakyReluGrad<double>(
     const Context& context,
@@ -861,7 +861,7 @@ Status LeakyReluGrad<double>(
   return generated::leaky_relu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status LeakyReluGrad<MLFloat16>(
     const Context& context,
@@ -871,7 +871,7 @@ Status LeakyReluGrad<MLFloat16>(
   return generated::leaky_relu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status LeakyReluGrad<BFloat16>(
     const Context& context,
@@ -1020,25 +1020,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1047,11 +1047,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1060,8 +1080,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1070,8 +1090,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1080,8 +1100,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1090,8 +1110,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1100,38 +1120,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::relu_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status Relu<float>(
     const Context& context,
@@ -1141,7 +1141,7 @@ Status Relu<float>(
   return generated::relu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status Relu<double>(
     const Context& context,
@@ -1151,7 +1151,7 @@ Status Relu<double>(
   return generated::relu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status Relu<MLFloat16>(
     const Context& context,
@@ -1161,7 +1161,7 @@ Status Relu<MLFloat16>(
   return generated::relu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status Relu<BFloat16>(
     const Context& context,
@@ -1307,25 +1307,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1334,11 +1334,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1347,8 +1367,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1357,8 +1377,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1367,8 +1387,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1377,8 +1397,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1387,38 +1407,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::softplus_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status Softplus<float>(
     const Context& context,
@@ -1428,7 +1428,7 @@ Status Softplus<float>(
   return generated::softplus_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status Softplus<double>(
     const Context& context,
@@ -1438,7 +1438,7 @@ Status Softplus<double>(
   return generated::softplus_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status Softplus<MLFloat16>(
     const Context& context,
@@ -1448,7 +1448,7 @@ Status Softplus<MLFloat16>(
   return generated::softplus_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status Softplus<BFloat16>(
     const Context& context,
@@ -1621,25 +1621,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1648,11 +1648,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1661,8 +1681,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1671,8 +1691,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1681,8 +1701,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1691,8 +1711,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1701,38 +1721,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::celu_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status CeluGrad<float>(
     const Context& context,
@@ -1742,7 +1742,7 @@ Status CeluGrad<float>(
   return generated::celu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status CeluGrad<double>(
     const Context& context,
@@ -1752,7 +1752,7 @@ Status CeluGrad<double>(
   return generated::celu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status CeluGrad<MLFloat16>(
     const Context& context,
@@ -1762,7 +1762,7 @@ Status CeluGrad<MLFloat16>(
   return generated::celu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status CeluGrad<BFloat16>(
     const Context& context,
@@ -1911,25 +1911,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1938,11 +1938,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1951,8 +1971,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1961,8 +1981,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1971,8 +1991,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1981,8 +2001,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1991,38 +2011,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::sqrt_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status Sqrt<float>(
     const Context& context,
@@ -2032,7 +2032,7 @@ Status Sqrt<float>(
   return generated::sqrt_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status Sqrt<double>(
     const Context& context,
@@ -2042,7 +2042,7 @@ Status Sqrt<double>(
   return generated::sqrt_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status Sqrt<MLFloat16>(
     const Context& context,
@@ -2052,7 +2052,7 @@ Status Sqrt<MLFloat16>(
   return generated::sqrt_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status Sqrt<BFloat16>(
     const Context& context,
@@ -2380,25 +2380,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2407,11 +2407,33 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -2421,8 +2443,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -2432,8 +2454,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -2443,8 +2465,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -2454,8 +2476,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -2465,41 +2487,19 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status MaxPoolGrad<float>(
     const Context& context,
@@ -2509,7 +2509,7 @@ Status MaxPoolGrad<float>(
   return generated::max_pool_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status MaxPoolGrad<double>(
     const Context& context,
@@ -2519,7 +2519,7 @@ Status MaxPoolGrad<double>(
   return generated::max_pool_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status MaxPoolGrad<MLFloat16>(
     const Context& context,
@@ -2529,7 +2529,7 @@ Status MaxPoolGrad<MLFloat16>(
   return generated::max_pool_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status MaxPoolGrad<BFloat16>(
     const Context& context,
@@ -2765,25 +2765,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2792,11 +2792,33 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -2806,8 +2828,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -2817,8 +2839,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -2828,8 +2850,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -2839,8 +2861,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -2850,41 +2872,19 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::global_max_pool_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status GlobalMaxPoolGrad<float>(
     const Context& context,
@@ -2894,7 +2894,7 @@ Status GlobalMaxPoolGrad<float>(
   return generated::global_max_pool_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status GlobalMaxPoolGrad<double>(
     const Context& context,
@@ -2904,7 +2904,7 @@ Status GlobalMaxPoolGrad<double>(
   return generated::global_max_pool_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status GlobalMaxPoolGrad<MLFloat16>(
     const Context& context,
@@ -2914,7 +2914,7 @@ Status GlobalMaxPoolGrad<MLFloat16>(
   return generated::global_max_pool_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status GlobalMaxPoolGrad<BFloat16>(
     const Context& context,

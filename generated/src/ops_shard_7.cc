@@ -254,25 +254,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -281,11 +281,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -294,8 +314,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -304,8 +324,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -314,8 +334,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -324,8 +344,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -334,38 +354,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::prelu_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status PReluGrad<float>(
     const Context& context,
@@ -375,7 +375,7 @@ Status PReluGrad<float>(
   return generated::prelu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status PReluGrad<double>(
     const Context& context,
@@ -385,7 +385,7 @@ Status PReluGrad<double>(
   return generated::prelu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status PReluGrad<MLFloat16>(
     const Context& context,
@@ -395,7 +395,7 @@ Status PReluGrad<MLFloat16>(
   return generated::prelu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status PReluGrad<BFloat16>(
     const Context& context,
@@ -558,25 +558,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -585,11 +585,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -598,8 +618,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -608,8 +628,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -618,8 +638,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -628,8 +648,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -638,38 +658,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::tanh_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status TanhGrad<float>(
     const Context& context,
@@ -679,7 +679,7 @@ Status TanhGrad<float>(
   return generated::tanh_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status TanhGrad<double>(
     const Context& context,
@@ -689,7 +689,7 @@ Status TanhGrad<double>(
   return generated::tanh_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status TanhGrad<MLFloat16>(
     const Context& context,
@@ -699,7 +699,7 @@ Status TanhGrad<MLFloat16>(
   return generated::tanh_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status TanhGrad<BFloat16>(
     const Context& context,
@@ -873,25 +873,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -900,11 +900,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -913,8 +933,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -923,8 +943,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -933,8 +953,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -943,8 +963,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -953,38 +973,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::swish_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status SwishGrad<float>(
     const Context& context,
@@ -994,7 +994,7 @@ Status SwishGrad<float>(
   return generated::swish_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status SwishGrad<double>(
     const Context& context,
@@ -1004,7 +1004,7 @@ Status SwishGrad<double>(
   return generated::swish_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status SwishGrad<MLFloat16>(
     const Context& context,
@@ -1014,7 +1014,7 @@ Status SwishGrad<MLFloat16>(
   return generated::swish_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status SwishGrad<BFloat16>(
     const Context& context,
@@ -1186,25 +1186,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1213,11 +1213,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1226,8 +1246,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1236,8 +1256,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1246,8 +1266,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1256,8 +1276,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1266,38 +1286,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::selu_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status Selu<float>(
     const Context& context,
@@ -1307,7 +1307,7 @@ Status Selu<float>(
   return generated::selu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status Selu<double>(
     const Context& context,
@@ -1317,7 +1317,7 @@ Status Selu<double>(
   return generated::selu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status Selu<MLFloat16>(
     const Context& context,
@@ -1327,7 +1327,7 @@ Status Selu<MLFloat16>(
   return generated::selu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status Selu<BFloat16>(
     const Context& context,
@@ -1487,25 +1487,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1514,11 +1514,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1527,8 +1547,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1537,8 +1557,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1547,8 +1567,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1557,8 +1577,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1567,38 +1587,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::thresholded_relu_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status ThresholdedRelu<float>(
     const Context& context,
@@ -1608,7 +1608,7 @@ Status ThresholdedRelu<float>(
   return generated::thresholded_relu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status ThresholdedRelu<double>(
     const Context& context,
@@ -1618,7 +1618,7 @@ Status ThresholdedRelu<double>(
   return generated::thresholded_relu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status ThresholdedRelu<MLFloat16>(
     const Context& context,
@@ -1628,7 +1628,7 @@ Status ThresholdedRelu<MLFloat16>(
   return generated::thresholded_relu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status ThresholdedRelu<BFloat16>(
     const Context& context,
@@ -1776,25 +1776,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1803,11 +1803,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1816,8 +1836,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1826,8 +1846,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1836,8 +1856,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -1846,8 +1866,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -1856,38 +1876,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::exp_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status Exp<float>(
     const Context& context,
@@ -1897,7 +1897,7 @@ Status Exp<float>(
   return generated::exp_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status Exp<double>(
     const Context& context,
@@ -1907,7 +1907,7 @@ Status Exp<double>(
   return generated::exp_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status Exp<MLFloat16>(
     const Context& context,
@@ -1917,7 +1917,7 @@ Status Exp<MLFloat16>(
   return generated::exp_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status Exp<BFloat16>(
     const Context& context,
@@ -2063,25 +2063,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2090,11 +2090,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2103,8 +2123,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2113,8 +2133,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2123,8 +2143,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2133,8 +2153,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2143,38 +2163,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::log_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status Log<float>(
     const Context& context,
@@ -2184,7 +2184,7 @@ Status Log<float>(
   return generated::log_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status Log<double>(
     const Context& context,
@@ -2194,7 +2194,7 @@ Status Log<double>(
   return generated::log_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status Log<MLFloat16>(
     const Context& context,
@@ -2204,7 +2204,7 @@ Status Log<MLFloat16>(
   return generated::log_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status Log<BFloat16>(
     const Context& context,
@@ -2350,25 +2350,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2377,11 +2377,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2390,8 +2410,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2400,8 +2420,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2410,8 +2430,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2420,8 +2440,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2430,38 +2450,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::sin_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status Sin<float>(
     const Context& context,
@@ -2471,7 +2471,7 @@ Status Sin<float>(
   return generated::sin_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status Sin<double>(
     const Context& context,
@@ -2481,7 +2481,7 @@ Status Sin<double>(
   return generated::sin_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status Sin<MLFloat16>(
     const Context& context,
@@ -2491,7 +2491,7 @@ Status Sin<MLFloat16>(
   return generated::sin_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status Sin<BFloat16>(
     const Context& context,
@@ -2637,25 +2637,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2664,11 +2664,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2677,8 +2697,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2687,8 +2707,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2697,8 +2717,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2707,8 +2727,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2717,38 +2737,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::cos_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status Cos<float>(
     const Context& context,
@@ -2758,7 +2758,7 @@ Status Cos<float>(
   return generated::cos_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status Cos<double>(
     const Context& context,
@@ -2768,7 +2768,7 @@ Status Cos<double>(
   return generated::cos_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status Cos<MLFloat16>(
     const Context& context,
@@ -2778,7 +2778,7 @@ Status Cos<MLFloat16>(
   return generated::cos_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status Cos<BFloat16>(
     const Context& context,
@@ -2936,25 +2936,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2963,11 +2963,31 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2976,8 +2996,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -2986,8 +3006,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -2996,8 +3016,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
@@ -3006,8 +3026,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
@@ -3016,38 +3036,18 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::cos_grad_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status CosGrad<float>(
     const Context& context,
@@ -3057,7 +3057,7 @@ Status CosGrad<float>(
   return generated::cos_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status CosGrad<double>(
     const Context& context,
@@ -3067,7 +3067,7 @@ Status CosGrad<double>(
   return generated::cos_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status CosGrad<MLFloat16>(
     const Context& context,
@@ -3077,7 +3077,7 @@ Status CosGrad<MLFloat16>(
   return generated::cos_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status CosGrad<BFloat16>(
     const Context& context,
@@ -3377,25 +3377,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3404,11 +3404,33 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -3418,8 +3440,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -3429,8 +3451,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -3440,8 +3462,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -3451,8 +3473,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -3462,41 +3484,19 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::average_pool_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status AveragePool<float>(
     const Context& context,
@@ -3506,7 +3506,7 @@ Status AveragePool<float>(
   return generated::average_pool_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status AveragePool<double>(
     const Context& context,
@@ -3516,7 +3516,7 @@ Status AveragePool<double>(
   return generated::average_pool_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status AveragePool<MLFloat16>(
     const Context& context,
@@ -3526,7 +3526,7 @@ Status AveragePool<MLFloat16>(
   return generated::average_pool_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status AveragePool<BFloat16>(
     const Context& context,
@@ -3735,25 +3735,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3762,11 +3762,33 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -3776,8 +3798,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -3787,8 +3809,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -3798,8 +3820,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -3809,8 +3831,8 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -3820,41 +3842,19 @@ constinit const std::array<Row, 8> kRows = {
     // ops.yaml: Conv, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 26,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: Conv, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 27,
     },
 };
 
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 Status GlobalMaxPool<float>(
     const Context& context,
@@ -3864,7 +3864,7 @@ Status GlobalMaxPool<float>(
   return generated::global_max_pool_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 Status GlobalMaxPool<double>(
     const Context& context,
@@ -3874,7 +3874,7 @@ Status GlobalMaxPool<double>(
   return generated::global_max_pool_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 Status GlobalMaxPool<MLFloat16>(
     const Context& context,
@@ -3884,7 +3884,7 @@ Status GlobalMaxPool<MLFloat16>(
   return generated::global_max_pool_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 Status GlobalMaxPool<BFloat16>(
     const Context& context,

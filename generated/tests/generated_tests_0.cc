@@ -255,13 +255,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -511,13 +511,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -664,13 +664,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -835,13 +835,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -982,13 +982,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1172,13 +1172,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1549,13 +1549,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1885,13 +1885,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 

@@ -293,13 +293,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -531,13 +531,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -679,13 +679,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -827,13 +827,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1007,13 +1007,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1168,13 +1168,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1319,13 +1319,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1486,13 +1486,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1625,13 +1625,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1785,13 +1785,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1924,13 +1924,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2059,13 +2059,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2464,13 +2464,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2679,13 +2679,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -3030,13 +3030,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 

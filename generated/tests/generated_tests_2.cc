@@ -1430,13 +1430,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1576,13 +1576,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1736,13 +1736,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1880,13 +1880,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2021,13 +2021,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2404,13 +2404,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2773,13 +2773,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 

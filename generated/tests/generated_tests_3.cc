@@ -72,7 +72,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ConvTranspose, line 23 of the entry
+// ops.yaml: ConvTranspose, line 22 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "plain_2d",
@@ -90,7 +90,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ConvTranspose, line 24 of the entry
+// ops.yaml: ConvTranspose, line 23 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes1 = {
     .strides = {2},
     .pads = {2, 1},
@@ -118,7 +118,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ConvTranspose, line 25 of the entry
+// ops.yaml: ConvTranspose, line 24 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes2 = {
     .strides = {1, 2, 1},
     .pads = {1, 0, 0, 0, 2, 1},
@@ -146,7 +146,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ConvTranspose, line 26 of the entry
+// ops.yaml: ConvTranspose, line 25 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes3 = {
     .strides = {2, 3},
     .pads = {0, 2, 1, 1},
@@ -174,7 +174,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ConvTranspose, line 27 of the entry
+// ops.yaml: ConvTranspose, line 26 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes4 = {
     .strides = {1, 2},
     .pads = {1, 0, 0, 2},
@@ -202,7 +202,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: ConvTranspose, line 28 of the entry
+// ops.yaml: ConvTranspose, line 27 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes5 = {
     .strides = {2, 1},
     .pads = {1, 1, 1, 1},
@@ -230,7 +230,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: ConvTranspose, line 29 of the entry
+// ops.yaml: ConvTranspose, line 28 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes6 = {
     .kernel_shape = {1, 1},
 };
@@ -254,7 +254,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: ConvTranspose, line 30 of the entry
+// ops.yaml: ConvTranspose, line 29 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes7 = {
     .strides = {2, 3},
     .pads = {1, 0, 1, 1},
@@ -282,7 +282,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: ConvTranspose, line 31 of the entry
+// ops.yaml: ConvTranspose, line 30 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes8 = {
     .strides = {2, 2},
     .output_shape = {8, 10},
@@ -308,7 +308,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: ConvTranspose, line 32 of the entry
+// ops.yaml: ConvTranspose, line 31 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes9 = {
     .strides = {2, 2},
     .auto_pad = ::gradsmith::AutoPad::SAME_UPPER,
@@ -334,7 +334,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: ConvTranspose, line 33 of the entry
+// ops.yaml: ConvTranspose, line 32 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes10 = {
     .strides = {2, 2},
     .auto_pad = ::gradsmith::AutoPad::SAME_LOWER,
@@ -360,7 +360,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: ConvTranspose, line 34 of the entry
+// ops.yaml: ConvTranspose, line 33 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes11 = {
     .strides = {2, 1},
     .auto_pad = ::gradsmith::AutoPad::VALID,
@@ -386,7 +386,7 @@ const Case kCase11 = {
     .typed_attributes = &kAttributes11,
 };
 
-// ops.yaml: ConvTranspose, line 35 of the entry
+// ops.yaml: ConvTranspose, line 34 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes12 = {
     .strides = {4, 3},
 };
@@ -410,7 +410,7 @@ const Case kCase12 = {
     .typed_attributes = &kAttributes12,
 };
 
-// ops.yaml: ConvTranspose, line 36 of the entry
+// ops.yaml: ConvTranspose, line 35 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes13 = {
     .pads = {1, 1, 0, 0},
     .group = 2,
@@ -436,7 +436,7 @@ const Case kCase13 = {
     .typed_attributes = &kAttributes13,
 };
 
-// ops.yaml: ConvTranspose, line 37 of the entry
+// ops.yaml: ConvTranspose, line 36 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes14 = {
     .strides = {2, 1},
 };
@@ -460,7 +460,7 @@ const Case kCase14 = {
     .typed_attributes = &kAttributes14,
 };
 
-// ops.yaml: ConvTranspose, line 38 of the entry
+// ops.yaml: ConvTranspose, line 37 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes15 = {
     .pads = {1, 1, 1, 1},
 };
@@ -484,7 +484,7 @@ const Case kCase15 = {
     .typed_attributes = &kAttributes15,
 };
 
-// ops.yaml: ConvTranspose, line 39 of the entry
+// ops.yaml: ConvTranspose, line 38 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes16 = {
     .pads = {1, 1, 1, 1},
 };
@@ -508,7 +508,7 @@ const Case kCase16 = {
     .typed_attributes = &kAttributes16,
 };
 
-// ops.yaml: ConvTranspose, line 40 of the entry
+// ops.yaml: ConvTranspose, line 39 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes17 = {};
 const Case kCase17 = {
     .name = "empty_batch",
@@ -526,7 +526,7 @@ const Case kCase17 = {
     .typed_attributes = &kAttributes17,
 };
 
-// ops.yaml: ConvTranspose, line 41 of the entry
+// ops.yaml: ConvTranspose, line 40 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes18 = {};
 const Case kCase18 = {
     .name = "empty_output_channels",
@@ -544,7 +544,7 @@ const Case kCase18 = {
     .typed_attributes = &kAttributes18,
 };
 
-// ops.yaml: ConvTranspose, line 42 of the entry
+// ops.yaml: ConvTranspose, line 41 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes19 = {};
 const Case kCase19 = {
     .name = "empty_input_channels",
@@ -606,13 +606,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -624,21 +624,21 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: Conv, line 18 of the entry
+    // ops.yaml: Conv, line 17 of the entry
     {"kernel_shape", IntList{}},
-    // ops.yaml: Conv, line 19 of the entry
+    // ops.yaml: Conv, line 18 of the entry
     {"strides", IntList{}},
-    // ops.yaml: Conv, line 20 of the entry
+    // ops.yaml: Conv, line 19 of the entry
     {"pads", IntList{}},
-    // ops.yaml: Conv, line 21 of the entry
+    // ops.yaml: Conv, line 20 of the entry
     {"dilations", IntList{}},
-    // ops.yaml: Conv, line 22 of the entry
+    // ops.yaml: Conv, line 21 of the entry
     {"group", 1},
-    // ops.yaml: Conv, line 23 of the entry
+    // ops.yaml: Conv, line 22 of the entry
     {"auto_pad", "NOTSET"},
-    // ops.yaml: ConvTranspose, line 19 of the entry
+    // ops.yaml: ConvTranspose, line 18 of the entry
     {"output_padding", IntList{}},
-    // ops.yaml: ConvTranspose, line 20 of the entry
+    // ops.yaml: ConvTranspose, line 19 of the entry
     {"output_shape", IntList{}},
 };
 
@@ -742,13 +742,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -894,13 +894,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1042,13 +1042,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1172,13 +1172,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1304,13 +1304,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1636,13 +1636,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 

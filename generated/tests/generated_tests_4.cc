@@ -86,7 +86,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: Conv, line 30 of the entry
+// ops.yaml: Conv, line 29 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "plain_2d",
@@ -106,7 +106,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: Conv, line 31 of the entry
+// ops.yaml: Conv, line 30 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes1 = {
     .strides = {2},
     .pads = {2, 1},
@@ -136,7 +136,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: Conv, line 32 of the entry
+// ops.yaml: Conv, line 31 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes2 = {
     .strides = {1, 2, 1},
     .pads = {1, 0, 0, 0, 2, 1},
@@ -166,7 +166,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: Conv, line 33 of the entry
+// ops.yaml: Conv, line 32 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes3 = {
     .strides = {2, 3},
     .pads = {0, 2, 1, 1},
@@ -196,7 +196,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: Conv, line 34 of the entry
+// ops.yaml: Conv, line 33 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes4 = {
     .strides = {1, 2},
     .pads = {1, 0, 0, 2},
@@ -226,7 +226,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: Conv, line 35 of the entry
+// ops.yaml: Conv, line 34 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes5 = {
     .pads = {1, 1, 1, 1},
     .group = 4,
@@ -254,7 +254,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: Conv, line 36 of the entry
+// ops.yaml: Conv, line 35 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes6 = {
     .kernel_shape = {1, 1},
 };
@@ -280,7 +280,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: Conv, line 37 of the entry
+// ops.yaml: Conv, line 36 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes7 = {
     .strides = {2, 3},
     .auto_pad = ::gradsmith::AutoPad::SAME_UPPER,
@@ -308,7 +308,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: Conv, line 38 of the entry
+// ops.yaml: Conv, line 37 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes8 = {
     .strides = {2, 3},
     .auto_pad = ::gradsmith::AutoPad::SAME_LOWER,
@@ -336,7 +336,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: Conv, line 39 of the entry
+// ops.yaml: Conv, line 38 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes9 = {
     .dilations = {2, 1},
     .auto_pad = ::gradsmith::AutoPad::VALID,
@@ -364,7 +364,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: Conv, line 40 of the entry
+// ops.yaml: Conv, line 39 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes10 = {
     .strides = {4, 3},
 };
@@ -390,7 +390,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: Conv, line 41 of the entry
+// ops.yaml: Conv, line 40 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes11 = {
     .pads = {1, 1, 0, 1},
     .group = 2,
@@ -418,7 +418,7 @@ const Case kCase11 = {
     .typed_attributes = &kAttributes11,
 };
 
-// ops.yaml: Conv, line 42 of the entry
+// ops.yaml: Conv, line 41 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes12 = {
     .pads = {1, 0, 1, 1},
 };
@@ -444,7 +444,7 @@ const Case kCase12 = {
     .typed_attributes = &kAttributes12,
 };
 
-// ops.yaml: Conv, line 43 of the entry
+// ops.yaml: Conv, line 42 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes13 = {
     .pads = {1, 1, 1, 1},
 };
@@ -470,7 +470,7 @@ const Case kCase13 = {
     .typed_attributes = &kAttributes13,
 };
 
-// ops.yaml: Conv, line 44 of the entry
+// ops.yaml: Conv, line 43 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes14 = {
     .pads = {1, 1, 1, 1},
 };
@@ -496,7 +496,7 @@ const Case kCase14 = {
     .typed_attributes = &kAttributes14,
 };
 
-// ops.yaml: Conv, line 45 of the entry
+// ops.yaml: Conv, line 44 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes15 = {};
 const Case kCase15 = {
     .name = "empty_batch",
@@ -516,7 +516,7 @@ const Case kCase15 = {
     .typed_attributes = &kAttributes15,
 };
 
-// ops.yaml: Conv, line 46 of the entry
+// ops.yaml: Conv, line 45 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes16 = {};
 const Case kCase16 = {
     .name = "empty_output_channels",
@@ -536,7 +536,7 @@ const Case kCase16 = {
     .typed_attributes = &kAttributes16,
 };
 
-// ops.yaml: Conv, line 47 of the entry
+// ops.yaml: Conv, line 46 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes17 = {};
 const Case kCase17 = {
     .name = "empty_input_channels",
@@ -596,13 +596,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -614,17 +614,17 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: Conv, line 18 of the entry
+    // ops.yaml: Conv, line 17 of the entry
     {"kernel_shape", IntList{}},
-    // ops.yaml: Conv, line 19 of the entry
+    // ops.yaml: Conv, line 18 of the entry
     {"strides", IntList{}},
-    // ops.yaml: Conv, line 20 of the entry
+    // ops.yaml: Conv, line 19 of the entry
     {"pads", IntList{}},
-    // ops.yaml: Conv, line 21 of the entry
+    // ops.yaml: Conv, line 20 of the entry
     {"dilations", IntList{}},
-    // ops.yaml: Conv, line 22 of the entry
+    // ops.yaml: Conv, line 21 of the entry
     {"group", 1},
-    // ops.yaml: Conv, line 23 of the entry
+    // ops.yaml: Conv, line 22 of the entry
     {"auto_pad", "NOTSET"},
 };
 
@@ -728,13 +728,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -863,13 +863,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1043,13 +1043,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1219,13 +1219,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1427,13 +1427,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 

@@ -86,7 +86,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: Conv, line 30 of the entry
+// ops.yaml: Conv, line 29 of the entry
 const ::gradsmith::ConvAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "plain_2d",
@@ -104,7 +104,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: Conv, line 31 of the entry
+// ops.yaml: Conv, line 30 of the entry
 const ::gradsmith::ConvAttributes kAttributes1 = {
     .strides = {2},
     .pads = {2, 1},
@@ -132,7 +132,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: Conv, line 32 of the entry
+// ops.yaml: Conv, line 31 of the entry
 const ::gradsmith::ConvAttributes kAttributes2 = {
     .strides = {1, 2, 1},
     .pads = {1, 0, 0, 0, 2, 1},
@@ -160,7 +160,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: Conv, line 33 of the entry
+// ops.yaml: Conv, line 32 of the entry
 const ::gradsmith::ConvAttributes kAttributes3 = {
     .strides = {2, 3},
     .pads = {0, 2, 1, 1},
@@ -188,7 +188,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: Conv, line 34 of the entry
+// ops.yaml: Conv, line 33 of the entry
 const ::gradsmith::ConvAttributes kAttributes4 = {
     .strides = {1, 2},
     .pads = {1, 0, 0, 2},
@@ -216,7 +216,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: Conv, line 35 of the entry
+// ops.yaml: Conv, line 34 of the entry
 const ::gradsmith::ConvAttributes kAttributes5 = {
     .pads = {1, 1, 1, 1},
     .group = 4,
@@ -242,7 +242,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: Conv, line 36 of the entry
+// ops.yaml: Conv, line 35 of the entry
 const ::gradsmith::ConvAttributes kAttributes6 = {
     .kernel_shape = {1, 1},
 };
@@ -266,7 +266,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: Conv, line 37 of the entry
+// ops.yaml: Conv, line 36 of the entry
 const ::gradsmith::ConvAttributes kAttributes7 = {
     .strides = {2, 3},
     .auto_pad = ::gradsmith::AutoPad::SAME_UPPER,
@@ -292,7 +292,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: Conv, line 38 of the entry
+// ops.yaml: Conv, line 37 of the entry
 const ::gradsmith::ConvAttributes kAttributes8 = {
     .strides = {2, 3},
     .auto_pad = ::gradsmith::AutoPad::SAME_LOWER,
@@ -318,7 +318,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: Conv, line 39 of the entry
+// ops.yaml: Conv, line 38 of the entry
 const ::gradsmith::ConvAttributes kAttributes9 = {
     .dilations = {2, 1},
     .auto_pad = ::gradsmith::AutoPad::VALID,
@@ -344,7 +344,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: Conv, line 40 of the entry
+// ops.yaml: Conv, line 39 of the entry
 const ::gradsmith::ConvAttributes kAttributes10 = {
     .strides = {4, 3},
 };
@@ -368,7 +368,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: Conv, line 41 of the entry
+// ops.yaml: Conv, line 40 of the entry
 const ::gradsmith::ConvAttributes kAttributes11 = {
     .pads = {1, 1, 0, 1},
     .group = 2,
@@ -394,7 +394,7 @@ const Case kCase11 = {
     .typed_attributes = &kAttributes11,
 };
 
-// ops.yaml: Conv, line 42 of the entry
+// ops.yaml: Conv, line 41 of the entry
 const ::gradsmith::ConvAttributes kAttributes12 = {
     .pads = {1, 0, 1, 1},
 };
@@ -418,7 +418,7 @@ const Case kCase12 = {
     .typed_attributes = &kAttributes12,
 };
 
-// ops.yaml: Conv, line 43 of the entry
+// ops.yaml: Conv, line 42 of the entry
 const ::gradsmith::ConvAttributes kAttributes13 = {
     .pads = {1, 1, 1, 1},
 };
@@ -442,7 +442,7 @@ const Case kCase13 = {
     .typed_attributes = &kAttributes13,
 };
 
-// ops.yaml: Conv, line 44 of the entry
+// ops.yaml: Conv, line 43 of the entry
 const ::gradsmith::ConvAttributes kAttributes14 = {
     .pads = {1, 1, 1, 1},
 };
@@ -466,7 +466,7 @@ const Case kCase14 = {
     .typed_attributes = &kAttributes14,
 };
 
-// ops.yaml: Conv, line 45 of the entry
+// ops.yaml: Conv, line 44 of the entry
 const ::gradsmith::ConvAttributes kAttributes15 = {};
 const Case kCase15 = {
     .name = "empty_batch",
@@ -484,7 +484,7 @@ const Case kCase15 = {
     .typed_attributes = &kAttributes15,
 };
 
-// ops.yaml: Conv, line 46 of the entry
+// ops.yaml: Conv, line 45 of the entry
 const ::gradsmith::ConvAttributes kAttributes16 = {};
 const Case kCase16 = {
     .name = "empty_output_channels",
@@ -502,7 +502,7 @@ const Case kCase16 = {
     .typed_attributes = &kAttributes16,
 };
 
-// ops.yaml: Conv, line 47 of the entry
+// ops.yaml: Conv, line 46 of the entry
 const ::gradsmith::ConvAttributes kAttributes17 = {};
 const Case kCase17 = {
     .name = "empty_input_channels",
@@ -560,13 +560,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -578,17 +578,17 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: Conv, line 18 of the entry
+    // ops.yaml: Conv, line 17 of the entry
     {"kernel_shape", IntList{}},
-    // ops.yaml: Conv, line 19 of the entry
+    // ops.yaml: Conv, line 18 of the entry
     {"strides", IntList{}},
-    // ops.yaml: Conv, line 20 of the entry
+    // ops.yaml: Conv, line 19 of the entry
     {"pads", IntList{}},
-    // ops.yaml: Conv, line 21 of the entry
+    // ops.yaml: Conv, line 20 of the entry
     {"dilations", IntList{}},
-    // ops.yaml: Conv, line 22 of the entry
+    // ops.yaml: Conv, line 21 of the entry
     {"group", 1},
-    // ops.yaml: Conv, line 23 of the entry
+    // ops.yaml: Conv, line 22 of the entry
     {"auto_pad", "NOTSET"},
 };
 
@@ -830,13 +830,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -989,13 +989,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1121,13 +1121,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1256,13 +1256,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1417,13 +1417,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1814,13 +1814,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2040,13 +2040,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 28 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     {"bf16", &Run<BFloat16>},
 };
 

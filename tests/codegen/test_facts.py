@@ -1,7 +1,9 @@
-"""Facts of an operator that are data: whether its calls are repeatable, and which inputs are needed for their shape
-alone."""
+"""Facts of an operator that are data: whether its calls are repeatable, which inputs are needed for their shape alone,
+and how many operations a call makes."""
 
 from __future__ import annotations
+
+import math
 
 import pytest
 from gradsmith_codegen import render
@@ -48,3 +50,30 @@ def test_a_kernel_says_what_it_does_not_read() -> None:
     number = "number: {type: T, shape: []"
     expected = "G709: kernel sample::Spread may read the data of 'number': its kLimits lack 'number shape_only'"
     assert of_pick((number, f"{number}, shape_only: true")) == [expected]
+
+
+@pytest.mark.parametrize(
+    "counted",
+    ["2 * N * D", "7 - (N - 2) * -D / (3 + N) - (N - 1)", "N - (D - N) / (D / N)", "-(N + D) * 0.5", "N / D / 2"],
+)
+def test_how_many_operations_a_call_makes(counted: str) -> None:
+    files = written(edited(SCALE, (KERNEL, f"    operations: {counted}\n{KERNEL}")))
+    (line,) = [line for line in files["python/gradsmith/_ops/__init__.py"].splitlines() if "lambda" in line]
+    count = eval(line.partition(": ")[2].rstrip(","), {"_prod": math.prod})
+    assert count({"X": (5, 3, 4)}, {}) == eval(counted, {"N": 5, "D": 12})
+    assert f"| Operations of a call | `{counted}` |" in files["docs/Scale.md"]
+
+
+def test_dims_behind_a_list_and_attributes_are_counted() -> None:
+    text = edited(
+        SCALE,
+        ('shape: [N, "*D"]', 'shape: ["*D", N, C]'),
+        ("factor: {type: float, default: 1.0}", "times: {type: int, default: 3}"),
+        ("X: [2, 3]}", "X: [2, 3, 4]}"),
+        (KERNEL, "    operations: N * times + C * 100 + D * 10000\n" + KERNEL),
+    )
+    files = written(text)
+    (line,) = [line for line in files["python/gradsmith/_ops/__init__.py"].splitlines() if "lambda" in line]
+    count = eval(line.partition(": ")[2].rstrip(","), {"_prod": math.prod})
+    assert count({"X": (2, 3, 4, 5)}, {}) == 4 * 3 + 500 + 60000
+    assert count({"X": (2, 3, 4, 5)}, {"times": 1}) == 4 + 500 + 60000

@@ -1,4 +1,4 @@
-"""Dims that broadcast to others, and dims that an attribute or the caller gives."""
+"""Dims that broadcast to others, dims that an attribute, an input or the caller gives, and words of bits."""
 
 from __future__ import annotations
 
@@ -48,6 +48,50 @@ def test_a_case_that_gives_neither_is_incomplete() -> None:
     (fault,) = told(edited(CROP, (", size: [5]", "")))
     assert fault.startswith("G609: ")
     assert "nothing that is given sets O" in fault
+
+
+HELD = edited(
+    SCALE,
+    ('X: {type: T, shape: [N, "*D"]}', 'X: {type: T, shape: [N, "*D"]}\n      size: {type: int64, shape_of: Y}'),
+    ("Y: {type: T, like: X}", 'Y: {type: T, shape: [N, "*O"]}'),
+    ("D: {length: [0, 3]}", "D: {length: [0, 3]}\n      O: {length: D}"),
+    ("X: [2, 3]}", "X: [2, 3], size: [2, 5]}"),
+)
+
+
+def test_an_input_holds_the_dims_of_a_case() -> None:
+    assert shapes(HELD) == {"X": (2, 3), "size": (2, 5), "Y": (2, 5)}
+    assert shapes(edited(HELD, ("size: [2, 5]", "Y: [2, 7]")))["size"] == (2, 7)
+    (fault,) = told(edited(HELD, ("size: [2, 5]", "size: [3, 5]")))
+    assert fault.startswith("G605: case 'plain': 'size' makes N 3, but it is 2")
+
+
+def test_what_holds_dims_is_not_the_kernels() -> None:
+    schema, _ = load(HELD)
+    assert schema
+    files = dict(render.render(render.artefacts(make_plan(schema, 1))))
+    shard = files["src/ops_shard_0.cc"]
+    assert '        .shape_of = "Y",\n' in shard
+    assert "in.X = internal::ArgumentAt(inputs, 0);" in shard
+    assert "in.size" not in shard
+    assert "in[1] = internal::HoldingShape(inputs.size);" in shard
+    assert "size : sequence of int, the dims of Y\n" in files["python/gradsmith/_ops/scale_op.py"]
+    assert "SymInt[] size" in files["python/gradsmith/_ops/__init__.py"]
+    assert "TensorView<const ::std::int64_t> size" in files["include/gradsmith/ops/scale.h"]
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, 0), (1, 1), (32, 1), (33, 2)])
+def test_words_of_bits(count: int, words: int) -> None:
+    text = edited(
+        SCALE,
+        ('X: {type: T, shape: [N, "*D"]}', "X: {type: T, shape: [N]}"),
+        ("Y: {type: T, like: X}", "Y: {type: T, shape: [ceil( N/32 )]}"),
+        ("    dims:\n      D: {length: [0, 3]}\n", ""),
+        ("X: [2, 3]}", f"X: [{count}]}}"),
+    )
+    assert shapes(text)["Y"] == (words,)
+    (fault,) = told(edited(text, (f"X: [{count}]}}", f"X: [{count}], Y: [{words + 1}]}}")))
+    assert fault == f"G605: case 'plain': 'Y' has {words + 1} where ceil(N / 32) is {words}"
 
 
 def test_dims_that_nothing_gives_are_refused() -> None:

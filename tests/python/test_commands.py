@@ -234,6 +234,15 @@ def test_bench_tells_what_a_call_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _bench.measure("ConvGrad half X=2x4x6x6 W=6x4x3x3", "cpu", 0).megabytes == 2 * elements / 1e6
 
 
+def test_a_problem_may_have_an_input_that_holds_dims() -> None:
+    problem = "MaxPoolGrad float dY=1x1x2x2 Indices=1x1x2x2 shape=1x1x4x4 kernel_shape=2,2 strides=2,2"
+    assert _bench.measure(problem, "cpu", 0).megabytes == (4 * 4 + 4 * 8 + 16 * 4) / 1e6
+    (row,) = json.loads(run("tune", problem, "--device", "cpu", "--json"))
+    assert row["problem"] == problem
+    told = run("tune", problem.replace("1x1x4x4", "1x1x4"), "--device", "cpu", status=1)
+    assert "shape gives dX the shape [1, 1, 4], rank 3; expected rank 4: [N, C, *D]" in told
+
+
 @pytest.mark.parametrize(
     ("problem", "operations"),
     [

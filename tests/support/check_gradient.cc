@@ -86,6 +86,10 @@ class Symbols {
   [[nodiscard]] Shape Expand(const TensorSpec& spec) const {
     Shape dims;
     for (const DimSpec& entry : spec.shape) {
+      if (entry.kind == DimSpec::Kind::kCeil) {
+        dims.push_back((values_.at(entry.symbol)[0] + entry.constant - 1) / entry.constant);
+        continue;
+      }
       const Shape value =
           entry.kind == DimSpec::Kind::kConstant ? Shape{entry.constant} : values_.at(entry.symbol);
       std::transform(value.begin(), value.end(), std::back_inserter(dims), [&](auto v) {

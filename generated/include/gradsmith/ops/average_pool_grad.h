@@ -89,16 +89,16 @@ struct AveragePoolGradOutputs {
 /// True for the type combinations that ops.yaml declares for AveragePoolGrad.
 template <typename T_>
 inline constexpr bool kHasAveragePoolGrad = false;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 inline constexpr bool kHasAveragePoolGrad<float> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 inline constexpr bool kHasAveragePoolGrad<double> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 inline constexpr bool kHasAveragePoolGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 inline constexpr bool kHasAveragePoolGrad<BFloat16> = true;
 

@@ -46,16 +46,16 @@ struct GlobalAveragePoolOutputs {
 /// True for the type combinations that ops.yaml declares for GlobalAveragePool.
 template <typename T_>
 inline constexpr bool kHasGlobalAveragePool = false;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePool<float> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePool<double> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePool<MLFloat16> = true;
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePool<BFloat16> = true;
 

@@ -51,16 +51,16 @@ struct GlobalAveragePoolGradOutputs {
 /// True for the type combinations that ops.yaml declares for GlobalAveragePoolGrad.
 template <typename T_>
 inline constexpr bool kHasGlobalAveragePoolGrad = false;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePoolGrad<float> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePoolGrad<double> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePoolGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePoolGrad<BFloat16> = true;
 

@@ -47,16 +47,16 @@ struct GlobalMaxPoolOutputs {
 /// True for the type combinations that ops.yaml declares for GlobalMaxPool.
 template <typename T_>
 inline constexpr bool kHasGlobalMaxPool = false;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPool<float> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPool<double> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPool<MLFloat16> = true;
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPool<BFloat16> = true;
 

@@ -57,16 +57,16 @@ struct GlobalMaxPoolGradOutputs {
 /// True for the type combinations that ops.yaml declares for GlobalMaxPoolGrad.
 template <typename T_>
 inline constexpr bool kHasGlobalMaxPoolGrad = false;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPoolGrad<float> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPoolGrad<double> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPoolGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPoolGrad<BFloat16> = true;
 

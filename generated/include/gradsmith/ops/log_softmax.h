@@ -58,16 +58,16 @@ struct LogSoftmaxOutputs {
 /// True for the type combinations that ops.yaml declares for LogSoftmax.
 template <typename T_>
 inline constexpr bool kHasLogSoftmax = false;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 inline constexpr bool kHasLogSoftmax<float> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 inline constexpr bool kHasLogSoftmax<double> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 inline constexpr bool kHasLogSoftmax<MLFloat16> = true;
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 inline constexpr bool kHasLogSoftmax<BFloat16> = true;
 

@@ -63,16 +63,16 @@ struct LogSoftmaxGradOutputs {
 /// True for the type combinations that ops.yaml declares for LogSoftmaxGrad.
 template <typename T_>
 inline constexpr bool kHasLogSoftmaxGrad = false;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 inline constexpr bool kHasLogSoftmaxGrad<float> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 inline constexpr bool kHasLogSoftmaxGrad<double> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 inline constexpr bool kHasLogSoftmaxGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 inline constexpr bool kHasLogSoftmaxGrad<BFloat16> = true;
 

@@ -97,16 +97,16 @@ struct MaxPoolGradOutputs {
 /// True for the type combinations that ops.yaml declares for MaxPoolGrad.
 template <typename T_>
 inline constexpr bool kHasMaxPoolGrad = false;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 inline constexpr bool kHasMaxPoolGrad<float> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 inline constexpr bool kHasMaxPoolGrad<double> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 inline constexpr bool kHasMaxPoolGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 inline constexpr bool kHasMaxPoolGrad<BFloat16> = true;
 

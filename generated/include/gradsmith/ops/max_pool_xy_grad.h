@@ -93,16 +93,16 @@ struct MaxPoolXYGradOutputs {
 /// True for the type combinations that ops.yaml declares for MaxPoolXYGrad.
 template <typename T_>
 inline constexpr bool kHasMaxPoolXYGrad = false;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 inline constexpr bool kHasMaxPoolXYGrad<float> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 inline constexpr bool kHasMaxPoolXYGrad<double> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 inline constexpr bool kHasMaxPoolXYGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 inline constexpr bool kHasMaxPoolXYGrad<BFloat16> = true;
 

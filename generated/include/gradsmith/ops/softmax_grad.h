@@ -63,16 +63,16 @@ struct SoftmaxGradOutputs {
 /// True for the type combinations that ops.yaml declares for SoftmaxGrad.
 template <typename T_>
 inline constexpr bool kHasSoftmaxGrad = false;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 24 of the entry
 template <>
 inline constexpr bool kHasSoftmaxGrad<float> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 25 of the entry
 template <>
 inline constexpr bool kHasSoftmaxGrad<double> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 26 of the entry
 template <>
 inline constexpr bool kHasSoftmaxGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 28 of the entry
+// ops.yaml: Conv, line 27 of the entry
 template <>
 inline constexpr bool kHasSoftmaxGrad<BFloat16> = true;
 
