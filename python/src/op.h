@@ -17,7 +17,7 @@
 
 namespace gradsmith::python {
 
-/// Argument is an input of a call; one that is not given has no object.
+/// Argument is an input of a call; one that is not given, or holds a shape, has no object.
 struct Argument {
   nanobind::handle object;
   std::shared_ptr<const Library> library;
@@ -55,8 +55,8 @@ class Op {
   /// Wanted returns the names that a caller's `outputs` asks for, in the schema's order.
   [[nodiscard]] nanobind::list Wanted(nanobind::handle outputs) const;
 
-  /// InferShapes returns the dims of every output, from a tuple with the dims of each input or
-  /// None.
+  /// InferShapes returns the dims of every output, from a tuple with the dims of each input, those
+  /// that it holds if it holds a shape, or None.
   nanobind::object InferShapes(nanobind::handle inputs, nanobind::handle attributes);
 
  private:

@@ -198,9 +198,10 @@ Status CheckOutputIsAsked(const OpSchema& op, std::span<const TensorRef> outputs
   return InvalidArgument("no output is asked for; expected at least one of " + Join(names));
 }
 
-/// The dims that a tensor binds symbols to: its own, or those that it holds.
-Result<Dims> BoundDims(const TensorSpec& spec, const ConstTensorRef& tensor) {
-  return spec.shape_of.empty() ? Result<Dims>(tensor.dims) : HeldShape(spec, tensor);
+/// Binds the dims that an input holds.
+Status BindHeld(ShapeSymbols& symbols, const TensorSpec& spec, const ConstTensorRef& tensor) {
+  const Result<Dims> held = HeldShape(spec, tensor);
+  return held.ok() ? symbols.Bind(spec, *held) : held.status();
 }
 
 /// Binds the shapes of what is present, again and again while a shape of several lists of dims
@@ -222,8 +223,8 @@ Status BindShapes(
         ++waiting;
         continue;
       }
-      const Result<Dims> dims = BoundDims(specs[i], arguments[i]);
-      Status status = dims.ok() ? symbols.Bind(specs[i], *dims) : dims.status();
+      Status status = specs[i].shape_of.empty() ? symbols.Bind(specs[i], arguments[i].dims)
+                                                : BindHeld(symbols, specs[i], arguments[i]);
       if (!status.ok()) {
         return status;
       }
