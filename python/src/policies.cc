@@ -3,16 +3,17 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace gradsmith::python {
 
-/// CpuContexts are those on the CPU, by their number of threads: policies that differ in nothing
-/// else share threads, which end with the last of them. It is never freed, as threads may be at
-/// work when the interpreter ends.
+/// CpuContexts are those on the CPU, by what matters there, their number of threads and whether
+/// they are deterministic: policies that differ in nothing of that share threads, which end with
+/// the last of them. It is never freed, as threads may be at work when the interpreter ends.
 struct Policies::CpuContexts {
   std::mutex mutex;
-  std::map<int, std::weak_ptr<const Context>> by_threads;
+  std::map<std::pair<int, std::optional<bool>>, std::weak_ptr<const Context>> all;
 };
 
 Policies::CpuContexts*& Policies::SharedCpuContexts() {
@@ -30,11 +31,12 @@ Context Policies::OnCpu() {
     return *cpu_;
   }
   const std::lock_guard<std::mutex> lock(contexts->mutex);
-  std::erase_if(contexts->by_threads, [](const auto& one) { return one.second.expired(); });
-  std::weak_ptr<const Context>& shared = contexts->by_threads[options_.threads];
+  std::erase_if(contexts->all, [](const auto& one) { return one.second.expired(); });
+  std::weak_ptr<const Context>& shared = contexts->all[{options_.threads, options_.deterministic}];
   std::shared_ptr<const Context> context = shared.lock();
   if (context == nullptr) {
-    context = std::make_shared<const Context>(ContextOptions{.threads = options_.threads});
+    context = std::make_shared<const Context>(
+        ContextOptions{.threads = options_.threads, .deterministic = options_.deterministic});
     if (!context->status().ok()) {
       return *context;
     }

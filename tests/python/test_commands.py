@@ -419,7 +419,7 @@ def test_a_terminal_is_shown_how_a_search_goes() -> None:
 
 def test_bars_of_a_plot_are_as_long_as_the_times_say() -> None:
     times = (("a", 0.01), ("b", 0.1), ("c", 1.0))
-    rows = [_bench.Measured(name, "cpu", 9, median, median, 1.0, 0.5) for name, median in times]
+    rows = [_bench.Measured(name, "cpu", 9, median, median, 1.0, 0.5, 0.0, 0.5) for name, median in times]
     namespace = "{http://www.w3.org/2000/svg}"
     bars = [one for one in ElementTree.fromstring(_bench.plot(rows)).iter(f"{namespace}rect") if one.get("x")]
     lengths = [float(one.attrib["width"]) for one in bars]
