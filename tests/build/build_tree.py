@@ -1,6 +1,7 @@
 """A scratch copy of the sources, built with a compiler and a generator that note each of their runs.
 
-That compiler writes what each object depends on, and no code: these builds are about what an edit compiles. The folders stay between runs of the tests, so that only what changed since is compiled again.
+That compiler writes what each object depends on, and no code: these builds are about what an edit compiles. The folders
+stay between runs of the tests, so that only what changed since is compiled again.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class BuildTree:
         self._generator = generator
         self._log = root / "commands.log"
         root.mkdir(parents=True, exist_ok=True)
-        self._compiler_launcher = _write_script(root / "compiler_launcher", NOTE_AND_PREPROCESS.format(log=self._log))
-        self._python = _write_script(
+        self._compiler_launcher = write_script(root / "compiler_launcher", NOTE_AND_PREPROCESS.format(log=self._log))
+        self._python = write_script(
             root / "python",
             f'case " $* " in *" generate "*) echo generate >> {self._log} ;; esac\nexec {sys.executable} "$@"\n',
         )
@@ -103,39 +104,12 @@ class BuildTree:
         return shards[0]
 
 
-@dataclass(frozen=True)
-class SnapshotBuild:
-    """What came of building the library from generated/, with oneDNN's kernels where there is oneDNN."""
-
-    folder: Path
-    has_onednn: bool
-    called_python: bool
-
-
-def build_snapshot() -> SnapshotBuild:
-    """Builds generated/ where each of the usual interpreters of Python fails and leaves a trace."""
-    pythons = SCRATCH / "snapshot/python"
-    pythons.mkdir(parents=True, exist_ok=True)
-    trace = pythons / "was-called"
-    trace.unlink(missing_ok=True)
-    for name in ("python", "python3", f"python3.{sys.version_info.minor}"):
-        _write_script(pythons / name, f"touch {trace}\nexit 1\n")
-    environment = {**os.environ, "PATH": f"{pythons}:{os.environ['PATH']}"}
-    folder = SCRATCH / "snapshot/build"
-    options = ["-DGRADSMITH_USE_SNAPSHOT=ON", "-DGRADSMITH_ONEDNN=AUTO", f"-DPython3_EXECUTABLE={pythons / 'python3'}"]
-    told = configure(REPOSITORY, folder, "Ninja", *options, environment=environment)
-    build(folder, environment=environment)
-    return SnapshotBuild(folder, has_onednn="our own, oneDNN" in told, called_python=trace.exists())
-
-
-def configure(
-    source: Path, folder: Path, generator: str, *options: str, environment: Mapping[str, str] | None = None
-) -> str:
-    """Configures a quick build, and returns what that prints: what is tested is what gets built, not how fast it is."""
+def configure(source: Path, folder: Path, generator: str, *options: str) -> None:
+    """Configures a quick build: what is tested is what gets built, not how fast it is."""
     command = ["cmake", "-S", str(source), "-B", str(folder), "-G", generator, "-DCMAKE_BUILD_TYPE=Debug"]
     # Without CUDA, whose kernels take minutes; a later option of the same name counts.
     command += ["-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DGRADSMITH_BUILD_TESTS=OFF", "-DGRADSMITH_CUDA=OFF", *options]
-    return subprocess.run(command, env=environment, check=True, text=True, stdout=subprocess.PIPE).stdout
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def build(
@@ -200,7 +174,7 @@ def _files(roots: Iterable[Path]) -> list[Path]:
     return found
 
 
-def _write_script(path: Path, body: str) -> Path:
+def write_script(path: Path, body: str) -> Path:
     path.write_text(f"#!/bin/sh\n{body}")
     path.chmod(0o755)
     return path

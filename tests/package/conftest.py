@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from build_tree import REPOSITORY, SCRATCH, build, build_snapshot
+from build_tree import REPOSITORY, SCRATCH, build
+from subproject import Subproject, build_subproject
 
 
 @pytest.fixture(scope="session")
@@ -18,12 +19,16 @@ def prefix() -> Path:
 
 
 @pytest.fixture(scope="session")
-def prefix_with_onednn() -> Path:
+def subproject() -> Subproject:
+    return build_subproject(Path(__file__).resolve().parent / "add_subdirectory", SCRATCH / "package/add_subdirectory")
+
+
+@pytest.fixture(scope="session")
+def prefix_with_onednn(subproject: Subproject) -> Path:
     """What a build with oneDNN's kernels installs, likewise."""
-    built = build_snapshot()
-    if not built.has_onednn:
+    if not subproject.has_onednn:
         pytest.skip("there is no oneDNN (Debian, Ubuntu: libdnnl-dev)")
-    return install(built.folder, "_with_onednn")
+    return install(subproject.folder, "_with_onednn")
 
 
 def install(tree: Path, name: str) -> Path:
@@ -31,8 +36,6 @@ def install(tree: Path, name: str) -> Path:
     moved = SCRATCH / f"package/moved{name}"
     for folder in (installed, moved):
         shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run(
-        ["cmake", "--install", str(tree), "--prefix", str(installed)], check=True, stdout=subprocess.DEVNULL
-    )
+    subprocess.run(["cmake", "--install", str(tree), "--prefix", str(installed)], check=True, stdout=subprocess.DEVNULL)
     installed.rename(moved)
     return moved
