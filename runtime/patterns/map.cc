@@ -150,6 +150,7 @@ MapSumTask MapSumTaskOf(const MapTask& map, int inputs, int output) {
   task.map.stores = 0;
   task.output = output;
   task.tensor = inputs + output;
+  task.terms = map.count == 0 ? 0 : 1;
   int next = 0;
   for (const bool is_place : {true, false}) {
     for (int dim = 0; dim < map.rank; ++dim) {
@@ -160,7 +161,9 @@ MapSumTask MapSumTaskOf(const MapTask& map, int inputs, int output) {
       for (int t = 0; t < kMaxMapTensors; ++t) {
         task.map.strides[t][next] = map.strides[t][dim];
       }
-      (is_place ? task.places : task.terms) *= map.dims[dim];
+      if (std::int64_t& count = is_place ? task.places : task.terms; count != 0) {
+        count *= map.dims[dim];  // none are not counted: other dims may then be any
+      }
       ++next;
     }
     task.place_rank = is_place ? next : task.place_rank;

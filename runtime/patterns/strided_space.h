@@ -25,14 +25,8 @@ class StridedSpace {
   }
 
   /// Writes the dims in the order in which the tensor `lead` lies in memory. Neighbours that one
-  /// stride serves in all tensors become one; a space without elements is one dim of none, for the
-  /// other sizes and the strides may then be any. Returns how many dims are left.
+  /// stride serves in all tensors become one. Returns how many dims are left.
   int WriteTo(int lead, std::int64_t (&sizes)[kRank], std::int64_t (&strides)[kTensors][kRank]) {
-    if (std::any_of(
-            dims_.begin(), dims_.begin() + count_, [](const Dim& dim) { return dim.size == 0; })) {
-      dims_[0] = {.size = 0};
-      count_ = 1;
-    }
     std::stable_sort(dims_.begin(), dims_.begin() + count_, [lead](const Dim& a, const Dim& b) {
       return Magnitude(a.strides[lead]) > Magnitude(b.strides[lead]);
     });
@@ -60,7 +54,11 @@ class StridedSpace {
     return stride < 0 ? 0 - bits : bits;
   }
 
+  /// Other sizes and strides of a space without elements may be any: products may overflow.
   static bool AreOne(const Dim& outer, const Dim& inner) {
+    if (std::int64_t size = 0; __builtin_mul_overflow(outer.size, inner.size, &size)) {
+      return false;
+    }
     for (int t = 0; t < kTensors; ++t) {
       std::int64_t step = 0;
       if (__builtin_mul_overflow(inner.strides[t], inner.size, &step) || outer.strides[t] != step) {
