@@ -102,7 +102,7 @@ class _Registration:
     def _dtype(self, output: str, inputs: Sequence[Any]) -> Any:
         wanted = next(tensor.type for tensor in self.op.outputs if tensor.name == output)
         for tensor, given in zip(self.op.inputs, inputs, strict=False):
-            if tensor.type == wanted and given is not None:
+            if tensor.type == wanted and isinstance(given, torch.Tensor):
                 return given.dtype
         return torch_dtypes()[wanted]
 
