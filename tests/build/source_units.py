@@ -1,7 +1,7 @@
 """Sources put together for compilers and clang-tidy, which take most of their time for the standard library's headers.
 
-A unit is the text of as many sources as are compiled alike, and of which none declares for itself alone what another
-one names, or a header that this includes declares.
+A unit is the text of as many sources as are compiled alike. What a source declares for itself alone is renamed in it;
+where it cannot be, by its text, no other source of the unit names it, and no header that they include declares it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,22 @@ from pathlib import Path
 
 from build_tree import REPOSITORY
 
-SOURCES_OF_A_UNIT = 12  # more of them take more memory, and leave less for another processor to do
+SOURCES_OF_A_UNIT = 24  # more of them take more memory, and leave less for another processor to do
+
+SHORTEST_RENAMED = 5  # modernize-use-auto heeds no type whose name is shorter, and would heed it renamed
 
 ANONYMOUS = re.compile(r"^namespace \{\n(.*?)^\}  // namespace$", re.MULTILINE | re.DOTALL)
 DECLARED = re.compile(r"^(?![ #}/])[^=({;\n]*?(?<!:)\b(\w+)(?= *[=;{(\n])", re.MULTILINE)
-NO_NAMES = {"char", "int32_t", "static_assert", "TEST", "TEST_F", "TEST_P"}
-OF_THE_FILE = re.compile(r"^(?:#define |extern const .*?|using [\w:]*?)(\w+)(?=[\s(;])", re.MULTILINE)
+NO_NAMES = {"alignas", "bool", "char", "double", "int32_t", "int64_t", "static_assert", "TEST", "TEST_F", "TEST_P"}
+BASES = re.compile(r"^((?:class|struct) \w+)(?: final)?(?: : [^{]*)?(?= \{)", re.MULTILINE)
+CLASS = re.compile(r"^(?:class|struct) (\w+)(?: final)?(?: : [^{;]*)? \{", re.MULTILINE)
+OVERRIDING = re.compile(r"(\w+)\([^;{]*\) (?:const )?(?:noexcept )?override")
+DEFINE = re.compile(r"^#define (\w+)", re.MULTILINE)
+OF_THE_FILE = re.compile(r"^(?:#define |extern const .*?|using (?=\w+ =))(\w+)(?=[\s(;])", re.MULTILINE)
+BROUGHT_IN = re.compile(r"^using ([\w:]*?(\w+));$", re.MULTILINE)
 NO_CODE = re.compile(r'//.*|"(?:\\.|[^"\\\n])*"|^#include.*', re.MULTILINE)
 NAMED = re.compile(r"(?<![.>\w:])[A-Za-z_]\w*")  # less members, and what is of another namespace
+MEMBER = re.compile(r"(?:[.>]|::)(\w+)")  # or of another namespace
 INCLUDED = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
@@ -43,10 +51,22 @@ class Kind:
 
 @dataclass(frozen=True)
 class Names:
-    """What a source declares for itself alone; and what it names, or its headers declare."""
+    """What a source declares for itself alone, and may be renamed or not; what it names, or its headers
+    declare; what it brings in from other namespaces, and sees without that; and which header defines which class."""
 
+    renamed: frozenset[str]
     own: frozenset[str]
     seen: frozenset[str]
+    brought: Mapping[str, str]
+    unlike: frozenset[str]
+    defined: Mapping[tuple[str, str], Path]
+
+    def rename(self, text: str, suffix: str) -> str:
+        if not self.renamed:
+            return text
+        whole = re.compile(rf"(?<![\w.>:])({'|'.join(sorted(self.renamed))})\b")
+        lines = text.splitlines()
+        return "\n".join(line if line.startswith("#include") else whole.sub(rf"\1{suffix}", line) for line in lines)
 
 
 @dataclass
@@ -55,16 +75,28 @@ class Unit:
 
     kind: Kind
     sources: list[Path] = field(default_factory=list)
+    names: list[Names] = field(default_factory=list)
     own: set[str] = field(default_factory=set)
+    brought: dict[str, str] = field(default_factory=dict)
+    unlike: set[str] = field(default_factory=set)
+    defined: dict[tuple[str, str], Path] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
 
     def takes(self, names: Names) -> bool:
-        is_full = len(self.sources) == SOURCES_OF_A_UNIT
-        return not is_full and self.own.isdisjoint(names.seen) and self.seen.isdisjoint(names.own)
+        if len(self.sources) == SOURCES_OF_A_UNIT:
+            return False
+        apart = self.own.isdisjoint(names.seen) and self.seen.isdisjoint(names.own)
+        apart &= self.brought.keys().isdisjoint(names.unlike) and self.unlike.isdisjoint(names.brought)
+        apart &= all(self.brought.get(name, of) == of for name, of in names.brought.items())
+        return apart and all(self.defined.get(name, header) == header for name, header in names.defined.items())
 
     def add(self, source: Path, names: Names) -> None:
         self.sources.append(source)
+        self.names.append(names)
         self.own |= names.own
+        self.brought |= names.brought
+        self.unlike |= names.unlike
+        self.defined |= names.defined
         self.seen |= names.seen
 
     def write(self, root: Path) -> Path:
@@ -73,7 +105,8 @@ class Unit:
         folder.mkdir(parents=True, exist_ok=True)
         if folder != root:
             shutil.copyfile(self.kind.configuration, folder / self.kind.configuration.name)
-        text = "\n".join(source.read_text() for source in self.sources)
+        pairs = enumerate(zip(self.sources, self.names, strict=True))
+        text = "\n".join(names.rename(source.read_text(), f"Of{at}") for at, (source, names) in pairs)
         unit = folder / f"{self.sources[0].stem}_{hashlib.sha256(text.encode()).hexdigest()[:16]}.cc"
         unit.write_text(text)
         return unit
@@ -119,12 +152,32 @@ def configuration_of(source: Path) -> Path:
 
 
 def names_of(source: Path, folders: tuple[Path, ...]) -> Names:
-    """Its own are macros, and what anonymous namespaces, using-declarations and those of others' constants hold."""
+    """Its own are macros, aliases, others' constants, and what anonymous namespaces hold.
+
+    Of the last, those are renamed that nothing has the name of that is written as a member.
+    """
     text = source.read_text()
-    declared = {name for block in ANONYMOUS.findall(text) for name in DECLARED.findall(block)}
-    own = {*OF_THE_FILE.findall(text), *declared} - NO_NAMES
-    headers = (DECLARED.findall(header.read_text()) for header in headers_of(source, folders))
-    return Names(frozenset(own), frozenset(NAMED.findall(NO_CODE.sub("", text))).union(own, *headers))
+    code = NO_CODE.sub("", text)
+    brought = {name: of for of, name in BROUGHT_IN.findall(text)}
+    blocks = [BASES.sub(r"\1", BROUGHT_IN.sub("", block)) for block in ANONYMOUS.findall(text)]
+    declared = {name for block in blocks for name in DECLARED.findall(block)} - NO_NAMES
+    fixed = set(OF_THE_FILE.findall(ANONYMOUS.sub("", text))) | set(DEFINE.findall(text))
+    headers: set[str] = set().union(*(DECLARED.findall(header.read_text()) for header in headers_of(source, folders)))
+    others = {*headers, *brought, *MEMBER.findall(code), *OVERRIDING.findall(code)}
+    renamed = {name for name in declared - fixed - others if len(name) >= SHORTEST_RENAMED}
+    own = fixed | (declared - renamed)
+    seen = {*NAMED.findall(code), *own} - renamed | headers
+    defined = {name: header for header in headers_of(source, folders) for name in classes_of(header)}
+    unlike = frozenset(seen - brought.keys())
+    return Names(frozenset(renamed), frozenset(own), frozenset(seen), brought, unlike, defined)
+
+
+@cache
+def classes_of(header: Path) -> tuple[tuple[str, str], ...]:
+    """Those that a header defines, each with the header's namespace."""
+    text = header.read_text()
+    namespace = re.search(r"^namespace ([\w:]+) \{", text, re.MULTILINE)
+    return tuple((namespace[1] if namespace else "", name) for name in CLASS.findall(text))
 
 
 @cache

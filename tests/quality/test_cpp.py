@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from build_tree import JOBS, REPOSITORY, SCRATCH, build, run_generator
+from few_operators import few_operators
 from source_units import Kind, Unit, findings_in, units_of
 
 TIDY_FOLDERS = tuple(REPOSITORY / folder for folder in ("runtime", "tools", "tests/support", "tests/reference"))
@@ -39,7 +40,7 @@ def test_generated_code_is_formatted_whatever_the_length_of_names(
     clang_format: Path, tmp_path: Path, length: int
 ) -> None:
     schema = tmp_path / "ops.yaml"
-    schema.write_text(with_names_of_length((REPOSITORY / "ops.yaml").read_text(), length))
+    schema.write_text(with_names_of_length(few_operators(), length))
     out = tmp_path / "generated"
     run_generator("generate", "--schema", str(schema), "--out", str(out))
     assert format_findings(clang_format, cpp_files(out)) == ""
@@ -64,8 +65,10 @@ def test_clang_tidy_finds_nothing(clang_tidy: Path) -> None:
     tree = Path(os.environ.get("GRADSMITH_BUILD_DIR", REPOSITORY / "build/default"))
     build(tree, "gradsmith_generate")
     commands = json.loads((tree / "compile_commands.json").read_text())
-    checked = re.compile("|".join(map(re.escape, map(str, TIDY_FOLDERS + (tree / "generated",)))))
-    units = units_of(command for command in commands if checked.match(command["file"]))
+    checked = re.compile("|".join(map(re.escape, map(str, TIDY_FOLDERS))))
+    written = [command for command in commands if checked.match(command["file"])]
+    units = units_of([*written, *commands_of_few_operators(commands, tree / "generated")])
+    units.sort(key=lambda unit: -sum(source.stat().st_size for source in unit.sources))  # none long is the last
     assert {source.parent.name for unit in units for source in unit.sources} >= {"core", "conv", "src", "support"}
 
     def findings(unit: Unit) -> str:
@@ -75,6 +78,18 @@ def test_clang_tidy_finds_nothing(clang_tidy: Path) -> None:
         found = "".join(pool.map(findings, units))
     if found:
         pytest.fail(found, pytrace=False)
+
+
+def commands_of_few_operators(commands: list[dict[str, str]], generated: Path) -> list[dict[str, str]]:
+    """The commands of generated sources, for those of few operators: one source of each kind holds them all."""
+    schema, out = SCRATCH / "tidy/ops.yaml", SCRATCH / "tidy/generated"
+    schema.parent.mkdir(parents=True, exist_ok=True)
+    schema.write_text(few_operators())
+    run_generator("generate", "--schema", str(schema), "--out", str(out), "--shards", "1")
+    sources = {str(generated / path.relative_to(out)): str(path) for path in out.rglob("*.cc")}
+    found = [command for command in commands if command["file"] in sources]
+    assert len(found) == len(sources) >= 3
+    return [{key: value.replace(f"{generated}/", f"{out}/") for key, value in command.items()} for command in found]
 
 
 def tidy_findings(clang_tidy: Path, kind: Kind, source: Path) -> str:
@@ -110,3 +125,11 @@ def test_nothing_is_included_twice(folder: str) -> None:
     for path in cpp_files(REPOSITORY / folder):
         included = re.findall(r'^#include ([<"].*[>"])', Path(path).read_text(), re.MULTILINE)
         assert [header for header, number in Counter(included).items() if number > 1] == [], path
+
+
+def test_what_a_source_brings_in_is_named() -> None:
+    """clang-tidy sees no other use of it than that in another source of the unit."""
+    for path in (path for path in cpp_files(*TIDY_FOLDERS) if path.endswith(".cc")):
+        text = Path(path).read_text()
+        names = re.findall(r"^using [\w:]+::(\w+);$", text, re.MULTILINE)
+        assert [name for name in names if len(re.findall(rf"\b{name}\b", text)) < 2] == [], path
