@@ -338,11 +338,12 @@ def bad_length(text: str, expected: str) -> str:
 
 @fault("G028")
 def bad_rule(text: str, known: Collection[str]) -> str:
-    """A shape rule does not read as `family::Function(D, K)`."""
+    """A shape rule does not read as `family::Function(D, K)` or `broadcast(P, Q)`."""
     function, _, arguments = text.partition("(")
     meant = _qualified(function, known) if arguments else ""
     whole = f"{meant}({arguments.rstrip(')')})"
-    hint = f"did you mean '{whole}'?" if meant else "expected the form family::Function(D, K)"
+    form = "expected the form family::Function(D, K) or broadcast(P, Q)"
+    hint = f"did you mean '{whole}'?" if meant else form
     return f"'{text}' is no shape rule; {hint}"
 
 

@@ -58,7 +58,7 @@ def _names(op: Op) -> dict[str, _Code]:
             found[attribute.name] = _Code(f"scalars[{index}] != A{{0}}", Precedence.COMPARISON, Kind.TRUTH)
         else:
             found[attribute.name] = _Code(f"scalars[{index}]", Precedence.CALL)
-    for index, tensor in enumerate(op.inputs):
+    for index, tensor in enumerate(op.read_inputs):
         found[tensor.name] = _Code(f"in[{index}]", Precedence.CALL)
     return found
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
+from . import broadcasting
 from .formula_tree import Name, Number, Reduce, Tree
 from .model import Attribute, AttributeKind, Op
 
@@ -39,6 +40,9 @@ class FormulaData:
     # The node of each output, and of a sum the input whose shape it has.
     outputs: list[tuple[str, int, str]] = field(default_factory=list)
     broadcast: list[str] = field(default_factory=list)  # inputs
+    joined: list[str] = field(
+        default_factory=list
+    )  # inputs that broadcast together to the dims of all places
     # Nodes of the operator that this one is the gradient of: what it gives must be a number.
     domain: list[int] = field(default_factory=list)
     exact_attributes: list[tuple[str, float]] = field(default_factory=list)
@@ -56,8 +60,10 @@ def of(op: Op, forward: Op | None) -> FormulaData:
         for name, node in _values(op, numbers)
         if name in outputs
     ]
-    whole = next((tensor.shape for tensor in op.outputs if tensor.name not in sums), op.inputs[0].shape)
+    whole = broadcasting.lead(op).shape
     data.broadcast = [tensor.name for tensor in op.inputs if tensor.shape != whole]
+    together = broadcasting.joined(op, whole)
+    data.joined = [one.name for one in op.inputs if len(one.shape) == 1 and one.shape[0].symbol in together]
     inputs = {tensor.name for tensor in op.inputs}
     if forward and {tensor.name for tensor in forward.inputs} <= inputs:
         results = {tensor.name for tensor in forward.outputs}

@@ -203,12 +203,20 @@ class Tensor(Located):
         )  # fmt: skip
 
 
+BROADCAST = "broadcast"  # the shape rule that is of no family: the dims to which all its lists broadcast
+
+
 @dataclass(frozen=True, slots=True)
 class ShapeRule:
-    """`conv::OutputSpatial(D, K)`: a handwritten function of the attributes and of other symbols."""
+    """`conv::OutputSpatial(D, K)`: a handwritten function of the attributes and of other symbols; or
+    `broadcast(P, Q)`, of symbols alone."""
 
     function: str
     arguments: tuple[str, ...]
+
+    @property
+    def is_broadcast(self) -> bool:
+        return self.function == BROADCAST
 
     @property
     def text(self) -> str:
@@ -358,6 +366,11 @@ class Op(Located):
         """The attributes that formulas read."""
         read = {name.name for formula in self.formulas for name in formula_tree.names(formula.tree)}
         return [attribute for attribute in self.attributes if attribute.name in read]
+
+    @property
+    def read_inputs(self) -> list[Tensor]:
+        """The inputs whose data are read."""
+        return [tensor for tensor in self.inputs if not tensor.shape_only]
 
     @property
     def has_sums(self) -> bool:

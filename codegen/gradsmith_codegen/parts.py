@@ -9,6 +9,7 @@ from .diagnostics import Diagnostic, counted
 from .kernel_headers import KernelHeaders
 from .loader import Mapping, Node, Scalar, Sequence
 from .model import (
+    BROADCAST,
     TYPE_ALIASES,
     Attribute,
     AttributeKind,
@@ -218,7 +219,7 @@ class PartReader(ValueReader):
         text = self.text(node, f"'rule' of {owner}")
         rule = grammar.shape_rule(text) if text else None
         if text and not rule:
-            self.report(faults.bad_rule(node.span, text, self.headers.rule_names()))
+            self.report(faults.bad_rule(node.span, text, [*self.headers.rule_names(), BROADCAST]))
         return rule
 
     # -- Attributes ---

@@ -156,6 +156,11 @@ class OpPlan:
     def functor_body(self) -> list[str]:
         return formula_cpp.functor_body(self.op)
 
+    @property
+    def operands(self) -> list[model.Tensor]:
+        """What the formulas read and write."""
+        return [*self.op.read_inputs, *self.op.outputs]
+
     @cached_property
     def oracle(self) -> FormulaData:
         """What the tests' oracle is made of where there are formulas."""
@@ -255,9 +260,17 @@ class OpPlan:
         given = dict(case.attributes)
         return [(a, given[a.name]) for a in self.op.attributes if a.name in given] if given else []
 
-    def rule_arguments(self, rule: model.ShapeRule) -> list[str]:
+    def rule_call(self, rule: model.ShapeRule) -> tuple[str, list[str]]:
+        """The C++ function and what it is given."""
         symbols = [f"symbols[{self.symbol_indices[name]}]" for name in rule.arguments]
-        return ["KernelAttributes(attributes)", *symbols]
+        if rule.is_broadcast:
+            return "internal::BroadcastDims", [f"{{{', '.join(symbols)}}}"]
+        return f"::gradsmith::{rule.function}", ["KernelAttributes(attributes)", *symbols]
+
+    @cached_property
+    def broadcasts(self) -> bool:
+        """A shape is what others broadcast to."""
+        return any(symbol.rule and symbol.rule.is_broadcast for symbol in self.op.symbols)
 
 
 class PlaceFinder(dict[int, Place]):

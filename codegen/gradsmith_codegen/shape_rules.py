@@ -1,7 +1,7 @@
 """The runtime's shape rules, once more in Python, so that a test case that cannot be is found in the schema.
 
-Semantics of ONNX Conv-22, ConvTranspose-22, MaxPool-22 and AveragePool-22. A rule that is not here is no
-error: cases then give all their shapes.
+Semantics of ONNX Conv-22, ConvTranspose-22, MaxPool-22 and AveragePool-22, and of ONNX's broadcasting. A
+rule that is not here is no error: cases then give all their shapes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from .model import AttributeValue
+from .model import BROADCAST, AttributeValue
 
 Attributes = Mapping[str, AttributeValue]
 Dims = tuple[int, ...]
@@ -73,6 +73,25 @@ def conv_transposed_output_spatial(attributes: Attributes, dims: Dims, kernel: D
             raise ImpossibleShape(f"the pads of axis {axis} take away more than its {full} positions", "pads")
         output.append(extent)
     return tuple(output)
+
+
+def broadcast(*lists: Dims) -> Dims:
+    """The dims to which all lists broadcast: aligned at the last, and those of 1 take any size."""
+    whole: list[int] = []
+    for dims in lists:
+        whole = [1] * (len(dims) - len(whole)) + whole
+        for axis, size in enumerate(dims, start=len(whole) - len(dims)):
+            if 1 not in (size, whole[axis]) and size != whole[axis]:
+                message = f"dim {axis} would be both {whole[axis]} and {size}"
+                raise ImpossibleShape(
+                    f"{_listed(lists)} do not broadcast: {message}; expected equal dims, or 1"
+                )
+            whole[axis] = size if whole[axis] == 1 else whole[axis]
+    return tuple(whole)
+
+
+def _listed(lists: Sequence[Dims]) -> str:
+    return " and ".join([str(list(dims)) for dims in lists])
 
 
 class _Window:
@@ -156,14 +175,16 @@ _LISTS = {1: "one list of dims, the input's", 2: "two lists of dims: the input's
 
 
 def knows(function: str) -> bool:
-    return function in _SHAPE_RULES
+    return function in _SHAPE_RULES or function == BROADCAST
 
 
 def apply(function: str, attributes: Attributes, arguments: Sequence[SymbolValue]) -> Dims:
     """What the shape rule computes from these symbols."""
+    dims = [argument for argument in arguments if isinstance(argument, tuple)]
+    if function == BROADCAST:
+        return broadcast(*dims)
     rule = _SHAPE_RULES[function]
     taken = 1 if function.startswith("pool::") else 2
-    dims = [argument for argument in arguments if isinstance(argument, tuple)]
     if len(arguments) != taken or len(dims) != taken:
         raise ImpossibleShape(f"{function} takes {_LISTS[taken]}")
     return rule(attributes, *dims)

@@ -457,128 +457,226 @@ constinit const std::int32_t kEntryLine = 990;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_grad_stub
 
-// ops.yaml:1002
+// ops.yaml:1004
+namespace generated::add_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1004;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::add_stub
+
+// ops.yaml:1027
+namespace generated::add_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1027;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::add_grad_stub
+
+// ops.yaml:1045
+namespace generated::sub_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1045;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::sub_stub
+
+// ops.yaml:1057
+namespace generated::sub_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1057;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::sub_grad_stub
+
+// ops.yaml:1070
+namespace generated::mul_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1070;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::mul_stub
+
+// ops.yaml:1080
+namespace generated::mul_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1080;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::mul_grad_stub
+
+// ops.yaml:1096
+namespace generated::div_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1096;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::div_stub
+
+// ops.yaml:1106
+namespace generated::div_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1106;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::div_grad_stub
+
+// ops.yaml:1120
+namespace generated::max_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1120;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::max_stub
+
+// ops.yaml:1130
+namespace generated::max_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1130;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::max_grad_stub
+
+// ops.yaml:1144
+namespace generated::min_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1144;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::min_stub
+
+// ops.yaml:1154
+namespace generated::min_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1154;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::min_grad_stub
+
+// ops.yaml:1168
+namespace generated::pow_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1168;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::pow_stub
+
+// ops.yaml:1178
+namespace generated::pow_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1178;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::pow_grad_stub
+
+// ops.yaml:1191
 namespace generated::max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1002;
+constinit const std::int32_t kEntryLine = 1191;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_stub
 
-// ops.yaml:1036
+// ops.yaml:1225
 namespace generated::max_pool_xy_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1036;
+constinit const std::int32_t kEntryLine = 1225;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_xy_grad_stub
 
-// ops.yaml:1055
+// ops.yaml:1244
 namespace generated::max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1055;
+constinit const std::int32_t kEntryLine = 1244;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml:1086
-namespace generated::average_pool_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1086;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::average_pool_stub
-
-// ops.yaml:1117
-namespace generated::average_pool_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1117;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::average_pool_grad_stub
-
-// ops.yaml:1133
-namespace generated::global_max_pool_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1133;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_max_pool_stub
-
-// ops.yaml:1155
-namespace generated::global_max_pool_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1155;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_max_pool_grad_stub
-
-// ops.yaml:1171
-namespace generated::global_average_pool_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1171;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_average_pool_stub
-
-// ops.yaml:1184
-namespace generated::global_average_pool_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1184;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_average_pool_grad_stub
-
-// ops.yaml:1199
-namespace generated::softmax_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1199;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::softmax_stub
-
-// ops.yaml:1228
-namespace generated::softmax_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1228;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::softmax_grad_stub
-
-// ops.yaml:1260
-namespace generated::log_softmax_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1260;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::log_softmax_stub
-
 // ops.yaml:1275
-namespace generated::log_softmax_grad_stub {
+namespace generated::average_pool_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1275;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::average_pool_stub
+
+// ops.yaml:1306
+namespace generated::average_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1306;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::average_pool_grad_stub
+
+// ops.yaml:1322
+namespace generated::global_max_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1322;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_max_pool_stub
+
+// ops.yaml:1344
+namespace generated::global_max_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1344;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_max_pool_grad_stub
+
+// ops.yaml:1360
+namespace generated::global_average_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1360;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_average_pool_stub
+
+// ops.yaml:1373
+namespace generated::global_average_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1373;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_average_pool_grad_stub
+
+// ops.yaml:1388
+namespace generated::softmax_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1388;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::softmax_stub
+
+// ops.yaml:1417
+namespace generated::softmax_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1417;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::softmax_grad_stub
+
+// ops.yaml:1449
+namespace generated::log_softmax_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1449;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::log_softmax_stub
+
+// ops.yaml:1464
+namespace generated::log_softmax_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1464;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:1292
+// ops.yaml:1481
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1292;
+constinit const std::int32_t kEntryLine = 1481;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:1330
+// ops.yaml:1519
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1330;
+constinit const std::int32_t kEntryLine = 1519;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:1354
+// ops.yaml:1543
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1354;
+constinit const std::int32_t kEntryLine = 1543;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:1372
+// ops.yaml:1561
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1372;
+constinit const std::int32_t kEntryLine = 1561;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
 namespace {
 
-constinit const std::array<std::span<const Row>, 81> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 95> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:56
@@ -707,39 +805,67 @@ constinit const std::array<std::span<const Row>, 81> kDispatchTable = {
     std::span<const Row>(generated::atan_stub::kRows),
     // ops.yaml:990
     std::span<const Row>(generated::atan_grad_stub::kRows),
-    // ops.yaml:1002
+    // ops.yaml:1004
+    std::span<const Row>(generated::add_stub::kRows),
+    // ops.yaml:1027
+    std::span<const Row>(generated::add_grad_stub::kRows),
+    // ops.yaml:1045
+    std::span<const Row>(generated::sub_stub::kRows),
+    // ops.yaml:1057
+    std::span<const Row>(generated::sub_grad_stub::kRows),
+    // ops.yaml:1070
+    std::span<const Row>(generated::mul_stub::kRows),
+    // ops.yaml:1080
+    std::span<const Row>(generated::mul_grad_stub::kRows),
+    // ops.yaml:1096
+    std::span<const Row>(generated::div_stub::kRows),
+    // ops.yaml:1106
+    std::span<const Row>(generated::div_grad_stub::kRows),
+    // ops.yaml:1120
+    std::span<const Row>(generated::max_stub::kRows),
+    // ops.yaml:1130
+    std::span<const Row>(generated::max_grad_stub::kRows),
+    // ops.yaml:1144
+    std::span<const Row>(generated::min_stub::kRows),
+    // ops.yaml:1154
+    std::span<const Row>(generated::min_grad_stub::kRows),
+    // ops.yaml:1168
+    std::span<const Row>(generated::pow_stub::kRows),
+    // ops.yaml:1178
+    std::span<const Row>(generated::pow_grad_stub::kRows),
+    // ops.yaml:1191
     std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:1036
+    // ops.yaml:1225
     std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
-    // ops.yaml:1055
+    // ops.yaml:1244
     std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:1086
-    std::span<const Row>(generated::average_pool_stub::kRows),
-    // ops.yaml:1117
-    std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:1133
-    std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:1155
-    std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:1171
-    std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:1184
-    std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:1199
-    std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:1228
-    std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:1260
-    std::span<const Row>(generated::log_softmax_stub::kRows),
     // ops.yaml:1275
+    std::span<const Row>(generated::average_pool_stub::kRows),
+    // ops.yaml:1306
+    std::span<const Row>(generated::average_pool_grad_stub::kRows),
+    // ops.yaml:1322
+    std::span<const Row>(generated::global_max_pool_stub::kRows),
+    // ops.yaml:1344
+    std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
+    // ops.yaml:1360
+    std::span<const Row>(generated::global_average_pool_stub::kRows),
+    // ops.yaml:1373
+    std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
+    // ops.yaml:1388
+    std::span<const Row>(generated::softmax_stub::kRows),
+    // ops.yaml:1417
+    std::span<const Row>(generated::softmax_grad_stub::kRows),
+    // ops.yaml:1449
+    std::span<const Row>(generated::log_softmax_stub::kRows),
+    // ops.yaml:1464
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:1292
+    // ops.yaml:1481
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:1330
+    // ops.yaml:1519
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:1354
+    // ops.yaml:1543
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:1372
+    // ops.yaml:1561
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
 };
 

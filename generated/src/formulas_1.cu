@@ -7,9 +7,11 @@
 #undef Atan
 #undef AtanGrad
 #undef ClipGrad
+#undef Div
 #undef EluGrad
 #undef ErfGrad
 #undef LogGrad
+#undef Max
 #undef Mish
 #undef PRelu
 #undef QuickGelu
@@ -41,3 +43,7 @@ GRADSMITH_MAP_KERNELS(LogGrad, gradsmith::generated::LogGradFormula)
 GRADSMITH_MAP_KERNELS(Atan, gradsmith::generated::AtanFormula)
 // ops.yaml: AtanGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(AtanGrad, gradsmith::generated::AtanGradFormula)
+// ops.yaml: Div, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Div, gradsmith::generated::DivFormula)
+// ops.yaml: Max, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Max, gradsmith::generated::MaxFormula)

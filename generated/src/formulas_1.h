@@ -145,6 +145,28 @@ struct AtanGradFormula {
   }
 };
 
+// ops.yaml: Div, line 1 of the entry
+struct DivFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = A / B
+    out[0] = in[0] / in[1];
+  }
+};
+
+// ops.yaml: Max, line 1 of the entry
+struct MaxFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = max(A, B)
+    out[0] = formula::Max(in[0], in[1]);
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_1_H_

@@ -63,6 +63,20 @@ struct AbsGradFormula {
   }
 };
 
+// ops.yaml: AddGrad, line 1 of the entry
+struct AddGradFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 2;
+  static constexpr bool kSums = true;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dA = sum(dY)
+    out[0] = in[0];
+    // dB = sum(dY)
+    out[1] = in[0];
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_2_H_

@@ -64,6 +64,33 @@ struct AbsFormula {
   }
 };
 
+// ops.yaml: Add, line 1 of the entry
+struct AddFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = A + B
+    out[0] = in[0] + in[1];
+  }
+};
+
+// ops.yaml: MaxGrad, line 1 of the entry
+struct MaxGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  static constexpr bool kSums = true;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // share = where(A == B, 0.5 * dY, dY)
+    const A v0 = in[1] == in[2] ? A{0.5} * in[0] : in[0];
+    // dA = sum(where(A < B, 0, share))
+    out[0] = in[1] < in[2] ? A{0} : v0;
+    // dB = sum(where(A > B, 0, share))
+    out[1] = in[1] > in[2] ? A{0} : v0;
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_3_H_

@@ -58,6 +58,38 @@ struct SqrtGradFormula {
   }
 };
 
+// ops.yaml: MinGrad, line 1 of the entry
+struct MinGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  static constexpr bool kSums = true;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // share = where(A == B, 0.5 * dY, dY)
+    const A v0 = in[1] == in[2] ? A{0.5} * in[0] : in[0];
+    // dA = sum(where(A > B, 0, share))
+    out[0] = in[1] > in[2] ? A{0} : v0;
+    // dB = sum(where(A < B, 0, share))
+    out[1] = in[1] < in[2] ? A{0} : v0;
+  }
+};
+
+// ops.yaml: PowGrad, line 1 of the entry
+struct PowGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  static constexpr bool kSums = true;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dA = sum(where(B == 0, 0, mul0(dY, B * pow(A, B - 1))))
+    const A v0 = formula::Mul0(in[0], in[2] * formula::Pow(in[1], in[2] - A{1}));
+    out[0] = in[2] == A{0} ? A{0} : v0;
+    // dB = sum(where(A == 0 and B >= 0, 0, mul0(dY, mul0(pow(A, B), log(A)))))
+    const A v1 = formula::Mul0(formula::Pow(in[1], in[2]), formula::Log(in[1]));
+    out[1] = in[1] == A{0} && in[2] >= A{0} ? A{0} : formula::Mul0(in[0], v1);
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_4_H_

@@ -113,6 +113,22 @@ struct ReciprocalGradFormula {
   }
 };
 
+// ops.yaml: DivGrad, line 1 of the entry
+struct DivGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  static constexpr bool kSums = true;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // q = div0(dY, B)
+    const A v0 = formula::Div0(in[0], in[2]);
+    // dA = sum(q)
+    out[0] = v0;
+    // dB = sum(-mul0(q, A / B))
+    out[1] = -formula::Mul0(v0, in[1] / in[2]);
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_5_H_

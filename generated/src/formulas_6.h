@@ -63,6 +63,45 @@ struct SqrtFormula {
   }
 };
 
+// ops.yaml: SubGrad, line 1 of the entry
+struct SubGradFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 2;
+  static constexpr bool kSums = true;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dA = sum(dY)
+    out[0] = in[0];
+    // dB = sum(-dY)
+    out[1] = -in[0];
+  }
+};
+
+// ops.yaml: Mul, line 1 of the entry
+struct MulFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = A * B
+    out[0] = in[0] * in[1];
+  }
+};
+
+// ops.yaml: MulGrad, line 1 of the entry
+struct MulGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  static constexpr bool kSums = true;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dA = sum(dY * B)
+    out[0] = in[0] * in[2];
+    // dB = sum(dY * A)
+    out[1] = in[0] * in[1];
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_6_H_

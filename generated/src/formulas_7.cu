@@ -8,15 +8,17 @@
 #undef CosGrad
 #undef Exp
 #undef Log
+#undef Min
+#undef Pow
 #undef PReluGrad
 #undef Selu
 #undef Sin
+#undef Sub
 #undef SwishGrad
 #undef TanhGrad
 #undef ThresholdedRelu
 
 // ops.yaml: PReluGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS(PReluGrad, gradsmith::generated::PReluGradFormula)
 GRADSMITH_MAP_SUM_KERNELS(PReluGrad, gradsmith::generated::PReluGradFormula)
 // ops.yaml: TanhGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(TanhGrad, gradsmith::generated::TanhGradFormula)
@@ -36,3 +38,9 @@ GRADSMITH_MAP_KERNELS(Sin, gradsmith::generated::SinFormula)
 GRADSMITH_MAP_KERNELS(Cos, gradsmith::generated::CosFormula)
 // ops.yaml: CosGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(CosGrad, gradsmith::generated::CosGradFormula)
+// ops.yaml: Sub, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Sub, gradsmith::generated::SubFormula)
+// ops.yaml: Min, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Min, gradsmith::generated::MinFormula)
+// ops.yaml: Pow, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Pow, gradsmith::generated::PowFormula)

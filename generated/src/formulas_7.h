@@ -125,6 +125,39 @@ struct CosGradFormula {
   }
 };
 
+// ops.yaml: Sub, line 1 of the entry
+struct SubFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = A - B
+    out[0] = in[0] - in[1];
+  }
+};
+
+// ops.yaml: Min, line 1 of the entry
+struct MinFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = min(A, B)
+    out[0] = formula::Min(in[0], in[1]);
+  }
+};
+
+// ops.yaml: Pow, line 1 of the entry
+struct PowFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = pow(A, B)
+    out[0] = formula::Pow(in[0], in[1]);
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_7_H_

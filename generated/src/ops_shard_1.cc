@@ -18,6 +18,7 @@
 #if __has_include("softmax/kernels.h")
 #include "softmax/kernels.h"
 #endif
+#include "core/broadcast.h"
 #include "core/stub.h"
 #include "core/validate.h"
 #include "cuda/op_task.h"
@@ -25,11 +26,13 @@
 #include "gradsmith/ops/atan.h"
 #include "gradsmith/ops/atan_grad.h"
 #include "gradsmith/ops/clip_grad.h"
+#include "gradsmith/ops/div.h"
 #include "gradsmith/ops/elu_grad.h"
 #include "gradsmith/ops/erf_grad.h"
 #include "gradsmith/ops/global_average_pool_grad.h"
 #include "gradsmith/ops/layer_normalization.h"
 #include "gradsmith/ops/log_grad.h"
+#include "gradsmith/ops/max.h"
 #include "gradsmith/ops/max_pool_xy_grad.h"
 #include "gradsmith/ops/mish.h"
 #include "gradsmith/ops/prelu.h"
@@ -45,15 +48,18 @@
 #endif
 
 // Macros of the same names as what the schema declares end here.
+#undef A
 #undef Atan
 #undef AtanGrad
 #undef B
 #undef ClipGrad
+#undef Div
 #undef EluGrad
 #undef ErfGrad
 #undef GlobalAveragePoolGrad
 #undef LayerNormalization
 #undef LogGrad
+#undef Max
 #undef MaxPoolXYGrad
 #undef Mish
 #undef PRelu
@@ -3760,6 +3766,674 @@ Result<AtanGradOutputDims> InferShapes(
   }
   AtanGradOutputDims out;
   out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: Div, line 1 of the entry
+namespace generated::div_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::DivAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+// ops.yaml: Add, line 13 of the entry
+Result<Dims> ComputeD(const void* /*attributes*/, std::span<const Dims> symbols) {
+  return internal::BroadcastDims({symbols[0], symbols[1]});
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Add, line 11 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 12 of the entry
+    SymbolSpec{
+        .name = "Q",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .rule = &ComputeD,
+        .rule_name = "broadcast(P, Q)",
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*Q]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: Add, line 6 of the entry
+    TensorSpec{
+        .name = "A",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: Add, line 7 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*Q]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: Add, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*D]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "Div",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::Div",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "A",
+    // 1
+    "B",
+    // 2
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "Div",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<DivFormula>(context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::DivInputs<T_>& inputs,
+    const ::gradsmith::DivOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.A.ref();
+  in[1] = inputs.B.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::div_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status Div<float>(
+    const Context& context,
+    const DivAttributes& attributes,
+    const DivInputs<float>& inputs,
+    const DivOutputs<float>& outputs) {
+  return generated::div_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status Div<double>(
+    const Context& context,
+    const DivAttributes& attributes,
+    const DivInputs<double>& inputs,
+    const DivOutputs<double>& outputs) {
+  return generated::div_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status Div<MLFloat16>(
+    const Context& context,
+    const DivAttributes& attributes,
+    const DivInputs<MLFloat16>& inputs,
+    const DivOutputs<MLFloat16>& outputs) {
+  return generated::div_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status Div<BFloat16>(
+    const Context& context,
+    const DivAttributes& attributes,
+    const DivInputs<BFloat16>& inputs,
+    const DivOutputs<BFloat16>& outputs) {
+  return generated::div_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<DivOutputDims> InferShapes(const DivAttributes& attributes, const DivInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.A};
+  in[1] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::div_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("Div: ");
+  }
+  DivOutputDims out;
+  out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: Max, line 1 of the entry
+namespace generated::max_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::MaxAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+// ops.yaml: Add, line 13 of the entry
+Result<Dims> ComputeD(const void* /*attributes*/, std::span<const Dims> symbols) {
+  return internal::BroadcastDims({symbols[0], symbols[1]});
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Add, line 11 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 12 of the entry
+    SymbolSpec{
+        .name = "Q",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .rule = &ComputeD,
+        .rule_name = "broadcast(P, Q)",
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*Q]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: Add, line 6 of the entry
+    TensorSpec{
+        .name = "A",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: Add, line 7 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*Q]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: Add, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*D]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "Max",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::Max",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "A",
+    // 1
+    "B",
+    // 2
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "Max",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<MaxFormula>(context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::MaxInputs<T_>& inputs,
+    const ::gradsmith::MaxOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.A.ref();
+  in[1] = inputs.B.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::max_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status Max<float>(
+    const Context& context,
+    const MaxAttributes& attributes,
+    const MaxInputs<float>& inputs,
+    const MaxOutputs<float>& outputs) {
+  return generated::max_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status Max<double>(
+    const Context& context,
+    const MaxAttributes& attributes,
+    const MaxInputs<double>& inputs,
+    const MaxOutputs<double>& outputs) {
+  return generated::max_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status Max<MLFloat16>(
+    const Context& context,
+    const MaxAttributes& attributes,
+    const MaxInputs<MLFloat16>& inputs,
+    const MaxOutputs<MLFloat16>& outputs) {
+  return generated::max_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status Max<BFloat16>(
+    const Context& context,
+    const MaxAttributes& attributes,
+    const MaxInputs<BFloat16>& inputs,
+    const MaxOutputs<BFloat16>& outputs) {
+  return generated::max_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<MaxOutputDims> InferShapes(const MaxAttributes& attributes, const MaxInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.A};
+  in[1] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::max_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("Max: ");
+  }
+  MaxOutputDims out;
+  out.Y = (*dims)[0];
   return out;
 }
 

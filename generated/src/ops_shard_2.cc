@@ -18,11 +18,13 @@
 #if __has_include("softmax/kernels.h")
 #include "softmax/kernels.h"
 #endif
+#include "core/broadcast.h"
 #include "core/stub.h"
 #include "core/validate.h"
 #include "cuda/op_task.h"
 #include "formulas_2.h"
 #include "gradsmith/ops/abs_grad.h"
+#include "gradsmith/ops/add_grad.h"
 #include "gradsmith/ops/average_pool_grad.h"
 #include "gradsmith/ops/batch_normalization.h"
 #include "gradsmith/ops/batch_normalization_grad.h"
@@ -39,7 +41,9 @@
 #endif
 
 // Macros of the same names as what the schema declares end here.
+#undef A
 #undef AbsGrad
+#undef AddGrad
 #undef AveragePoolGrad
 #undef B
 #undef BatchNormalization
@@ -61,6 +65,8 @@
 #undef ceil_mode
 #undef coerced
 #undef count_include_pad
+#undef dA
+#undef dB
 #undef dBias
 #undef dScale
 #undef dX
@@ -3427,6 +3433,375 @@ Result<AbsGradOutputDims> InferShapes(
   }
   AbsGradOutputDims out;
   out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: AddGrad, line 1 of the entry
+namespace generated::add_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::AddGradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+// ops.yaml: Add, line 13 of the entry
+Result<Dims> ComputeD(const void* /*attributes*/, std::span<const Dims> symbols) {
+  return internal::BroadcastDims({symbols[1], symbols[2]});
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Add, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .rule = &ComputeD,
+        .rule_name = "broadcast(P, Q)",
+    },
+    // ops.yaml: Add, line 11 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 12 of the entry
+    SymbolSpec{
+        .name = "Q",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*Q]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: AddGrad, line 9 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: AddGrad, line 10 of the entry
+    TensorSpec{
+        .name = "A",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*P]",
+        .shape_only = true,
+    },
+    // ops.yaml: AddGrad, line 11 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*Q]",
+        .shape_only = true,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kOutputs = {
+    // ops.yaml: AddGrad, line 13 of the entry
+    TensorSpec{
+        .name = "dA",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[*P]",
+        .gradient_of = "A",
+    },
+    // ops.yaml: AddGrad, line 14 of the entry
+    TensorSpec{
+        .name = "dB",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[*Q]",
+        .gradient_of = "B",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "AddGrad",
+    .since_version = 1,
+    .gradient_of = "Add",
+    .kernel = "formulas::AddGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "dA",
+    // 2
+    "dB",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "AddGrad",
+    .operands = kOperands,
+    .inputs = 1,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const std::array<ConstTensorRef, 1> read = {
+      // dY
+      inputs[0],
+  };
+  return internal::RunMapOnCpu<AddGradFormula>(context, Scalars(attributes), read, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const std::array<ConstTensorRef, 1> read = {
+      // dY
+      inputs[0],
+  };
+  return internal::RunMapOnCuda(context, kOperator, true, Scalars(attributes), read, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::AddGradInputs<T_>& inputs,
+    const ::gradsmith::AddGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.A.ref();
+  in[2] = inputs.B.ref();
+  std::array<TensorRef, 2> out;
+  out[0] = outputs.dA.ref();
+  out[1] = outputs.dB.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::add_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status AddGrad<float>(
+    const Context& context,
+    const AddGradAttributes& attributes,
+    const AddGradInputs<float>& inputs,
+    const AddGradOutputs<float>& outputs) {
+  return generated::add_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status AddGrad<double>(
+    const Context& context,
+    const AddGradAttributes& attributes,
+    const AddGradInputs<double>& inputs,
+    const AddGradOutputs<double>& outputs) {
+  return generated::add_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status AddGrad<MLFloat16>(
+    const Context& context,
+    const AddGradAttributes& attributes,
+    const AddGradInputs<MLFloat16>& inputs,
+    const AddGradOutputs<MLFloat16>& outputs) {
+  return generated::add_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status AddGrad<BFloat16>(
+    const Context& context,
+    const AddGradAttributes& attributes,
+    const AddGradInputs<BFloat16>& inputs,
+    const AddGradOutputs<BFloat16>& outputs) {
+  return generated::add_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<AddGradOutputDims> InferShapes(
+    const AddGradAttributes& attributes,
+    const AddGradInputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.A};
+  in[2] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::add_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("AddGrad: ");
+  }
+  AddGradOutputDims out;
+  out.dA = (*dims)[0];
+  out.dB = (*dims)[1];
   return out;
 }
 

@@ -15,16 +15,19 @@
 #if __has_include("softmax/kernels.h")
 #include "softmax/kernels.h"
 #endif
+#include "core/broadcast.h"
 #include "core/stub.h"
 #include "core/validate.h"
 #include "cuda/op_task.h"
 #include "formulas_3.h"
 #include "gradsmith/ops/abs.h"
+#include "gradsmith/ops/add.h"
 #include "gradsmith/ops/celu.h"
 #include "gradsmith/ops/conv_transpose.h"
 #include "gradsmith/ops/erf.h"
 #include "gradsmith/ops/fast_gelu.h"
 #include "gradsmith/ops/log_softmax.h"
+#include "gradsmith/ops/max_grad.h"
 #include "gradsmith/ops/reciprocal.h"
 #include "gradsmith/schema.h"
 #include "patterns/run_map.h"
@@ -33,13 +36,16 @@
 #endif
 
 // Macros of the same names as what the schema declares end here.
+#undef A
 #undef Abs
+#undef Add
 #undef B
 #undef Celu
 #undef ConvTranspose
 #undef Erf
 #undef FastGelu
 #undef LogSoftmax
+#undef MaxGrad
 #undef Reciprocal
 #undef T_
 #undef W
@@ -49,6 +55,9 @@
 #undef auto_pad
 #undef axis
 #undef coerced
+#undef dA
+#undef dB
+#undef dY
 #undef dilations
 #undef group
 #undef kernel_shape
@@ -2037,6 +2046,703 @@ Result<AbsOutputDims> InferShapes(const AbsAttributes& attributes, const AbsInpu
   }
   AbsOutputDims out;
   out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: Add, line 1 of the entry
+namespace generated::add_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::AddAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+// ops.yaml: Add, line 13 of the entry
+Result<Dims> ComputeD(const void* /*attributes*/, std::span<const Dims> symbols) {
+  return internal::BroadcastDims({symbols[0], symbols[1]});
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Add, line 11 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 12 of the entry
+    SymbolSpec{
+        .name = "Q",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .rule = &ComputeD,
+        .rule_name = "broadcast(P, Q)",
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*Q]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: Add, line 6 of the entry
+    TensorSpec{
+        .name = "A",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: Add, line 7 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*Q]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: Add, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*D]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "Add",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::Add",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "A",
+    // 1
+    "B",
+    // 2
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "Add",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<AddFormula>(context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::AddInputs<T_>& inputs,
+    const ::gradsmith::AddOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.A.ref();
+  in[1] = inputs.B.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::add_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status Add<float>(
+    const Context& context,
+    const AddAttributes& attributes,
+    const AddInputs<float>& inputs,
+    const AddOutputs<float>& outputs) {
+  return generated::add_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status Add<double>(
+    const Context& context,
+    const AddAttributes& attributes,
+    const AddInputs<double>& inputs,
+    const AddOutputs<double>& outputs) {
+  return generated::add_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status Add<MLFloat16>(
+    const Context& context,
+    const AddAttributes& attributes,
+    const AddInputs<MLFloat16>& inputs,
+    const AddOutputs<MLFloat16>& outputs) {
+  return generated::add_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status Add<BFloat16>(
+    const Context& context,
+    const AddAttributes& attributes,
+    const AddInputs<BFloat16>& inputs,
+    const AddOutputs<BFloat16>& outputs) {
+  return generated::add_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<AddOutputDims> InferShapes(const AddAttributes& attributes, const AddInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.A};
+  in[1] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::add_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("Add: ");
+  }
+  AddOutputDims out;
+  out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: MaxGrad, line 1 of the entry
+namespace generated::max_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::MaxGradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+// ops.yaml: Add, line 13 of the entry
+Result<Dims> ComputeD(const void* /*attributes*/, std::span<const Dims> symbols) {
+  return internal::BroadcastDims({symbols[1], symbols[2]});
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Add, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .rule = &ComputeD,
+        .rule_name = "broadcast(P, Q)",
+    },
+    // ops.yaml: Add, line 11 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 12 of the entry
+    SymbolSpec{
+        .name = "Q",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*Q]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: MulGrad, line 9 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: MulGrad, line 10 of the entry
+    TensorSpec{
+        .name = "A",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: MulGrad, line 11 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*Q]",
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kOutputs = {
+    // ops.yaml: AddGrad, line 13 of the entry
+    TensorSpec{
+        .name = "dA",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[*P]",
+        .gradient_of = "A",
+    },
+    // ops.yaml: AddGrad, line 14 of the entry
+    TensorSpec{
+        .name = "dB",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[*Q]",
+        .gradient_of = "B",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "MaxGrad",
+    .since_version = 1,
+    .gradient_of = "Max",
+    .kernel = "formulas::MaxGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 5> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "A",
+    // 2
+    "B",
+    // 3
+    "dA",
+    // 4
+    "dB",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "MaxGrad",
+    .operands = kOperands,
+    .inputs = 3,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<MaxGradFormula>(context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, true, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::MaxGradInputs<T_>& inputs,
+    const ::gradsmith::MaxGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.A.ref();
+  in[2] = inputs.B.ref();
+  std::array<TensorRef, 2> out;
+  out[0] = outputs.dA.ref();
+  out[1] = outputs.dB.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::max_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status MaxGrad<float>(
+    const Context& context,
+    const MaxGradAttributes& attributes,
+    const MaxGradInputs<float>& inputs,
+    const MaxGradOutputs<float>& outputs) {
+  return generated::max_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status MaxGrad<double>(
+    const Context& context,
+    const MaxGradAttributes& attributes,
+    const MaxGradInputs<double>& inputs,
+    const MaxGradOutputs<double>& outputs) {
+  return generated::max_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status MaxGrad<MLFloat16>(
+    const Context& context,
+    const MaxGradAttributes& attributes,
+    const MaxGradInputs<MLFloat16>& inputs,
+    const MaxGradOutputs<MLFloat16>& outputs) {
+  return generated::max_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status MaxGrad<BFloat16>(
+    const Context& context,
+    const MaxGradAttributes& attributes,
+    const MaxGradInputs<BFloat16>& inputs,
+    const MaxGradOutputs<BFloat16>& outputs) {
+  return generated::max_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<MaxGradOutputDims> InferShapes(
+    const MaxGradAttributes& attributes,
+    const MaxGradInputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.A};
+  in[2] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::max_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("MaxGrad: ");
+  }
+  MaxGradOutputDims out;
+  out.dA = (*dims)[0];
+  out.dB = (*dims)[1];
   return out;
 }
 

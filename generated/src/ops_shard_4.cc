@@ -18,6 +18,7 @@
 #if __has_include("pool/kernels.h")
 #include "pool/kernels.h"
 #endif
+#include "core/broadcast.h"
 #include "core/stub.h"
 #include "core/validate.h"
 #include "cuda/op_task.h"
@@ -26,6 +27,8 @@
 #include "gradsmith/ops/gelu_grad.h"
 #include "gradsmith/ops/global_average_pool.h"
 #include "gradsmith/ops/layer_normalization_grad.h"
+#include "gradsmith/ops/min_grad.h"
+#include "gradsmith/ops/pow_grad.h"
 #include "gradsmith/ops/selu_grad.h"
 #include "gradsmith/ops/sqrt_grad.h"
 #include "gradsmith/ops/tanh.h"
@@ -36,10 +39,14 @@
 #endif
 
 // Macros of the same names as what the schema declares end here.
+#undef A
+#undef B
 #undef ConvGrad
 #undef GeluGrad
 #undef GlobalAveragePool
 #undef LayerNormalizationGrad
+#undef MinGrad
+#undef PowGrad
 #undef SeluGrad
 #undef SqrtGrad
 #undef T1_
@@ -52,6 +59,7 @@
 #undef alpha
 #undef auto_pad
 #undef axis
+#undef dA
 #undef dB
 #undef dBias
 #undef dScale
@@ -1824,6 +1832,732 @@ Result<SqrtGradOutputDims> InferShapes(
   }
   SqrtGradOutputDims out;
   out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: MinGrad, line 1 of the entry
+namespace generated::min_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::MinGradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+// ops.yaml: Add, line 13 of the entry
+Result<Dims> ComputeD(const void* /*attributes*/, std::span<const Dims> symbols) {
+  return internal::BroadcastDims({symbols[1], symbols[2]});
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Add, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .rule = &ComputeD,
+        .rule_name = "broadcast(P, Q)",
+    },
+    // ops.yaml: Add, line 11 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 12 of the entry
+    SymbolSpec{
+        .name = "Q",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*Q]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: MulGrad, line 9 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: MulGrad, line 10 of the entry
+    TensorSpec{
+        .name = "A",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: MulGrad, line 11 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*Q]",
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kOutputs = {
+    // ops.yaml: AddGrad, line 13 of the entry
+    TensorSpec{
+        .name = "dA",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[*P]",
+        .gradient_of = "A",
+    },
+    // ops.yaml: AddGrad, line 14 of the entry
+    TensorSpec{
+        .name = "dB",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[*Q]",
+        .gradient_of = "B",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "MinGrad",
+    .since_version = 1,
+    .gradient_of = "Min",
+    .kernel = "formulas::MinGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 5> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "A",
+    // 2
+    "B",
+    // 3
+    "dA",
+    // 4
+    "dB",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "MinGrad",
+    .operands = kOperands,
+    .inputs = 3,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<MinGradFormula>(context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, true, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::MinGradInputs<T_>& inputs,
+    const ::gradsmith::MinGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.A.ref();
+  in[2] = inputs.B.ref();
+  std::array<TensorRef, 2> out;
+  out[0] = outputs.dA.ref();
+  out[1] = outputs.dB.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::min_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status MinGrad<float>(
+    const Context& context,
+    const MinGradAttributes& attributes,
+    const MinGradInputs<float>& inputs,
+    const MinGradOutputs<float>& outputs) {
+  return generated::min_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status MinGrad<double>(
+    const Context& context,
+    const MinGradAttributes& attributes,
+    const MinGradInputs<double>& inputs,
+    const MinGradOutputs<double>& outputs) {
+  return generated::min_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status MinGrad<MLFloat16>(
+    const Context& context,
+    const MinGradAttributes& attributes,
+    const MinGradInputs<MLFloat16>& inputs,
+    const MinGradOutputs<MLFloat16>& outputs) {
+  return generated::min_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status MinGrad<BFloat16>(
+    const Context& context,
+    const MinGradAttributes& attributes,
+    const MinGradInputs<BFloat16>& inputs,
+    const MinGradOutputs<BFloat16>& outputs) {
+  return generated::min_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<MinGradOutputDims> InferShapes(
+    const MinGradAttributes& attributes,
+    const MinGradInputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.A};
+  in[2] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::min_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("MinGrad: ");
+  }
+  MinGradOutputDims out;
+  out.dA = (*dims)[0];
+  out.dB = (*dims)[1];
+  return out;
+}
+
+// ops.yaml: PowGrad, line 1 of the entry
+namespace generated::pow_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::PowGradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+// ops.yaml: Add, line 13 of the entry
+Result<Dims> ComputeD(const void* /*attributes*/, std::span<const Dims> symbols) {
+  return internal::BroadcastDims({symbols[1], symbols[2]});
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Add, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .rule = &ComputeD,
+        .rule_name = "broadcast(P, Q)",
+    },
+    // ops.yaml: Add, line 11 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 12 of the entry
+    SymbolSpec{
+        .name = "Q",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*Q]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: MulGrad, line 9 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: MulGrad, line 10 of the entry
+    TensorSpec{
+        .name = "A",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: MulGrad, line 11 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*Q]",
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kOutputs = {
+    // ops.yaml: AddGrad, line 13 of the entry
+    TensorSpec{
+        .name = "dA",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[*P]",
+        .gradient_of = "A",
+    },
+    // ops.yaml: AddGrad, line 14 of the entry
+    TensorSpec{
+        .name = "dB",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[*Q]",
+        .gradient_of = "B",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "PowGrad",
+    .since_version = 1,
+    .gradient_of = "Pow",
+    .kernel = "formulas::PowGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 5> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "A",
+    // 2
+    "B",
+    // 3
+    "dA",
+    // 4
+    "dB",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "PowGrad",
+    .operands = kOperands,
+    .inputs = 3,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<PowGradFormula>(context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, true, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::PowGradInputs<T_>& inputs,
+    const ::gradsmith::PowGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.A.ref();
+  in[2] = inputs.B.ref();
+  std::array<TensorRef, 2> out;
+  out[0] = outputs.dA.ref();
+  out[1] = outputs.dB.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::pow_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status PowGrad<float>(
+    const Context& context,
+    const PowGradAttributes& attributes,
+    const PowGradInputs<float>& inputs,
+    const PowGradOutputs<float>& outputs) {
+  return generated::pow_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status PowGrad<double>(
+    const Context& context,
+    const PowGradAttributes& attributes,
+    const PowGradInputs<double>& inputs,
+    const PowGradOutputs<double>& outputs) {
+  return generated::pow_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status PowGrad<MLFloat16>(
+    const Context& context,
+    const PowGradAttributes& attributes,
+    const PowGradInputs<MLFloat16>& inputs,
+    const PowGradOutputs<MLFloat16>& outputs) {
+  return generated::pow_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status PowGrad<BFloat16>(
+    const Context& context,
+    const PowGradAttributes& attributes,
+    const PowGradInputs<BFloat16>& inputs,
+    const PowGradOutputs<BFloat16>& outputs) {
+  return generated::pow_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<PowGradOutputDims> InferShapes(
+    const PowGradAttributes& attributes,
+    const PowGradInputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.A};
+  in[2] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::pow_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("PowGrad: ");
+  }
+  PowGradOutputDims out;
+  out.dA = (*dims)[0];
+  out.dB = (*dims)[1];
   return out;
 }
 

@@ -18,6 +18,7 @@
 #if __has_include("pool/kernels.h")
 #include "pool/kernels.h"
 #endif
+#include "core/broadcast.h"
 #include "core/stub.h"
 #include "core/validate.h"
 #include "cuda/op_task.h"
@@ -27,10 +28,13 @@
 #include "gradsmith/ops/global_max_pool_grad.h"
 #include "gradsmith/ops/leaky_relu_grad.h"
 #include "gradsmith/ops/max_pool_grad.h"
+#include "gradsmith/ops/mul.h"
+#include "gradsmith/ops/mul_grad.h"
 #include "gradsmith/ops/relu.h"
 #include "gradsmith/ops/simplified_layer_normalization_grad.h"
 #include "gradsmith/ops/softplus.h"
 #include "gradsmith/ops/sqrt.h"
+#include "gradsmith/ops/sub_grad.h"
 #include "gradsmith/schema.h"
 #include "patterns/run_map.h"
 #ifdef GRADSMITH_HAS_CUDA
@@ -38,6 +42,7 @@
 #endif
 
 // Macros of the same names as what the schema declares end here.
+#undef A
 #undef B
 #undef CeluGrad
 #undef Conv
@@ -45,10 +50,13 @@
 #undef Indices
 #undef LeakyReluGrad
 #undef MaxPoolGrad
+#undef Mul
+#undef MulGrad
 #undef Relu
 #undef SimplifiedLayerNormalizationGrad
 #undef Softplus
 #undef Sqrt
+#undef SubGrad
 #undef T1_
 #undef T2_
 #undef T_
@@ -59,6 +67,8 @@
 #undef auto_pad
 #undef axis
 #undef ceil_mode
+#undef dA
+#undef dB
 #undef dScale
 #undef dX
 #undef dY
@@ -2072,6 +2082,1072 @@ Result<SqrtOutputDims> InferShapes(const SqrtAttributes& attributes, const SqrtI
   }
   SqrtOutputDims out;
   out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: SubGrad, line 1 of the entry
+namespace generated::sub_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::SubGradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+// ops.yaml: Add, line 13 of the entry
+Result<Dims> ComputeD(const void* /*attributes*/, std::span<const Dims> symbols) {
+  return internal::BroadcastDims({symbols[1], symbols[2]});
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Add, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .rule = &ComputeD,
+        .rule_name = "broadcast(P, Q)",
+    },
+    // ops.yaml: Add, line 11 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 12 of the entry
+    SymbolSpec{
+        .name = "Q",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*Q]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: AddGrad, line 9 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: AddGrad, line 10 of the entry
+    TensorSpec{
+        .name = "A",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*P]",
+        .shape_only = true,
+    },
+    // ops.yaml: AddGrad, line 11 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*Q]",
+        .shape_only = true,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kOutputs = {
+    // ops.yaml: AddGrad, line 13 of the entry
+    TensorSpec{
+        .name = "dA",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[*P]",
+        .gradient_of = "A",
+    },
+    // ops.yaml: AddGrad, line 14 of the entry
+    TensorSpec{
+        .name = "dB",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[*Q]",
+        .gradient_of = "B",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "SubGrad",
+    .since_version = 1,
+    .gradient_of = "Sub",
+    .kernel = "formulas::SubGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "dA",
+    // 2
+    "dB",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "SubGrad",
+    .operands = kOperands,
+    .inputs = 1,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const std::array<ConstTensorRef, 1> read = {
+      // dY
+      inputs[0],
+  };
+  return internal::RunMapOnCpu<SubGradFormula>(context, Scalars(attributes), read, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const std::array<ConstTensorRef, 1> read = {
+      // dY
+      inputs[0],
+  };
+  return internal::RunMapOnCuda(context, kOperator, true, Scalars(attributes), read, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::SubGradInputs<T_>& inputs,
+    const ::gradsmith::SubGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.A.ref();
+  in[2] = inputs.B.ref();
+  std::array<TensorRef, 2> out;
+  out[0] = outputs.dA.ref();
+  out[1] = outputs.dB.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::sub_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status SubGrad<float>(
+    const Context& context,
+    const SubGradAttributes& attributes,
+    const SubGradInputs<float>& inputs,
+    const SubGradOutputs<float>& outputs) {
+  return generated::sub_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status SubGrad<double>(
+    const Context& context,
+    const SubGradAttributes& attributes,
+    const SubGradInputs<double>& inputs,
+    const SubGradOutputs<double>& outputs) {
+  return generated::sub_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status SubGrad<MLFloat16>(
+    const Context& context,
+    const SubGradAttributes& attributes,
+    const SubGradInputs<MLFloat16>& inputs,
+    const SubGradOutputs<MLFloat16>& outputs) {
+  return generated::sub_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status SubGrad<BFloat16>(
+    const Context& context,
+    const SubGradAttributes& attributes,
+    const SubGradInputs<BFloat16>& inputs,
+    const SubGradOutputs<BFloat16>& outputs) {
+  return generated::sub_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<SubGradOutputDims> InferShapes(
+    const SubGradAttributes& attributes,
+    const SubGradInputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.A};
+  in[2] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::sub_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("SubGrad: ");
+  }
+  SubGradOutputDims out;
+  out.dA = (*dims)[0];
+  out.dB = (*dims)[1];
+  return out;
+}
+
+// ops.yaml: Mul, line 1 of the entry
+namespace generated::mul_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::MulAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+// ops.yaml: Add, line 13 of the entry
+Result<Dims> ComputeD(const void* /*attributes*/, std::span<const Dims> symbols) {
+  return internal::BroadcastDims({symbols[0], symbols[1]});
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Add, line 11 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 12 of the entry
+    SymbolSpec{
+        .name = "Q",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .rule = &ComputeD,
+        .rule_name = "broadcast(P, Q)",
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*Q]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: Add, line 6 of the entry
+    TensorSpec{
+        .name = "A",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: Add, line 7 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*Q]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: Add, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*D]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "Mul",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::Mul",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "A",
+    // 1
+    "B",
+    // 2
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "Mul",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<MulFormula>(context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::MulInputs<T_>& inputs,
+    const ::gradsmith::MulOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.A.ref();
+  in[1] = inputs.B.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::mul_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status Mul<float>(
+    const Context& context,
+    const MulAttributes& attributes,
+    const MulInputs<float>& inputs,
+    const MulOutputs<float>& outputs) {
+  return generated::mul_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status Mul<double>(
+    const Context& context,
+    const MulAttributes& attributes,
+    const MulInputs<double>& inputs,
+    const MulOutputs<double>& outputs) {
+  return generated::mul_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status Mul<MLFloat16>(
+    const Context& context,
+    const MulAttributes& attributes,
+    const MulInputs<MLFloat16>& inputs,
+    const MulOutputs<MLFloat16>& outputs) {
+  return generated::mul_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status Mul<BFloat16>(
+    const Context& context,
+    const MulAttributes& attributes,
+    const MulInputs<BFloat16>& inputs,
+    const MulOutputs<BFloat16>& outputs) {
+  return generated::mul_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<MulOutputDims> InferShapes(const MulAttributes& attributes, const MulInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.A};
+  in[1] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::mul_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("Mul: ");
+  }
+  MulOutputDims out;
+  out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: MulGrad, line 1 of the entry
+namespace generated::mul_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::MulGradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+// ops.yaml: Add, line 13 of the entry
+Result<Dims> ComputeD(const void* /*attributes*/, std::span<const Dims> symbols) {
+  return internal::BroadcastDims({symbols[1], symbols[2]});
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Add, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .rule = &ComputeD,
+        .rule_name = "broadcast(P, Q)",
+    },
+    // ops.yaml: Add, line 11 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 12 of the entry
+    SymbolSpec{
+        .name = "Q",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*Q]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: MulGrad, line 9 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: MulGrad, line 10 of the entry
+    TensorSpec{
+        .name = "A",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: MulGrad, line 11 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*Q]",
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kOutputs = {
+    // ops.yaml: AddGrad, line 13 of the entry
+    TensorSpec{
+        .name = "dA",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[*P]",
+        .gradient_of = "A",
+    },
+    // ops.yaml: AddGrad, line 14 of the entry
+    TensorSpec{
+        .name = "dB",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[*Q]",
+        .gradient_of = "B",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "MulGrad",
+    .since_version = 1,
+    .gradient_of = "Mul",
+    .kernel = "formulas::MulGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 5> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "A",
+    // 2
+    "B",
+    // 3
+    "dA",
+    // 4
+    "dB",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "MulGrad",
+    .operands = kOperands,
+    .inputs = 3,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<MulGradFormula>(context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, true, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::MulGradInputs<T_>& inputs,
+    const ::gradsmith::MulGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.A.ref();
+  in[2] = inputs.B.ref();
+  std::array<TensorRef, 2> out;
+  out[0] = outputs.dA.ref();
+  out[1] = outputs.dB.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::mul_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status MulGrad<float>(
+    const Context& context,
+    const MulGradAttributes& attributes,
+    const MulGradInputs<float>& inputs,
+    const MulGradOutputs<float>& outputs) {
+  return generated::mul_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status MulGrad<double>(
+    const Context& context,
+    const MulGradAttributes& attributes,
+    const MulGradInputs<double>& inputs,
+    const MulGradOutputs<double>& outputs) {
+  return generated::mul_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status MulGrad<MLFloat16>(
+    const Context& context,
+    const MulGradAttributes& attributes,
+    const MulGradInputs<MLFloat16>& inputs,
+    const MulGradOutputs<MLFloat16>& outputs) {
+  return generated::mul_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status MulGrad<BFloat16>(
+    const Context& context,
+    const MulGradAttributes& attributes,
+    const MulGradInputs<BFloat16>& inputs,
+    const MulGradOutputs<BFloat16>& outputs) {
+  return generated::mul_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<MulGradOutputDims> InferShapes(
+    const MulGradAttributes& attributes,
+    const MulGradInputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.A};
+  in[2] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::mul_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("MulGrad: ");
+  }
+  MulGradOutputDims out;
+  out.dA = (*dims)[0];
+  out.dB = (*dims)[1];
   return out;
 }
 

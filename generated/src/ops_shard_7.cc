@@ -12,6 +12,7 @@
 #if __has_include("pool/kernels.h")
 #include "pool/kernels.h"
 #endif
+#include "core/broadcast.h"
 #include "core/stub.h"
 #include "core/validate.h"
 #include "cuda/op_task.h"
@@ -22,9 +23,12 @@
 #include "gradsmith/ops/exp.h"
 #include "gradsmith/ops/global_max_pool.h"
 #include "gradsmith/ops/log.h"
+#include "gradsmith/ops/min.h"
+#include "gradsmith/ops/pow.h"
 #include "gradsmith/ops/prelu_grad.h"
 #include "gradsmith/ops/selu.h"
 #include "gradsmith/ops/sin.h"
+#include "gradsmith/ops/sub.h"
 #include "gradsmith/ops/swish_grad.h"
 #include "gradsmith/ops/tanh_grad.h"
 #include "gradsmith/ops/thresholded_relu.h"
@@ -35,15 +39,20 @@
 #endif
 
 // Macros of the same names as what the schema declares end here.
+#undef A
 #undef AveragePool
+#undef B
 #undef Cos
 #undef CosGrad
 #undef Exp
 #undef GlobalMaxPool
 #undef Log
+#undef Min
 #undef PReluGrad
+#undef Pow
 #undef Selu
 #undef Sin
+#undef Sub
 #undef SwishGrad
 #undef T_
 #undef TanhGrad
@@ -3100,6 +3109,1008 @@ Result<CosGradOutputDims> InferShapes(
   }
   CosGradOutputDims out;
   out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: Sub, line 1 of the entry
+namespace generated::sub_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::SubAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+// ops.yaml: Add, line 13 of the entry
+Result<Dims> ComputeD(const void* /*attributes*/, std::span<const Dims> symbols) {
+  return internal::BroadcastDims({symbols[0], symbols[1]});
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Add, line 11 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 12 of the entry
+    SymbolSpec{
+        .name = "Q",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .rule = &ComputeD,
+        .rule_name = "broadcast(P, Q)",
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*Q]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: Add, line 6 of the entry
+    TensorSpec{
+        .name = "A",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: Add, line 7 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*Q]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: Add, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*D]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "Sub",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::Sub",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "A",
+    // 1
+    "B",
+    // 2
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "Sub",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<SubFormula>(context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::SubInputs<T_>& inputs,
+    const ::gradsmith::SubOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.A.ref();
+  in[1] = inputs.B.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::sub_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status Sub<float>(
+    const Context& context,
+    const SubAttributes& attributes,
+    const SubInputs<float>& inputs,
+    const SubOutputs<float>& outputs) {
+  return generated::sub_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status Sub<double>(
+    const Context& context,
+    const SubAttributes& attributes,
+    const SubInputs<double>& inputs,
+    const SubOutputs<double>& outputs) {
+  return generated::sub_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status Sub<MLFloat16>(
+    const Context& context,
+    const SubAttributes& attributes,
+    const SubInputs<MLFloat16>& inputs,
+    const SubOutputs<MLFloat16>& outputs) {
+  return generated::sub_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status Sub<BFloat16>(
+    const Context& context,
+    const SubAttributes& attributes,
+    const SubInputs<BFloat16>& inputs,
+    const SubOutputs<BFloat16>& outputs) {
+  return generated::sub_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<SubOutputDims> InferShapes(const SubAttributes& attributes, const SubInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.A};
+  in[1] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::sub_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("Sub: ");
+  }
+  SubOutputDims out;
+  out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: Min, line 1 of the entry
+namespace generated::min_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::MinAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+// ops.yaml: Add, line 13 of the entry
+Result<Dims> ComputeD(const void* /*attributes*/, std::span<const Dims> symbols) {
+  return internal::BroadcastDims({symbols[0], symbols[1]});
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Add, line 11 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 12 of the entry
+    SymbolSpec{
+        .name = "Q",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .rule = &ComputeD,
+        .rule_name = "broadcast(P, Q)",
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*Q]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: Add, line 6 of the entry
+    TensorSpec{
+        .name = "A",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: Add, line 7 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*Q]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: Add, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*D]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "Min",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::Min",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "A",
+    // 1
+    "B",
+    // 2
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "Min",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<MinFormula>(context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::MinInputs<T_>& inputs,
+    const ::gradsmith::MinOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.A.ref();
+  in[1] = inputs.B.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::min_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status Min<float>(
+    const Context& context,
+    const MinAttributes& attributes,
+    const MinInputs<float>& inputs,
+    const MinOutputs<float>& outputs) {
+  return generated::min_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status Min<double>(
+    const Context& context,
+    const MinAttributes& attributes,
+    const MinInputs<double>& inputs,
+    const MinOutputs<double>& outputs) {
+  return generated::min_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status Min<MLFloat16>(
+    const Context& context,
+    const MinAttributes& attributes,
+    const MinInputs<MLFloat16>& inputs,
+    const MinOutputs<MLFloat16>& outputs) {
+  return generated::min_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status Min<BFloat16>(
+    const Context& context,
+    const MinAttributes& attributes,
+    const MinInputs<BFloat16>& inputs,
+    const MinOutputs<BFloat16>& outputs) {
+  return generated::min_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<MinOutputDims> InferShapes(const MinAttributes& attributes, const MinInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.A};
+  in[1] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::min_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("Min: ");
+  }
+  MinOutputDims out;
+  out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: Pow, line 1 of the entry
+namespace generated::pow_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::PowAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+// ops.yaml: Add, line 13 of the entry
+Result<Dims> ComputeD(const void* /*attributes*/, std::span<const Dims> symbols) {
+  return internal::BroadcastDims({symbols[0], symbols[1]});
+}
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Add, line 11 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 12 of the entry
+    SymbolSpec{
+        .name = "Q",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+    // ops.yaml: Add, line 13 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .rule = &ComputeD,
+        .rule_name = "broadcast(P, Q)",
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [*Q]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: Add, line 6 of the entry
+    TensorSpec{
+        .name = "A",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: Add, line 7 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*Q]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: Add, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*D]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "Pow",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::Pow",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "A",
+    // 1
+    "B",
+    // 2
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "Pow",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+};
+
+std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<PowFormula>(context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::PowInputs<T_>& inputs,
+    const ::gradsmith::PowOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.A.ref();
+  in[1] = inputs.B.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::pow_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status Pow<float>(
+    const Context& context,
+    const PowAttributes& attributes,
+    const PowInputs<float>& inputs,
+    const PowOutputs<float>& outputs) {
+  return generated::pow_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status Pow<double>(
+    const Context& context,
+    const PowAttributes& attributes,
+    const PowInputs<double>& inputs,
+    const PowOutputs<double>& outputs) {
+  return generated::pow_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status Pow<MLFloat16>(
+    const Context& context,
+    const PowAttributes& attributes,
+    const PowInputs<MLFloat16>& inputs,
+    const PowOutputs<MLFloat16>& outputs) {
+  return generated::pow_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status Pow<BFloat16>(
+    const Context& context,
+    const PowAttributes& attributes,
+    const PowInputs<BFloat16>& inputs,
+    const PowOutputs<BFloat16>& outputs) {
+  return generated::pow_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<PowOutputDims> InferShapes(const PowAttributes& attributes, const PowInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.A};
+  in[1] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::pow_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("Pow: ");
+  }
+  PowOutputDims out;
+  out.Y = (*dims)[0];
   return out;
 }
 

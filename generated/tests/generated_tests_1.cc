@@ -6,11 +6,13 @@
 #include "gradsmith/ops/atan.h"
 #include "gradsmith/ops/atan_grad.h"
 #include "gradsmith/ops/clip_grad.h"
+#include "gradsmith/ops/div.h"
 #include "gradsmith/ops/elu_grad.h"
 #include "gradsmith/ops/erf_grad.h"
 #include "gradsmith/ops/global_average_pool_grad.h"
 #include "gradsmith/ops/layer_normalization.h"
 #include "gradsmith/ops/log_grad.h"
+#include "gradsmith/ops/max.h"
 #include "gradsmith/ops/max_pool_xy_grad.h"
 #include "gradsmith/ops/mish.h"
 #include "gradsmith/ops/prelu.h"
@@ -26,15 +28,18 @@
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef A
 #undef Atan
 #undef AtanGrad
 #undef B
 #undef ClipGrad
+#undef Div
 #undef EluGrad
 #undef ErfGrad
 #undef GlobalAveragePoolGrad
 #undef LayerNormalization
 #undef LogGrad
+#undef Max
 #undef MaxPoolXYGrad
 #undef Mish
 #undef PRelu
@@ -2130,6 +2135,270 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace atan_grad_tests
+
+// ops.yaml: Div, line 1 of the entry
+namespace div_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::DivInputs<T_> inputs;
+  inputs.A = call.Input<T_>(0);
+  inputs.B = call.Input<T_>(1);
+  ::gradsmith::DivOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::DivAttributes>();
+  return ::gradsmith::Div(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::DivInputDims inputs;
+  inputs.A = call.required[0];
+  inputs.B = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::DivAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Sub, line 10 of the entry
+const ::gradsmith::DivAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "both_ways",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {2, 1, 4}},
+            {"B", {3, 1}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Sub, line 11 of the entry
+const ::gradsmith::DivAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {3, 16}},
+            {"B", {3, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+const Case* const kCases[] = {
+    // both_ways
+    &kCase0,
+    // same
+    &kCase1,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "divide", .arguments = {0, 1}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 2},
+        },
+    .broadcast =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .joined =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+});
+
+const OpTests kTests = {
+    .op = "Div",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace div_tests
+
+// ops.yaml: Max, line 1 of the entry
+namespace max_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::MaxInputs<T_> inputs;
+  inputs.A = call.Input<T_>(0);
+  inputs.B = call.Input<T_>(1);
+  ::gradsmith::MaxOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::MaxAttributes>();
+  return ::gradsmith::Max(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::MaxInputDims inputs;
+  inputs.A = call.required[0];
+  inputs.B = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::MaxAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Sub, line 10 of the entry
+const ::gradsmith::MaxAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "both_ways",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {2, 1, 4}},
+            {"B", {3, 1}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Sub, line 11 of the entry
+const ::gradsmith::MaxAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {3, 16}},
+            {"B", {3, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+const Case* const kCases[] = {
+    // both_ways
+    &kCase0,
+    // same
+    &kCase1,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "max", .arguments = {0, 1}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 2},
+        },
+    .broadcast =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .joined =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+});
+
+const OpTests kTests = {
+    .op = "Max",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace max_tests
 
 // ops.yaml: MaxPoolXYGrad, line 1 of the entry
 namespace max_pool_xy_grad_tests {

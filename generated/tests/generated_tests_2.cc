@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gradsmith/ops/abs_grad.h"
+#include "gradsmith/ops/add_grad.h"
 #include "gradsmith/ops/average_pool_grad.h"
 #include "gradsmith/ops/batch_normalization.h"
 #include "gradsmith/ops/batch_normalization_grad.h"
@@ -20,7 +21,9 @@
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef A
 #undef AbsGrad
+#undef AddGrad
 #undef AveragePoolGrad
 #undef B
 #undef BatchNormalization
@@ -42,6 +45,8 @@
 #undef ceil_mode
 #undef coerced
 #undef count_include_pad
+#undef dA
+#undef dB
 #undef dBias
 #undef dScale
 #undef dX
@@ -2076,6 +2081,259 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace abs_grad_tests
+
+// ops.yaml: AddGrad, line 1 of the entry
+namespace add_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::AddGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.A = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::AddGradOutputs<T_> outputs;
+  outputs.dA = call.Output<T_>(0);
+  outputs.dB = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::AddGradAttributes>();
+  return ::gradsmith::AddGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::AddGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.A = call.required[1];
+  inputs.B = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::AddGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dA);
+  dims.push_back(outputs->dB);
+  return dims;
+}
+
+// ops.yaml: Add, line 16 of the entry
+const ::gradsmith::AddGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "both_ways",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"A", {2, 1, 4}},
+            {"B", {3, 1}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 1, 4}},
+            {"dB", {3, 1}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Add, line 17 of the entry
+const ::gradsmith::AddGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 16}},
+            {"A", {3, 16}},
+            {"B", {3, 16}},
+        },
+    .outputs =
+        {
+            {"dA", {3, 16}},
+            {"dB", {3, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Add, line 18 of the entry
+const ::gradsmith::AddGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "bias",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5, 16}},
+            {"A", {5, 16}},
+            {"B", {16}},
+        },
+    .outputs =
+        {
+            {"dA", {5, 16}},
+            {"dB", {16}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: Add, line 19 of the entry
+const ::gradsmith::AddGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "number",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5}},
+            {"A", {}},
+            {"B", {3, 5}},
+        },
+    .outputs =
+        {
+            {"dA", {}},
+            {"dB", {3, 5}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: Add, line 20 of the entry
+const ::gradsmith::AddGradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "ones",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {1, 1}},
+            {"A", {1, 1}},
+            {"B", {1}},
+        },
+    .outputs =
+        {
+            {"dA", {1, 1}},
+            {"dB", {1}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: Add, line 21 of the entry
+const ::gradsmith::AddGradAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"A", {2, 3, 1}},
+            {"B", {1, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 3, 1}},
+            {"dB", {1, 3, 4}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: Add, line 22 of the entry
+const ::gradsmith::AddGradAttributes kAttributes6 = {};
+const Case kCase6 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3}},
+            {"A", {0, 3}},
+            {"B", {3}},
+        },
+    .outputs =
+        {
+            {"dA", {0, 3}},
+            {"dB", {3}},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+const Case* const kCases[] = {
+    // both_ways
+    &kCase0,
+    // same
+    &kCase1,
+    // bias
+    &kCase2,
+    // number
+    &kCase3,
+    // ones
+    &kCase4,
+    // strided_memory
+    &kCase5,
+    // empty
+    &kCase6,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "input", .name = "A"},
+    // 2
+    {.operation = "input", .name = "B"},
+    // 3
+    {.operation = "add", .arguments = {1, 2}},
+};
+const std::size_t kDomain[] = {
+    // add
+    3,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dA", .node = 0, .sum_like = "A"},
+            {.name = "dB", .node = 0, .sum_like = "B"},
+        },
+    .broadcast =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .joined =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "AddGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace add_grad_tests
 
 // ops.yaml: AveragePoolGrad, line 1 of the entry
 namespace average_pool_grad_tests {

@@ -4,11 +4,13 @@
 #include <vector>
 
 #include "gradsmith/ops/abs.h"
+#include "gradsmith/ops/add.h"
 #include "gradsmith/ops/celu.h"
 #include "gradsmith/ops/conv_transpose.h"
 #include "gradsmith/ops/erf.h"
 #include "gradsmith/ops/fast_gelu.h"
 #include "gradsmith/ops/log_softmax.h"
+#include "gradsmith/ops/max_grad.h"
 #include "gradsmith/ops/reciprocal.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
@@ -16,13 +18,16 @@
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef A
 #undef Abs
+#undef Add
 #undef B
 #undef Celu
 #undef ConvTranspose
 #undef Erf
 #undef FastGelu
 #undef LogSoftmax
+#undef MaxGrad
 #undef Reciprocal
 #undef T_
 #undef W
@@ -32,6 +37,9 @@
 #undef auto_pad
 #undef axis
 #undef coerced
+#undef dA
+#undef dB
+#undef dY
 #undef dilations
 #undef group
 #undef kernel_shape
@@ -1348,6 +1356,399 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace abs_tests
+
+// ops.yaml: Add, line 1 of the entry
+namespace add_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::AddInputs<T_> inputs;
+  inputs.A = call.Input<T_>(0);
+  inputs.B = call.Input<T_>(1);
+  ::gradsmith::AddOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::AddAttributes>();
+  return ::gradsmith::Add(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::AddInputDims inputs;
+  inputs.A = call.required[0];
+  inputs.B = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::AddAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Add, line 16 of the entry
+const ::gradsmith::AddAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "both_ways",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {2, 1, 4}},
+            {"B", {3, 1}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Add, line 17 of the entry
+const ::gradsmith::AddAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {3, 16}},
+            {"B", {3, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Add, line 18 of the entry
+const ::gradsmith::AddAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "bias",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {5, 16}},
+            {"B", {16}},
+        },
+    .outputs =
+        {
+            {"Y", {5, 16}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: Add, line 19 of the entry
+const ::gradsmith::AddAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "number",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {}},
+            {"B", {3, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: Add, line 20 of the entry
+const ::gradsmith::AddAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "ones",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {1, 1}},
+            {"B", {1}},
+        },
+    .outputs =
+        {
+            {"Y", {1, 1}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: Add, line 21 of the entry
+const ::gradsmith::AddAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"A", {2, 3, 1}},
+            {"B", {1, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: Add, line 22 of the entry
+const ::gradsmith::AddAttributes kAttributes6 = {};
+const Case kCase6 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {0, 3}},
+            {"B", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3}},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+const Case* const kCases[] = {
+    // both_ways
+    &kCase0,
+    // same
+    &kCase1,
+    // bias
+    &kCase2,
+    // number
+    &kCase3,
+    // ones
+    &kCase4,
+    // strided_memory
+    &kCase5,
+    // empty
+    &kCase6,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "add", .arguments = {0, 1}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 2},
+        },
+    .broadcast =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .joined =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+});
+
+const OpTests kTests = {
+    .op = "Add",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace add_tests
+
+// ops.yaml: MaxGrad, line 1 of the entry
+namespace max_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::MaxGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.A = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::MaxGradOutputs<T_> outputs;
+  outputs.dA = call.Output<T_>(0);
+  outputs.dB = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::MaxGradAttributes>();
+  return ::gradsmith::MaxGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::MaxGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.A = call.required[1];
+  inputs.B = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::MaxGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dA);
+  dims.push_back(outputs->dB);
+  return dims;
+}
+
+// ops.yaml: Sub, line 10 of the entry
+const ::gradsmith::MaxGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "both_ways",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"A", {2, 1, 4}},
+            {"B", {3, 1}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 1, 4}},
+            {"dB", {3, 1}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Sub, line 11 of the entry
+const ::gradsmith::MaxGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 16}},
+            {"A", {3, 16}},
+            {"B", {3, 16}},
+        },
+    .outputs =
+        {
+            {"dA", {3, 16}},
+            {"dB", {3, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+const Case* const kCases[] = {
+    // both_ways
+    &kCase0,
+    // same
+    &kCase1,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "equal", .arguments = {0, 1}},
+    // 3
+    {.operation = "number", .number = 0.5},
+    // 4
+    {.operation = "input", .name = "dY"},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
+    // 6
+    {.operation = "where", .arguments = {2, 5, 4}},
+    // 7
+    {.operation = "less", .arguments = {0, 1}},
+    // 8
+    {.operation = "number", .number = 0.0},
+    // 9
+    {.operation = "where", .arguments = {7, 8, 6}},
+    // 10
+    {.operation = "greater", .arguments = {0, 1}},
+    // 11
+    {.operation = "where", .arguments = {10, 8, 6}},
+    // 12
+    {.operation = "max", .arguments = {0, 1}},
+};
+const std::size_t kDomain[] = {
+    // max
+    12,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dA", .node = 9, .sum_like = "A"},
+            {.name = "dB", .node = 11, .sum_like = "B"},
+        },
+    .broadcast =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .joined =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "MaxGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace max_grad_tests
 
 // ops.yaml: LogSoftmax, line 1 of the entry
 namespace log_softmax_tests {

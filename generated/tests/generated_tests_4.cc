@@ -7,6 +7,8 @@
 #include "gradsmith/ops/gelu_grad.h"
 #include "gradsmith/ops/global_average_pool.h"
 #include "gradsmith/ops/layer_normalization_grad.h"
+#include "gradsmith/ops/min_grad.h"
+#include "gradsmith/ops/pow_grad.h"
 #include "gradsmith/ops/selu_grad.h"
 #include "gradsmith/ops/sqrt_grad.h"
 #include "gradsmith/ops/tanh.h"
@@ -17,10 +19,14 @@
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef A
+#undef B
 #undef ConvGrad
 #undef GeluGrad
 #undef GlobalAveragePool
 #undef LayerNormalizationGrad
+#undef MinGrad
+#undef PowGrad
 #undef SeluGrad
 #undef SqrtGrad
 #undef T1_
@@ -33,6 +39,7 @@
 #undef alpha
 #undef auto_pad
 #undef axis
+#undef dA
 #undef dB
 #undef dBias
 #undef dScale
@@ -1269,6 +1276,350 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace sqrt_grad_tests
+
+// ops.yaml: MinGrad, line 1 of the entry
+namespace min_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::MinGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.A = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::MinGradOutputs<T_> outputs;
+  outputs.dA = call.Output<T_>(0);
+  outputs.dB = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::MinGradAttributes>();
+  return ::gradsmith::MinGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::MinGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.A = call.required[1];
+  inputs.B = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::MinGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dA);
+  dims.push_back(outputs->dB);
+  return dims;
+}
+
+// ops.yaml: Sub, line 10 of the entry
+const ::gradsmith::MinGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "both_ways",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"A", {2, 1, 4}},
+            {"B", {3, 1}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 1, 4}},
+            {"dB", {3, 1}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Sub, line 11 of the entry
+const ::gradsmith::MinGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 16}},
+            {"A", {3, 16}},
+            {"B", {3, 16}},
+        },
+    .outputs =
+        {
+            {"dA", {3, 16}},
+            {"dB", {3, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+const Case* const kCases[] = {
+    // both_ways
+    &kCase0,
+    // same
+    &kCase1,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "equal", .arguments = {0, 1}},
+    // 3
+    {.operation = "number", .number = 0.5},
+    // 4
+    {.operation = "input", .name = "dY"},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
+    // 6
+    {.operation = "where", .arguments = {2, 5, 4}},
+    // 7
+    {.operation = "greater", .arguments = {0, 1}},
+    // 8
+    {.operation = "number", .number = 0.0},
+    // 9
+    {.operation = "where", .arguments = {7, 8, 6}},
+    // 10
+    {.operation = "less", .arguments = {0, 1}},
+    // 11
+    {.operation = "where", .arguments = {10, 8, 6}},
+    // 12
+    {.operation = "min", .arguments = {0, 1}},
+};
+const std::size_t kDomain[] = {
+    // min
+    12,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dA", .node = 9, .sum_like = "A"},
+            {.name = "dB", .node = 11, .sum_like = "B"},
+        },
+    .broadcast =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .joined =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "MinGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace min_grad_tests
+
+// ops.yaml: PowGrad, line 1 of the entry
+namespace pow_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::PowGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.A = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::PowGradOutputs<T_> outputs;
+  outputs.dA = call.Output<T_>(0);
+  outputs.dB = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::PowGradAttributes>();
+  return ::gradsmith::PowGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::PowGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.A = call.required[1];
+  inputs.B = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::PowGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dA);
+  dims.push_back(outputs->dB);
+  return dims;
+}
+
+// ops.yaml: Sub, line 10 of the entry
+const ::gradsmith::PowGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "both_ways",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"A", {2, 1, 4}},
+            {"B", {3, 1}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 1, 4}},
+            {"dB", {3, 1}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Sub, line 11 of the entry
+const ::gradsmith::PowGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 16}},
+            {"A", {3, 16}},
+            {"B", {3, 16}},
+        },
+    .outputs =
+        {
+            {"dA", {3, 16}},
+            {"dB", {3, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+const Case* const kCases[] = {
+    // both_ways
+    &kCase0,
+    // same
+    &kCase1,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "B"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "equal", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "dY"},
+    // 4
+    {.operation = "input", .name = "A"},
+    // 5
+    {.operation = "number", .number = 1.0},
+    // 6
+    {.operation = "subtract", .arguments = {0, 5}},
+    // 7
+    {.operation = "pow", .arguments = {4, 6}},
+    // 8
+    {.operation = "multiply", .arguments = {0, 7}},
+    // 9
+    {.operation = "mul0", .arguments = {3, 8}},
+    // 10
+    {.operation = "where", .arguments = {2, 1, 9}},
+    // 11
+    {.operation = "equal", .arguments = {4, 1}},
+    // 12
+    {.operation = "greater_equal", .arguments = {0, 1}},
+    // 13
+    {.operation = "and", .arguments = {11, 12}},
+    // 14
+    {.operation = "pow", .arguments = {4, 0}},
+    // 15
+    {.operation = "log", .arguments = {4}},
+    // 16
+    {.operation = "mul0", .arguments = {14, 15}},
+    // 17
+    {.operation = "mul0", .arguments = {3, 16}},
+    // 18
+    {.operation = "where", .arguments = {13, 1, 17}},
+};
+const std::size_t kDomain[] = {
+    // pow
+    14,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dA", .node = 10, .sum_like = "A"},
+            {.name = "dB", .node = 18, .sum_like = "B"},
+        },
+    .broadcast =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .joined =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "PowGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace pow_grad_tests
 
 // ops.yaml: GlobalAveragePool, line 1 of the entry
 namespace global_average_pool_tests {

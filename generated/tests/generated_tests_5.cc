@@ -5,6 +5,7 @@
 
 #include "gradsmith/ops/batch_normalization_relu.h"
 #include "gradsmith/ops/conv_transpose_grad.h"
+#include "gradsmith/ops/div_grad.h"
 #include "gradsmith/ops/exp_grad.h"
 #include "gradsmith/ops/hard_sigmoid.h"
 #include "gradsmith/ops/hard_sigmoid_grad.h"
@@ -22,9 +23,11 @@
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef A
 #undef B
 #undef BatchNormalizationRelu
 #undef ConvTransposeGrad
+#undef DivGrad
 #undef ExpGrad
 #undef HardSigmoid
 #undef HardSigmoidGrad
@@ -45,6 +48,7 @@
 #undef auto_pad
 #undef axis
 #undef beta
+#undef dA
 #undef dB
 #undef dW
 #undef dX
@@ -2542,6 +2546,160 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace reciprocal_grad_tests
+
+// ops.yaml: DivGrad, line 1 of the entry
+namespace div_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::DivGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.A = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::DivGradOutputs<T_> outputs;
+  outputs.dA = call.Output<T_>(0);
+  outputs.dB = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::DivGradAttributes>();
+  return ::gradsmith::DivGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::DivGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.A = call.required[1];
+  inputs.B = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::DivGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dA);
+  dims.push_back(outputs->dB);
+  return dims;
+}
+
+// ops.yaml: Sub, line 10 of the entry
+const ::gradsmith::DivGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "both_ways",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"A", {2, 1, 4}},
+            {"B", {3, 1}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 1, 4}},
+            {"dB", {3, 1}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Sub, line 11 of the entry
+const ::gradsmith::DivGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 16}},
+            {"A", {3, 16}},
+            {"B", {3, 16}},
+        },
+    .outputs =
+        {
+            {"dA", {3, 16}},
+            {"dB", {3, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+const Case* const kCases[] = {
+    // both_ways
+    &kCase0,
+    // same
+    &kCase1,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "div0", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "A"},
+    // 4
+    {.operation = "divide", .arguments = {3, 1}},
+    // 5
+    {.operation = "mul0", .arguments = {2, 4}},
+    // 6
+    {.operation = "negate", .arguments = {5}},
+};
+const std::size_t kDomain[] = {
+    // divide
+    4,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dA", .node = 2, .sum_like = "A"},
+            {.name = "dB", .node = 6, .sum_like = "B"},
+        },
+    .broadcast =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .joined =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "DivGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace div_grad_tests
 
 // ops.yaml: SimplifiedLayerNormalization, line 1 of the entry
 namespace simplified_layer_normalization_tests {

@@ -8,10 +8,13 @@
 #include "gradsmith/ops/global_max_pool_grad.h"
 #include "gradsmith/ops/leaky_relu_grad.h"
 #include "gradsmith/ops/max_pool_grad.h"
+#include "gradsmith/ops/mul.h"
+#include "gradsmith/ops/mul_grad.h"
 #include "gradsmith/ops/relu.h"
 #include "gradsmith/ops/simplified_layer_normalization_grad.h"
 #include "gradsmith/ops/softplus.h"
 #include "gradsmith/ops/sqrt.h"
+#include "gradsmith/ops/sub_grad.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
 #include "reference/layer_norm.h"
@@ -19,6 +22,7 @@
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef A
 #undef B
 #undef CeluGrad
 #undef Conv
@@ -26,10 +30,13 @@
 #undef Indices
 #undef LeakyReluGrad
 #undef MaxPoolGrad
+#undef Mul
+#undef MulGrad
 #undef Relu
 #undef SimplifiedLayerNormalizationGrad
 #undef Softplus
 #undef Sqrt
+#undef SubGrad
 #undef T1_
 #undef T2_
 #undef T_
@@ -40,6 +47,8 @@
 #undef auto_pad
 #undef axis
 #undef ceil_mode
+#undef dA
+#undef dB
 #undef dScale
 #undef dX
 #undef dY
@@ -1461,6 +1470,545 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace sqrt_tests
+
+// ops.yaml: SubGrad, line 1 of the entry
+namespace sub_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SubGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.A = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::SubGradOutputs<T_> outputs;
+  outputs.dA = call.Output<T_>(0);
+  outputs.dB = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::SubGradAttributes>();
+  return ::gradsmith::SubGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SubGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.A = call.required[1];
+  inputs.B = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::SubGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dA);
+  dims.push_back(outputs->dB);
+  return dims;
+}
+
+// ops.yaml: Sub, line 10 of the entry
+const ::gradsmith::SubGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "both_ways",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"A", {2, 1, 4}},
+            {"B", {3, 1}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 1, 4}},
+            {"dB", {3, 1}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Sub, line 11 of the entry
+const ::gradsmith::SubGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 16}},
+            {"A", {3, 16}},
+            {"B", {3, 16}},
+        },
+    .outputs =
+        {
+            {"dA", {3, 16}},
+            {"dB", {3, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+const Case* const kCases[] = {
+    // both_ways
+    &kCase0,
+    // same
+    &kCase1,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "input", .name = "A"},
+    // 3
+    {.operation = "input", .name = "B"},
+    // 4
+    {.operation = "subtract", .arguments = {2, 3}},
+};
+const std::size_t kDomain[] = {
+    // subtract
+    4,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dA", .node = 0, .sum_like = "A"},
+            {.name = "dB", .node = 1, .sum_like = "B"},
+        },
+    .broadcast =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .joined =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "SubGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace sub_grad_tests
+
+// ops.yaml: Mul, line 1 of the entry
+namespace mul_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::MulInputs<T_> inputs;
+  inputs.A = call.Input<T_>(0);
+  inputs.B = call.Input<T_>(1);
+  ::gradsmith::MulOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::MulAttributes>();
+  return ::gradsmith::Mul(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::MulInputDims inputs;
+  inputs.A = call.required[0];
+  inputs.B = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::MulAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Sub, line 10 of the entry
+const ::gradsmith::MulAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "both_ways",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {2, 1, 4}},
+            {"B", {3, 1}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Sub, line 11 of the entry
+const ::gradsmith::MulAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {3, 16}},
+            {"B", {3, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+const Case* const kCases[] = {
+    // both_ways
+    &kCase0,
+    // same
+    &kCase1,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "multiply", .arguments = {0, 1}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 2},
+        },
+    .broadcast =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .joined =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+});
+
+const OpTests kTests = {
+    .op = "Mul",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace mul_tests
+
+// ops.yaml: MulGrad, line 1 of the entry
+namespace mul_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::MulGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.A = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::MulGradOutputs<T_> outputs;
+  outputs.dA = call.Output<T_>(0);
+  outputs.dB = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::MulGradAttributes>();
+  return ::gradsmith::MulGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::MulGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.A = call.required[1];
+  inputs.B = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::MulGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dA);
+  dims.push_back(outputs->dB);
+  return dims;
+}
+
+// ops.yaml: Add, line 16 of the entry
+const ::gradsmith::MulGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "both_ways",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"A", {2, 1, 4}},
+            {"B", {3, 1}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 1, 4}},
+            {"dB", {3, 1}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Add, line 17 of the entry
+const ::gradsmith::MulGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 16}},
+            {"A", {3, 16}},
+            {"B", {3, 16}},
+        },
+    .outputs =
+        {
+            {"dA", {3, 16}},
+            {"dB", {3, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Add, line 18 of the entry
+const ::gradsmith::MulGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "bias",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5, 16}},
+            {"A", {5, 16}},
+            {"B", {16}},
+        },
+    .outputs =
+        {
+            {"dA", {5, 16}},
+            {"dB", {16}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: Add, line 19 of the entry
+const ::gradsmith::MulGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "number",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5}},
+            {"A", {}},
+            {"B", {3, 5}},
+        },
+    .outputs =
+        {
+            {"dA", {}},
+            {"dB", {3, 5}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: Add, line 20 of the entry
+const ::gradsmith::MulGradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "ones",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {1, 1}},
+            {"A", {1, 1}},
+            {"B", {1}},
+        },
+    .outputs =
+        {
+            {"dA", {1, 1}},
+            {"dB", {1}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: Add, line 21 of the entry
+const ::gradsmith::MulGradAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"A", {2, 3, 1}},
+            {"B", {1, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 3, 1}},
+            {"dB", {1, 3, 4}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+// ops.yaml: Add, line 22 of the entry
+const ::gradsmith::MulGradAttributes kAttributes6 = {};
+const Case kCase6 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3}},
+            {"A", {0, 3}},
+            {"B", {3}},
+        },
+    .outputs =
+        {
+            {"dA", {0, 3}},
+            {"dB", {3}},
+        },
+    .typed_attributes = &kAttributes6,
+};
+
+const Case* const kCases[] = {
+    // both_ways
+    &kCase0,
+    // same
+    &kCase1,
+    // bias
+    &kCase2,
+    // number
+    &kCase3,
+    // ones
+    &kCase4,
+    // strided_memory
+    &kCase5,
+    // empty
+    &kCase6,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "multiply", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "A"},
+    // 4
+    {.operation = "multiply", .arguments = {0, 3}},
+    // 5
+    {.operation = "multiply", .arguments = {3, 1}},
+};
+const std::size_t kDomain[] = {
+    // multiply
+    5,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dA", .node = 2, .sum_like = "A"},
+            {.name = "dB", .node = 4, .sum_like = "B"},
+        },
+    .broadcast =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .joined =
+        {
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "MulGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace mul_grad_tests
 
 // ops.yaml: MaxPoolGrad, line 1 of the entry
 namespace max_pool_grad_tests {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/broadcast.h"
 #include "core/stub.h"
 #include "core/text.h"
 
@@ -294,18 +295,12 @@ Status ShapeSymbols::CheckBroadcast(int symbol) const {
   if (target < 0 || !bound_[symbol] || !bound_[target]) {
     return {};
   }
-  const Dims& dims = values_[symbol];
-  const Dims& whole = values_[target];
-  const int missing = whole.size() - dims.size();
-  bool fits = missing >= 0;
-  for (int i = 0; fits && i < dims.size(); ++i) {
-    fits = dims[i] == 1 || dims[i] == whole[missing + i];
-  }
-  return fits ? Status()
-              : InvalidArgument(
-                    Describe(symbol) + " does not broadcast to " + Describe(target) +
-                    "; expected each of its dims 1 or equal to that of " +
-                    std::string(op_.symbols[target].name) + ", counted from the last");
+  return BroadcastsTo(values_[symbol], values_[target])
+             ? Status()
+             : InvalidArgument(
+                   Describe(symbol) + " does not broadcast to " + Describe(target) +
+                   "; expected each of its dims 1 or equal to that of " +
+                   std::string(op_.symbols[target].name) + ", counted from the last");
 }
 
 Status ShapeSymbols::ApplyAttribute(int symbol) {

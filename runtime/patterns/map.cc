@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/broadcast.h"
 #include "patterns/strided_space.h"
 
 namespace gradsmith::internal {
@@ -15,29 +16,6 @@ using IndexSpace = StridedSpace<kMaxMapTensors, kMaxMapRank>;
 std::int64_t StrideAlong(const TensorRef& tensor, int rank, int dim) {
   const int own = dim - (rank - tensor.dims.size());
   return own < 0 || tensor.dims[own] == 1 ? 0 : tensor.strides[own];
-}
-
-/// Whether a tensor has dims of its own along no other than the space's.
-bool IsBroadcast(const Dims& dims, const Dims& space) {
-  const int ahead = space.size() - dims.size();
-  for (int dim = 0; dim < dims.size(); ++dim) {
-    if (ahead < 0 || (dims[dim] != 1 && dims[dim] != space[ahead + dim])) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// The dims to which both broadcast, where they do.
-Dims BroadcastOf(const Dims& a, const Dims& b) {
-  const Dims& longer = a.size() < b.size() ? b : a;
-  const Dims& shorter = a.size() < b.size() ? a : b;
-  Dims dims = longer;
-  for (int dim = 0; dim < shorter.size(); ++dim) {
-    std::int64_t& size = dims[longer.size() - shorter.size() + dim];
-    size = size == 1 ? shorter[dim] : size;
-  }
-  return dims;
 }
 
 /// The dims of the index space: all tensors' together. Without sums they are an output's.
@@ -97,7 +75,7 @@ Status CheckMap(std::span<const TensorRef> tensors, int inputs, bool has_sums) {
           std::string(ToString(tensors.front().type)) + ", as the first input");
     }
     const bool may_broadcast = t < inputs || has_sums;
-    if (may_broadcast ? !IsBroadcast(tensor.dims, space) : tensor.dims != space) {
+    if (may_broadcast ? !BroadcastsTo(tensor.dims, space) : tensor.dims != space) {
       return WrongDims(
           NameOf(t, inputs), tensor.dims, space,
           may_broadcast ? ", or what is broadcast to it" : "");
@@ -170,6 +148,16 @@ MapSumTask MapSumTaskOf(const MapTask& map, int inputs, int output) {
   }
   task.has_places_last = map.strides[task.tensor][map.rank - 1] != 0;
   task.last = task.has_places_last ? task.place_rank - 1 : map.rank - 1;
+  return task;
+}
+
+MapSumTask MapWithoutSum(const MapTask& map) {
+  MapSumTask task;
+  task.map = map;
+  task.place_rank = map.rank;
+  task.places = map.count;
+  task.last = std::max(map.rank - 1, 0);
+  task.has_places_last = true;
   return task;
 }
 

@@ -59,6 +59,9 @@ unsigned SummedOutputs(std::span<const TensorRef> tensors, int inputs, const Map
 /// MapSumTaskOf describes the pass of a map that sums one of its outputs and stores none.
 MapSumTask MapSumTaskOf(const MapTask& map, int inputs, int output);
 
+/// MapWithoutSum describes the pass of a map that sums nothing and stores what the map stores.
+MapSumTask MapWithoutSum(const MapTask& map);
+
 /// As few elements are worth a thread of their own.
 inline constexpr std::int64_t kMapGrain = 8192;
 

@@ -38,13 +38,17 @@ struct DenseMapTask {
   double scalars[kMaxMapScalars] = {};
 };
 
+/// The `output` of a MapSumTask that sums nothing.
+inline constexpr int kNoMapSum = -1;
+
 /// MapSumTask is a MapTask of which one output is summed over the dims along which it is broadcast.
-/// Those dims come last, behind the dims of the sums' places; each group keeps its order.
+/// Those dims come last, behind the dims of the sums' places; each group keeps its order. Without a
+/// sum all dims are of places.
 struct MapSumTask {
   /// The map as the pass computes it: its `stores` are the outputs that the pass writes beside.
   MapTask map;
   /// The output that is summed, counted among the outputs, and its place among the tensors.
-  int output = 0;
+  int output = kNoMapSum;
   int tensor = 0;
   /// How many dims the places have, how many places there are, and the terms of each.
   int place_rank = 0;

@@ -6,9 +6,12 @@ Formulas are read here by Python's parser, whose precedence theirs is, so that t
 from __future__ import annotations
 
 import ast
+import functools
+import itertools
 import math
 import random
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +24,14 @@ from gradsmith_codegen.formula_tree import FUNCTIONS
 REPOSITORY = Path(__file__).resolve().parents[2]
 OPS = {op["name"]: op for op in yaml.safe_load((REPOSITORY / "ops.yaml").read_text())["ops"]}
 GRADIENTS = sorted(
-    name
-    for name, op in OPS.items()
-    if "formulas" in op and set(OPS.get(op.get("gradient_of"), {}).get("inputs", ())) == {"X"}
+    name for name, op in OPS.items() if "formulas" in op and "formulas" in OPS.get(op.get("gradient_of"), {})
 )
 
 COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 Words = Mapping[str, Callable[..., Any]]  # what each operator and function is
+Point = Mapping[str, float]  # a value of each input
 
 
 def read(node: Any, names: Mapping[str, Any], words: Words) -> Any:
@@ -69,6 +71,7 @@ ARITHMETIC_WORDS: Words = {
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
     "negate": lambda a: -a,
+    "sum": lambda a: a,  # of one place, which is all that a derivative looks at
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b,
@@ -103,6 +106,21 @@ SYMBOLIC: Words = {
 }
 
 
+def quotient_in_double(a: float, b: float) -> float:
+    return a / b if b else math.copysign(math.inf, a) if a else math.nan
+
+
+def power_in_double(a: float, b: float) -> float:
+    try:
+        return math.pow(a, b)
+    except ValueError:
+        return math.inf if a == 0 else math.nan
+
+
+def log_in_double(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
+
+
 def stable_sigmoid(x: float) -> float:
     power = math.exp(-abs(x))
     return (power if x < 0 else 1) / (1 + power)
@@ -111,7 +129,7 @@ def stable_sigmoid(x: float) -> float:
 IN_DOUBLE: Words = {
     **ARITHMETIC_WORDS,
     "number": float,
-    "/": lambda a, b: a / b if b else math.copysign(math.inf, a) if a else math.nan,
+    "/": quotient_in_double,
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
     "and": lambda *all_of: all(all_of),
@@ -121,14 +139,15 @@ IN_DOUBLE: Words = {
     "min": min,
     "max": max,
     "mul0": lambda a, b: a * b if a else 0.0,
-    "div0": lambda a, b: a / b if a else 0.0,
-    "pow": math.pow,
+    "div0": lambda a, b: quotient_in_double(a, b) if a else 0.0,
+    "pow": power_in_double,
     "abs": abs,
     "sign": lambda x: float((x > 0) - (x < 0)),
     "rsqrt": lambda x: 1 / math.sqrt(x),
     "sigmoid": stable_sigmoid,
     "softplus": lambda x: max(x, 0) + math.log1p(math.exp(-abs(x))),
     **{name: getattr(math, name) for name in ("expm1", "log1p", *SAME_NAME)},
+    "log": log_in_double,
 }
 
 
@@ -138,80 +157,117 @@ def defaults(op: Any) -> dict[str, float]:
     return {name: (-1.5 if value < 0 else 2.0) if math.isinf(value) else 0.75 * value for name, value in values.items()}
 
 
-def points() -> list[float]:
+def points(inputs: Sequence[str]) -> list[Point]:
     """Small and large ones, and some where many formulas bend."""
     numbers = random.Random(29)
-    spread = [numbers.uniform(-6, 6) for _ in range(40)]
-    return [*spread, *(sign * size for size in (1e-6, 1e-3, 0.75, 9.5, 20.5, 30.5) for sign in (-1, 1))]
+
+    def spread() -> list[float]:
+        drawn = [numbers.uniform(-6, 6) for _ in range(40)]
+        return [*drawn, *(sign * size for size in (1e-6, 1e-3, 0.75, 9.5, 20.5, 30.5) for sign in (-1, 1))]
+
+    columns = [spread()]
+    for _ in inputs[1:]:
+        columns.append(spread())
+        numbers.shuffle(columns[-1])
+    return [dict(zip(inputs, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-class Peer:
-    """The derivative of the forward operator's one output with respect to its one input, for dY = 1.25."""
+GRADIENT = 1.25  # dY
 
-    gradient = 1.25
+
+class Derivatives:
+    """Of an operator's one output with respect to its inputs, times dY."""
 
     def __init__(self, name: str) -> None:
-        self.op = OPS[name]
-        forward = OPS[self.op["gradient_of"]]
-        self.attributes = defaults(self.op)
-        x = sympy.Symbol("X", real=True)
+        """`name` is that of the gradient operator."""
+        op = OPS[name]
+        forward = OPS[op["gradient_of"]]
+        self.inputs = list(forward["inputs"])
+        self.attributes = defaults(op)
+        symbols = {key: sympy.Symbol(key, real=True) for key in self.inputs}
         exact = {key: sympy.Rational(value) for key, value in self.attributes.items()} | {"pi": sympy.pi}
-        y = evaluated(forward, {**exact, "X": x}, SYMBOLIC)["Y"]
-        self._value = sympy.lambdify(x, y, "mpmath")
-        self._slope = sympy.lambdify(x, sympy.diff(y, x), "mpmath")
+        y = evaluated(forward, {**exact, **symbols}, SYMBOLIC)["Y"]
+        arguments = [symbols[key] for key in self.inputs]
+        self._value = sympy.lambdify(arguments, y, "mpmath")
+        self._slopes = {
+            output: sympy.lambdify(arguments, sympy.diff(y, symbols[tensor["gradient_of"]]), "mpmath")
+            for output, tensor in op["outputs"].items()
+        }
+        self.at_points = [(at, self.value(at), self.expected(at)) for at in points(self.inputs)]
 
-    def expected(self, x: float) -> float | None:
-        """None where the forward operator gives no real number."""
+    def value(self, at: Point) -> float | None:
+        """None where it is no real number."""
         with mpmath.workdps(400):
-            try:
-                value, slope = self._value(mpmath.mpf(x)), self._slope(mpmath.mpf(x))
-            except ZeroDivisionError:
-                return None
-            if isinstance(value, mpmath.mpc) or not mpmath.isfinite(value):
-                return None
-            return float(slope * mpmath.mpf(self.gradient))
+            value = self._real(self._value, at)
+            return None if value is None else float(value)
 
-    def computed(self, x: float) -> float:
+    def expected(self, at: Point) -> dict[str, float | None]:
+        """By output. None where the forward operator, or its derivative, gives no real number."""
         with mpmath.workdps(400):
-            y = float(self._value(mpmath.mpf(x)))
-        given = {**self.attributes, "pi": math.pi, "dY": self.gradient, "X": x, "Y": y}
-        return float(evaluated(self.op, given, IN_DOUBLE)["dX"])
+            if self._real(self._value, at) is None:
+                return dict.fromkeys(self._slopes)
+            found = {output: self._real(slope, at) for output, slope in self._slopes.items()}
+            return {key: None if slope is None else float(slope * GRADIENT) for key, slope in found.items()}
+
+    def _real(self, function: Callable[..., Any], at: Point) -> Any:
+        try:
+            value = function(*[mpmath.mpf(at[key]) for key in self.inputs])
+        except ZeroDivisionError:
+            return None
+        return None if isinstance(value, mpmath.mpc) or not mpmath.isfinite(value) else value
+
+
+derivatives = functools.cache(Derivatives)  # by the gradient operator's name
+
+
+def computed(name: str, at: Point, y: float | None) -> dict[str, float]:
+    """What the gradient's formulas give; `y` is what the forward operator gave."""
+    op = OPS[name]
+    given = {**derivatives(name).attributes, "pi": math.pi, "dY": GRADIENT, **at, "Y": y}
+    found = evaluated(op, given, IN_DOUBLE)
+    return {output: float(found[output]) for output in op["outputs"]}
 
 
 def test_the_language_is_covered() -> None:
-    assert len(GRADIENTS) >= 27
+    assert len(GRADIENTS) >= 35
     for words in (SYMBOLIC, IN_DOUBLE):
         assert set(FUNCTIONS) <= set(words)
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradient_is_the_derivative(name: str) -> None:
-    peer, compared = Peer(name), 0
-    for x in points():
-        expected = peer.expected(x)
-        if expected is None or 0 < abs(expected) < 1e-290:
-            continue
-        compared += 1
-        # What is saved of the forward operator is rounded: where it nears a bound, the rest has few digits left.
-        slack = 1e-15 if "Y" in peer.op["inputs"] else 1e-300
-        assert math.isclose(peer.computed(x), expected, rel_tol=1e-11, abs_tol=slack), (x, expected)
-    assert compared >= 20
+    compared = dict.fromkeys(OPS[name]["outputs"], 0)
+    # What is saved of the forward operator is rounded: where it nears a bound, the rest has few digits left.
+    slack = 1e-15 if "Y" in OPS[name]["inputs"] else 1e-300
+    for at, y, expected in derivatives(name).at_points:
+        wanted = {
+            output: value for output, value in expected.items() if value is not None and not 0 < abs(value) < 1e-290
+        }
+        found = computed(name, at, y) if wanted else {}
+        for output, value in wanted.items():
+            compared[output] += 1
+            assert math.isclose(found[output], value, rel_tol=1e-11, abs_tol=slack), (output, at, value)
+    assert min(compared.values()) >= 20
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradient_at_a_seam_is_that_of_a_side_or_between(name: str) -> None:
-    peer = Peer(name)
-    seams = {0.0, 3.0, -3.0, *peer.attributes.values()}
-    for seam in sorted(seams):
-        sides = [peer.expected(seam + step) for step in (-1e-9, 1e-9)]
-        if None in sides or peer.expected(seam) is None:
-            continue
-        found = peer.computed(seam)
-        low, high = sorted(side for side in sides if side is not None)
-        assert low - 1e-6 <= found <= high + 1e-6, (seam, found, sides)
+    peer = derivatives(name)
+    seams = sorted({0.0, 3.0, -3.0, *peer.attributes.values()})
+    for values in itertools.product(seams, repeat=len(peer.inputs)):
+        seam = dict(zip(peer.inputs, values, strict=True))
+        at_seam = peer.expected(seam)
+        for output, tensor in OPS[name]["outputs"].items():
+            key = tensor["gradient_of"]
+            sides = [peer.expected({**seam, key: seam[key] + step})[output] for step in (-1e-9, 1e-9)]
+            if None in sides or at_seam[output] is None:
+                continue
+            found = computed(name, seam, peer.value(seam))[output]
+            low, high = sorted(side for side in sides if side is not None)
+            assert low - 1e-6 <= found <= high + 1e-6, (output, seam, found, sides)
 
 
-# What the docs say of where forwards bend, at X, for dY = 1.25. Of two sides it is one, or neither.
+# What the docs say of where forwards bend or end, for dY = 1.25. Of two sides it is one, or neither.
 AT_SEAMS = {
     ("ReluGrad", 0.0): 0.0,
     ("LeakyReluGrad", 0.0): 1.25 * 0.0075,
@@ -229,7 +285,35 @@ AT_SEAMS = {
 
 @pytest.mark.parametrize(("name", "x"), AT_SEAMS)
 def test_gradient_at_a_seam_is_what_is_said(name: str, x: float) -> None:
-    assert math.isclose(Peer(name).computed(x), AT_SEAMS[name, x], rel_tol=1e-12)
+    assert math.isclose(computed(name, {"X": x}, None)["dX"], AT_SEAMS[name, x], rel_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b", "da", "db"),
+    [
+        ("MaxGrad", 2.0, 2.0, 0.625, 0.625),
+        ("MinGrad", 2.0, 2.0, 0.625, 0.625),
+        ("MaxGrad", math.nan, 2.0, 1.25, 1.25),
+        ("DivGrad", 3.0, 0.0, math.inf, -math.inf),
+        ("PowGrad", 0.0, 0.0, 0.0, 0.0),
+        ("PowGrad", 0.0, 1.0, 1.25, 0.0),
+        ("PowGrad", 0.0, 3.0, 0.0, 0.0),
+        ("PowGrad", 0.0, -1.0, -math.inf, -math.inf),
+        ("PowGrad", -2.0, 3.0, 15.0, math.nan),
+        ("PowGrad", math.inf, -1.0, 0.0, 0.0),
+    ],
+)
+def test_gradients_of_two_are_what_is_said(name: str, a: float, b: float, da: float, db: float) -> None:
+    found = evaluated(OPS[name], {"dY": 1.25, "A": a, "B": b}, IN_DOUBLE)
+    assert [found["dA"], found["dB"]] == pytest.approx([da, db], rel=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b"), [("DivGrad", 3, 0), ("DivGrad", 0, 0), ("PowGrad", 0, -2), ("PowGrad", -1, 0.5)]
+)
+def test_nothing_comes_of_nothing(name: str, a: float, b: float) -> None:
+    found = evaluated(OPS[name], {"dY": 0.0, "A": a, "B": b}, IN_DOUBLE)
+    assert [found["dA"], found["dB"]] == [0, 0]
 
 
 @pytest.mark.parametrize("name", ["HardSigmoidGrad", "SqrtGrad", "LogGrad", "ReciprocalGrad"])
@@ -252,8 +336,13 @@ def test_extremes_are_no_nan() -> None:
 
 
 def with_wrong_signs(text: str) -> list[str]:
-    """The formula with its sign changed, and with each of its sums made a difference."""
-    return [f"-({text})", *(f"{text[:at]}-{text[at + 1 :]}" for at, mark in enumerate(text) if mark == "+")]
+    """The formula with its sign changed, with each of its sums made a difference, and the other way round."""
+    minus = [found.start(1) for found in re.finditer(r" (-) ", text)]
+    return [
+        f"-({text})",
+        *(f"{text[:at]}-{text[at + 1 :]}" for at, mark in enumerate(text) if mark == "+"),
+        *(f"{text[:at]}+{text[at + 1 :]}" for at in minus),
+    ]
 
 
 @pytest.mark.parametrize("name", GRADIENTS)

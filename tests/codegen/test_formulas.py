@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from gradsmith_codegen import formula_cpp, formula_parser
+from gradsmith_codegen import formula_cpp, formula_data, formula_parser
 from gradsmith_codegen.checks.formulas import MAX_SCALARS, MAX_TENSORS
 from gradsmith_codegen.formula_tree import FUNCTIONS, Reduce
 from gradsmith_codegen.model import Op
@@ -74,6 +74,19 @@ def test_a_max_of_dims_is_a_reduction() -> None:
 def test_what_is_nested_or_long_is_refused(formula: str) -> None:
     _, diagnostics = load(WITH_FORMULA % formula)
     assert [one.id for one in diagnostics] == ["G801"]
+
+
+def test_inputs_that_broadcast_together(repository: Path) -> None:
+    """The oracle is told which; a functor is not given those whose shape alone counts."""
+    schema, _ = load((repository / "ops.yaml").read_text(encoding="utf-8"))
+    assert schema
+    ops = {op.name: op for op in schema.ops}
+    for name in ("Mul", "MulGrad"):
+        data = formula_data.of(ops[name], None)
+        assert (data.broadcast, data.joined) == (["A", "B"], ["A", "B"])
+    assert formula_data.of(ops["MulGrad"], None).outputs[1][2] == "B"
+    assert formula_data.of(ops["PReluGrad"], None).joined == []
+    assert formula_cpp.functor_body(ops["SubGrad"])[-1] == "out[1] = -in[0];"
 
 
 def test_functions_and_limits_are_the_runtimes(repository: Path) -> None:

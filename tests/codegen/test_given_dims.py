@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from gradsmith_codegen import render
 from gradsmith_codegen.plan import make_plan
+from gradsmith_codegen.shape_rules import ImpossibleShape, apply
 from schemas import SCALE, edited, load
 from test_axes import HEADERS, PICK, of_pick
 
@@ -108,6 +109,25 @@ def test_what_broadcasts(slope: str) -> None:
 def test_what_does_not_broadcast(slope: str) -> None:
     (fault,) = told(edited(BLEND, ("X: [2, 3]}", f"X: [2, 3, 4], slope: {slope}}}")))
     assert fault.partition(":")[0] in ("G605", "G604")
+
+
+@pytest.mark.parametrize(
+    ("lists", "whole"),
+    [
+        ([(2, 1, 4), (3, 1)], (2, 3, 4)),
+        ([(), (5,), (1, 1, 1)], (1, 1, 5)),
+        ([(1,), (0,)], (0,)),
+        ([(0, 1), (3,)], (0, 3)),
+        ([(3, 1, 2), (2, 1), (4, 2)], None),
+        ([(0,), (2,)], None),
+    ],
+)
+def test_what_broadcasts_together(lists: list[tuple[int, ...]], whole: tuple[int, ...] | None) -> None:
+    if whole is not None:
+        assert apply("broadcast", {}, lists) == whole
+    else:
+        with pytest.raises(ImpossibleShape, match="would be both"):
+            apply("broadcast", {}, lists)
 
 
 def test_the_tables_of_the_runtime() -> None:

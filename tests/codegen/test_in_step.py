@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from gradsmith_codegen import grammar, vocabulary
+from gradsmith_codegen import grammar, reader, vocabulary  # noqa: F401 - reader registers all rules
 from gradsmith_codegen.checks.names import RUNTIME_NAMES
 from gradsmith_codegen.checks.shapes import MAX_SYMBOLS
 from gradsmith_codegen.diagnostics import RULES

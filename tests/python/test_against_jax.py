@@ -289,6 +289,38 @@ def test_formulas(name: str, dtype: str) -> None:
     near(gradient(dy, given, **attributes).dX, expected, TOLERANCES[dtype])
 
 
+# What JAX calls the operators of two tensors that broadcast to each other.
+OF_TWO = {
+    "add": jnp.add,
+    "sub": jnp.subtract,
+    "mul": jnp.multiply,
+    "div": jnp.divide,
+    "max": jnp.maximum,
+    "min": jnp.minimum,
+    "pow": jnp.power,
+}
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_formulas_of_two(name: str, dtype: str) -> None:
+    random = np.random.default_rng(8)
+    a, b = (random.uniform(0.5, 3, dims).astype(np.dtype(dtype)) for dims in [(2, 1, 4), (3, 1)])
+    dy = random.normal(0, 3, (2, 3, 4)).astype(np.dtype(dtype))
+    (y,), expected = differentiated(lambda a, b: (OF_TWO[name](a, b), ()), [a, b], dy)
+    near(getattr(gradsmith, name)(a, b).Y, y, TOLERANCES[dtype])
+    for one, gradient in zip(getattr(gradsmith, f"{name}_grad")(dy, a, b), expected, strict=True):
+        near(one, gradient, TOLERANCES[dtype])
+
+
+def test_dims_that_do_not_broadcast_are_named() -> None:
+    a, b = np.zeros((2, 3), np.float32), np.zeros(4, np.float32)
+    with pytest.raises(ValueError, match=r"P = \[2, 3\] from A, Q = \[4\] from B: dimension 1 would be both 3 and 4"):
+        gradsmith.mul(a, b)
+    with pytest.raises(ValueError, match=r"dY has D = \[2, 3\]; expected \[2, 1\] by broadcast\(P, Q\)"):
+        gradsmith.mul_grad(a, a[:, :1], b[:1])
+
+
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize(
     ("dims", "slope_dims"), [((4, 8, 16), (8, 1)), ((2, 3, 5, 7), ()), ((3, 1021), (1021,)), ((3, 0), (3, 1))]
@@ -479,7 +511,7 @@ def test_every_operator_is_compared() -> None:
     compared |= {"MaxPool", "MaxPoolXYGrad", "MaxPoolGrad", "AveragePool", "AveragePoolGrad"}
     compared |= {"GlobalMaxPool", "GlobalMaxPoolGrad", "GlobalAveragePool", "GlobalAveragePoolGrad"}
     compared |= {"Softmax", "SoftmaxGrad", "LogSoftmax", "LogSoftmaxGrad"}
-    compared |= {op.name for op in gradsmith.ops() if op.function.removesuffix("_grad") in FORMULAS}
+    compared |= {op.name for op in gradsmith.ops() if op.function.removesuffix("_grad") in {*FORMULAS, *OF_TWO}}
     compared |= {"LayerNormalization", "LayerNormalizationGrad"}
     compared |= {"SimplifiedLayerNormalization", "SimplifiedLayerNormalizationGrad"}
     kernels = {op.kernel for op in gradsmith.ops() if op.name in compared}

@@ -398,6 +398,23 @@ bool IsBroadcast(const Shape& dims, const Shape& space) {
   return true;
 }
 
+/// Counted from the last, the dims that are not 1. Whether all inputs fit is for IsBroadcast to
+/// say.
+std::optional<Shape> Joined(const Shapes& inputs, const std::set<std::string, std::less<>>& names) {
+  Shape space;
+  for (const std::string& name : names) {
+    const Shape& dims = inputs.find(name)->second;
+    space.insert(space.begin(), std::max(dims.size(), space.size()) - space.size(), 1);
+    for (std::size_t back = 1; back <= dims.size(); ++back) {
+      const std::int64_t dim = dims[dims.size() - back];
+      if (dim != 1) {
+        space[space.size() - back] = dim;
+      }
+    }
+  }
+  return space;
+}
+
 Expected ZeroSums(const Shape& dims) {
   Expected sums;
   sums.value = MakeTensor(dims, [] { return 0; });
@@ -479,7 +496,7 @@ FormulaOracle::FormulaOracle(FormulaData data) : data_(std::move(data)) {
 }
 
 std::optional<Shape> FormulaOracle::Space(const Shapes& inputs) const {
-  std::optional<Shape> space;
+  std::optional<Shape> space = data_.joined.empty() ? std::nullopt : Joined(inputs, data_.joined);
   for (const auto& [name, dims] : inputs) {
     if (!data_.broadcast.contains(name)) {
       if (space && *space != dims) {

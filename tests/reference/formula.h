@@ -39,6 +39,8 @@ struct FormulaData {
   std::vector<FormulaOutput> outputs;
   /// The inputs that are broadcast to the dims of the others.
   std::set<std::string, std::less<>> broadcast = {};
+  /// Those of them that broadcast to each other: together they make the dims of the others.
+  std::set<std::string, std::less<>> joined = {};
   /// What the operator that this one is the gradient of makes of the same inputs: data are such
   /// that it is finite and bends nowhere near.
   std::span<const std::size_t> domain = {};
@@ -62,7 +64,7 @@ struct CountingNumber {
 
 /// FormulaOracle evaluates an operator's formulas in long double, with a running analysis of how
 /// far off float or double may be. Outputs that are no sums have the dims of the inputs that are
-/// not broadcast.
+/// not broadcast, and where all are, the dims to which these broadcast together.
 class FormulaOracle final : public Oracle {
  public:
   explicit FormulaOracle(FormulaData data);
@@ -93,7 +95,8 @@ class FormulaOracle final : public Oracle {
 
   /// Evaluate computes all nodes at one place of the inputs.
   void Evaluate(const Place& place, const Attributes& attributes, Values& values) const;
-  /// The dims of the inputs that are not broadcast; nothing where inputs do not fit together.
+  /// The dims of the inputs that are not broadcast, or to which those broadcast that are joined;
+  /// nothing where inputs do not fit together.
   [[nodiscard]] std::optional<Shape> Space(const Shapes& inputs) const;
   /// Whether results at the place are finite, and keep their distance from where they bend.
   [[nodiscard]] bool IsSmooth(const Values& values) const;

@@ -66,6 +66,22 @@ TEST(FormulaOracle, KnowsWhatFitsTogetherAndWhatIsExact) {
   EXPECT_EQ(oracle.InexactOutputs(), (std::set<std::string>{"y"}));
 }
 
+TEST(FormulaOracle, InputsThatAreJoinedBroadcastToEachOther) {
+  const FormulaOracle oracle({
+      .nodes = kNodes,
+      .outputs = {{.name = "t", .node = 8}, {.name = "u", .node = 8, .sum_like = "x"}},
+      .broadcast = {"x", "s"},
+      .joined = {"x", "s"},
+  });
+  const Tensors inputs = {{"x", {{1, 3}, {1, 2, 3}}}, {"s", {{2, 1}, {10, 100}}}};
+  const ExpectedOutputs outputs = oracle.Run(inputs, {{"alpha", 1.0}});
+  EXPECT_EQ(
+      outputs.find("t")->second.value.values, (std::vector<double>{10, 20, 30, 100, 200, 300}));
+  EXPECT_EQ(outputs.find("u")->second.value.values, (std::vector<double>{110, 220, 330}));
+  EXPECT_EQ(oracle.OutputShapes({{"x", {1}}, {"s", {0}}}, {})->find("t")->second, Shape{0});
+  EXPECT_FALSE(oracle.OutputShapes({{"x", {3}}, {"s", {2}}}, {}));
+}
+
 TEST(FormulaOracle, DataKeepAwayFromWhereFormulasBend) {
   Random random("bend");
   const Tensors data =

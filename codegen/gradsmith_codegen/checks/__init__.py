@@ -15,6 +15,7 @@ from ..kernel_headers import KernelHeaders
 from ..model import Schema
 from . import (
     attributes,
+    broadcasts,
     cases,
     formulas,
     gradients,
@@ -34,6 +35,7 @@ MODULES = (
     names,
     types,
     shapes,
+    broadcasts,
     kernel_shapes,
     kernel_limits,
     kernel_types,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..broadcasting import is_broadcast, is_sum, lead
 from ..diagnostics import Note
 from ..faults import did_you_mean, instead, listing
 from ..formula_tree import CONSTANTS, FUNCTIONS, Apply, Kind, Name, Reduce, Tree, names, parts
@@ -97,8 +98,9 @@ def value_never_used(op: Op, scope: Scope) -> Iterator[Finding]:
             hint = did_you_mean(formula.name, sorted(outputs - {other.name for other in op.formulas}))
             yield Finding(f"'{formula.name}' is no output, and no formula reads it{hint}", formula.span)
     for tensor in op.inputs if op.formulas else ():
-        if tensor.name not in read:
-            yield Finding(f"no formula reads input '{tensor.name}'", tensor.span)
+        if tensor.name not in read and not tensor.shape_only:
+            hint = "; where its shape alone counts, it is 'shape_only'"
+            yield Finding(f"no formula reads input '{tensor.name}'{hint}", tensor.span)
 
 
 @op_rule("G808", needs=_READ)
@@ -151,15 +153,16 @@ def fits_no_pattern(op: Op, scope: Scope) -> Iterator[Finding]:
     one shape, to which inputs are broadcast, and outputs that are sums the shape of such an input."""
     if not op.formulas or not op.inputs or not op.outputs:
         return
-    sums = {formula.name: formula for formula in op.formulas if _is_sum(formula)}
+    sums = {formula.name: formula for formula in op.formulas if is_sum(formula)}
     findings = list(_nested_reductions(op))
     yield from findings
-    outputs = [] if findings else [tensor for tensor in op.outputs if tensor.name not in sums]
-    lead = outputs[0] if outputs else op.inputs[0]
+    whole = lead(op)
     for tensor in () if findings else scope.tensors:
-        is_sum = tensor in op.outputs and tensor.name in sums
-        problem = _tensor_problem(op, tensor, lead) or (
-            _sum_problem(op, sums[tensor.name], tensor, lead) if is_sum else _shape_problem(op, tensor, lead)
+        is_summed = tensor in op.outputs and tensor.name in sums
+        problem = _tensor_problem(op, tensor, whole) or (
+            _sum_problem(op, sums[tensor.name], tensor, whole)
+            if is_summed
+            else _shape_problem(op, tensor, whole)
         )
         if problem:
             yield Finding(f"the formulas fit no pattern: {problem}", tensor.span)
@@ -176,15 +179,11 @@ def _over_the_limits(op: Op) -> Iterator[Finding]:
         yield Finding(message, op.at("formulas"))
 
 
-def _is_sum(formula: Formula) -> bool:
-    return isinstance(formula.tree, Reduce) and formula.tree.operation == "sum"
-
-
 def _nested_reductions(op: Op) -> Iterator[Finding]:
     outputs = {tensor.name for tensor in op.outputs}
     for formula in op.formulas:
         for part in parts(formula.tree):
-            is_whole = part is formula.tree and _is_sum(formula) and formula.name in outputs
+            is_whole = part is formula.tree and is_sum(formula) and formula.name in outputs
             if isinstance(part, Reduce) and not is_whole:
                 over = f" over {listing([dim.name for dim in part.dims])}" if part.dims else ""
                 message = (
@@ -194,47 +193,42 @@ def _nested_reductions(op: Op) -> Iterator[Finding]:
                 yield Finding(message, formula.place(part))
 
 
-def _tensor_problem(op: Op, tensor: Tensor, lead: Tensor) -> str:
+def _tensor_problem(op: Op, tensor: Tensor, whole: Tensor) -> str:
     if tensor.optional and tensor in op.inputs:
         return f"a map needs all of its inputs, and '{tensor.name}' is optional"
-    if tensor.type != lead.type:
-        return f"a map has one element type, and '{tensor.name}' is {tensor.type}, '{lead.name}' {lead.type}"
+    if tensor.type != whole.type:
+        return (
+            f"a map has one element type, and '{tensor.name}' is {tensor.type}, '{whole.name}' {whole.type}"
+        )
     if tensor.type in TYPES and not TYPES[tensor.type].is_floating:
         return f"a map computes floating numbers, and '{tensor.name}' is {tensor.type}"
     return ""
 
 
-def _shape_problem(op: Op, tensor: Tensor, lead: Tensor) -> str:
-    if tensor in op.outputs and tensor.shape != lead.shape:
-        shapes = f"'{tensor.name}' is {tensor.shape_text}, '{lead.name}' {lead.shape_text}"
-        return f"a map's outputs are alike, and {shapes}"
-    if not _is_broadcast(op, tensor.shape, lead.shape):
+def _shape_problem(op: Op, tensor: Tensor, whole: Tensor) -> str:
+    if tensor in op.outputs and tensor.shape != whole.shape:
+        shapes = f"'{tensor.name}' is {tensor.shape_text}, '{whole.name}' {whole.shape_text}"
+        remedy = "; write 'sum(...)'" if is_broadcast(op, tensor.shape, whole.shape) else ""
+        return f"a map's outputs are alike, and {shapes}{remedy}"
+    if not is_broadcast(op, tensor.shape, whole.shape):
         return (
-            f"'{tensor.name}' of {tensor.shape_text} is not broadcast to '{lead.name}' of {lead.shape_text}"
+            f"'{tensor.name}' of {tensor.shape_text} is not broadcast to '{whole.name}' of {whole.shape_text}"
         )
     return ""
 
 
-def _sum_problem(op: Op, formula: Formula, tensor: Tensor, lead: Tensor) -> str:
+def _sum_problem(op: Op, formula: Formula, tensor: Tensor, whole: Tensor) -> str:
     """The oracle takes the dims of a sum from an input that is broadcast to what is summed."""
     is_like_an_input = any(one.shape == tensor.shape for one in op.inputs)
-    if not is_like_an_input or not _is_broadcast(op, tensor.shape, lead.shape):
+    if not is_like_an_input or not is_broadcast(op, tensor.shape, whole.shape):
         return f"'{tensor.name}' of {tensor.shape_text} is a sum, and no input of that shape is broadcast"
     over = {dim.name for dim in formula.tree.dims} if isinstance(formula.tree, Reduce) else set()
-    lacking = lead.shape.symbols - tensor.shape.symbols
+    lacking = whole.shape.symbols - tensor.shape.symbols
     if not lacking:
-        return f"'{tensor.name}' is a sum, and lacks no dim of '{lead.name}'"
+        return f"'{tensor.name}' is a sum, and lacks no dim of '{whole.name}'"
     if over and over != lacking:
         return f"'{tensor.name}' lacks {listing(sorted(lacking))}, and the sum is over other dims"
     return ""
-
-
-def _is_broadcast(op: Op, shape: Shape, to: Shape) -> bool:
-    """Dims are aligned at their ends."""
-    if len(shape) == len(to) == 1 and shape[0].is_list:
-        symbol = next(symbol for symbol in op.symbols if symbol.name == shape[0].symbol)
-        return to[0].symbol in (symbol.name, symbol.broadcast_to)
-    return len(shape) <= len(to) and tuple(shape) == tuple(to)[len(to) - len(shape) :]
 
 
 @op_rule("G811", needs=_READ)
@@ -267,4 +261,15 @@ def unusable_attribute(op: Op, scope: Scope) -> Iterator[Finding]:
             if attribute and (attribute.kind not in _USABLE or attribute.is_optional):
                 kind = "optional" if attribute.is_optional else f"of type {attribute.kind.value}"
                 message = f"no formula can read attribute '{name.name}', which is {kind}"
+                yield Finding(message, formula.place(name))
+
+
+@op_rule("G813", needs=_READ)
+def shape_is_read(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A formula reads an input of which only the shape is needed (`shape_only`)."""
+    without_data = {tensor.name for tensor in op.inputs if tensor.shape_only}
+    for formula in op.formulas:
+        for name in names(formula.tree):
+            if name.name in without_data:
+                message = f"'{name.name}' is 'shape_only', so that no formula can read its elements"
                 yield Finding(message, formula.place(name))

@@ -217,9 +217,17 @@ def bad_rule_argument(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G313", needs=("dims", "kernel"), blames=("dims",))
 def rule_of_other_family(op: Op, scope: Scope) -> Iterator[Finding]:
-    """A shape rule is of another family than the kernel, and so takes other attributes."""
+    """A shape rule is of another family than the kernel, and so takes other attributes; formulas are of
+    none."""
     for symbol in scope.draft.declared.values():
-        if symbol.rule and op.kernel and family(symbol.rule.function) != family(op.kernel):
+        if not symbol.rule or symbol.rule.is_broadcast:
+            continue
+        if op.formulas:
+            message = (
+                f"rule {symbol.rule.function} is of a kernel's family; beside formulas there is 'broadcast'"
+            )
+            yield Finding(message, symbol.at("rule"))
+        elif op.kernel and family(symbol.rule.function) != family(op.kernel):
             note = Note("the kernel", op.at("kernel"))
             message = f"rule {symbol.rule.function} is not of the kernel's family, {family(op.kernel)}"
             yield Finding(message, symbol.at("rule"), (note,))
@@ -229,7 +237,8 @@ def rule_of_other_family(op: Op, scope: Scope) -> Iterator[Finding]:
 def unknown_rule(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape rule is no function of its family's `kernels.h`."""
     for symbol in scope.draft.declared.values():
-        found = scope.kernels.family_of(symbol.rule.function) if symbol.rule else None
+        is_of_family = symbol.rule and not symbol.rule.is_broadcast
+        found = scope.kernels.family_of(symbol.rule.function) if symbol.rule and is_of_family else None
         if symbol.rule and found and not found.fault and symbol.rule.function not in found.rules:
             function = symbol.rule.function
             header = f"{family(function)}/{HEADER}"
@@ -258,20 +267,6 @@ def rule_of_other_attributes(op: Op, scope: Scope) -> Iterator[Finding]:
 def _ruled(op: Op) -> set[str]:
     """Symbols that a shape rule computes, or that an attribute or the caller gives."""
     return {symbol.name for symbol in op.symbols if symbol.rule or symbol.given_by}
-
-
-@op_rule("G327", needs=SHAPES, blames=("dims",))
-def bad_broadcast(op: Op, scope: Scope) -> Iterator[Finding]:
-    """`broadcast_to` is given for a single dim, or names no other list symbol of the shapes."""
-    lists = {symbol.name for symbol in op.symbols if symbol.is_list}
-    for symbol in op.symbols:
-        if symbol.broadcast_to and not symbol.is_list:
-            message = f"symbol '{symbol.name}' is a single dim, and only lists of dims broadcast to others"
-            yield Finding(message, symbol.at("broadcast_to"))
-        elif symbol.broadcast_to and symbol.broadcast_to not in lists - {symbol.name}:
-            hint = did_you_mean(symbol.broadcast_to, lists, but=symbol.name)
-            target = f"'{symbol.broadcast_to}', which is no other list symbol"
-            yield Finding(f"'{symbol.name}' is broadcast to {target}{hint}", symbol.at("broadcast_to"))
 
 
 @op_rule("G328", needs=(*SHAPES, "attributes"), blames=("dims",))

@@ -7,6 +7,8 @@ from torch import Tensor
 from gradsmith import (
     AbsResult,
     AbsGradResult,
+    AddResult,
+    AddGradResult,
     AtanResult,
     AtanGradResult,
     AveragePoolResult,
@@ -25,6 +27,8 @@ from gradsmith import (
     ConvTransposeGradResult,
     CosResult,
     CosGradResult,
+    DivResult,
+    DivGradResult,
     EluResult,
     EluGradResult,
     ErfResult,
@@ -51,11 +55,19 @@ from gradsmith import (
     LogGradResult,
     LogSoftmaxResult,
     LogSoftmaxGradResult,
+    MaxResult,
+    MaxGradResult,
     MaxPoolResult,
     MaxPoolGradResult,
     MaxPoolXYGradResult,
+    MinResult,
+    MinGradResult,
     MishResult,
     MishGradResult,
+    MulResult,
+    MulGradResult,
+    PowResult,
+    PowGradResult,
     PReluResult,
     PReluGradResult,
     QuickGeluResult,
@@ -80,6 +92,8 @@ from gradsmith import (
     SoftsignGradResult,
     SqrtResult,
     SqrtGradResult,
+    SubResult,
+    SubGradResult,
     SwishResult,
     SwishGradResult,
     TanhResult,
@@ -153,6 +167,20 @@ __all__ = [
     "cos_grad",
     "atan",
     "atan_grad",
+    "add",
+    "add_grad",
+    "sub",
+    "sub_grad",
+    "mul",
+    "mul_grad",
+    "div",
+    "div_grad",
+    "max",
+    "max_grad",
+    "min",
+    "min_grad",
+    "pow",
+    "pow_grad",
     "max_pool",
     "max_pool_xy_grad",
     "max_pool_grad",
@@ -204,6 +232,13 @@ _AbsGradOutput: TypeAlias = Literal["dX"]
 _SinGradOutput: TypeAlias = Literal["dX"]
 _CosGradOutput: TypeAlias = Literal["dX"]
 _AtanGradOutput: TypeAlias = Literal["dX"]
+_AddGradOutput: TypeAlias = Literal["dA", "dB"]
+_SubGradOutput: TypeAlias = Literal["dA", "dB"]
+_MulGradOutput: TypeAlias = Literal["dA", "dB"]
+_DivGradOutput: TypeAlias = Literal["dA", "dB"]
+_MaxGradOutput: TypeAlias = Literal["dA", "dB"]
+_MinGradOutput: TypeAlias = Literal["dA", "dB"]
+_PowGradOutput: TypeAlias = Literal["dA", "dB"]
 _MaxPoolXYGradOutput: TypeAlias = Literal["dX"]
 _MaxPoolGradOutput: TypeAlias = Literal["dX"]
 _AveragePoolGradOutput: TypeAlias = Literal["dX"]
@@ -596,6 +631,83 @@ def atan_grad(
     *,
     outputs: _AtanGradOutput | Iterable[_AtanGradOutput] | None = ("dX",),
 ) -> AtanGradResult[Tensor]: ...
+def add(
+    A: Tensor,
+    B: Tensor,
+) -> AddResult[Tensor]: ...
+def add_grad(
+    dY: Tensor,
+    A: Tensor,
+    B: Tensor,
+    *,
+    outputs: _AddGradOutput | Iterable[_AddGradOutput] | None = ("dA", "dB"),
+) -> AddGradResult[Tensor]: ...
+def sub(
+    A: Tensor,
+    B: Tensor,
+) -> SubResult[Tensor]: ...
+def sub_grad(
+    dY: Tensor,
+    A: Tensor,
+    B: Tensor,
+    *,
+    outputs: _SubGradOutput | Iterable[_SubGradOutput] | None = ("dA", "dB"),
+) -> SubGradResult[Tensor]: ...
+def mul(
+    A: Tensor,
+    B: Tensor,
+) -> MulResult[Tensor]: ...
+def mul_grad(
+    dY: Tensor,
+    A: Tensor,
+    B: Tensor,
+    *,
+    outputs: _MulGradOutput | Iterable[_MulGradOutput] | None = ("dA", "dB"),
+) -> MulGradResult[Tensor]: ...
+def div(
+    A: Tensor,
+    B: Tensor,
+) -> DivResult[Tensor]: ...
+def div_grad(
+    dY: Tensor,
+    A: Tensor,
+    B: Tensor,
+    *,
+    outputs: _DivGradOutput | Iterable[_DivGradOutput] | None = ("dA", "dB"),
+) -> DivGradResult[Tensor]: ...
+def max(
+    A: Tensor,
+    B: Tensor,
+) -> MaxResult[Tensor]: ...
+def max_grad(
+    dY: Tensor,
+    A: Tensor,
+    B: Tensor,
+    *,
+    outputs: _MaxGradOutput | Iterable[_MaxGradOutput] | None = ("dA", "dB"),
+) -> MaxGradResult[Tensor]: ...
+def min(
+    A: Tensor,
+    B: Tensor,
+) -> MinResult[Tensor]: ...
+def min_grad(
+    dY: Tensor,
+    A: Tensor,
+    B: Tensor,
+    *,
+    outputs: _MinGradOutput | Iterable[_MinGradOutput] | None = ("dA", "dB"),
+) -> MinGradResult[Tensor]: ...
+def pow(
+    A: Tensor,
+    B: Tensor,
+) -> PowResult[Tensor]: ...
+def pow_grad(
+    dY: Tensor,
+    A: Tensor,
+    B: Tensor,
+    *,
+    outputs: _PowGradOutput | Iterable[_PowGradOutput] | None = ("dA", "dB"),
+) -> PowGradResult[Tensor]: ...
 def max_pool(
     X: Tensor,
     *,

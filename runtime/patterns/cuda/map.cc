@@ -109,11 +109,12 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
     return status;
   }
   const internal::MapTask map = internal::MapTaskOf(tensors, task.inputs(), {});
-  if (const unsigned sums = internal::SummedOutputs(tensors, task.inputs(), map); sums != 0) {
+  const unsigned sums = internal::SummedOutputs(tensors, task.inputs(), map);
+  const MapForm form = FormOf(map, task);
+  if (has_sums && (sums != 0 || form != MapForm::kDense)) {
     const bool has_vectors = HasVectors(map, task, true);
     return MakeMapSumPlan(image, task, target.device, {map, sums, has_vectors});
   }
-  const MapForm form = FormOf(map, task);
   const Result<CUkernel> kernel = FindKernel({&image}, KernelName(form, task).c_str());
   if (!kernel.ok()) {
     return kernel.status();

@@ -204,11 +204,14 @@ __device__ __forceinline__ void Map(const Task& task) {
     gradsmith::cuda::Map<Functor, T, kVector>(task);                         \
   }
 
-#define GRADSMITH_MAP_KERNELS_OF(name, Functor, suffix, T)                              \
-  GRADSMITH_MAP_KERNEL(                                                                 \
-      dense, DenseMapTask, gradsmith::cuda::kVectorLength<T>, name, Functor, suffix, T) \
-  GRADSMITH_MAP_KERNEL(                                                                 \
-      vectors, MapTask, gradsmith::cuda::kVectorLength<T>, name, Functor, suffix, T)    \
+#define GRADSMITH_MAP_DENSE_KERNEL(name, Functor, suffix, T) \
+  GRADSMITH_MAP_KERNEL(                                      \
+      dense, DenseMapTask, gradsmith::cuda::kVectorLength<T>, name, Functor, suffix, T)
+
+#define GRADSMITH_MAP_KERNELS_OF(name, Functor, suffix, T)                           \
+  GRADSMITH_MAP_DENSE_KERNEL(name, Functor, suffix, T)                               \
+  GRADSMITH_MAP_KERNEL(                                                              \
+      vectors, MapTask, gradsmith::cuda::kVectorLength<T>, name, Functor, suffix, T) \
   GRADSMITH_MAP_KERNEL(elements, MapTask, 1, name, Functor, suffix, T)
 
 /// Defines the kernels of an operator, by its name in ops.yaml, for all floating types.

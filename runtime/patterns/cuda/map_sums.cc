@@ -127,13 +127,20 @@ Result<std::unique_ptr<internal::Plan>> MakeMapSumPlan(
   if (!finish.ok()) {
     return finish.status();
   }
+  std::vector<internal::MapSumTask> sums;
+  for (unsigned rest = with_sums.sums; rest != 0; rest &= rest - 1) {
+    sums.push_back(internal::MapSumTaskOf(with_sums.map, task.inputs(), std::countr_zero(rest)));
+  }
+  if (sums.empty()) {
+    sums.push_back(internal::MapWithoutSum(with_sums.map));
+  }
   std::vector<MapSumPass> passes;
   std::size_t workspace = 0;
-  for (unsigned rest = with_sums.sums; rest != 0; rest &= rest - 1) {
+  for (const internal::MapSumTask& sum : sums) {
     MapSumPass pass;
     pass.kernel = *kernel;
     pass.finish = *finish;
-    pass.launch.sum = internal::MapSumTaskOf(with_sums.map, task.inputs(), std::countr_zero(rest));
+    pass.launch.sum = sum;
     Share(device, with_sums.has_vectors ? ElementsOfVector(task.lead().type) : 1, &pass);
     workspace = std::max(workspace, PartialBytes(pass.launch, task.lead().type));
     passes.push_back(pass);

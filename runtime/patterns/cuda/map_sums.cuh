@@ -5,9 +5,11 @@
 
 #include "patterns/cuda/map.cuh"
 
-/// The kernels of maps with sums (kSums, patterns/map.h). GRADSMITH_MAP_SUM_KERNELS(PReluGrad,
-/// PReluGradMap) makes those of an operator from its functor, beside GRADSMITH_MAP_KERNELS. All
-/// sums are made in an order that the task and its launch alone decide.
+/// The kernels of maps that may have sums (kSums, patterns/map.h). GRADSMITH_MAP_SUM_KERNELS(
+/// PReluGrad, PReluGradMap) makes those of an operator from its functor, instead of
+/// GRADSMITH_MAP_KERNELS. Calls without sums are computed by the same kernels where tensors are not
+/// dense: compiling is what costs most. All sums are made in an order that the task and its launch
+/// alone decide.
 namespace gradsmith::cuda {
 
 /// The sums of a thread: of the vector's places, or of its terms.
@@ -112,7 +114,7 @@ AddUpSharers(const MapSumPart& part, int values, A (&sums)[kVector]) {
   }
 }
 
-/// Sums a block's places and terms, and stores the outputs that the pass stores.
+/// Sums a block's places and terms, where the pass sums, and stores the outputs that it stores.
 template <typename Functor, typename T, int kVector>
 __device__ __forceinline__ void MapSum(const MapSumLaunch& launch) {
   using A = Accumulator<T>;
@@ -128,6 +130,9 @@ __device__ __forceinline__ void MapSum(const MapSumLaunch& launch) {
   if (place < task.places) {
     SumTerms<Functor, T, kVector>(
         task, place, begin + part.sharer * terms, end, part.sharers * terms, sums);
+  }
+  if (task.output == internal::kNoMapSum) {
+    return;
   }
   if (places == 1) {
 #pragma unroll
@@ -179,10 +184,11 @@ __device__ __forceinline__ void FinishMapSum(const MapSumLaunch& launch) {
   }
 
 #define GRADSMITH_MAP_SUM_KERNELS_OF(name, Functor, suffix, T)                                   \
+  GRADSMITH_MAP_DENSE_KERNEL(name, Functor, suffix, T)                                           \
   GRADSMITH_MAP_SUM_KERNEL(vectors, gradsmith::cuda::kVectorLength<T>, name, Functor, suffix, T) \
   GRADSMITH_MAP_SUM_KERNEL(elements, 1, name, Functor, suffix, T)
 
-/// Defines the kernels of an operator's sums, by its name in ops.yaml, for all floating types.
+/// Defines the kernels of an operator with sums, by its name in ops.yaml, for all floating types.
 #define GRADSMITH_MAP_SUM_KERNELS(name, Functor)           \
   GRADSMITH_MAP_SUM_KERNELS_OF(name, Functor, f32, float)  \
   GRADSMITH_MAP_SUM_KERNELS_OF(name, Functor, f64, double) \

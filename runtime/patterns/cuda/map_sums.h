@@ -10,11 +10,11 @@
 #include "gradsmith/status.h"
 #include "patterns/map_task.h"
 
-/// Maps of which outputs are summed, for patterns/cuda/map.h.
+/// Maps of which outputs may be sums, for patterns/cuda/map.h.
 namespace gradsmith::cuda {
 
-/// MapWithSums is a map, its outputs that are sums as bits, and whether its inputs and the outputs
-/// that it stores lie in vectors along the last dim.
+/// MapWithSums is a map, its outputs that are sums as bits, if any, and whether its inputs and the
+/// outputs that it stores lie in vectors along the last dim.
 struct MapWithSums {
   internal::MapTask map;
   unsigned sums = 0;
@@ -22,7 +22,7 @@ struct MapWithSums {
 };
 
 /// MakeMapSumPlan returns a plan with a pass for each sum, the last of which stores what else is
-/// written.
+/// written; without sums, a plan with one pass.
 Result<std::unique_ptr<internal::Plan>> MakeMapSumPlan(
     const KernelImage& image,
     const OpTask& task,

@@ -7,6 +7,8 @@ from typing import Any
 
 from gradsmith._ops.abs_op import AbsResult, abs
 from gradsmith._ops.abs_grad_op import AbsGradResult, abs_grad
+from gradsmith._ops.add_op import AddResult, add
+from gradsmith._ops.add_grad_op import AddGradResult, add_grad
 from gradsmith._ops.atan_op import AtanResult, atan
 from gradsmith._ops.atan_grad_op import AtanGradResult, atan_grad
 from gradsmith._ops.average_pool_op import AveragePoolResult, average_pool
@@ -25,6 +27,8 @@ from gradsmith._ops.conv_transpose_op import ConvTransposeResult, conv_transpose
 from gradsmith._ops.conv_transpose_grad_op import ConvTransposeGradResult, conv_transpose_grad
 from gradsmith._ops.cos_op import CosResult, cos
 from gradsmith._ops.cos_grad_op import CosGradResult, cos_grad
+from gradsmith._ops.div_op import DivResult, div
+from gradsmith._ops.div_grad_op import DivGradResult, div_grad
 from gradsmith._ops.elu_op import EluResult, elu
 from gradsmith._ops.elu_grad_op import EluGradResult, elu_grad
 from gradsmith._ops.erf_op import ErfResult, erf
@@ -51,11 +55,19 @@ from gradsmith._ops.log_op import LogResult, log
 from gradsmith._ops.log_grad_op import LogGradResult, log_grad
 from gradsmith._ops.log_softmax_op import LogSoftmaxResult, log_softmax
 from gradsmith._ops.log_softmax_grad_op import LogSoftmaxGradResult, log_softmax_grad
+from gradsmith._ops.max_op import MaxResult, max
+from gradsmith._ops.max_grad_op import MaxGradResult, max_grad
 from gradsmith._ops.max_pool_op import MaxPoolResult, max_pool
 from gradsmith._ops.max_pool_grad_op import MaxPoolGradResult, max_pool_grad
 from gradsmith._ops.max_pool_xy_grad_op import MaxPoolXYGradResult, max_pool_xy_grad
+from gradsmith._ops.min_op import MinResult, min
+from gradsmith._ops.min_grad_op import MinGradResult, min_grad
 from gradsmith._ops.mish_op import MishResult, mish
 from gradsmith._ops.mish_grad_op import MishGradResult, mish_grad
+from gradsmith._ops.mul_op import MulResult, mul
+from gradsmith._ops.mul_grad_op import MulGradResult, mul_grad
+from gradsmith._ops.pow_op import PowResult, pow
+from gradsmith._ops.pow_grad_op import PowGradResult, pow_grad
 from gradsmith._ops.prelu_op import PReluResult, prelu
 from gradsmith._ops.prelu_grad_op import PReluGradResult, prelu_grad
 from gradsmith._ops.quick_gelu_op import QuickGeluResult, quick_gelu
@@ -80,6 +92,8 @@ from gradsmith._ops.softsign_op import SoftsignResult, softsign
 from gradsmith._ops.softsign_grad_op import SoftsignGradResult, softsign_grad
 from gradsmith._ops.sqrt_op import SqrtResult, sqrt
 from gradsmith._ops.sqrt_grad_op import SqrtGradResult, sqrt_grad
+from gradsmith._ops.sub_op import SubResult, sub
+from gradsmith._ops.sub_grad_op import SubGradResult, sub_grad
 from gradsmith._ops.swish_op import SwishResult, swish
 from gradsmith._ops.swish_grad_op import SwishGradResult, swish_grad
 from gradsmith._ops.tanh_op import TanhResult, tanh
@@ -92,6 +106,10 @@ __all__ = [
     "abs",
     "AbsGradResult",
     "abs_grad",
+    "AddResult",
+    "add",
+    "AddGradResult",
+    "add_grad",
     "AtanResult",
     "atan",
     "AtanGradResult",
@@ -128,6 +146,10 @@ __all__ = [
     "cos",
     "CosGradResult",
     "cos_grad",
+    "DivResult",
+    "div",
+    "DivGradResult",
+    "div_grad",
     "EluResult",
     "elu",
     "EluGradResult",
@@ -180,16 +202,32 @@ __all__ = [
     "log_softmax",
     "LogSoftmaxGradResult",
     "log_softmax_grad",
+    "MaxResult",
+    "max",
+    "MaxGradResult",
+    "max_grad",
     "MaxPoolResult",
     "max_pool",
     "MaxPoolGradResult",
     "max_pool_grad",
     "MaxPoolXYGradResult",
     "max_pool_xy_grad",
+    "MinResult",
+    "min",
+    "MinGradResult",
+    "min_grad",
     "MishResult",
     "mish",
     "MishGradResult",
     "mish_grad",
+    "MulResult",
+    "mul",
+    "MulGradResult",
+    "mul_grad",
+    "PowResult",
+    "pow",
+    "PowGradResult",
+    "pow_grad",
     "PReluResult",
     "prelu",
     "PReluGradResult",
@@ -238,6 +276,10 @@ __all__ = [
     "sqrt",
     "SqrtGradResult",
     "sqrt_grad",
+    "SubResult",
+    "sub",
+    "SubGradResult",
+    "sub_grad",
     "SwishResult",
     "swish",
     "SwishGradResult",
@@ -317,6 +359,20 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "CosGrad": cos_grad,
     "Atan": atan,
     "AtanGrad": atan_grad,
+    "Add": add,
+    "AddGrad": add_grad,
+    "Sub": sub,
+    "SubGrad": sub_grad,
+    "Mul": mul,
+    "MulGrad": mul_grad,
+    "Div": div,
+    "DivGrad": div_grad,
+    "Max": max,
+    "MaxGrad": max_grad,
+    "Min": min,
+    "MinGrad": min_grad,
+    "Pow": pow,
+    "PowGrad": pow_grad,
     "MaxPool": max_pool,
     "MaxPoolXYGrad": max_pool_xy_grad,
     "MaxPoolGrad": max_pool_grad,
@@ -402,6 +458,20 @@ TORCH_SCHEMAS = {
     "CosGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "Atan": "(Tensor X, *, str? policies=None) -> Tensor",
     "AtanGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Add": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
+    "AddGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Sub": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
+    "SubGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Mul": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
+    "MulGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Div": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
+    "DivGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Max": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
+    "MaxGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Min": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
+    "MinGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Pow": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
+    "PowGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "MaxPool": '(Tensor X, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str? policies=None) -> (Tensor, Tensor)',
     "MaxPoolXYGrad": '(Tensor dY, Tensor X, Tensor Y, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str[]? outputs=None, str? policies=None) -> Tensor[]',
     "MaxPoolGrad": '(Tensor dY, Tensor Indices, SymInt[]? shape=None, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, SymInt[]? x_shape=None, str[]? outputs=None, str? policies=None) -> Tensor[]',
