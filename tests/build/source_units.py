@@ -10,9 +10,11 @@ import hashlib
 import re
 import shlex
 import shutil
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 from build_tree import REPOSITORY
@@ -30,6 +32,7 @@ OVERRIDING = re.compile(r"(\w+)\([^;{]*\) (?:const )?(?:noexcept )?override")
 DEFINE = re.compile(r"^#define (\w+)", re.MULTILINE)
 OF_THE_FILE = re.compile(r"^(?:#define |extern const .*?|using (?=\w+ =))(\w+)(?=[\s(;])", re.MULTILINE)
 BROUGHT_IN = re.compile(r"^using ([\w:]*?(\w+));$", re.MULTILINE)
+ERROR_OF_CPP = re.compile(r": (?:fatal )?error: (?!.*,-warnings-as-errors\]$)", re.MULTILINE)
 NO_CODE = re.compile(r'//.*|"(?:\\.|[^"\\\n])*"|^#include.*', re.MULTILINE)
 NAMED = re.compile(r"(?<![.>\w:])[A-Za-z_]\w*")  # less members, and what is of another namespace
 MEMBER = re.compile(r"(?:[.>]|::)(\w+)")  # or of another namespace
@@ -105,11 +108,22 @@ class Unit:
         folder.mkdir(parents=True, exist_ok=True)
         if folder != root:
             shutil.copyfile(self.kind.configuration, folder / self.kind.configuration.name)
-        pairs = enumerate(zip(self.sources, self.names, strict=True))
-        text = "\n".join(names.rename(source.read_text(), f"Of{at}") for at, (source, names) in pairs)
+        text = "\n".join(self.texts())
         unit = folder / f"{self.sources[0].stem}_{hashlib.sha256(text.encode()).hexdigest()[:16]}.cc"
         unit.write_text(text)
         return unit
+
+    def texts(self) -> list[str]:
+        pairs = enumerate(zip(self.sources, self.names, strict=True))
+        return [names.rename(source.read_text(), f"Of{at}") for at, (source, names) in pairs]
+
+    def sources_of(self, findings: str) -> list[Path]:
+        """Those in whose lines of the unit the findings are; all where one is elsewhere, or is an error of C++."""
+        places = re.findall(r"^\S*?(?:_[0-9a-f]{16}\.cc:(\d+)|:\d+):\d+: (?:error|warning): ", findings, re.MULTILINE)
+        if not places or "" in places or re.search(ERROR_OF_CPP, findings):
+            return self.sources
+        ends = list(accumulate(text.count("\n") + 1 for text in self.texts()))
+        return [self.sources[at] for at in sorted({bisect_left(ends, int(line)) for line in places})]
 
 
 def units_of(commands: Iterable[Mapping[str, str]]) -> list[Unit]:
@@ -128,13 +142,14 @@ def units_of(commands: Iterable[Mapping[str, str]]) -> list[Unit]:
 
 
 def findings_in(unit: Unit, root: Path, look: Callable[[Path], str]) -> str:
-    """What is found in the sources, of which each is looked at by itself where the unit has a finding.
+    """What is found in the sources, of which those are looked at by themselves in which the unit has a finding.
 
-    Names of several may meet in the unit alone.
+    Names of several may meet in the unit alone, and a check may see more of a function that another source defines.
     """
-    if len(unit.sources) > 1 and look(unit.write(root)) == "":
-        return ""
-    return "".join(map(look, unit.sources))
+    if len(unit.sources) == 1:
+        return look(unit.sources[0])
+    found = look(unit.write(root))
+    return "".join(map(look, unit.sources_of(found))) if found else ""
 
 
 def kind_of(command: Mapping[str, str], source: Path) -> Kind:
