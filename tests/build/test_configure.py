@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -262,6 +263,22 @@ def test_architectures_are_checked(tmp_path: Path, architecture: str, expected: 
     assert code != 0
     assert f"GRADSMITH_CUDA_ARCHITECTURES has '{architecture}'" in output
     assert expected in output
+
+
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_kernels_are_compiled_fast_where_that_is_asked_for(tmp_path: Path, is_fast: bool) -> None:
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if nvcc is None:
+        pytest.skip("there is no CUDA Toolkit")
+    root = cudnn_of(tmp_path / "cudnn", 1)
+    options = ["-DGRADSMITH_CUDA=ON", f"-DGRADSMITH_CUDNN_ROOT={root}"]
+    options += ["-DGRADSMITH_USE_SNAPSHOT=ON", f"-DGRADSMITH_CUDA_FAST_COMPILE={is_fast}"]
+    code, output = configure_output(tmp_path / "build", *options)
+    assert code == 0, output
+    compiled = [line for line in (tmp_path / "build/build.ninja").read_text().splitlines() if "--fatbin" in line]
+    assert compiled
+    can = "--Ofast-compile" in subprocess.run([nvcc, "--help"], check=True, text=True, capture_output=True).stdout
+    assert all(("--Ofast-compile=max" in line) == (is_fast and can) for line in compiled)
 
 
 def cudnn_of(root: Path, minor: int, major: int = 9) -> Path:
