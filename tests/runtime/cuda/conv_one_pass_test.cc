@@ -148,7 +148,7 @@ TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
   int number = 0;
   for (const auto& [shape, id] : problems) {
     // Where a call takes seconds, types and outputs that share a kernel's code take turns.
-    const bool is_thorough = !IsEmulated() || number++ % 3 == 0;
+    const bool is_thorough = !IsEmulated() || number++ % 8 == 0;
     for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16, DataType::kFloat}) {
       const bool is_depthwise = shape.group > 1 && shape.group == shape.x[1];
       if (type == DataType::kFloat && !is_depthwise) {
@@ -268,6 +268,10 @@ TEST_F(CudaConvOnePass, IsTheFirstChoiceOfLargeTensors) {
       {ByDepthwiseTiles(64, 192, 192, 3), true},
       {ByDepthwiseTiles(64, 12, 12, 3), false}};
   for (const auto& [problem, is_large] : problems) {
+    const bool takes_a_minute = is_large && problem.shape.group > 1;
+    if (takes_a_minute && IsEmulated()) {
+      continue;
+    }
     ASSERT_TRUE(ClearCache().ok());
     OpCall call = MakeConvGrad(problem.shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
     ASSERT_NO_FATAL_FAILURE(RunThrice(call, context));
