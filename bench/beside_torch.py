@@ -90,6 +90,11 @@ def run(description: str, cases: Iterable[Case]) -> None:
             arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
+def bytes_of(places: Sequence[int], tensors: tuple[Any, ...]) -> int:
+    """The bytes of those at the places."""
+    return sum(int(tensors[place].nbytes) for place in places)
+
+
 def copy_bytes_per_millisecond() -> float:
     source, target = (torch.rand(1 << 28, device="cuda") for _ in range(2))
     size = int(source.nbytes)

@@ -5,14 +5,13 @@ Bytes are those of every input read once and of every output written once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import gradsmith
 import torch
-from beside_torch import TYPES, Call, Case, run
+from beside_torch import TYPES, Call, Case, bytes_of, run
 
 SHAPES = [
     ((8192, 4096), False),
@@ -47,15 +46,10 @@ def tensors(dims: tuple[int, ...], channels_last: bool, dtype: torch.dtype) -> t
     return tuple(one.to(memory_format=torch.channels_last) if channels_last else one for one in made)
 
 
-def constant(value: int, _: tuple[Any, ...]) -> int:
-    return value
-
-
 def cases() -> Iterator[Case]:
     for op, (ours, peer) in OPERATORS.items():
         for type_name, dtype in TYPES.items():
             for dims, channels_last in SHAPES:
-                size = 3 * math.prod(dims) * dtype.itemsize
                 yield Case(
                     op,
                     type_name,
@@ -63,7 +57,7 @@ def cases() -> Iterator[Case]:
                     ours,
                     {"torch": peer},
                     partial(tensors, dims, channels_last, dtype),
-                    partial(constant, size),
+                    partial(bytes_of, (0, 1, 2)),
                 )
 
 

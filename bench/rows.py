@@ -13,7 +13,7 @@ from typing import Any
 
 import gradsmith
 import torch
-from beside_torch import TYPES, Call, Case, run
+from beside_torch import TYPES, Call, Case, bytes_of, run
 
 SOFTMAX_SHAPES = [
     ((16384, 1024), -1),
@@ -90,10 +90,6 @@ def rms_norm_calls(dims: tuple[int, int]) -> tuple[Call, dict[str, Call]]:
         return backward._fused_rms_norm_backward(dy, x, [dims[1]], rms, s, [True, True])
 
     return ours, {"torch": peer}
-
-
-def bytes_of(places: tuple[int, ...], one: tuple[Any, ...]) -> int:
-    return sum(int(one[place].nbytes) for place in places)
 
 
 def cases() -> Iterator[Case]:

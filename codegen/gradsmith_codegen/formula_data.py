@@ -40,9 +40,8 @@ class FormulaData:
     # The node of each output, and of a sum the input whose shape it has.
     outputs: list[tuple[str, int, str]] = field(default_factory=list)
     broadcast: list[str] = field(default_factory=list)  # inputs
-    joined: list[str] = field(
-        default_factory=list
-    )  # inputs that broadcast together to the dims of all places
+    # Inputs that broadcast together to the dims of all places.
+    joined: list[str] = field(default_factory=list)
     # Nodes of the operator that this one is the gradient of: what it gives must be a number.
     domain: list[int] = field(default_factory=list)
     exact_attributes: list[tuple[str, float]] = field(default_factory=list)

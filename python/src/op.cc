@@ -139,10 +139,13 @@ bool HasLayouts(
   return std::equal(
       inputs.begin(), inputs.end(), layouts.begin(), layouts.end(),
       [](const Argument& input, const std::optional<Layout>& expected) {
-        const std::optional<Layout> layout = LayoutOf(input);
-        return layout.has_value() == expected.has_value() &&
-               (!expected ||
-                (layout->dims == expected->dims && layout->strides == expected->strides));
+        if (!expected) {
+          return !input.held && !input.object.is_valid();
+        }
+        const TensorRef& ref = input.array.ref;
+        return input.held ? *input.held == expected->dims
+                          : input.object.is_valid() && ref.dims == expected->dims &&
+                                ref.strides == expected->strides;
       });
 }
 

@@ -8,6 +8,7 @@
 #include "core/broadcast.h"
 #include "core/stub.h"
 #include "core/text.h"
+#include "core/tiles.h"
 
 namespace gradsmith::internal {
 
@@ -23,11 +24,6 @@ std::string Quote(const TensorSpec& tensor, const Dims& dims) {
   }
   return std::string(tensor.name) + " gives " + std::string(tensor.shape_of) + " the shape " +
          ToString(dims);
-}
-
-/// As many as are needed to hold all of them.
-std::int64_t CeilOf(std::int64_t dim, std::int64_t divisor) {
-  return dim / divisor + (dim % divisor == 0 ? 0 : 1);
 }
 
 bool IsList(const OpSchema& op, const DimSpec& spec) {
@@ -266,7 +262,7 @@ Status ShapeSymbols::CheckCeil(
     const Dims& dims,
     int axis,
     const DimSpec& spec) const {
-  const std::int64_t expected = CeilOf(values_[spec.symbol][0], spec.constant);
+  const std::int64_t expected = CeilDivide(values_[spec.symbol][0], spec.constant);
   return dims[axis] == expected
              ? Status()
              : Mismatch(
@@ -399,7 +395,7 @@ Result<Dims> ShapeSymbols::Expand(const TensorSpec& tensor) const {
       return InvalidArgument(UnboundText(tensor, spec.symbol));
     }
     if (spec.kind == DimSpec::Kind::kCeil) {
-      dims.push_back(CeilOf(values_[spec.symbol][0], spec.constant));
+      dims.push_back(CeilDivide(values_[spec.symbol][0], spec.constant));
       continue;
     }
     const std::int64_t divisor = spec.kind == DimSpec::Kind::kQuotient ? Divisor(spec) : 1;

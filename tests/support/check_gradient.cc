@@ -125,6 +125,7 @@ class Symbols {
     }
     return true;
   }
+
   [[nodiscard]] bool IsList(const DimSpec& entry) const {
     return entry.kind == DimSpec::Kind::kSymbol && op_.symbols[entry.symbol].is_list;
   }

@@ -91,12 +91,8 @@ class ShapeComparison:
             return False
         if taken.kind is DimKind.CONSTANT:
             return given.text == taken.text
-        if taken.kind is DimKind.QUOTIENT and self._has_divisor(taken):
-            if given.kind is not DimKind.QUOTIENT or given.divisor != taken.divisor:
-                return False
-            given = Dim(DimKind.SYMBOL, given.symbol, symbol=given.symbol)
-        if taken.kind is DimKind.CEIL:
-            if given.kind is not DimKind.CEIL or given.constant != taken.constant:
+        if taken.kind is DimKind.CEIL or (taken.kind is DimKind.QUOTIENT and self._has_divisor(taken)):
+            if (given.kind, given.divisor, given.constant) != (taken.kind, taken.divisor, taken.constant):
                 return False
             given = Dim(DimKind.SYMBOL, given.symbol, symbol=given.symbol)
         return self.dims.setdefault(taken.symbol, (given,)) == (given,)
