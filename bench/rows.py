@@ -27,6 +27,7 @@ SOFTMAX_SHAPES = [
 NORM_SHAPES = [(32768, 1024), (16384, 4096), (8192, 8192), (4096, 16384), (262144, 64), (8192, 999), (8, 100)]
 
 backward = torch.ops.aten
+torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1 << 20
 
 
 def softmax_tensors(dims: tuple[int, ...], axis: int, is_log: bool, dtype: torch.dtype) -> tuple[Any, ...]:
@@ -71,7 +72,22 @@ def norm_tensors(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Any, ...]:
     return torch.randn_like(x), x, scale, bias, mean, inv_std, inv_rms, *outputs
 
 
-def layer_norm_calls(dims: tuple[int, int]) -> tuple[Call, dict[str, Call]]:
+def norm_formula(dtype: torch.dtype, has_mean: bool) -> Call:
+    """The gradients of X, scale and bias, the last of which RMS norms lack, as torch.compile is given them."""
+
+    def formula(dy: Any, x: Any, scale: Any, mean: Any, inv_std: Any) -> Any:
+        of_y, deviation = dy.to(wide(dtype)), x.to(wide(dtype))
+        normalized = ((deviation - mean) if has_mean else deviation) * inv_std
+        scaled = of_y * scale.to(wide(dtype))
+        centred = scaled - scaled.mean(1, keepdim=True) if has_mean else scaled
+        dx = inv_std * (centred - normalized * (scaled * normalized).mean(1, keepdim=True))
+        sums = [(of_y * normalized).sum(0), *([of_y.sum(0)] if has_mean else [])]
+        return [one.to(dtype) for one in (dx, *sums)]
+
+    return torch.compile(formula, dynamic=False)
+
+
+def layer_norm_calls(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Call, dict[str, Call]]:
     def ours(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
         out = {"dX": dx, "dScale": ds, "dBias": db}
         return gradsmith.layer_normalization_grad(dy, x, s, mean[:, 0], std[:, 0], out=out)
@@ -79,17 +95,27 @@ def layer_norm_calls(dims: tuple[int, int]) -> tuple[Call, dict[str, Call]]:
     def peer(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
         return backward.native_layer_norm_backward(dy, x, [dims[1]], mean, std, s, b, [True, True, True])
 
-    return ours, {"torch": peer}
+    formula = norm_formula(dtype, True)
+
+    def compiled(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, *others: Any) -> Any:
+        return formula(dy, x, s, mean, std)
+
+    return ours, {"torch": peer, "compile": compiled}
 
 
-def rms_norm_calls(dims: tuple[int, int]) -> tuple[Call, dict[str, Call]]:
+def rms_norm_calls(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Call, dict[str, Call]]:
     def ours(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
         return gradsmith.simplified_layer_normalization_grad(dy, x, s, rms[:, 0], out={"dX": dx, "dScale": ds})
 
     def peer(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
         return backward._fused_rms_norm_backward(dy, x, [dims[1]], rms, s, [True, True])
 
-    return ours, {"torch": peer}
+    formula = norm_formula(dtype, False)
+
+    def compiled(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, *others: Any) -> Any:
+        return formula(dy, x, s, rms, rms)
+
+    return ours, {"torch": peer, "compile": compiled}
 
 
 def cases() -> Iterator[Case]:
@@ -103,7 +129,7 @@ def cases() -> Iterator[Case]:
         for rows in NORM_SHAPES:
             shape, draw = "x".join(map(str, rows)), partial(norm_tensors, rows, dtype)
             of_layer, of_rms = (0, 1, 2, 4, 5, 7, 8, 9), (0, 1, 2, 6, 7, 8)
-            layer, rms = layer_norm_calls(rows), rms_norm_calls(rows)
+            layer, rms = layer_norm_calls(rows, dtype), rms_norm_calls(rows, dtype)
             yield Case("LayerNormalizationGrad", type_name, shape, *layer, draw, partial(bytes_of, of_layer))
             yield Case("SimplifiedLayerNormalizationGrad", type_name, shape, *rms, draw, partial(bytes_of, of_rms))
 
