@@ -1,10 +1,14 @@
 #include "core/call.h"
 
+#include <memory>
 #include <new>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/accumulate.h"
 #include "core/exceptions.h"
+#include "core/list_schema.h"
 #include "core/stub.h"
 #include "core/text.h"
 #include "core/validate.h"
@@ -26,17 +30,67 @@ Status ValidateAndRun(
     const Context& context,
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs);
+
+/// The row for lists of the length that the call has chosen.
+Status RunForLength(
+    const Row& row,
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const Result<int> length = internal::ListLength(*row.op, inputs.size(), outputs.size());
+  if (!length.ok()) {
+    return length.status();
+  }
+  const std::shared_ptr<const OpSchema> op = internal::SpellOut(*row.op, *length);
+  Row spelled = row;
+  spelled.op = op.get();
+  return ValidateAndRun(spelled, context, attributes, inputs, outputs);
+}
+
+/// The arguments of an op that is spelled out, absent ones in the place of those left out: by their
+/// number its kernel tells how long its lists are.
+template <typename Ref>
+std::vector<Ref> Completed(std::span<const TensorSpec> specs, std::span<const Ref> arguments) {
+  std::vector<Ref> all(arguments.begin(), arguments.end());
+  all.resize(specs.size());
+  return all;
+}
+
+Status RunRow(
+    const Row& row,
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return row.backend == Backend::kCpu
+             ? internal::RunOnCpu(row, context, attributes, inputs, outputs)
+             : row.run(context, attributes, inputs, outputs);
+}
+
+Status ValidateAndRun(
+    const Row& row,
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
   if (!context.status().ok()) {
     return context.status();
+  }
+  if (row.op->has_lists) {
+    return RunForLength(row, context, attributes, inputs, outputs);
   }
   if (Status status = internal::ValidateCall(row, context, attributes, inputs, outputs);
       !status.ok()) {
     return status;
   }
-  return row.backend == Backend::kCpu
-             ? internal::RunOnCpu(row, context, attributes, inputs, outputs)
-             : row.run(context, attributes, inputs, outputs);
+  if (row.op->list_length > 0) {
+    return RunRow(
+        row, context, attributes, Completed(row.op->inputs, inputs),
+        Completed(row.op->outputs, outputs));
+  }
+  return RunRow(row, context, attributes, inputs, outputs);
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 #include "core/shape_symbols.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/broadcast.h"
 #include "core/stub.h"
@@ -58,6 +61,27 @@ ListForm FormOf(const AttributeSpec& spec, const void* attributes) {
 
 }  // namespace
 
+struct ShapeSymbols::Many {
+  explicit Many(std::size_t size)
+      : values(size), bound(std::make_unique<bool[]>(size)), origins(size) {}
+  std::vector<Dims> values;
+  std::unique_ptr<bool[]> bound;
+  std::vector<std::string_view> origins;
+};
+
+ShapeSymbols::ShapeSymbols(const OpSchema& op, const void* attributes)
+    : op_(op), attributes_(attributes) {
+  const std::size_t size = op.symbols.size();
+  if (size > kCapacity) {
+    many_ = std::make_unique<Many>(size);
+    values_ = many_->values;
+    bound_ = {many_->bound.get(), size};
+    origin_ = many_->origins;
+  }
+}
+
+ShapeSymbols::~ShapeSymbols() = default;
+
 int ShapeSymbols::LengthRoot(int symbol) const {
   while (op_.symbols[symbol].length_of >= 0) {
     symbol = op_.symbols[symbol].length_of;
@@ -66,6 +90,7 @@ int ShapeSymbols::LengthRoot(int symbol) const {
 }
 
 Status ShapeSymbols::SetAxes(std::span<const ConstTensorRef> inputs) {
+  inputs_ = inputs;
   for (const AttributeSpec& spec : op_.attributes) {
     if (spec.axis_of < 0) {
       continue;
@@ -82,7 +107,6 @@ Status ShapeSymbols::SetAxes(std::span<const ConstTensorRef> inputs) {
           Quote(op_.inputs[static_cast<std::size_t>(spec.axis_of)].name, dims) + "; expected " +
           range);
     }
-    ranks_[static_cast<std::size_t>(spec.axis_of)] = rank;
   }
   return {};
 }
@@ -117,8 +141,11 @@ int ShapeSymbols::ExpectedListLength(int symbol) const {
   const int root = LengthRoot(symbol);
   if (const int axis = op_.symbols[root].length_axis; axis >= 0) {
     const AttributeSpec& spec = op_.attributes[axis];
-    const int rank = ranks_[static_cast<std::size_t>(spec.axis_of)];
+    const int rank = inputs_[static_cast<std::size_t>(spec.axis_of)].rank();
     return static_cast<int>(AxisFromStart(AttributeAt<std::int64_t>(spec, attributes_), rank));
+  }
+  if (bound_[symbol]) {
+    return values_[symbol].size();
   }
   for (int i = 0; i < static_cast<int>(op_.symbols.size()); ++i) {
     if (bound_[i] && op_.symbols[i].is_list && LengthRoot(i) == root) {
@@ -344,34 +371,86 @@ std::string ShapeSymbols::UnboundText(const TensorSpec& tensor, int symbol) cons
 }
 
 Status ShapeSymbols::ApplyRules() {
-  for (std::size_t i = 0; i < op_.symbols.size(); ++i) {
-    const SymbolSpec& symbol = op_.symbols[i];
-    if (Status status = CheckMultiple(static_cast<int>(i)); !status.ok()) {
+  for (int i = 0; i < static_cast<int>(op_.symbols.size()); ++i) {
+    Status status = CheckMultiple(i);
+    if (status.ok()) {
+      status = CheckBroadcast(i);
+    }
+    if (status.ok()) {
+      status = ApplyAttribute(i);
+    }
+    if (status.ok()) {
+      status = ApplySum(i);
+    }
+    if (status.ok()) {
+      status = ApplyRule(i);
+    }
+    if (!status.ok()) {
       return status;
-    }
-    if (Status status = CheckBroadcast(static_cast<int>(i)); !status.ok()) {
-      return status;
-    }
-    if (Status status = ApplyAttribute(static_cast<int>(i)); !status.ok()) {
-      return status;
-    }
-    if (symbol.rule == nullptr) {
-      continue;
-    }
-    const Result<Dims> computed =
-        symbol.rule(attributes_, std::span(values_.data(), op_.symbols.size()));
-    if (!computed.ok()) {
-      return computed.status().WithPrefix(DescribeRule(static_cast<int>(i)) + ": ");
-    }
-    if (!bound_[i]) {
-      Set(static_cast<int>(i), *computed, symbol.rule_name);
-    } else if (values_[i] != *computed) {
-      return InvalidArgument(
-          std::string(origin_[i]) + " has " + std::string(symbol.name) + " = " +
-          ToString(values_[i]) + "; expected " + ToString(*computed) + " by " + RuleText(symbol));
     }
   }
   return {};
+}
+
+Status ShapeSymbols::ApplySum(int symbol) {
+  const SymbolSpec& spec = op_.symbols[symbol];
+  if (spec.sum_of < 0) {
+    return {};
+  }
+  std::int64_t sum = 0;
+  for (std::size_t i = spec.sum_of; i < op_.symbols.size(); i += SymbolsOfEach()) {
+    if (__builtin_add_overflow(sum, values_[i][0], &sum)) {
+      return InvalidArgument(TermsText(spec) + ", whose sum does not fit; expected less than 2^63");
+    }
+  }
+  if (!bound_[symbol]) {
+    Set(symbol, Dims{sum}, spec.rule_name);
+    return {};
+  }
+  if (values_[symbol][0] == sum) {
+    return {};
+  }
+  const auto binder = std::find_if(op_.inputs.begin(), op_.inputs.end(), [&](const auto& input) {
+    return input.name == origin_[symbol];
+  });
+  const Dims& dims = inputs_[static_cast<std::size_t>(binder - op_.inputs.begin())].dims;
+  return InvalidArgument(
+      Quote(binder->name, dims) + ", " + Describe(symbol) + "; expected " + std::to_string(sum) +
+      " by " + std::string(spec.rule_name) + ", " + TermsText(spec));
+}
+
+int ShapeSymbols::SymbolsOfEach() const {
+  return static_cast<int>(op_.symbols.size()) / op_.list_length;
+}
+
+std::string ShapeSymbols::TermsText(const SymbolSpec& sum) const {
+  constexpr int kShown = 8;
+  std::string text;
+  for (int place = 0; place < std::min<int>(op_.list_length, kShown); ++place) {
+    text += (place == 0 ? "" : ", ") + Describe(sum.sum_of + place * SymbolsOfEach());
+  }
+  return text + (op_.list_length > kShown ? " and so on" : "");
+}
+
+Status ShapeSymbols::ApplyRule(int symbol) {
+  const SymbolSpec& spec = op_.symbols[symbol];
+  if (spec.rule == nullptr) {
+    return {};
+  }
+  const Result<Dims> computed = spec.rule(attributes_, values_.first(op_.symbols.size()));
+  if (!computed.ok()) {
+    return computed.status().WithPrefix(DescribeRule(symbol) + ": ");
+  }
+  if (!bound_[symbol]) {
+    Set(symbol, *computed, spec.rule_name);
+    return {};
+  }
+  return values_[symbol] == *computed
+             ? Status()
+             : InvalidArgument(
+                   std::string(origin_[symbol]) + " has " + std::string(spec.name) + " = " +
+                   ToString(values_[symbol]) + "; expected " + ToString(*computed) + " by " +
+                   RuleText(spec));
 }
 
 std::string ShapeSymbols::RuleText(const SymbolSpec& symbol) const {

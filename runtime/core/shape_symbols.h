@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,16 +18,21 @@ namespace gradsmith::internal {
 
 /// ShapeSymbols binds the symbols of an op's shapes (`N`, `*D`, ...) to dims, tensor by tensor, and
 /// remembers which tensor bound each, for messages. One call's worth of state; allocates only to
-/// say what is wrong.
+/// say what is wrong, and where an op that is spelled out has more symbols than others may.
 class ShapeSymbols {
  public:
   static constexpr int kCapacity = 16;
-  /// An attribute may be an axis of one of so many inputs, the first ones.
-  static constexpr int kMaxAxisInputs = 16;
 
-  ShapeSymbols(const OpSchema& op, const void* attributes) : op_(op), attributes_(attributes) {}
+  ShapeSymbols(const OpSchema& op, const void* attributes);
 
-  /// SetAxes checks the attributes that are axes of an input, whose dims they go by.
+  ~ShapeSymbols();
+  ShapeSymbols(const ShapeSymbols&) = delete;
+  ShapeSymbols& operator=(const ShapeSymbols&) = delete;
+  ShapeSymbols(ShapeSymbols&&) = delete;
+  ShapeSymbols& operator=(ShapeSymbols&&) = delete;
+
+  /// SetAxes checks the attributes that are axes of an input, whose dims they go by. The inputs
+  /// outlive this.
   Status SetAxes(std::span<const ConstTensorRef> inputs);
 
   /// CanBind returns whether what the tensor needs is known: all its lists of dims but one have a
@@ -40,8 +46,8 @@ class ShapeSymbols {
   Status Bind(const TensorSpec& tensor, const Dims& dims);
 
   /// ApplyRules checks the scalars that must be multiples of an attribute and the lists that
-  /// broadcast to others, takes the dims that attributes give, and computes the symbols that have a
-  /// shape rule; one that a tensor bound already must agree.
+  /// broadcast to others, takes the dims that attributes give, and computes the symbols that are
+  /// sums or have a shape rule; one that a tensor bound already must agree.
   Status ApplyRules();
 
   /// Expand returns the tensor's dims by what is bound, or an error that names the symbol that is
@@ -75,6 +81,14 @@ class ShapeSymbols {
   [[nodiscard]] Status CheckBroadcast(int symbol) const;
   /// Binds a symbol to the dims that an attribute gives, or compares them.
   Status ApplyAttribute(int symbol);
+  /// Binds a symbol to the sum of others, or compares it.
+  Status ApplySum(int symbol);
+  /// Binds a symbol to what its shape rule computes, or compares it.
+  Status ApplyRule(int symbol);
+  /// "P[0] = 2 from X[0], P[1] = 3 from X[1]": what a sum is made of.
+  [[nodiscard]] std::string TermsText(const SymbolSpec& sum) const;
+  /// How far apart the symbols are that a sum is made of.
+  [[nodiscard]] int SymbolsOfEach() const;
   /// What can bind a symbol that nothing binds.
   [[nodiscard]] std::string UnboundText(const TensorSpec& tensor, int symbol) const;
   void Set(int symbol, const Dims& value, std::string_view origin);
@@ -91,11 +105,17 @@ class ShapeSymbols {
 
   const OpSchema& op_;
   const void* attributes_;
-  std::array<Dims, kCapacity> values_{};
-  std::array<bool, kCapacity> bound_{};
-  std::array<std::string_view, kCapacity> origin_{};
-  /// The ranks of the inputs that an attribute is an axis of.
-  std::array<int, kMaxAxisInputs> ranks_{};
+  std::array<Dims, kCapacity> few_values_{};
+  std::array<bool, kCapacity> few_bound_{};
+  std::array<std::string_view, kCapacity> few_origins_{};
+  /// What stands in the place of these where there are more.
+  struct Many;
+  std::unique_ptr<Many> many_;
+  std::span<Dims> values_ = few_values_;
+  std::span<bool> bound_ = few_bound_;
+  std::span<std::string_view> origin_ = few_origins_;
+  /// The inputs that attributes are axes of.
+  std::span<const ConstTensorRef> inputs_;
 };
 
 /// AttributeAt returns the attribute's field in the op's attributes struct.

@@ -11,6 +11,7 @@
 
 #include "core/exceptions.h"
 #include "core/held_shape.h"
+#include "core/list_schema.h"
 #include "core/shape_symbols.h"
 #include "core/tensor_memory.h"
 #include "core/text.h"
@@ -135,11 +136,13 @@ Status CheckTensor(
     if (Status status = CheckOnHost(spec, tensor); !status.ok()) {
       return status;
     }
-  } else if (tensor.device != context.device()) {
+  } else if (
+      tensor.device != context.device() && !(spec.may_be_on_host && tensor.device == Device{})) {
     return InvalidArgument(
         name + " is on " + std::string(ToString(tensor.device.backend)) + " " +
         std::to_string(tensor.device.index) + "; expected the context's device, " +
-        std::string(ToString(context.backend())) + " " + std::to_string(context.device().index));
+        std::string(ToString(context.backend())) + " " + std::to_string(context.device().index) +
+        (spec.may_be_on_host && context.device() != Device{} ? ", or cpu 0" : ""));
   }
   if (tensor.dims.too_long()) {
     return InvalidArgument(
@@ -302,10 +305,81 @@ Status CheckOverlapsOf(
   return {};
 }
 
+/// The bytes that an argument reaches over.
+struct Reach {
+  std::uintptr_t begin;
+  std::uintptr_t end;
+  const TensorSpec* spec;
+  const ConstTensorRef* tensor;
+  int input;  ///< its index where it is an input, -1 where it is an output
+};
+
+template <typename Ref>
+void AddReaches(
+    std::span<const TensorSpec> specs,
+    std::span<const Ref> arguments,
+    bool are_inputs,
+    std::vector<Reach>& reaches) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const ConstTensorRef& tensor = arguments[i];
+    const std::size_t bytes = tensor.present && tensor.data != nullptr ? SpanBytes(tensor) : 0;
+    if (bytes > 0) {
+      const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data);
+      reaches.push_back(
+          {begin, begin + bytes, &specs[i], &tensor, are_inputs ? static_cast<int>(i) : -1});
+    }
+  }
+}
+
+Status CheckPair(const Reach& a, const Reach& b) {
+  const bool a_is_output = a.input < 0;
+  const Reach& output = a_is_output ? a : b;
+  const Reach& other = a_is_output ? b : a;
+  const bool in_place = other.input >= 0 && output.spec->in_place_of == other.input &&
+                        SameMemory(*output.tensor, *other.tensor);
+  if (output.input >= 0 || in_place) {
+    return {};
+  }
+  return CheckDisjoint(
+      output.spec->name, *output.tensor, {other.input < 0 ? "output" : "input", other.spec->name},
+      *other.tensor);
+}
+
+/// CheckOverlaps for an op of any number of tensors: of all pairs only those are compared whose
+/// bytes lie among each other.
+Status CheckManyOverlaps(
+    const OpSchema& op,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const std::vector<ConstTensorRef> written(outputs.begin(), outputs.end());
+  std::vector<Reach> reaches;
+  AddReaches(op.inputs, inputs, true, reaches);
+  AddReaches(op.outputs, std::span<const ConstTensorRef>(written), false, reaches);
+  std::sort(reaches.begin(), reaches.end(), [](const Reach& a, const Reach& b) {
+    return a.begin < b.begin;
+  });
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    if (Status status = CheckNotShared(op.outputs[i].name, written[i]); !status.ok()) {
+      return status;
+    }
+  }
+  for (std::size_t i = 0; i < reaches.size(); ++i) {
+    for (std::size_t j = i + 1; j < reaches.size() && reaches[j].begin < reaches[i].end; ++j) {
+      if (Status status = CheckPair(reaches[i], reaches[j]); !status.ok()) {
+        return status;
+      }
+    }
+  }
+  return {};
+}
+
 Status CheckOverlaps(
     const OpSchema& op,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
+  if (op.list_length > 0) {
+    return CheckManyOverlaps(op, inputs, outputs);
+  }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (Status status = CheckOverlapsOf(op, i, inputs, outputs); !status.ok()) {
       return status;
@@ -399,6 +473,17 @@ Result<std::vector<Dims>> CheckAndInfer(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const ConstTensorRef> outputs) {
+  if (op.has_lists) {
+    const Result<int> length = outputs.empty() ? ListLengthOf("input", op.inputs, inputs.size())
+                                               : ListLength(op, inputs.size(), outputs.size());
+    if (!length.ok()) {
+      return length.status();
+    }
+    if (*length == 0) {
+      return InvalidArgument("nothing tells how many tensors a list has; expected the outputs too");
+    }
+    return CheckAndInfer(*SpellOut(op, *length), attributes, inputs, outputs);
+  }
   if (Status status = ValidateAttributes(op, attributes); !status.ok()) {
     return status;
   }

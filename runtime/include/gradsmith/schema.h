@@ -25,7 +25,7 @@ struct DimSpec {
   enum class Kind : std::uint8_t { kSymbol, kQuotient, kConstant, kCeil };
   Kind kind = Kind::kSymbol;
   /// Index into OpSchema::symbols, for kSymbol, kQuotient and kCeil.
-  std::int8_t symbol = -1;
+  std::int16_t symbol = -1;
   /// Index into OpSchema::attributes of an int attribute, for kQuotient.
   std::int8_t divisor = -1;
   /// The dim for kConstant, the divisor for kCeil.
@@ -44,12 +44,12 @@ struct SymbolSpec {
   std::int8_t min_length = 0;
   std::int8_t max_length = kMaxRank;
   /// For lists: index of the symbol that has the same length, or -1.
-  std::int8_t length_of = -1;
+  std::int16_t length_of = -1;
   /// For lists: index of an int attribute, an axis, before which the list's dims stand, or -1.
   std::int8_t length_axis = -1;
   /// For lists: index of the list symbol that the dims broadcast to, the last ones together and
   /// each 1 or equal, or -1.
-  std::int8_t broadcast_to = -1;
+  std::int16_t broadcast_to = -1;
   /// For lists: index of the ints attribute that gives the dims where it is neither empty nor
   /// absent, or -1.
   std::int8_t given_by = -1;
@@ -57,6 +57,12 @@ struct SymbolSpec {
   bool from_outputs = false;
   /// For scalars: index of an int attribute that the dim must be a multiple of, or -1.
   std::int8_t multiple_of = -1;
+  /// Only lists of tensors have the symbol: the tensors at one place of all lists share it, and
+  /// those at another have one of their own.
+  bool of_each = false;
+  /// For scalars: index of the scalar symbol, one of_each, whose sum over the lists the dim is, or
+  /// -1.
+  std::int8_t sum_of = -1;
   /// What the symbol must be once the inputs are known, or null. `rule_name` is for messages.
   ShapeRule rule = nullptr;
   std::string_view rule_name = {};
@@ -69,6 +75,9 @@ struct TensorSpec {
   std::int8_t type_parameter = -1;
   DataType fixed_type = DataType::kFloat;
   bool optional = false;
+  /// The name of the length where the argument is a list of tensors, which all have the type; empty
+  /// where it is one tensor. The tensors of an optional list may each be absent.
+  std::string_view list = {};
   /// For inputs: the output whose dims this tensor holds, or empty. The tensor is then a vector of
   /// int64 on the host, and `shape` is the output's.
   std::string_view shape_of = {};
@@ -77,8 +86,10 @@ struct TensorSpec {
   std::string_view shape_text = {};
   /// For inputs: only the shape is needed, and the data are never read; they may be null.
   bool shape_only = false;
+  /// For inputs: the tensor may lie on the host also where the context is on another device.
+  bool may_be_on_host = false;
   /// For outputs: index of the input whose very memory may be written in place, or -1.
-  std::int8_t in_place_of = -1;
+  std::int16_t in_place_of = -1;
   /// For a gradient: the forward's tensor that this is the gradient of, or empty.
   std::string_view gradient_of = {};
 };
@@ -107,7 +118,8 @@ struct AttributeSpec {
   std::int8_t length_factor = 1;
   std::int8_t length_of = -1;
   /// For ints: index of the input of which the attribute is an axis, from -rank to rank - 1, or -1.
-  std::int8_t axis_of = -1;
+  /// Of a list of tensors it is an axis of the first, and all have its rank.
+  std::int16_t axis_of = -1;
 };
 
 /// Repeatable says whether two calls of a row give the same bits: always, where the context is
@@ -137,6 +149,12 @@ struct OpSchema {
   std::span<const TensorSpec> inputs = {};
   std::span<const TensorSpec> outputs = {};
   std::span<const AttributeSpec> attributes = {};
+  /// Arguments are lists of tensors, all of one length, which each call chooses. The tensors of a
+  /// list then stand one after another in its place among the arguments, and none is left out.
+  bool has_lists = false;
+  /// What such an op is for lists of one length: an op of so many tensors in the place of each list
+  /// (internal::SpellOut). 0 for all other ops.
+  std::int16_t list_length = 0;
   /// Makes the op's attributes struct with its defaults.
   std::shared_ptr<void> (*make_attributes)() = nullptr;
 };
