@@ -33,6 +33,10 @@ class Tensor:
     """An input of which only the shape is needed."""
     shape_of: str
     """The output whose dims an input holds; empty where it is an array."""
+    list: str
+    """What the length is called of a list of arrays; empty where it is one array."""
+    may_be_on_host: bool
+    """An input, a number, that may lie on the host where the others are on a device."""
     gradient_of: str
     """The forward's tensor that this is the gradient of; empty where it is none."""
 

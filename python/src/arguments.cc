@@ -1,6 +1,7 @@
 #include "arguments.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -242,6 +243,17 @@ std::vector<Wish> ReadWanted(const OpSchema& op, nb::handle outputs) {
     }
   }
   return wishes;
+}
+
+nb::list WantedNames(const OpSchema& op, nb::handle outputs) {
+  const std::vector<Wish> wishes = ReadWanted(op, outputs);
+  nb::list names;
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    if (wishes[i].is_wanted) {
+      names.append(nb::str(op.outputs[i].name.data()));
+    }
+  }
+  return names;
 }
 
 void ReadOut(const OpSchema& op, nb::handle out, std::vector<Wish>* wishes) {

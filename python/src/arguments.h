@@ -51,6 +51,9 @@ struct Wish {
 /// ValueError for names that the op does not have, and TypeError for what is neither.
 std::vector<Wish> ReadWanted(const OpSchema& op, nanobind::handle outputs);
 
+/// WantedNames returns the names of those outputs, in the schema's order.
+nanobind::list WantedNames(const OpSchema& op, nanobind::handle outputs);
+
 /// ReadOut reads where they go: None; a dict by name; a tuple or list in the schema's order. Raises
 /// as ReadWanted does, and ValueError for an output that is not wanted.
 void ReadOut(const OpSchema& op, nanobind::handle out, std::vector<Wish>* wishes);

@@ -13,6 +13,7 @@
 #include "errors.h"
 #include "gradsmith/context.h"
 #include "library.h"
+#include "list_op.h"
 #include "lock.h"
 #include "memory.h"
 #include "op.h"
@@ -100,17 +101,18 @@ void BindPolicies(nb::module_& module) {
   module.def("abandon_threads", &Policies::AbandonThreads);
 }
 
-void BindOp(nb::module_& module) {
-  nb::class_<Op>(module, "Op")
+template <typename Callable>
+void BindCallable(nb::module_& module, const char* name) {
+  nb::class_<Callable>(module, name)
       .def(nb::init<const std::string&, nb::object>())
       .def(
-          "call", &Op::Call, nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
-          nb::arg())
+          "call", &Callable::Call, nb::arg().none(), nb::arg().none(), nb::arg().none(),
+          nb::arg().none(), nb::arg())
       .def(
-          "time", &Op::Time, nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
-          nb::arg(), nb::arg())
-      .def("wanted", &Op::Wanted, nb::arg().none())
-      .def("infer_shapes", &Op::InferShapes);
+          "time", &Callable::Time, nb::arg().none(), nb::arg().none(), nb::arg().none(),
+          nb::arg().none(), nb::arg(), nb::arg())
+      .def("wanted", &Callable::Wanted, nb::arg().none())
+      .def("infer_shapes", &Callable::InferShapes);
 }
 
 /// Empty where calls can run on the device, otherwise what is missing.
@@ -131,7 +133,8 @@ void BindAll(nb::module_& module) {
   module.doc() = "The part of gradsmith that is in C++. Its users are gradsmith's own modules.";
   BindPolicies(module);
   BindMemory(module);
-  BindOp(module);
+  BindCallable<Op>(module, "Op");
+  BindCallable<ListOp>(module, "ListOp");
   BindTable(module);
   BindCache(module);
   BindTuning(module);

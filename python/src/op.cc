@@ -61,15 +61,25 @@ std::vector<DataType> BoundTypes(const OpSchema& op, const std::vector<Argument>
   return types;
 }
 
+/// Whether an input is given that tells where the others are.
+bool TellsPlace(const Argument& input) {
+  return input.object.is_valid() && !input.may_be_on_host;
+}
+
+/// The first input that tells where the others are; the first of all where none does.
 const Argument& FirstGiven(const std::vector<Argument>& inputs) {
-  return *std::find_if(
-      inputs.begin(), inputs.end(), [](const Argument& input) { return input.object.is_valid(); });
+  const auto found = std::find_if(inputs.begin(), inputs.end(), &TellsPlace);
+  return found != inputs.end()
+             ? *found
+             : *std::find_if(inputs.begin(), inputs.end(), [](const Argument& input) {
+                 return input.object.is_valid();
+               });
 }
 
 /// The first input of a type; the first of all where none is of it.
 const Argument& MostLike(const std::vector<Argument>& inputs, DataType type) {
   const auto found = std::find_if(inputs.begin(), inputs.end(), [type](const Argument& input) {
-    return input.object.is_valid() && input.array.ref.type == type;
+    return TellsPlace(input) && input.array.ref.type == type;
   });
   return found != inputs.end() ? *found : FirstGiven(inputs);
 }
@@ -289,19 +299,26 @@ void ReadOutput(const std::string& op, const std::string& subject, Output* outpu
 
 }  // namespace
 
-Op::Op(const std::string& name, nb::object result)
-    : name_(name),
-      result_(std::move(result)),
-      new_tuple_(reinterpret_cast<newfunc>(PyType_GetSlot(&PyTuple_Type, Py_tp_new))) {
+std::vector<const Row*> Op::RowsOf(const std::string& name) {
+  std::vector<const Row*> rows;
   for (const Row* row : BuiltinRegistry().rows()) {
     if (row->op->name == name) {
-      rows_.push_back(row);
+      rows.push_back(row);
     }
   }
-  if (rows_.empty()) {
+  if (rows.empty()) {
     Raise(Unsupported("there is no operator " + name + " in this build"));
   }
-  schema_ = rows_.front()->op;
+  return rows;
+}
+
+Op::Op(const std::string& name, nb::object result) : Op(name, RowsOf(name), std::move(result)) {}
+
+Op::Op(std::string name, std::vector<const Row*> rows, nb::object result)
+    : name_(std::move(name)),
+      result_(std::move(result)),
+      rows_(std::move(rows)),
+      schema_(rows_.front()->op) {
   for (const TensorSpec& output : schema_->outputs) {
     output_subjects_.push_back("output " + std::string(output.name));
   }
@@ -330,14 +347,7 @@ nb::object Op::ResultOf(Bound& call) const {
                 : nb::none();
     PyTuple_SetItem(results.ptr(), static_cast<Py_ssize_t>(i), object.release().ptr());
   }
-  const nb::object arguments = nb::steal(PyTuple_New(1));
-  PyTuple_SetItem(arguments.ptr(), 0, results.release().ptr());
-  auto* const type = reinterpret_cast<PyTypeObject*>(result_.ptr());
-  nb::object result = nb::steal(new_tuple_(type, arguments.ptr(), nullptr));
-  if (!result.is_valid()) {
-    throw nb::python_error();
-  }
-  return result;
+  return result_.Make(std::move(results));
 }
 
 double Op::Time(
@@ -405,7 +415,7 @@ std::vector<Argument> Op::FindInputs(nb::handle inputs) const {
           ", the inputs before it are of " + library->name() + "; expected arrays of one library");
     }
     library = its.get();
-    arguments[i] = {object, std::move(its), {}, {}};
+    arguments[i] = {object, std::move(its), {}, {}, spec.may_be_on_host};
   }
   if (library == nullptr) {
     RaiseTypeError(name_ + ": no input is given; expected at least one");
@@ -442,8 +452,9 @@ void Op::ReadMoved(std::vector<Argument>* inputs, std::vector<Output>* outputs) 
 
 nb::object Op::PlaceOf(const Library& library, const std::vector<Argument>& inputs) const {
   nb::object place = nb::none();
+  const bool has_teller = std::any_of(inputs.begin(), inputs.end(), &TellsPlace);
   for (std::size_t i = 0; i < inputs.size() && library.has_places(); ++i) {
-    if (!inputs[i].object.is_valid()) {
+    if (has_teller ? !TellsPlace(inputs[i]) : !inputs[i].object.is_valid()) {
       continue;
     }
     nb::object its =
@@ -537,11 +548,14 @@ const Row& Op::FindRow(const std::vector<Argument>& inputs, Device device) const
   // Inputs that disagree about a type parameter get the row of the first, which then refuses the
   // other by name.
   const std::vector<DataType> types = BoundTypes(*schema_, inputs);
-  const Row* row = BuiltinRegistry().Find(name_, types, device.backend);
-  if (row == nullptr) {
+  const auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Row* one) {
+    return one->backend == device.backend &&
+           std::equal(one->types.begin(), one->types.end(), types.begin(), types.end());
+  });
+  if (row == rows_.end()) {
     Raise(Unsupported(internal::Explain(BuiltinRegistry(), name_, types, device.backend)));
   }
-  return *row;
+  return **row;
 }
 
 std::shared_ptr<Op::CachedKernel> Op::FindKernel(const Row& row, nb::handle values) {
@@ -583,14 +597,7 @@ std::shared_ptr<Op::CachedKernel> Op::FindKernel(
 }
 
 nb::list Op::Wanted(nb::handle outputs) const {
-  const std::vector<Wish> wishes = ReadWanted(*schema_, outputs);
-  nb::list names;
-  for (std::size_t i = 0; i < wishes.size(); ++i) {
-    if (wishes[i].is_wanted) {
-      names.append(nb::str(schema_->outputs[i].name.data()));
-    }
-  }
-  return names;
+  return WantedNames(*schema_, outputs);
 }
 
 nb::object Op::InferShapes(nb::handle inputs, nb::handle attributes) {

@@ -14,6 +14,7 @@
 #include "gradsmith/kernel.h"
 #include "library.h"
 #include "policies.h"
+#include "result_tuple.h"
 
 namespace gradsmith::python {
 
@@ -24,6 +25,8 @@ struct Argument {
   Array array;
   /// What is given for an input that holds a shape, in the place of an array.
   std::optional<Dims> held;
+  /// It may lie on the host while the others are on a device, and so tells nothing of these.
+  bool may_be_on_host = false;
 };
 
 /// Op calls the rows of one operator with a caller's arrays.
@@ -32,6 +35,11 @@ class Op {
   /// `result` is the named tuple that a call returns. Raises NotImplementedError where this build
   /// has no such operator.
   Op(const std::string& name, nanobind::object result);
+  /// The rows are those of an op without lists, and outlive this.
+  Op(std::string name, std::vector<const Row*> rows, nanobind::object result);
+
+  /// RowsOf returns an operator's rows. Raises NotImplementedError where there is none.
+  static std::vector<const Row*> RowsOf(const std::string& name);
 
   /// Call computes the outputs that are asked for and returns them in the named tuple. `inputs` and
   /// `attributes` are tuples with an entry for each of the schema's, None where it is not given.
@@ -136,9 +144,7 @@ class Op {
   std::shared_ptr<CachedKernel> FindKernel(const Row& row, std::vector<GivenAttribute> attributes);
 
   std::string name_;
-  nanobind::object result_;
-  /// What the named tuple's own __new__ would call, without its detours through Python.
-  newfunc new_tuple_;
+  ResultTuple result_;
   std::vector<const Row*> rows_;
   const OpSchema* schema_ = nullptr;
   /// What sentences call the arrays that are given as outputs.

@@ -28,6 +28,8 @@ nb::dict ToDict(const OpSchema& op, const TensorSpec& tensor) {
   dict["optional"] = tensor.optional;
   dict["shape_only"] = tensor.shape_only;
   dict["shape_of"] = tensor.shape_of;
+  dict["list"] = tensor.list;
+  dict["may_be_on_host"] = tensor.may_be_on_host;
   dict["gradient_of"] = tensor.gradient_of;
   return dict;
 }
