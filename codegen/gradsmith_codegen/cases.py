@@ -3,11 +3,14 @@ shape rules compute the others, and every declared shape follows."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import cast
 
 from . import scalars, shape_rules
+from .diagnostics import counted
+from .lists import list_of, spelled_out
 from .model import AttributeValue, Case, Dim, DimKind, Op, Symbol, Tensor
 from .shape_rules import Dims, ImpossibleShape, SymbolValue
 
@@ -41,8 +44,24 @@ class Problem(Exception):
 
 
 def all_shapes(op: Op, case: Case) -> tuple[tuple[str, Dims], ...]:
-    """Name and shape of every input, then of every output. Raises Problem."""
-    return _Evaluation(op, case).run()
+    """Name and shape of every input, then of every output; of a list those of its tensors. Raises Problem."""
+    return _Evaluation(spelled_out(op, _list_length(op, case)) if op.has_lists else op, case).run()
+
+
+def _list_length(op: Op, case: Case) -> int:
+    """How many tensors the lists have in this case."""
+    counts = Counter([list_of(name) for name, _ in case.shapes if list_of(name) != name])
+    if not counts:
+        names = " or ".join([f"'{tensor.name}'" for tensor in op.inputs + op.outputs if tensor.list])
+        raise Problem(Impossible.INCOMPLETE, f"nothing tells how many tensors {names} has")
+    (first, length), *others = counts.items()
+    for name, count in others:
+        if count != length:
+            message = (
+                f"'{name}' has {counted(count, 'tensor')}, and '{first}' {length}: lists have one length"
+            )
+            raise Problem(Impossible.MISMATCH, message, name, first)
+    return length
 
 
 class _Evaluation:

@@ -9,7 +9,7 @@ import functools
 import re
 from typing import cast
 
-from .model import BROADCAST, Dim, DimKind, LengthRule, Shape, ShapeRule
+from .model import BROADCAST, SUM, Dim, DimKind, LengthRule, Shape, ShapeRule
 
 MAX_RANK = 8  # kMaxRank of the runtime
 
@@ -21,7 +21,7 @@ _CONSTANT = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z")
 _MULTIPLE = re.compile(rf"(?:([1-9]) *\* *)?({_NAME})\Z")
 _FUNCTION = r"[a-z][a-z0-9_]*::[A-Z][A-Za-z0-9]*"
 _KERNEL = re.compile(rf"{_FUNCTION}\Z")
-_RULE = re.compile(rf"({_FUNCTION}|{BROADCAST})\(([^()]*)\)\Z")
+_RULE = re.compile(rf"({_FUNCTION}|{BROADCAST}|{SUM})\(([^()]*)\)\Z")
 _DOMAIN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\Z")
 _IDENTIFIER = re.compile(rf"{_NAME}\Z")
 
@@ -58,7 +58,7 @@ def length_rule(text: str) -> LengthRule | None:
 
 
 def shape_rule(text: str) -> ShapeRule | None:
-    """`conv::OutputSpatial(D, K)` or `broadcast(P, Q)`."""
+    """`conv::OutputSpatial(D, K)`, `broadcast(P, Q)` or `sum(P)`."""
     match = _RULE.match(text)
     if not match:
         return None

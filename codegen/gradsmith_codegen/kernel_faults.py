@@ -82,7 +82,9 @@ def _bad_shapes(kernel: Kernel, shapes: Shapes) -> Iterator[str]:
 
 def _bad_rule(shapes: Shapes, symbol: str, rule: ShapeRule, rules: Mapping[str, Rule]) -> Iterator[str]:
     symbols, known = shapes.symbols, rules.get(rule.function)
-    if not symbols.get(symbol):
+    if rule.is_sum:
+        yield from _bad_sum(shapes, symbol, rule)
+    elif not symbols.get(symbol):
         yield f"kShapes has a rule for '{symbol}', which is no list symbol of its shapes"
     elif not known:
         yield f"kShapes has the rule {rule.function}, which is no function of the header"
@@ -93,6 +95,12 @@ def _bad_rule(shapes: Shapes, symbol: str, rule: ShapeRule, rules: Mapping[str, 
         yield from (f"kShapes has the rule {rule.text}, and '{name}' in no shape" for name in lacking)
 
 
+def _bad_sum(shapes: Shapes, symbol: str, rule: ShapeRule) -> Iterator[str]:
+    single = [name for name in (symbol, *rule.arguments) if shapes.symbols.get(name) is False]
+    if len(rule.arguments) != 1 or len(single) != 2:
+        yield f"kShapes has the rule {symbol} = {rule.text}, which is for two single dims of its shapes"
+
+
 def _without_optional(kind: str | None) -> str:
     return (kind or "").removeprefix(OPTIONAL)
 
@@ -101,9 +109,10 @@ def _bad_limit(kernel: Kernel, name: str, limit: Limit) -> Iterator[str]:
     symbols = kernel.shapes.symbols if kernel.shapes else {}
     attributes = kernel.attributes or {}
     is_list, kind = symbols.get(name), attributes.get(name)
-    if limit.shape_only and name in (kernel.inputs or {}) and limit.text == f"{name} shape_only":
+    is_input = name in (kernel.inputs or {})
+    if limit.of_input and is_input and limit.text == f"{name} {limit.of_input}":
         return
-    if limit.shape_only:
+    if limit.of_input:
         yield f"kLimits has '{limit.text}', of which '{name}' is no input or more is said than that"
         return
     if is_list is None and kind is None:

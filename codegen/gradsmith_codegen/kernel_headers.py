@@ -49,11 +49,16 @@ _FOREIGN_TYPE = re.compile(
     r"ints|floats|string|(?:(?:bool|char|const|double|float|int|long|short|signed|unsigned)\b ?)+"
     r"|(?:std::)?(?:u?int\w*_t|size_t|ptrdiff_t)"
 )
-_REQUIRED = {"Inputs": "RequiredInput", "Outputs": "RequiredOutput"}  # core/kernel_arguments.h
-_OPTIONAL = {
-    "Inputs": ("const ConstTensorRef*", "ConstTensorRef const*"),
-    "Outputs": ("const TensorRef*", "TensorRef const*"),
+# core/kernel_arguments.h
+_REQUIRED = {
+    "Inputs": ("RequiredInput", "RequiredInputs"),
+    "Outputs": ("RequiredOutput", "RequiredOutputs"),
 }
+_OPTIONAL = {
+    "Inputs": ("const ConstTensorRef*", "ConstTensorRef const*", "std::span<const ConstTensorRef>"),
+    "Outputs": ("const TensorRef*", "TensorRef const*", "std::span<const TensorRef>"),
+}
+_LISTS = ("RequiredInputs", "RequiredOutputs", "std::span<")  # begin the types of lists of tensors
 _SPECIFIERS = frozenset(("[", "]", "nodiscard", "inline", "constexpr"))
 _TEXT_TYPES = frozenset(("char", "string", "string_view"))
 _RUNS = frozenset(("RunCpu", "RunCuda"))
@@ -198,9 +203,15 @@ def _attribute_type(kind: str) -> str:
 
 def _arguments(struct: Struct, member: str) -> Mapping[str, bool] | None:
     fields, required = _fields(struct.member(member)), _REQUIRED[member]
-    if fields is None or not {required, *_OPTIONAL[member]}.issuperset(fields.values()):
+    if fields is None or not {*required, *_OPTIONAL[member]}.issuperset(fields.values()):
         return None
-    return {name: kind == required for name, kind in fields.items()}
+    return {name: kind in required for name, kind in fields.items()}
+
+
+def _lists(struct: Struct) -> frozenset[str]:
+    """The arguments that are lists of tensors."""
+    fields = [_fields(struct.member(member)) or {} for member in _REQUIRED]
+    return frozenset([name for one in fields for name, kind in one.items() if kind.startswith(_LISTS)])
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -240,6 +251,7 @@ class _KernelReader:
             self._read("kLimits", kernel_terms.read_limits) or NO_LIMITS,
             self._read("kGradientOf", kernel_terms.read_gradients),
             tuple(self._says.items()),
+            lists=_lists(struct),
         )
         forward = f"{self._family}::{kernel.gradients.forward}" if kernel.gradients else ""
         if forward and forward not in kernels:

@@ -23,7 +23,7 @@ _CHOICE = re.compile(rf"(\w+) = (\w+(?: \| \w+)*)(?: on (\w+))?{_END}")
 _NUMBER = r"-?(?:inf|\d+(?:\.\d+)?(?:[eE][-+]?\d{1,2})?)"
 _LIMIT = re.compile(
     rf"(\w+)(?: length (?:\[(\d), (\d)\]|((?:[1-9] \* )?[A-Za-z]\w*)))?(?: multiple_of (\w+))?"
-    rf"(?: axis_of (\w+))?(?: broadcast_to (\w+))?(?: (shape_only))?"
+    rf"(?: axis_of (\w+))?(?: broadcast_to (\w+))?(?: (shape_only|may_be_on_host))?"
     rf"(?: min ({_NUMBER}))?(?: max ({_NUMBER}))?{_END}"
 )
 _VARIABLE = re.compile(r"T[0-9]*\Z")
@@ -82,9 +82,19 @@ class Limit:
     multiple_of: str = ""
     axis_of: str = ""
     broadcast_to: str = ""
-    shape_only: str = ""  # not empty of an input that the kernel never reads
+    of_input: str = ""  # what is said of an input: shape_only, may_be_on_host
     minimum: float | None = None
     maximum: float | None = None
+
+    @property
+    def shape_only(self) -> bool:
+        """The kernel never reads the input's data."""
+        return self.of_input == "shape_only"
+
+    @property
+    def may_be_on_host(self) -> bool:
+        """The kernel reads the input wherever it lies."""
+        return self.of_input == "may_be_on_host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +138,7 @@ class Kernel:
     gradients: Gradients | None = None  # None where it computes none
     says: tuple[tuple[str, str], ...] = ()  # the texts of the constants, by their names
     faults: tuple[str, ...] = ()  # what is wrong with what the header says of it
+    lists: frozenset[str] = frozenset()  # the inputs and outputs that are lists of tensors
 
     @property
     def tensors(self) -> dict[str, bool]:
@@ -190,9 +201,9 @@ def read_limits(text: str) -> Limits:
         length = grammar.length_rule(found[4]) if found[4] else None
         minimum, maximum = [float(number) if number else None for number in found.group(9, 10)]
         text_of_limit = found[0].removesuffix(", ")
-        multiple_of, axis_of, broadcast_to, shape_only = [word or "" for word in found.group(5, 6, 7, 8)]
+        multiple_of, axis_of, broadcast_to, of_input = [word or "" for word in found.group(5, 6, 7, 8)]
         limit = Limit(
-            text_of_limit, lengths, length, multiple_of, axis_of, broadcast_to, shape_only, minimum, maximum
+            text_of_limit, lengths, length, multiple_of, axis_of, broadcast_to, of_input, minimum, maximum
         )  # fmt: skip
         if limit.text == found[1] or found[1] in limits:
             raise Unread(text[start:], form)

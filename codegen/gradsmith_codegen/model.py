@@ -181,6 +181,8 @@ class Tensor(Located):
     in_place_of: str = ""
     shape_only: bool = False  # an input whose data are never read
     shape_of: str = ""  # the output whose dims an input holds, as integers on the host
+    list: str = ""  # what the length is called of a list of tensors; empty of one tensor
+    may_be_on_host: bool = False  # an input, a number, that may lie on the host on every backend
 
     @property
     def shape_source(self) -> str:
@@ -199,17 +201,21 @@ class Tensor(Located):
     def shaped_like(self, other: Tensor) -> Tensor:
         return Tensor(
             self.name, self.type, other.shape, other.dim_places, self.origin, self.doc, self.optional,
-            self.like, self.gradient_of, self.in_place_of, self.shape_only, self.shape_of,
+            self.like, self.gradient_of, self.in_place_of, self.shape_only, self.shape_of, self.list,
+            self.may_be_on_host,
         )  # fmt: skip
 
 
-BROADCAST = "broadcast"  # the shape rule that is of no family: the dims to which all its lists broadcast
+# The shape rules that are of no family: the dims to which all its lists broadcast, and the sum of a dim over
+# the tensors of a list.
+BROADCAST = "broadcast"
+SUM = "sum"
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeRule:
     """`conv::OutputSpatial(D, K)`: a handwritten function of the attributes and of other symbols; or
-    `broadcast(P, Q)`, of symbols alone."""
+    `broadcast(P, Q)` or `sum(P)`, of symbols alone."""
 
     function: str
     arguments: tuple[str, ...]
@@ -217,6 +223,14 @@ class ShapeRule:
     @property
     def is_broadcast(self) -> bool:
         return self.function == BROADCAST
+
+    @property
+    def is_sum(self) -> bool:
+        return self.function == SUM
+
+    @property
+    def is_of_family(self) -> bool:
+        return not self.is_broadcast and not self.is_sum
 
     @property
     def text(self) -> str:
@@ -242,6 +256,7 @@ class Symbol(Located):
     multiple_of: str = ""  # the int attribute that a scalar must be a multiple of
     rule: ShapeRule | None = None
     doc: Text = NO_TEXT
+    of_each: bool = False  # only lists of tensors have it: the tensors at each place have one of their own
 
 
 class AttributeKind(Enum):
@@ -360,6 +375,10 @@ class Op(Located):
         """In order of first use by inputs, then outputs."""
         types = dict.fromkeys([tensor.type for tensor in self.inputs + self.outputs])
         return tuple([name for name in types if name not in _ELEMENT_TYPES])
+
+    @property
+    def has_lists(self) -> bool:
+        return any(tensor.list for tensor in self.inputs + self.outputs)
 
     @property
     def scalars(self) -> list[Attribute]:

@@ -24,7 +24,7 @@ def operands(op: Op) -> dict[str, str]:
 def _dims_of(tensor: Tensor) -> dict[str, str]:
     """Nothing where several lists leave open where one ends."""
     shape, whole = tensor.shape, f'dims["{tensor.name}"]'
-    if len(shape.lists) > 1 or tensor.shape_of:
+    if len(shape.lists) > 1 or tensor.shape_of or tensor.list:
         return {}
     start = next((place for place, dim in enumerate(shape) if dim.is_list), len(shape))
     found: dict[str, str] = {}

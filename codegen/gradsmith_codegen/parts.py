@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from . import chains, faults, formula_parser, grammar, scalars, vocabulary
 from .diagnostics import Diagnostic, counted
 from .kernel_headers import KernelHeaders
+from .lists import element
 from .loader import Mapping, Node, Scalar, Sequence
 from .model import (
     BROADCAST,
+    SUM,
     TYPE_ALIASES,
     Attribute,
     AttributeKind,
@@ -59,6 +61,7 @@ class _CaseForm:
     keys: Keys
     kinds: dict[str, AttributeKind]  # of the attributes
     shaped: set[str]  # the tensors
+    lists: frozenset[str]  # those that are lists
     unknown_keys: Alike
 
 
@@ -100,14 +103,28 @@ class PartReader(ValueReader):
             dim_places=dim_places,
             origin=Entry(key, entries),
             doc=self.doc(entries),
-            optional="optional" in entries and self.boolean(entries["optional"][1], f"'optional' of {owner}"),
+            optional=self._flag("optional", entries, owner),
             like=self.word_at("like", entries, owner),
             gradient_of=self.word_at("gradient_of", entries, owner),
             in_place_of=self.word_at("in_place_of", entries, owner),
-            shape_only="shape_only" in entries
-            and self.boolean(entries["shape_only"][1], f"'shape_only' of {owner}"),
+            shape_only=self._flag("shape_only", entries, owner),
             shape_of=self.word_at("shape_of", entries, owner, "the name of an output"),
+            list=self._list(entries, owner),
+            may_be_on_host=self._flag("may_be_on_host", entries, owner),
         )
+
+    def _flag(self, key: str, entries: Entries, owner: str) -> bool:
+        return key in entries and self.boolean(entries[key][1], f"'{key}' of {owner}")
+
+    def _list(self, entries: Entries, owner: str) -> str:
+        """What the list's length is called."""
+        expected = "a name for the list's length"
+        name = self.word_at("list", entries, owner, expected)
+        if name and not grammar.is_identifier(name):
+            self.report(
+                faults.wrong_kind(entries["list"][1].span, f"'list' of {owner}", expected, f"'{name}'")
+            )
+        return name
 
     def _tensor_keys(self, entries: Entries, owner: str, place: Spanned, keys: Keys) -> None:
         absent = self.known_keys(entries, owner, place, keys)
@@ -117,9 +134,9 @@ class PartReader(ValueReader):
             self.report(faults.key_not_for_kind(entries[key][0].span, key, owner, remedy))
         if not sources and not absent & {"shape", "like"} and any(key in keys for key in entries):
             self.report(faults.missing_key(place.span, ["shape"], owner))
-        for key in ("shape_only", "gradient_of") if "shape_of" in entries else ():
+        for key in ("shape_only", "gradient_of", "list", "may_be_on_host") if "shape_of" in entries else ():
             if key in entries:
-                remedy = "an input with 'shape_of' holds dims, which are read and are no gradient"
+                remedy = "an input with 'shape_of' holds dims, which are read on the host and are no gradient"
                 self.report(faults.key_not_for_kind(entries[key][0].span, key, owner, remedy))
 
     def doc(self, entries: Entries) -> Text:
@@ -219,7 +236,7 @@ class PartReader(ValueReader):
         text = self.text(node, f"'rule' of {owner}")
         rule = grammar.shape_rule(text) if text else None
         if text and not rule:
-            self.report(faults.bad_rule(node.span, text, [*self.headers.rule_names(), BROADCAST]))
+            self.report(faults.bad_rule(node.span, text, [*self.headers.rule_names(), BROADCAST, SUM]))
         return rule
 
     # -- Attributes ---
@@ -402,14 +419,25 @@ class PartReader(ValueReader):
     # -- Cases ---
 
     def cases(
-        self, node: Node, owner: str, tensors: tuple[str, ...], attributes: tuple[Attribute, ...]
+        self,
+        node: Node,
+        owner: str,
+        tensors: tuple[str, ...],
+        lists: frozenset[str],
+        attributes: tuple[Attribute, ...],
     ) -> tuple[Case, ...]:
-        """The cases of an op with these tensors and attributes. A case with a fault is left out."""
-        what = ("cases", tensors, id(attributes))
-        return self.once(what, node, self._read_cases, owner, tensors, attributes)
+        """The cases of an op with these tensors, of which some are lists, and attributes. A case with a fault
+        is left out."""
+        what = ("cases", tensors, lists, id(attributes))
+        return self.once(what, node, self._read_cases, owner, tensors, lists, attributes)
 
     def _read_cases(
-        self, node: Node, owner: str, tensors: tuple[str, ...], attributes: tuple[Attribute, ...]
+        self,
+        node: Node,
+        owner: str,
+        tensors: tuple[str, ...],
+        lists: frozenset[str],
+        attributes: tuple[Attribute, ...],
     ) -> tuple[Case, ...]:
         items = self.items(node, f"'cases' of {owner}", "a list of test cases")
         if type(node) is Sequence and not items:
@@ -417,7 +445,7 @@ class PartReader(ValueReader):
         kinds = {a.name: a.kind for a in attributes if a.name not in tensors}
         keys = Keys(vocabulary.CASE.required, (*vocabulary.CASE.optional, *tensors, *kinds))
         shaped = set(tensors).difference(vocabulary.CASE.all)
-        form = _CaseForm(keys, kinds, shaped, {})
+        form = _CaseForm(keys, kinds, shaped, lists, {})
         aliases = node.aliases if type(node) is Sequence else {}
         cases = [self._case(item, owner, form, aliases.get(index)) for index, item in enumerate(items)]
         self.diagnostics += [_in_cases(found) for found in form.unknown_keys.values()]
@@ -437,14 +465,29 @@ class PartReader(ValueReader):
         for key, (_, value_node) in entries.items():
             if key in form.kinds:
                 values.append((key, self._case_value(value_node, key, form.kinds[key])))
+            elif key in form.lists:
+                shapes += self._case_list(value_node, key)
             elif key in form.shaped:
-                dims = quick_integers(value_node)
-                if dims is None:
-                    dims = self.integers(value_node, f"the shape of '{key}'") or ()
-                shapes.append((key, dims))
+                shapes.append((key, self._case_shape(value_node, key)))
         if self.fault_count != before:
             return None
         return Case(name, tuple(shapes), tuple(values), layout, origin)
+
+    def _case_list(self, node: Node, key: str) -> list[tuple[str, tuple[int, ...]]]:
+        """The shapes of a list's tensors, by names such as `X[0]`."""
+        items = self.items(node, f"'{key}' of a case", "a list of shapes, one for each tensor")
+        if type(node) is Sequence and not items:
+            self.report(faults.nothing_there(node.span, f"'{key}'", "shape"))
+        if items and all(isinstance(item, Scalar) for item in items):
+            expected = "a list of shapes, one for each tensor"
+            self.report(faults.wrong_kind(node.span, f"'{key}' of a case", expected, "one shape"))
+            return []
+        names = [element(key, place) for place in range(len(items))]
+        return [(name, self._case_shape(item, name)) for name, item in zip(names, items, strict=True)]
+
+    def _case_shape(self, node: Node, key: str) -> tuple[int, ...]:
+        dims = quick_integers(node)
+        return dims if dims is not None else self.integers(node, f"the shape of '{key}'") or ()
 
     def _case_value(self, node: Node, key: str, kind: AttributeKind) -> AttributeValue:
         """The value of an attribute; after a fault any."""

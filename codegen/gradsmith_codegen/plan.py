@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from . import formula_cpp, formula_data, model
 from .formula_data import FormulaData
 from .text import Text, cpp_comment
+
+NamedShapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def snake_case(name: str) -> str:
@@ -84,6 +87,15 @@ class RowPlan:
         """`half (T = MLFloat16)`, for messages."""
         bindings = ", ".join(f"{parameter} = {data_type.value}" for parameter, data_type in self.row.types)
         return f"{self.name} ({bindings})"
+
+
+@dataclass(frozen=True)
+class CountedArguments:
+    """By whose number in a call a kernel tells how long its lists are."""
+
+    role: str  # inputs, or outputs where no input is a list
+    single: int  # how many are no lists
+    lists: int
 
 
 @dataclass(frozen=True)
@@ -212,7 +224,42 @@ class OpPlan:
 
     @cached_property
     def rules(self) -> list[model.Symbol]:
-        return [symbol for symbol in self.op.symbols if symbol.rule]
+        """Those that a function computes."""
+        return [symbol for symbol in self.op.symbols if symbol.rule and not symbol.rule.is_sum]
+
+    @cached_property
+    def counted_arguments(self) -> CountedArguments:
+        of_inputs = any(tensor.list for tensor in self.op.inputs)
+        tensors = self.op.inputs if of_inputs else self.op.outputs
+        lists = sum(bool(tensor.list) for tensor in tensors)
+        return CountedArguments("inputs" if of_inputs else "outputs", len(tensors) - lists, lists)
+
+    @staticmethod
+    def position(tensors: Sequence[model.Tensor], index: int) -> str:
+        """Where one of the tensors stands among a call's, or the first of a list: `2 + 3 * length`."""
+        lists = sum(bool(tensor.list) for tensor in tensors[:index])
+        terms = [str(index - lists)] if index > lists or not lists else []
+        return " + ".join([*terms, *([f"{lists} * length" if lists > 1 else "length"] if lists else [])])
+
+    def argument(self, role: str, tensors: Sequence[model.Tensor], index: int) -> str:
+        """What a kernel is given for one of the tensors."""
+        position = self.position(tensors, index)
+        if tensors[index].list:
+            return f"{role}.subspan({position}, length)"
+        return f"internal::ArgumentAt({role}, {position})"
+
+    def rank_of(self, name: str) -> str:
+        """Of a kernel's input; of a list that of all its tensors."""
+        is_list = self.op.inputs[self.input_indices[name]].list
+        return ".front().rank()" if is_list else "->rank()"
+
+    def shapes_of(self, case: model.Case) -> tuple[NamedShapes, NamedShapes]:
+        """Those of the inputs and of the outputs, of a list's tensors one after another."""
+        inputs = self.op.inputs
+        lists = sum(bool(tensor.list) for tensor in (*inputs, *self.op.outputs))
+        length = (len(case.all_shapes) - len(inputs) - len(self.op.outputs)) // lists + 1 if lists else 0
+        count = sum(length if tensor.list else 1 for tensor in inputs)
+        return case.all_shapes[:count], case.all_shapes[count:]
 
     @cached_property
     def symbol_indices(self) -> dict[str, int]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from . import model, operation_count
-from .plan import OpPlan, Plan
+from .lists import list_of
+from .plan import NamedShapes, OpPlan, Plan
 from .text import Text, py_string
 
 # What package gradsmith itself holds, the types that its annotations spell, and what torch.ops.gradsmith
@@ -80,7 +81,7 @@ class Parameter:
 
     def stub_of(self, array: str) -> str:
         """Of an input, for one type of arrays: `X: Tensor`."""
-        return self.stub.replace(": _A", f": {array}", 1)
+        return self.stub.replace(": _A", f": {array}", 1).replace("[_A", f"[{array}", 1)
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,23 @@ class PythonOp:
         """`Literal["dX", "dW", "dB"]`."""
         return f"Literal[{', '.join(_literal(tensor.name) for tensor in self.plan.op.outputs)}]"
 
+    @property
+    def has_lists(self) -> bool:
+        return self.plan.op.has_lists
+
+    @staticmethod
+    def result_type(tensor: model.Tensor) -> str:
+        """Of an output's field of the named tuple, as the stub has it."""
+        if tensor.list:
+            return "list[_A]"
+        return "_A"
+
+    @property
+    def given_output_type(self) -> str:
+        """What is given for an output to write to."""
+        some = "_A | Sequence[_A | None]"
+        return some if any(tensor.list for tensor in self.plan.op.outputs) else "_A"
+
     def shape(self, tensor: model.Tensor) -> str:
         """As Python writes it: `(N, C, *D)`, `(C,)`."""
         dims = ", ".join(dim.text for dim in tensor.shape)
@@ -155,12 +173,18 @@ class PythonOp:
                 torch=f"SymInt[]{'?' if tensor.optional else ''} {name}{'=None' if has_default else ''}",
                 doc=tensor.doc,
             )
+        one = f"array of {tensor.type} {self.shape(tensor)}"
+        where = ", also on the host" if tensor.may_be_on_host else ""
+        stub_type = f"Sequence[_A{' | None' if tensor.optional else ''}]" if tensor.list else "_A"
+        torch = f"Tensor{'?' if tensor.optional else ''}[]" if tensor.list else "Tensor"
         return Parameter(
             name=name,
             default="None" if has_default else "",
-            kind=f"array of {tensor.type} {self.shape(tensor)}{optional}",
-            stub_type="_A | None" if tensor.optional else "_A",
-            torch=f"Tensor{'?' if tensor.optional else ''} {name}{'=None' if has_default else ''}",
+            kind=(f"sequence of {tensor.list} {one.replace('array', 'arrays')}" if tensor.list else one)
+            + where
+            + optional,
+            stub_type=f"{stub_type} | None" if tensor.optional else stub_type,
+            torch=f"{torch}{'?' if tensor.optional else ''} {name}{'=None' if has_default else ''}",
             doc=tensor.doc,
         )
 
@@ -192,7 +216,8 @@ class PythonOp:
         if not self.has_gradient:
             keywords.append("str[]? outputs=None")
         keywords.append("str? policies=None")
-        returned = ", ".join(["Tensor"] * len(self.outputs)) if self.has_gradient else "Tensor[]"
+        kinds = ["Tensor[]" if tensor.list else "Tensor" for tensor in self.plan.op.outputs]
+        returned = ", ".join(kinds) if self.has_gradient else "Tensor[]"
         arguments = [*inputs, "*", *keywords] if keywords else inputs
         return f"({', '.join(arguments)}) -> {_tuple_if_several(returned)}"
 
@@ -215,18 +240,18 @@ class Example:
     @cached_property
     def arguments(self) -> list[tuple[str, str]]:
         """The inputs that are given, and how NumPy makes them."""
-        shapes = dict(self.case.all_shapes[: len(self.op.plan.op.inputs)])
-        types = _numpy_types(self.row)
+        shapes = self.op.plan.shapes_of(self.case)[0]
         return [
-            (
-                identifier(parameter.name, EXAMPLE_NAMES),
-                str(shapes[tensor.name])
-                if tensor.shape_of
-                else f"np.ones({shapes[tensor.name]}, np.{types[tensor.type]})",
-            )
+            (identifier(parameter.name, EXAMPLE_NAMES), self._value(tensor, _shapes_of(shapes, tensor)))
             for parameter, tensor in zip(self.op.inputs, self.op.plan.op.inputs, strict=True)
-            if tensor.name in shapes and not tensor.optional
+            if not tensor.optional
         ]
+
+    def _value(self, tensor: model.Tensor, shapes: list[tuple[int, ...]]) -> str:
+        if tensor.shape_of:
+            return str(shapes[0])
+        made = [f"np.ones({shape}, np.{_numpy_types(self.row)[tensor.type]})" for shape in shapes]
+        return f"[{', '.join(made)}]" if tensor.list else made[0]
 
     @cached_property
     def call(self) -> str:
@@ -239,9 +264,14 @@ class Example:
 
     @cached_property
     def results(self) -> list[tuple[str, str]]:
-        """The fields of the result and their shapes."""
-        shapes = dict(self.case.all_shapes[len(self.op.plan.op.inputs) :])
-        return [(field, str(shapes[tensor.name])) for field, tensor in self.op.outputs]
+        """What is asked of the fields of the result, and their shapes."""
+        shapes = self.op.plan.shapes_of(self.case)[1]
+        return [
+            (f"[one.shape for one in result.{field}]", str(_shapes_of(shapes, tensor)))
+            if tensor.list
+            else (f"result.{field}.shape", str(_shapes_of(shapes, tensor)[0]))
+            for field, tensor in self.op.outputs
+        ]
 
 
 @dataclass(frozen=True)
@@ -254,6 +284,11 @@ class PythonPlan:
     def ops(self) -> list[PythonOp]:
         known: dict[object, list[Parameter]] = {}
         return [PythonOp(op, bool(self.plan.gradients_of(op)), known) for op in self.plan.ops]
+
+
+def _shapes_of(shapes: NamedShapes, tensor: model.Tensor) -> list[tuple[int, ...]]:
+    """Of a tensor, or of those of a list."""
+    return [shape for name, shape in shapes if list_of(name) == tensor.name]
 
 
 def _tuple_if_several(types: str) -> str:

@@ -230,9 +230,10 @@ class _OpReader:
         if self._broken & {"inputs", "outputs", "attributes"}:
             return ()
         names = tuple(dict.fromkeys([tensor.name for tensor in tensors]))
+        lists = frozenset([tensor.name for tensor in tensors if tensor.list])
         found = self._reader.diagnostics
         known = len(found)
-        cases = self._part("cases", self._reader.cases, (), names, attributes)
+        cases = self._part("cases", self._reader.cases, (), names, lists, attributes)
         found[known:] = [self._with_user(diagnostic, name) for diagnostic in found[known:]]
         return cases
 
@@ -298,4 +299,7 @@ def _symbols(tensors: tuple[Tensor, ...], declared: dict[str, Symbol]) -> tuple[
             name = dim.symbol
             if name and name not in symbols:
                 symbols[name] = declared.get(name) or Symbol(name, dim.is_list, Entry(place, {}))
-    return tuple(symbols.values())
+    if not any(tensor.list for tensor in tensors):
+        return tuple(symbols.values())
+    shared = frozenset().union(*[tensor.shape.symbols for tensor in tensors if not tensor.list])
+    return tuple([one if one.name in shared else replace(one, of_each=True) for one in symbols.values()])

@@ -173,7 +173,9 @@ def _environment() -> jinja2.Environment:
         enumerator=lambda name: _data_type(name).cpp_enumerator,
         field_default=_field_default,
         field_type=_field_type,
+        argument_type=_argument_type,
         headers=_headers,
+        list_words=_list_words,
         md=text.md,
         symbol_length=_symbol_length,
         symbol_rule=_symbol_rule,
@@ -302,6 +304,8 @@ def _symbol_rule(symbol: model.Symbol) -> str:
         return f"a multiple of `{symbol.multiple_of}`"
     if symbol.broadcast_to:
         return f"broadcast to {symbol.broadcast_to}"
+    if symbol.of_each:
+        return "one for each tensor of a list"
     if symbol.given_by:
         passed = "those of the output that is passed"
         return passed if symbol.given_by == model.OUTPUTS else f"`{symbol.given_by}`, or {passed}"
@@ -326,14 +330,26 @@ def _field_default(attribute: model.Attribute) -> str:
     return "{}" if attribute.default is None else _field_value(attribute, attribute.default)
 
 
-def _headers(attributes: Sequence[model.Attribute]) -> list[str]:
-    """The headers of the standard library that an attributes struct needs, in order."""
+def _argument_type(tensor: model.Tensor, kind: str) -> str:
+    """The type of a field that holds one of a kind, or a list of these."""
+    return f"::std::vector<::gradsmith::{kind}>" if tensor.list else f"::gradsmith::{kind}"
+
+
+def _list_words(tensor: model.Tensor) -> str:
+    """What is said of a list behind the shape of its tensors."""
+    return f" each, a list of {tensor.list}" if tensor.list else ""
+
+
+def _headers(op: model.Op) -> list[str]:
+    """The headers of the standard library that an operator's structs need, in order."""
+    attributes = op.attributes
     values = [value for one in attributes for value in _listed(one)]
     needs = {
         "cstdint": True,
         "limits": any(isinstance(value, float) and math.isinf(value) for value in values),
         "optional": any(one.is_optional for one in attributes),
         "string": any(one.kind is model.AttributeKind.STRING for one in attributes),
+        "vector": op.has_lists,
     }
     return [header for header, is_needed in needs.items() if is_needed]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from .model import BROADCAST, AttributeValue
+from .model import BROADCAST, SUM, AttributeValue
 
 Attributes = Mapping[str, AttributeValue]
 Dims = tuple[int, ...]
@@ -175,12 +175,14 @@ _LISTS = {1: "one list of dims, the input's", 2: "two lists of dims: the input's
 
 
 def knows(function: str) -> bool:
-    return function in _SHAPE_RULES or function == BROADCAST
+    return function in _SHAPE_RULES or function in (BROADCAST, SUM)
 
 
-def apply(function: str, attributes: Attributes, arguments: Sequence[SymbolValue]) -> Dims:
+def apply(function: str, attributes: Attributes, arguments: Sequence[SymbolValue]) -> SymbolValue:
     """What the shape rule computes from these symbols."""
     dims = [argument for argument in arguments if isinstance(argument, tuple)]
+    if function == SUM:
+        return sum([argument for argument in arguments if isinstance(argument, int)])
     if function == BROADCAST:
         return broadcast(*dims)
     rule = _SHAPE_RULES[function]

@@ -116,6 +116,6 @@ def test_stubs_are_those_of_the_functions(tmp_path: Path) -> None:
     package = Path(str(gradsmith.__file__)).parent
     environment = {**os.environ, "MYPYPATH": str(package.parent)}
     command = [sys.executable, "-m", "mypy.stubtest", "--concise", "--ignore-missing-stub"]
-    command += ["gradsmith._ops.pick_op", "gradsmith._ops.pick_grad_op"]
+    command += [f"gradsmith._ops.{name}_op" for name in ("pick", "pick_grad", "concat_grad", "descend")]
     result = subprocess.run(command, cwd=tmp_path, env=environment, check=False, text=True, capture_output=True)
     assert result.returncode == 0, result.stdout + result.stderr

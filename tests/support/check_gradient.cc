@@ -467,6 +467,7 @@ Report CheckGradient(const Subject& subject, const Case& problem, const std::str
     report.skipped = std::string(subject.op().gradient_of) + " has no row of doubles on the CPU";
     return report;
   }
+  row = &RowForLists(*row, subject.op().list_length);
   const Attributes attributes = OracleAttributes(*subject.tests, problem.attributes);
   const Result<Kernel> kernel = Kernel::Create(*row, ForwardAttributes(*row->op, attributes));
   report.FailIfNot(kernel.status(), "creating the forward's kernel");

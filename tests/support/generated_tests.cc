@@ -58,9 +58,11 @@ class Registrar {
     const Subject subject{&registry_, row, &tests, typed.run};
     Add(tests.op, "Neighbours/" + name, backend, [subject] { return CheckNeighbours(subject); });
     for (const Case* problem : tests.cases) {
+      Subject subject_of_case = subject;
+      subject_of_case.row = &RowForCase(*row, *problem);
       for (const Kind& kind : CaseKinds()) {
         if (kind.applies(*row)) {
-          AddCase(subject, *problem, kind, kind.name + "/" + name + "_" + problem->name);
+          AddCase(subject_of_case, *problem, kind, kind.name + "/" + name + "_" + problem->name);
         }
       }
     }

@@ -25,7 +25,8 @@ struct NamedShape {
 };
 
 /// Case is a problem on which every row of an op is tested. The shapes are those that the generator
-/// worked out; of an input that holds a shape, the dims are those that it holds.
+/// worked out; of an input that holds a shape, the dims are those that it holds, and of a list
+/// those of its tensors, X[0], X[1] and so on.
 struct Case {
   std::string name;
   Layout layout = Layout::kContiguous;
@@ -56,6 +57,24 @@ struct TypedCall {
   [[nodiscard]] TensorView<T> Output(std::size_t i) const {
     return ViewOf<T>(outputs[i]);
   }
+  /// The tensors of a list, of which the first is that at `begin`.
+  template <typename T>
+  [[nodiscard]] std::vector<TensorView<const T>> Inputs(std::size_t begin, std::size_t length)
+      const {
+    std::vector<TensorView<const T>> list;
+    for (std::size_t i = begin; i < begin + length; ++i) {
+      list.push_back(Input<T>(i));
+    }
+    return list;
+  }
+  template <typename T>
+  [[nodiscard]] std::vector<TensorView<T>> Outputs(std::size_t begin, std::size_t length) const {
+    std::vector<TensorView<T>> list;
+    for (std::size_t i = begin; i < begin + length; ++i) {
+      list.push_back(Output<T>(i));
+    }
+    return list;
+  }
 
  private:
   template <typename T>
@@ -79,6 +98,14 @@ struct TypedShapes {
   template <typename Struct>
   [[nodiscard]] const Struct& Attributes() const {
     return *static_cast<const Struct*>(attributes);
+  }
+  /// The length of the op's lists, of which so many are required beside other inputs.
+  [[nodiscard]] std::size_t ListLength(std::size_t single, std::size_t lists) const {
+    return lists == 0 ? 0 : (required.size() - single) / lists;
+  }
+  [[nodiscard]] std::vector<Dims> List(std::size_t begin, std::size_t length) const {
+    const auto first = required.begin() + static_cast<std::ptrdiff_t>(begin);
+    return {first, first + static_cast<std::ptrdiff_t>(length)};
   }
 };
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include "core/list_schema.h"
+
 namespace gradsmith::support {
 
 namespace {
@@ -63,6 +65,30 @@ DataType Subject::AccumulatorType() const {
     return type == DataType::kDouble;
   });
   return all_double ? DataType::kDouble : DataType::kFloat;
+}
+
+const Row& RowForLists(const Row& row, int length) {
+  if (!row.op->has_lists) {
+    return row;
+  }
+  struct Spelled {
+    std::shared_ptr<const OpSchema> op;
+    Row row;
+  };
+  static std::map<std::pair<const Row*, int>, Spelled> rows;
+  const auto [entry, inserted] = rows.try_emplace({&row, length});
+  Spelled& spelled = entry->second;
+  if (inserted) {
+    spelled = {internal::SpellOut(*row.op, length), row};
+    spelled.row.op = spelled.op.get();
+  }
+  return spelled.row;
+}
+
+const Row& RowForCase(const Row& row, const Case& problem) {
+  const Result<int> length =
+      internal::ListLength(*row.op, problem.inputs.size(), problem.outputs.size());
+  return RowForLists(row, length.value());
 }
 
 const Context& SharedContext(Backend backend, int threads, bool deterministic) {

@@ -61,6 +61,13 @@ struct Subject {
   [[nodiscard]] DataType AccumulatorType() const;
 };
 
+/// RowForLists returns the row for lists of one length: an op with lists spelled out. A row of
+/// another op is returned as it is.
+const Row& RowForLists(const Row& row, int length);
+
+/// RowForCase returns the row for lists as long as those of a case.
+const Row& RowForCase(const Row& row, const Case& problem);
+
 /// SharedContext returns a Context on the backend that is made once; `threads` is for the CPU.
 const Context& SharedContext(Backend backend, int threads, bool deterministic = true);
 

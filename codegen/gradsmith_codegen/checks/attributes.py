@@ -81,8 +81,9 @@ def unknown_attribute_length(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G411", needs=("attributes", *TENSORS), blames=("attributes",))
 def axis_of_no_input(op: Op, scope: Scope) -> Iterator[Finding]:
-    """An attribute is an axis (`axis_of`) of something that is no input, or of an optional one, or is itself
-    optional."""
+    """An attribute is an axis (`axis_of`) of something that is no input, or of an optional one, or of a list
+    whose tensors may differ in rank; or is itself optional."""
+    own = {symbol.name for symbol in op.symbols if symbol.of_each}
     inputs = {tensor.name: tensor for tensor in op.inputs}
     for attribute in op.attributes:
         if not attribute.axis_of:
@@ -98,6 +99,11 @@ def axis_of_no_input(op: Op, scope: Scope) -> Iterator[Finding]:
         elif attribute.is_optional:
             message = f"'{attribute.name}' is an axis of '{tensor.name}', and needs a default"
             yield Finding(message, attribute.at("optional"))
+        elif not own.isdisjoint([dim.symbol for dim in tensor.shape.lists]):
+            message = (
+                f"'{attribute.name}' is an axis of '{tensor.name}', a list whose tensors may differ in rank"
+            )
+            yield Finding(message, attribute.at("axis_of"), (Note("the list", tensor.span),))
 
 
 @op_rule("G407", needs=("attributes", *SHAPES))

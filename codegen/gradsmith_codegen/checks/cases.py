@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..cases import Impossible, Problem
 from ..diagnostics import Note
+from ..lists import list_of
 from ..model import Attribute, AttributeValue, Case, Op, Span
 from .registry import SHAPES, Finding, Scope, op_rule
 from .values import choice_problem, range_problem
@@ -73,7 +74,7 @@ def _findings(op: Op, scope: Scope, problems: Sequence[tuple[Case, Problem]]) ->
         elif key not in told:
             told.add(key)
             message = f"none of the {of_key[key]} cases that give '{key}' fits it: {problem.message}"
-            yield Finding(message, place, (Note(f"in case '{case.name}'", case.at(key)),))
+            yield Finding(message, place, (Note(f"in case '{case.name}'", case.at(list_of(key))),))
 
 
 def _declared(scope: Scope, problem: Problem) -> Span | None:
@@ -83,7 +84,7 @@ def _declared(scope: Scope, problem: Problem) -> Span | None:
         return attribute.at("length")
     if attribute and problem.reason is Impossible.VALUE:
         return attribute.span
-    tensor = next((tensor for tensor in scope.tensors if tensor.name == problem.key), None)
+    tensor = next((tensor for tensor in scope.tensors if tensor.name == list_of(problem.key)), None)
     if tensor and problem.reason is Impossible.RANK:
         return tensor.at("like" if tensor.like else "shape")
     return None
@@ -96,8 +97,8 @@ def _rule_finding(op: Op, case: Case, problem: Problem) -> Finding:
 
 
 def _case_finding(case: Case, problem: Problem) -> Finding:
-    span = case.at(problem.key) if problem.key else case.span
-    other = case.at(problem.other) if problem.other and problem.other != problem.key else span
+    span = case.at(list_of(problem.key)) if problem.key else case.span
+    other = case.at(list_of(problem.other)) if problem.other and problem.other != problem.key else span
     notes = (Note(f"because of '{problem.other}'", other),) if other != span else ()
     return Finding(f"case '{case.name}': {problem.message}", span, notes)
 

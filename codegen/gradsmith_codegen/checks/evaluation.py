@@ -46,8 +46,8 @@ class CaseEvaluator:
             self._attribute_signatures[id(op.attributes)] = attributes
         return (
             op.kernel,
-            tuple([(tensor.name, tensor.shape.text) for tensor in op.inputs]),
-            tuple([(tensor.name, tensor.shape.text) for tensor in op.outputs]),
+            tuple([(tensor.name, tensor.shape.text, tensor.list) for tensor in op.inputs]),
+            tuple([(tensor.name, tensor.shape.text, tensor.list) for tensor in op.outputs]),
             tuple(
                 [
                     (

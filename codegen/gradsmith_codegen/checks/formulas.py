@@ -196,6 +196,10 @@ def _nested_reductions(op: Op) -> Iterator[Finding]:
 def _tensor_problem(op: Op, tensor: Tensor, whole: Tensor) -> str:
     if tensor.optional and tensor in op.inputs:
         return f"a map needs all of its inputs, and '{tensor.name}' is optional"
+    if tensor.list:
+        return f"a map has single tensors, and '{tensor.name}' is a list"
+    if tensor.may_be_on_host:
+        return f"a map reads its inputs on the device, and '{tensor.name}' may lie on the host"
     if tensor.type != whole.type:
         return (
             f"a map has one element type, and '{tensor.name}' is {tensor.type}, '{whole.name}' {whole.type}"

@@ -178,7 +178,8 @@ def row_without_forward(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G507", needs=(*SHAPES, "types", "gradient_of"), blames=("types",))
 def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
-    """A gradient, or a tensor that is passed on, differs in type or shape from the forward operator's."""
+    """A gradient, or a tensor that is passed on, differs in type or shape from the forward operator's, or one
+    of them is a list."""
     forward = scope.forward_with(*SHAPES, "types")
     if not forward:
         return
@@ -193,6 +194,9 @@ def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
     for tensor, original in pairs:
         if tensor.type != original.type:
             difference, span = f"type {tensor.type}", tensor.at("type")
+        elif bool(tensor.list) != bool(original.list):
+            differing.add(tensor.name)
+            difference, span = "many tensors" if tensor.list else "one tensor", tensor.at("list")
         elif tensor.like not in differing and not renaming.matches(tensor, original):
             differing.add(tensor.name)
             difference = f"shape {tensor.shape_text}"
@@ -200,7 +204,8 @@ def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
         else:
             continue
         whose = f"'{original.name}' of '{forward.name}'"
-        note = Note(f"{whose} is {original.type} {original.shape_text}", original.span)
+        each = " each, a list" if original.list else ""
+        note = Note(f"{whose} is {original.type} {original.shape_text}{each}", original.span)
         yield Finding(f"'{tensor.name}' has {difference}, unlike {whose}", span, (note,))
 
 

@@ -108,9 +108,11 @@ class ShapeComparison:
         arguments = tuple(self._names(argument) for argument in rule.arguments)
         expected = ShapeRule(rule.function, arguments)
         symbols = {symbol.name: symbol for symbol in self.op.symbols}
-        symbol = symbols[dims[0].symbol] if len(dims) == 1 and dims[0].is_list else None
+        is_one = len(dims) == 1 and dims[0].is_list is not rule.is_sum
+        symbol = symbols.get(dims[0].symbol) if is_one else None
         if symbol is None:
-            message = f"[{self._names(name)}] must be a list symbol with the rule {expected.text}"
+            what = "single dim" if rule.is_sum else "list symbol"
+            message = f"[{self._names(name)}] must be a {what} with the rule {expected.text}"
             yield self._finding(f"{message} for kernel {self.op.kernel}", self.op.at("outputs"))
         elif symbol.rule != expected:
             what = f"has the rule {symbol.rule.text}" if symbol.rule else "has no rule"

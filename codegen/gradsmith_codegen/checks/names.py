@@ -38,9 +38,10 @@ RUNTIME_NAMES = frozenset(
     ConvAlgorithm ConvAlgorithms ConvAttempt ConvGeometry ConvPrimitive CutToOdd DataType DecisionCache Device
     DeviceBuffer DimSpec Dims DispatchTable ExportCache FloatList ImportCache InferShapes IntList Internal
     InvalidArgument IsFloating Kernel LargestWorkspace MLFloat16 NumElements OpSchema OutOfMemory RegisterAll
-    Registry Repeatable RequiredInput RequiredOutput Result Row RunFunction SearchMode SearchProgress
-    SetWarningHandler ShapeRule SizeOf Status StatusCode Strides SymbolSpec Synchronize TensorRef
-    TensorSpec TensorView ThreadPool ToString Unsupported WorkspaceArena WorkspaceLimit""".split()
+    Registry Repeatable RequiredInput RequiredInputs RequiredOutput RequiredOutputs Result Row RunFunction
+    SearchMode SearchProgress SetWarningHandler ShapeRule SizeOf Status StatusCode Strides SymbolSpec
+    Synchronize TensorRef TensorSpec TensorView ThreadPool ToString Unsupported WorkspaceArena
+    WorkspaceLimit""".split()
 )
 
 # Names of the structs that an operator has, by what their fields are.

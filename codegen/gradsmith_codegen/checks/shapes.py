@@ -97,13 +97,18 @@ def bad_in_place_of(op: Op, scope: Scope) -> Iterator[Finding]:
             hint = did_you_mean(tensor.in_place_of, inputs)
             message = f"output '{tensor.name}' is in place of '{tensor.in_place_of}', which is no input{hint}"
             yield Finding(message, tensor.at("in_place_of"))
-        elif partner.shape_of or (partner.type, partner.shape_text) != (tensor.type, tensor.shape_text):
-            what = f"the dims of '{partner.shape_of}'" if partner.shape_of else partner.shape_text
+        elif partner.shape_of or _form(partner) != _form(tensor):
+            what = f"the dims of '{partner.shape_of}'" if partner.shape_of else _form(partner)[1]
             note = Note(f"the input is {partner.type} {what}", partner.span)
             message = (
-                f"output '{tensor.name}' is {tensor.type} {tensor.shape_text}, unlike what it is in place of"
+                f"output '{tensor.name}' is {tensor.type} {_form(tensor)[1]}, unlike what it is in place of"
             )
             yield Finding(message, tensor.at("in_place_of"), (note,))
+
+
+def _form(tensor: Tensor) -> tuple[str, str]:
+    """Type and shape; of a list those of each of its tensors."""
+    return tensor.type, f"{tensor.shape_text} each, a list" if tensor.list else tensor.shape_text
 
 
 @op_rule("G305", needs=TENSORS)
@@ -192,11 +197,11 @@ def circular_length(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G311", needs=("dims",), blames=("dims",))
 def rule_of_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
-    """A shape rule is given for a symbol without a length; rules compute lists of dims."""
+    """A shape rule other than `sum` is given for a symbol without a length; these compute lists of dims."""
     for symbol in scope.draft.declared.values():
-        if symbol.rule and not symbol.is_list:
+        if symbol.rule and not symbol.is_list and not symbol.rule.is_sum:
             message = f"symbol '{symbol.name}' has a shape rule, and so needs a 'length'"
-            yield Finding(f"{message}: only a list symbol can have a rule", symbol.at("rule"))
+            yield Finding(f"{message}: only a list symbol can have that rule", symbol.at("rule"))
 
 
 @op_rule("G312", needs=SHAPES, blames=("dims",))
@@ -220,7 +225,7 @@ def rule_of_other_family(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape rule is of another family than the kernel, and so takes other attributes; formulas are of
     none."""
     for symbol in scope.draft.declared.values():
-        if not symbol.rule or symbol.rule.is_broadcast:
+        if not symbol.rule or not symbol.rule.is_of_family:
             continue
         if op.formulas:
             message = (
@@ -237,7 +242,7 @@ def rule_of_other_family(op: Op, scope: Scope) -> Iterator[Finding]:
 def unknown_rule(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape rule is no function of its family's `kernels.h`."""
     for symbol in scope.draft.declared.values():
-        is_of_family = symbol.rule and not symbol.rule.is_broadcast
+        is_of_family = symbol.rule and symbol.rule.is_of_family
         found = scope.kernels.family_of(symbol.rule.function) if symbol.rule and is_of_family else None
         if symbol.rule and found and not found.fault and symbol.rule.function not in found.rules:
             function = symbol.rule.function
@@ -303,7 +308,9 @@ def unbound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
                 hint = did_you_mean(dim.symbol, known)
                 where = f"'{dim.symbol}' in the shape of output '{tensor.name}'"
                 unbound = (
-                    "no input and no rule" if dim.is_list else "no input; only a list symbol can have a rule"
+                    "no input and no rule"
+                    if dim.is_list
+                    else "no input; a single dim can have no rule but 'sum'"
                 )
                 yield Finding(f"{where} is bound by {unbound}{hint}", place.span)
 

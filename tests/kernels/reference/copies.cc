@@ -5,73 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "reference/plain_oracle.h"
 #include "reference/sample.h"
 
 namespace gradsmith::reference::sample {
 
 namespace {
-
-/// The index of the element at a position of a dense tensor.
-Shape IndexAt(const Shape& dims, std::int64_t position) {
-  Shape index(dims.size());
-  for (std::size_t axis = dims.size(); axis-- > 0;) {
-    index[axis] = position % dims[axis];
-    position /= dims[axis];
-  }
-  return index;
-}
-
-/// The position of an element of a dense tensor, its last dims those that the index ends with.
-std::size_t PositionOf(const Shape& dims, const Shape& index) {
-  std::int64_t position = 0;
-  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-    const std::int64_t at = index[index.size() - dims.size() + axis];
-    position = position * dims[axis] + (dims[axis] == 1 ? 0 : at);
-  }
-  return static_cast<std::size_t>(position);
-}
-
-void AddTerm(Expected& sum, std::size_t at, double term) {
-  sum.value.values[at] += term;
-  sum.terms[at] += 1;
-  sum.bound[at] += std::abs(term);
-  sum.error[at] = (sum.terms[at] + 2) * sum.bound[at];
-}
-
-Expected Zeros(const Shape& dims) {
-  const std::vector<double> zeros(static_cast<std::size_t>(Count(dims)));
-  return {{dims, zeros}, zeros, zeros, zeros};
-}
-
-/// Data of numbers that need few digits, or of any.
-class PlainOracle : public Oracle {
- public:
-  [[nodiscard]] Tensors MakeRandomData(
-      const Shapes& inputs,
-      const Attributes& /*attributes*/,
-      Random& random) const override {
-    Tensors data;
-    for (const auto& [name, dims] : inputs) {
-      data[name] = MakeTensor(dims, [&] { return random.Real(-1, 1); });
-    }
-    return data;
-  }
-
-  [[nodiscard]] std::optional<ExactData> MakeExactData(
-      const Shapes& inputs,
-      const Attributes& /*attributes*/,
-      int level,
-      Random& random) const override {
-    if (level > 1) {
-      return std::nullopt;
-    }
-    ExactData data;
-    for (const auto& [name, dims] : inputs) {
-      data.inputs[name] = MakeTensor(dims, [&] { return random.Integer(1, level == 0 ? 5 : 2); });
-    }
-    return data;
-  }
-};
 
 class BlendOracle final : public PlainOracle {
  public:

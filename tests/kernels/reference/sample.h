@@ -15,6 +15,9 @@ const Oracle& Crop();
 const Oracle& CropGrad();
 const Oracle& Sift();
 const Oracle& Total();
+const Oracle& Concat();
+const Oracle& ConcatGrad();
+const Oracle& Descend();
 
 }  // namespace gradsmith::reference::sample
 

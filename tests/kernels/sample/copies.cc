@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/element.h"
+#include "sample/elements.h"
 #include "sample/kernels.h"
 
 namespace gradsmith::sample {
@@ -14,40 +15,6 @@ namespace gradsmith::sample {
 namespace {
 
 using internal::Accumulator;
-using internal::Convert;
-
-/// Calls visit(index) with each index into dims, the last dim fastest.
-template <typename Visit>
-void ForEachIndex(const Dims& dims, Visit visit) {
-  Dims index = Dims::Filled(dims.size(), 0);
-  for (std::int64_t i = 0; i < NumElements(dims); ++i) {
-    visit(index);
-    for (int axis = dims.size() - 1; axis >= 0 && ++index[axis] == dims[axis]; --axis) {
-      index[axis] = 0;
-    }
-  }
-}
-
-/// Where an element of a tensor is that is broadcast to the dims that the index goes by.
-template <typename Ref>
-std::int64_t OffsetOf(const Ref& tensor, const Dims& index) {
-  std::int64_t offset = 0;
-  const int missing = index.size() - tensor.rank();
-  for (int axis = 0; axis < tensor.rank(); ++axis) {
-    offset += tensor.dims[axis] == 1 ? 0 : index[missing + axis] * tensor.strides[axis];
-  }
-  return offset;
-}
-
-template <typename T>
-Accumulator<T> Load(const ConstTensorRef& tensor, const Dims& index) {
-  return Convert<Accumulator<T>>(static_cast<const T*>(tensor.data)[OffsetOf(tensor, index)]);
-}
-
-template <typename T>
-void Store(const TensorRef& tensor, const Dims& index, Accumulator<T> value) {
-  static_cast<T*>(tensor.data)[OffsetOf(tensor, index)] = Convert<T>(value);
-}
 
 template <typename T>
 void RunBlendGrad(const BlendGrad::Inputs& in, const BlendGrad::Outputs& out) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -202,6 +203,79 @@ struct Total {
   };
   struct Outputs {
     RequiredOutput Y = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+struct ConcatAttributes {
+  std::int64_t axis = 0;
+};
+
+struct Concat {
+  static constexpr std::string_view kShapes = "X [*A, P, *B], Y [*A, S, *B], S = sum(P)";
+  static constexpr std::string_view kTypes = "X T, Y T";
+  static constexpr std::string_view kLimits = "A length axis, axis axis_of X";
+  using Attributes = ConcatAttributes;
+  struct Inputs {
+    RequiredInputs X;
+  };
+  struct Outputs {
+    RequiredOutput Y = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+struct ConcatGrad {
+  static constexpr std::string_view kShapes =
+      "dY [*A, S, *B], X [*A, P, *B], dX [*A, P, *B], S = sum(P)";
+  static constexpr std::string_view kTypes = "dY T, X T, dX T";
+  static constexpr std::string_view kLimits = "A length axis, axis axis_of X, X shape_only";
+  static constexpr std::string_view kGradientOf = "Concat, dY of Y, dX of X";
+  using Attributes = ConcatAttributes;
+  struct Inputs {
+    RequiredInput dY = nullptr;
+    RequiredInputs X;
+  };
+  struct Outputs {
+    std::span<const TensorRef> dX;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
+struct DescendAttributes {
+  double momentum = 0;
+};
+
+struct Descend {
+  static constexpr std::string_view kShapes =
+      "W [*D], dW [*D], V [*D], rate [], scale [], new_W [*D], new_V [*D], "
+      "new_W in_place_of W, new_V in_place_of V";
+  static constexpr std::string_view kTypes =
+      "W T, dW T, V T1, rate float, scale float, new_W T, new_V T1, T1 = float";
+  static constexpr std::string_view kLimits = "rate may_be_on_host, momentum min 0 max 1";
+  using Attributes = DescendAttributes;
+  struct Inputs {
+    RequiredInputs W;
+    RequiredInputs dW;
+    RequiredInputs V;
+    RequiredInput rate = nullptr;
+    std::span<const ConstTensorRef> scale;
+  };
+  struct Outputs {
+    RequiredOutputs new_W;
+    std::span<const TensorRef> new_V;
   };
   static Status RunCpu(
       const Context& context,

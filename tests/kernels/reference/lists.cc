@@ -1,0 +1,171 @@
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/plain_oracle.h"
+#include "reference/sample.h"
+
+namespace gradsmith::reference::sample {
+
+namespace {
+
+std::string NameOf(const std::string& list, std::size_t place) {
+  return list + "[" + std::to_string(place) + "]";
+}
+
+/// How many tensors of a list there are, by those that are never absent.
+template <typename Map>
+std::size_t LengthOf(const Map& arguments, const std::string& list) {
+  std::size_t length = 0;
+  while (arguments.contains(NameOf(list, length))) {
+    ++length;
+  }
+  return length;
+}
+
+class ConcatOracle final : public PlainOracle {
+ public:
+  explicit ConcatOracle(bool is_gradient) : is_gradient_(is_gradient) {}
+
+  [[nodiscard]] std::optional<Shapes> OutputShapes(
+      const Shapes& inputs,
+      const Attributes& attributes) const override {
+    const Shape& first = inputs.at("X[0]");
+    const auto rank = static_cast<std::int64_t>(first.size());
+    const auto given = std::get<std::int64_t>(attributes.at("axis"));
+    if (given < -rank || given >= rank) {
+      return std::nullopt;
+    }
+    const std::size_t axis = AxisOf(first, attributes);
+    Shapes parts;
+    Shape whole = first;
+    whole[axis] = 0;
+    for (std::size_t place = 0; place < LengthOf(inputs, "X"); ++place) {
+      const Shape& part = inputs.at(NameOf("X", place));
+      Shape other = part;
+      if (part.size() != first.size()) {
+        return std::nullopt;
+      }
+      other[axis] = first[axis];
+      if (other != first) {
+        return std::nullopt;
+      }
+      whole[axis] += part[axis];
+      parts[NameOf("dX", place)] = part;
+    }
+    if (!is_gradient_) {
+      return Shapes{{"Y", whole}};
+    }
+    return inputs.at("dY") == whole ? std::optional(parts) : std::nullopt;
+  }
+
+  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& attributes)
+      const override {
+    const Shapes shapes = OutputShapes(ShapesOf(inputs), attributes).value();
+    const Shape& first = inputs.at("X[0]").dims;
+    const std::size_t axis = AxisOf(first, attributes);
+    ExpectedOutputs outputs;
+    for (const auto& [name, dims] : shapes) {
+      outputs[name] = Zeros(dims);
+    }
+    std::int64_t begin = 0;
+    for (std::size_t place = 0; place < LengthOf(inputs, "X"); ++place) {
+      const Tensor& part = inputs.at(NameOf("X", place));
+      for (std::int64_t i = 0; i < Count(part.dims); ++i) {
+        Shape index = IndexAt(part.dims, i);
+        index[axis] += begin;
+        const auto at = static_cast<std::size_t>(i);
+        if (is_gradient_) {
+          const Tensor& dY = inputs.at("dY");
+          AddTerm(outputs[NameOf("dX", place)], at, dY.values[Position(dY.dims, index)]);
+        } else {
+          AddTerm(outputs["Y"], Position(shapes.at("Y"), index), part.values[at]);
+        }
+      }
+      begin += part.dims[axis];
+    }
+    return outputs;
+  }
+
+ private:
+  static std::size_t AxisOf(const Shape& dims, const Attributes& attributes) {
+    const auto axis = std::get<std::int64_t>(attributes.at("axis"));
+    return static_cast<std::size_t>(
+        axis < 0 ? axis + static_cast<std::int64_t>(dims.size()) : axis);
+  }
+
+  static std::size_t Position(const Shape& dims, const Shape& index) {
+    std::int64_t position = 0;
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      position = position * dims[axis] + index[axis];
+    }
+    return static_cast<std::size_t>(position);
+  }
+
+  bool is_gradient_;
+};
+
+class DescendOracle final : public PlainOracle {
+ public:
+  [[nodiscard]] std::optional<Shapes> OutputShapes(
+      const Shapes& inputs,
+      const Attributes& /*attributes*/) const override {
+    Shapes outputs;
+    for (std::size_t i = 0; i < LengthOf(inputs, "W"); ++i) {
+      const Shape& dims = inputs.at(NameOf("W", i));
+      const auto scale = inputs.find(NameOf("scale", i));
+      const bool has_scale = scale != inputs.end();
+      if (inputs.at(NameOf("dW", i)) != dims || inputs.at(NameOf("V", i)) != dims ||
+          (has_scale && !scale->second.empty())) {
+        return std::nullopt;
+      }
+      outputs[NameOf("new_W", i)] = outputs[NameOf("new_V", i)] = dims;
+    }
+    return inputs.at("rate").empty() ? std::optional(outputs) : std::nullopt;
+  }
+
+  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& attributes)
+      const override {
+    const double rate = inputs.at("rate").values[0];
+    const double momentum = std::get<double>(attributes.at("momentum"));
+    ExpectedOutputs outputs;
+    for (std::size_t i = 0; i < LengthOf(inputs, "W"); ++i) {
+      const Tensor& W = inputs.at(NameOf("W", i));
+      const auto scale = inputs.find(NameOf("scale", i));
+      const double factor = scale == inputs.end() ? 1 : scale->second.values[0];
+      Expected& new_W = outputs[NameOf("new_W", i)] = Zeros(W.dims);
+      Expected& new_V = outputs[NameOf("new_V", i)] = Zeros(W.dims);
+      for (std::size_t j = 0; j < W.values.size(); ++j) {
+        const double kept = momentum * inputs.at(NameOf("V", i)).values[j];
+        const double added = factor * inputs.at(NameOf("dW", i)).values[j];
+        AddTerm(new_V, j, kept);
+        AddTerm(new_V, j, added);
+        AddTerm(new_W, j, W.values[j]);
+        AddTerm(new_W, j, -rate * kept);
+        AddTerm(new_W, j, -rate * added);
+      }
+    }
+    return outputs;
+  }
+};
+
+}  // namespace
+
+const Oracle& Concat() {
+  static const ConcatOracle kOracle(/*is_gradient=*/false);
+  return kOracle;
+}
+
+const Oracle& ConcatGrad() {
+  static const ConcatOracle kOracle(/*is_gradient=*/true);
+  return kOracle;
+}
+
+const Oracle& Descend() {
+  static const DescendOracle kOracle;
+  return kOracle;
+}
+
+}  // namespace gradsmith::reference::sample

@@ -1,0 +1,98 @@
+"""Lists of arrays, as callers in Python meet them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+gradsmith: Any = pytest.importorskip("gradsmith", reason="the Python package is not on PYTHONPATH: build it first")
+if not hasattr(gradsmith, "concat"):
+    pytest.skip("the package on PYTHONPATH has other operators", allow_module_level=True)
+RATE = np.array(0.5, "float32")
+
+
+def numbers(*shapes: tuple[int, ...], dtype: str = "float32") -> list[Any]:
+    random = np.random.default_rng(1)
+    return [np.array(random.integers(-8, 8, shape), dtype) for shape in shapes]
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_list_of_any_length_is_taken(count: int, kind: Any) -> None:
+    parts = numbers(*[(2, size, 3) for size in range(count)])
+    whole = gradsmith.concat(kind(parts), axis=1).Y
+    np.testing.assert_array_equal(whole, np.concatenate(parts, axis=1))
+    gradients = gradsmith.concat_grad(whole, kind(parts), axis=-2).dX
+    assert type(gradients) is list
+    for gradient, part in zip(gradients, parts, strict=True):
+        np.testing.assert_array_equal(gradient, part)
+
+
+def test_parallel_lists_are_computed_place_by_place() -> None:
+    shapes = [(2, 3), (), (4,)]
+    weights, gradients, velocities = (numbers(*shapes) for _ in range(3))
+    scale = [np.array(factor, "float32") for factor in (1, 2, 4)]
+    result = gradsmith.descend(weights, gradients, velocities, RATE, scale, momentum=0.25)
+    for i, factor in enumerate((1, 2, 4)):
+        np.testing.assert_array_equal(result.new_V[i], 0.25 * velocities[i] + factor * gradients[i])
+        np.testing.assert_array_equal(result.new_W[i], weights[i] - 0.5 * result.new_V[i])
+    one = gradsmith.descend(weights, gradients, velocities, RATE, outputs="new_W")
+    assert one.new_V is None
+    assert [array.shape for array in one.new_W] == shapes
+
+
+def test_lists_are_written_to_and_in_place() -> None:
+    weights, velocities = numbers((2, 3), (4,)), numbers((2, 3), (4,))
+    expected = gradsmith.descend(weights, weights, velocities, RATE)
+    into = [np.empty((2, 3), "float32"), None]
+    made = gradsmith.descend(weights, [one.copy() for one in weights], velocities, RATE, out={"new_V": into})
+    assert made.new_V[0] is into[0]
+    for result in (made, gradsmith.descend(weights, expected.new_V, velocities, RATE, out=(weights, None))):
+        assert len(result.new_W) == 2
+    np.testing.assert_array_equal(made.new_V[1], expected.new_V[1])
+    assert result.new_W[1] is weights[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "told"),
+    [
+        ({"dW": []}, ValueError, "Descend: dW has 0 arrays; expected 2, as many as W"),
+        ({"V": numbers((2,))}, ValueError, "Descend: V has 1 array; expected 2, as many as W"),
+        (
+            {"dW": numbers((2,), (5,))},
+            ValueError,
+            r"dW\[1\] has shape \[5\].*expected 3 \(D\[1\] = \[3\] from W\[1\]\)",
+        ),
+        ({"dW": numbers((2,), (3,), dtype="int32")}, TypeError, r"dW\[0\] has type int32; expected float \(T\)"),
+        ({"V": [*numbers((2,)), 7]}, TypeError, r"V\[1\] is 7 \(int\); expected an array"),
+        ({"V": numbers((2,))[0]}, TypeError, r"V is array\(.* \(numpy.ndarray\); expected a list or tuple of arrays"),
+        ({"V": None}, TypeError, "Descend: V is None; expected a list or tuple of arrays"),
+        ({"out": {"new_W": numbers((2,))}}, ValueError, "new_W has 1 array; expected 2, as many as W"),
+        ({"out": {"new_W": 3}}, TypeError, "new_W is 3 .*; expected a list or tuple of arrays"),
+        ({"outputs": "new_X"}, ValueError, "new_W, new_V; did you mean 'new_W'"),
+    ],
+)
+def test_what_is_wrong_is_named(change: dict[str, Any], error: type[Exception], told: str) -> None:
+    lists = numbers((2,), (3,))
+    given = {"W": lists, "dW": lists, "V": lists, "rate": RATE} | change
+    with pytest.raises(error, match=told):
+        gradsmith.descend(**given)
+
+
+def test_no_arrays_are_refused() -> None:
+    with pytest.raises(ValueError, match="Concat: X has 0 arrays; expected 1 to 2000"):
+        gradsmith.concat([])
+
+
+def test_what_sums_is_told() -> None:
+    told = r"dY has shape \[4\], S = 4 from dY; expected 5 by sum\(P\), P\[0\] = 2 from X\[0\], P\[1\] = 3 from X\[1\]"
+    with pytest.raises(ValueError, match=told):
+        gradsmith.concat_grad(numbers((4,))[0], numbers((2,), (3,)))
+
+
+def test_the_table_tells_lists() -> None:
+    (op,) = [op for op in gradsmith.ops() if op.name == "Descend"]
+    assert [one.list for one in op.inputs] == ["n", "n", "n", "", "n"]
+    assert [one.name for one in op.inputs if one.may_be_on_host] == ["rate"]
