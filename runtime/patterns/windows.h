@@ -29,8 +29,11 @@
 /// - A gather makes each element of the input's gradient of the windows that hold it, in their
 ///   order. The first tensor is the output's gradient, the second the input where kReadsInput is
 ///   true, kKey is the one that has something else of each window (or -1), and kOutput the result.
-///   Take(window, dy, keys, x, states) takes one window for some neighbours at once (WindowAt of
-///   patterns/windows_walk.h); an element that no window holds gets the Value of a fresh State.
+///   Take(window, dy, key, x, &state) takes a window that holds the element (WindowAt of
+///   patterns/windows_walk.h); one that no window holds gets the Value of a fresh State. On CUDA
+///   most are computed by tiles instead, as the kind of key tells: each window gives its dY to the
+///   element whose index the key is (int64), or to that which equals the key (which has the
+///   input's type), or without a key dY / count to all of its elements.
 ///
 /// A is float, or double for tensors of doubles. patterns/cuda/windows.cuh has the same on CUDA.
 namespace gradsmith::internal {
@@ -148,7 +151,7 @@ void GatherWindowsOnCpu(const Context& context, DataType type, const WindowsTask
     ForEachSite(
         context, SiteCounts(task, /*of_output=*/false), task.strides[Functor::kOutput],
         [&](const Site<std::int64_t>& site) {
-          GatherWindows<Functor, T, 1, false>(task, WindowsOnCpu{task}, site);
+          GatherWindows<Functor, T>(task, WindowsOnCpu{task}, site);
         });
   });
 }

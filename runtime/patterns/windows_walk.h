@@ -163,59 +163,39 @@ GRADSMITH_WINDOWS void ReduceWindow(
   }
 }
 
-/// WindowAt is a window that may hold what is computed at once: kLanes neighbouring channels of one
-/// position, all of which it holds, or where kRun is true kLanes neighbouring positions along the
-/// last axis, some of which it holds.
-template <typename T, int kLanes, bool kRun, typename Access>
+/// WindowAt is a window that holds the element of which the gradient is computed.
+template <typename T, typename Access>
 struct WindowAt {
   using A = typename Access::template Accumulates<T>;
   using P = typename Access::Position;
-  /// As many gradients of the output come with a window.
-  static constexpr int kGiven = kRun ? 1 : kLanes;
 
   const WindowsTask& task;
   const Access& access;
-  /// The input's channel of the first lane; null where the functor does not read the input.
+  /// The input's channel; null where the functor does not read the input.
   const T* input;
-  /// The first lane's index among all elements of the input, and among those of its channel.
+  /// The element's index among all elements of the input, and among those of its channel.
   std::int64_t place;
   std::int64_t in_channel;
   /// How many taps a window without padding has.
   A whole;
   P begins[kWindowAxes];
-  /// How far the first lane is from the window's beginning along the last axis.
-  P first;
   /// How many taps divide the window's sum.
   A count;
 
-  /// What there is from lane to lane in the index of all elements.
-  [[nodiscard]] GRADSMITH_WINDOWS std::int64_t lane_places() const {
-    return kRun ? task.places.axes[2] : task.places.channel;
-  }
-
-  [[nodiscard]] GRADSMITH_WINDOWS bool Holds(int lane) const {
-    const P distance = first + lane;
-    return !kRun || (distance >= 0 && distance < SpanOf<P>(task.axes[2]) &&
-                     (!task.is_dilated || distance % static_cast<P>(task.axes[2].dilation) == 0));
-  }
-
-  /// Whether a lane is the element that the window's maximum comes from: the first that equals it,
-  /// or the last NaN where it is not a number. `x` is the lane's element.
-  [[nodiscard]] GRADSMITH_WINDOWS bool IsChosen(int lane, A x, A maximum) const {
+  /// Whether the element is the one that the window's maximum comes from: the first that equals it,
+  /// or the last NaN where it is not a number. `x` is the element.
+  [[nodiscard]] GRADSMITH_WINDOWS bool IsChosen(A x, A maximum) const {
     const bool is_nan = IsNan(maximum);
-    if (!(x == maximum || (is_nan && IsNan(x))) || !Holds(lane)) {
+    if (!(x == maximum || (is_nan && IsNan(x)))) {
       return false;
     }
-    const PerDim<std::int64_t>& strides = task.strides[1];
-    const T* from = input + (kRun ? 0 : lane * strides.channel);
-    const std::int64_t own = in_channel + (kRun ? lane * task.places.axes[2] : 0);
     bool is_chosen = true;
     bool is_behind = false;
-    ForEachTap(task, begins, strides, [&](std::int64_t offset, std::int64_t other) {
-      const bool is_own = other == own;
+    ForEachTap(task, begins, task.strides[1], [&](std::int64_t offset, std::int64_t other) {
+      const bool is_own = other == in_channel;
       is_behind = is_behind || is_own;
       if (!is_own && is_behind == is_nan) {
-        const A rival = access.template Load<A>(from + offset);
+        const A rival = access.template Load<A>(input + offset);
         is_chosen = !(is_nan ? IsNan(rival) : rival == maximum);
       }
       return is_chosen && (is_nan || !is_behind);
@@ -231,31 +211,29 @@ struct Windows {
   P end;
 };
 
-/// HoldingWindows returns the windows along an axis that may hold positions from `first` to `last`.
+/// HoldingWindows returns the windows along an axis that reach over a position.
 template <typename Access, typename P>
 GRADSMITH_WINDOWS Windows<P>
-HoldingWindows(const WindowsTask& task, const Access& access, int axis, P first, P last) {
+HoldingWindows(const WindowsTask& task, const Access& access, int axis, P position) {
   const WindowAxis& windows = task.axes[axis];
   const P pad = static_cast<P>(windows.pad_begin);
   const P span = SpanOf<P>(windows);
-  const P begin = first + pad < span ? 0 : access.Quotient(axis, first + pad - span) + 1;
-  const P end = access.Quotient(axis, last + pad) + 1;
+  const P begin = position + pad < span ? 0 : access.Quotient(axis, position + pad - span) + 1;
+  const P end = access.Quotient(axis, position + pad) + 1;
   return {begin, end < static_cast<P>(windows.output) ? end : static_cast<P>(windows.output)};
 }
 
-/// ForEachWindow calls visit(output, begins, count) with the windows that may hold kLanes positions
-/// along the last axis from `site` on: the window's site, where it begins, and how many taps it
-/// counts, which is 1 where kCounts is false.
-template <typename A, int kLanes, bool kCounts, typename Access, typename P, typename Visit>
+/// ForEachWindow calls visit(output, begins, count) with the windows that hold an element: the
+/// window's site, where it begins, and how many taps it counts, which is 1 where kCounts is false.
+template <typename A, bool kCounts, typename Access, typename P, typename Visit>
 GRADSMITH_WINDOWS void ForEachWindow(
     const WindowsTask& task,
     const Access& access,
     const Site<P>& site,
     const Visit& visit) {
-  const Windows<P> outer = HoldingWindows(task, access, 0, site.at[0], site.at[0]);
-  const Windows<P> middle = HoldingWindows(task, access, 1, site.at[1], site.at[1]);
-  const Windows<P> inner =
-      HoldingWindows(task, access, 2, site.at[2], static_cast<P>(site.at[2] + kLanes - 1));
+  const Windows<P> outer = HoldingWindows(task, access, 0, site.at[0]);
+  const Windows<P> middle = HoldingWindows(task, access, 1, site.at[1]);
+  const Windows<P> inner = HoldingWindows(task, access, 2, site.at[2]);
   const auto is_between_taps = [&](int axis, P begin) {
     return task.is_dilated &&
            (site.at[axis] - begin) % static_cast<P>(task.axes[axis].dilation) != 0;
@@ -279,7 +257,7 @@ GRADSMITH_WINDOWS void ForEachWindow(
       const A row_count = count * counted(1, begins[1]);
       for (output.at[2] = inner.begin; output.at[2] < inner.end; ++output.at[2]) {
         begins[2] = WindowBegin(task.axes[2], output.at[2]);
-        if (kLanes > 1 || !is_between_taps(2, begins[2])) {
+        if (!is_between_taps(2, begins[2])) {
           visit(output, begins, row_count * counted(2, begins[2]));
         }
       }
@@ -287,74 +265,21 @@ GRADSMITH_WINDOWS void ForEachWindow(
   }
 }
 
-/// TakeWindow has the functor take a window's output gradient, and its key where it has one.
-template <typename Functor, typename T, typename Window, typename P, typename A, int kLanes>
-GRADSMITH_WINDOWS void TakeWindow(
-    const Window& window,
-    const Site<P>& output,
-    const A (&inputs)[kLanes],
-    typename Functor::template State<A> (&states)[kLanes]) {
-  using Key = typename Functor::template Key<T>;
-  constexpr int kGiven = Window::kGiven;
-  const WindowsTask& task = window.task;
-  T loaded[kGiven];
-  window.access.template LoadLanes<kGiven>(
-      static_cast<const T*>(task.tensors[0]) + OffsetOf(task.strides[0], output), loaded);
-  A gradients[kGiven];
-  for (int lane = 0; lane < kGiven; ++lane) {
-    gradients[lane] = window.access.template Load<A>(&loaded[lane]);
-  }
-  Key keys[kGiven] = {};
-  if constexpr (Functor::kKey >= 0) {
-    window.access.template LoadLanes<kGiven>(
-        static_cast<const Key*>(task.tensors[Functor::kKey]) +
-            OffsetOf(task.strides[Functor::kKey], output),
-        keys);
-  }
-  Functor::Take(window, gradients, keys, inputs, states);
-}
-
-/// StoreGradients stores what the lanes' sums come to, or adds it.
-template <typename Functor, typename T, typename Access, typename P, typename A, int kLanes>
-GRADSMITH_WINDOWS void StoreGradients(
-    const WindowsTask& task,
-    const Access& access,
-    const Site<P>& site,
-    A whole,
-    const typename Functor::template State<A> (&states)[kLanes]) {
-  T* to = static_cast<T*>(task.tensors[Functor::kOutput]) +
-          OffsetOf(task.strides[Functor::kOutput], site);
-  T results[kLanes] = {};
-  if (task.accumulate) {
-    access.template LoadLanes<kLanes>(to, results);
-  }
-  for (int lane = 0; lane < kLanes; ++lane) {
-    const A sum = Functor::Value(states[lane], whole);
-    results[lane] = access.template Round<T>(
-        task.accumulate ? sum + access.template Load<A>(&results[lane]) : sum);
-  }
-  access.template StoreLanes<kLanes>(results, to);
-}
-
-/// GatherWindows computes kLanes elements of the gradient of the windows' input, each from the
-/// windows that hold it: neighbouring channels, or with kRun neighbours along the last axis.
-template <typename Functor, typename T, int kLanes, bool kRun, typename Access>
+/// GatherWindows computes an element of the gradient of the windows' input, from the windows that
+/// hold it.
+template <typename Functor, typename T, typename Access>
 GRADSMITH_WINDOWS void GatherWindows(
     const WindowsTask& task,
     const Access& access,
     const Site<typename Access::Position>& site) {
   using A = typename Access::template Accumulates<T>;
   using P = typename Access::Position;
-  typename Functor::template State<A> states[kLanes];
-  A inputs[kLanes] = {};
+  using Key = typename Functor::template Key<T>;
+  A x = 0;
   const T* input = nullptr;
   if constexpr (Functor::kReadsInput) {
-    T values[kLanes];
     const T* from = static_cast<const T*>(task.tensors[1]);
-    access.template LoadLanes<kLanes>(from + OffsetOf(task.strides[1], site), values);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      inputs[lane] = access.template Load<A>(&values[lane]);
-    }
+    x = access.template Load<A>(from + OffsetOf(task.strides[1], site));
     input = from + (site.batch * task.strides[1].batch) + (site.channel * task.strides[1].channel);
   }
   A whole = 1;
@@ -365,21 +290,25 @@ GRADSMITH_WINDOWS void GatherWindows(
   }
   const std::int64_t place =
       (site.batch * task.places.batch) + (site.channel * task.places.channel) + in_channel;
-  ForEachWindow<A, kRun ? kLanes : 1, Functor::kCounts>(
+  typename Functor::template State<A> state;
+  ForEachWindow<A, Functor::kCounts>(
       task, access, site, [&](const Site<P>& output, const P(&begins)[kWindowAxes], A count) {
-        const WindowAt<T, kLanes, kRun, Access> window{
-            task,
-            access,
-            input,
-            place,
-            in_channel,
-            whole,
-            {begins[0], begins[1], begins[2]},
-            static_cast<P>(site.at[2] - begins[2]),
+        const WindowAt<T, Access> window{
+            task, access, input, place, in_channel, whole, {begins[0], begins[1], begins[2]},
             count};
-        TakeWindow<Functor, T>(window, output, inputs, states);
+        const A dy = access.template Load<A>(
+            static_cast<const T*>(task.tensors[0]) + OffsetOf(task.strides[0], output));
+        Key key = {};
+        if constexpr (Functor::kKey >= 0) {
+          key = static_cast<const Key*>(
+              task.tensors[Functor::kKey])[OffsetOf(task.strides[Functor::kKey], output)];
+        }
+        Functor::Take(window, dy, key, x, &state);
       });
-  StoreGradients<Functor, T>(task, access, site, whole, states);
+  T* to = static_cast<T*>(task.tensors[Functor::kOutput]) +
+          OffsetOf(task.strides[Functor::kOutput], site);
+  const A sum = Functor::Value(state, whole);
+  *to = access.template Round<T>(task.accumulate ? sum + access.template Load<A>(to) : sum);
 }
 
 }  // namespace gradsmith::internal

@@ -89,28 +89,10 @@ struct MaxPoolGradWindows {
   template <typename A>
   using State = GradientSum<A>;
 
-  template <typename Window, typename A, int kGiven, int kLanes>
-  GRADSMITH_WINDOWS static void Take(
-      const Window& window,
-      const A (&dy)[kGiven],
-      const std::int64_t (&indices)[kGiven],
-      const A (& /*x*/)[kLanes],
-      State<A> (&states)[kLanes]) {
-    if constexpr (kGiven == kLanes) {
-      for (int lane = 0; lane < kLanes; ++lane) {
-        const bool is_named = indices[lane] == window.place + (lane * window.lane_places());
-        states[lane].sum += is_named ? dy[lane] : A{0};
-      }
-    } else {
-      // Neighbours along the last axis are neighbours in the index as well.
-      const std::int64_t distance = indices[0] - window.place;
-      const bool is_near = distance >= 0 && distance < kLanes;
-      const int named =
-          is_near && window.Holds(static_cast<int>(distance)) ? static_cast<int>(distance) : kLanes;
-      for (int lane = 0; lane < kLanes; ++lane) {
-        states[lane].sum += lane == named ? dy[0] : A{0};
-      }
-    }
+  template <typename Window, typename A>
+  GRADSMITH_WINDOWS static void
+  Take(const Window& window, A dy, std::int64_t index, A /*x*/, State<A>* state) {
+    state->sum += index == window.place ? dy : A{0};
   }
   template <typename A>
   GRADSMITH_WINDOWS static A Value(const State<A>& state, A /*whole*/) {
@@ -129,19 +111,10 @@ struct MaxPoolXYGradWindows {
   template <typename A>
   using State = GradientSum<A>;
 
-  template <typename Window, typename A, typename T, int kGiven, int kLanes>
-  GRADSMITH_WINDOWS static void Take(
-      const Window& window,
-      const A (&dy)[kGiven],
-      const T (&y)[kGiven],
-      const A (&x)[kLanes],
-      State<A> (&states)[kLanes]) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const int given = kGiven == 1 ? 0 : lane;
-      const A maximum = window.access.template Load<A>(&y[given]);
-      if (window.IsChosen(lane, x[lane], maximum)) {
-        states[lane].sum += dy[given];
-      }
+  template <typename Window, typename A, typename T>
+  GRADSMITH_WINDOWS static void Take(const Window& window, A dy, T y, A x, State<A>* state) {
+    if (window.IsChosen(x, window.access.template Load<A>(&y))) {
+      state->sum += dy;
     }
   }
 
@@ -184,22 +157,13 @@ struct AveragePoolGradWindows {
     A rest = 0;
   };
 
-  template <typename Window, typename A, typename T, int kGiven, int kLanes>
-  GRADSMITH_WINDOWS static void Take(
-      const Window& window,
-      const A (&dy)[kGiven],
-      const T (& /*none*/)[kGiven],
-      const A (& /*x*/)[kLanes],
-      State<A> (&states)[kLanes]) {
+  template <typename Window, typename A, typename T>
+  GRADSMITH_WINDOWS static void
+  Take(const Window& window, A dy, T /*none*/, A /*x*/, State<A>* state) {
     if (window.count == window.whole) {
-      for (int lane = 0; lane < kLanes; ++lane) {
-        states[lane].whole += window.Holds(lane) ? dy[kGiven == 1 ? 0 : lane] : A{0};
-      }
-      return;
-    }
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const A share = dy[kGiven == 1 ? 0 : lane] / window.count;
-      states[lane].rest += window.Holds(lane) ? share : A{0};
+      state->whole += dy;
+    } else {
+      state->rest += dy / window.count;
     }
   }
   template <typename A>

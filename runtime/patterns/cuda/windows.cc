@@ -14,6 +14,7 @@
 #include "cuda/alignment.h"
 #include "cuda/kernel_table.h"
 #include "cuda/module.h"
+#include "patterns/cuda/window_tiles.h"
 #include "patterns/cuda/windows_launch.h"
 
 namespace gradsmith::cuda {
@@ -27,7 +28,7 @@ using internal::WindowsGeometry;
 using internal::WindowsTask;
 
 /// The form in which a task is computed, which is a part of its kernel's name.
-enum class WindowsForm : std::uint8_t { kWhole, kChannels, kRun, kElements };
+enum class WindowsForm : std::uint8_t { kWhole, kTilesOfChannels, kTiles, kChannels, kElements };
 
 WindowsGeometry GeometryOf(const OpTask& task) {
   WindowsGeometry geometry;
@@ -46,19 +47,13 @@ WindowsGeometry GeometryOf(const OpTask& task) {
   return geometry;
 }
 
-/// Whether 16 bytes of neighbours lie whole in a tensor, along the channels or the last axis.
-bool HasVectors(
-    const TensorRef& tensor,
-    const PerDim<std::int64_t>& strides,
-    int elements,
-    bool along_channels) {
-  const std::int64_t step = along_channels ? strides.channel : strides.axes[kWindowAxes - 1];
-  if (step != 1 || AlignmentClass(tensor.data, tensor.type) != kVectorBytes) {
+/// Whether 16 bytes of neighbouring channels lie whole in a tensor.
+bool HasVectors(const TensorRef& tensor, const PerDim<std::int64_t>& strides, int elements) {
+  if (strides.channel != 1 || AlignmentClass(tensor.data, tensor.type) != kVectorBytes) {
     return false;
   }
   const std::array<std::int64_t, 4> others = {
-      strides.batch, strides.axes[0], strides.axes[1],
-      along_channels ? strides.axes[kWindowAxes - 1] : strides.channel};
+      strides.batch, strides.axes[0], strides.axes[1], strides.axes[2]};
   return std::ranges::all_of(others, [&](std::int64_t stride) { return stride % elements == 0; });
 }
 
@@ -68,41 +63,40 @@ bool HasChannels(const OpTask& task, const WindowsTask& windows, int elements) {
     return false;
   }
   for (int t = 0; t < task.operands(); ++t) {
-    if (task.tensors[t].present &&
-        !HasVectors(task.tensors[t], windows.strides[t], elements, /*along_channels=*/true)) {
+    if (task.tensors[t].present && !HasVectors(task.tensors[t], windows.strides[t], elements)) {
       return false;
     }
   }
   return true;
 }
 
-/// Whether a gather's tensors over the input have vectors along the last axis.
-bool HasRuns(
-    const WindowsKind& kind,
-    const OpTask& task,
-    const WindowsTask& windows,
-    int elements) {
-  const int last = kWindowAxes - 1;
-  if (!kind.gathers || windows.axes[last].input % elements != 0 ||
-      (kind.has_places && windows.places.axes[last] != 1)) {
-    return false;
+/// Whether all tensors are aligned, and contiguous with the spatial axes last.
+bool AreContiguous(const WindowsKind& kind, const OpTask& task, const WindowsTask& windows) {
+  for (int t = 0; t < task.operands(); ++t) {
+    const bool is_over_input = t == task.operands() - 1 || (kind.reads_input && t == 1);
+    const PerDim<std::int64_t> counts = internal::SiteCounts(windows, !is_over_input);
+    const PerDim<std::int64_t>& strides = windows.strides[t];
+    std::int64_t step = 1;
+    bool is_contiguous = AlignmentClass(task.tensors[t].data, task.tensors[t].type) == kVectorBytes;
+    const auto follows = [&](std::int64_t count, std::int64_t stride) {
+      is_contiguous = is_contiguous && (count == 1 || stride == step);
+      step *= count;
+    };
+    for (int axis = kWindowAxes - 1; axis >= 0; --axis) {
+      follows(counts.axes[axis], strides.axes[axis]);
+    }
+    follows(counts.channel, strides.channel);
+    follows(counts.batch, strides.batch);
+    if (!is_contiguous) {
+      return false;
+    }
   }
-  const auto has_vectors = [&](int t) {
-    return HasVectors(task.tensors[t], windows.strides[t], elements, /*along_channels=*/false);
-  };
-  return has_vectors(task.operands() - 1) && (!kind.reads_input || has_vectors(1));
-}
-
-WindowsForm
-FormOf(const WindowsKind& kind, const OpTask& task, const WindowsTask& windows, int elements) {
-  if (HasChannels(task, windows, elements)) {
-    return WindowsForm::kChannels;
-  }
-  return HasRuns(kind, task, windows, elements) ? WindowsForm::kRun : WindowsForm::kElements;
+  return true;
 }
 
 std::string KernelName(WindowsForm form, const WindowsKind& kind, const OpTask& task) {
-  constexpr std::array<std::string_view, 4> kForms = {"whole", "channels", "run", "elements"};
+  constexpr std::array<std::string_view, 5> kForms = {
+      "whole", "tiles_of_channels", "tiles", "channels", "elements"};
   return "gradsmith_windows_" + std::string(kForms[static_cast<std::size_t>(form)]) + "_" +
          std::string(kind.kernels) + "_" + std::string(KernelSuffix(task.lead().type));
 }
@@ -154,7 +148,7 @@ std::optional<WholeLaunch> MakeWholeLaunch(
     const WindowsTask& windows,
     bool column_major) {
   // What one thread sums up soon enough.
-  constexpr std::int64_t kFew = 32;
+  const std::int64_t few = kind.gathers ? 64 : 32;
   const int input = kind.gathers ? 1 : 0;
   const std::optional<std::int64_t> step = StepOf(windows, windows.strides[input]);
   const std::optional<std::int64_t> output_step =
@@ -170,7 +164,7 @@ std::optional<WholeLaunch> MakeWholeLaunch(
   launch.output_step = *output_step;
   launch.channels_first = windows.strides[input].channel < launch.step;
   launch.sharing = SharingOf(launch.size, launch.channels_first);
-  return launch.size > kFew ? std::optional(launch) : std::nullopt;
+  return launch.size > few ? std::optional(launch) : std::nullopt;
 }
 
 /// Whether kernels can count along all axes.
@@ -202,11 +196,11 @@ WindowsLaunch MakeLaunch(
       form == WindowsForm::kChannels ||
       (form == WindowsForm::kElements && strides.channel < strides.axes[kWindowAxes - 1]);
   const PerDim<std::int64_t> counts = internal::SiteCounts(task, !kind.gathers);
-  const std::int64_t lanes = form == WindowsForm::kElements ? 1 : elements;
+  const std::int64_t lanes = form == WindowsForm::kChannels ? elements : 1;
   const std::int64_t(&axes)[kWindowAxes] = counts.axes;
   const std::array<std::int64_t, WindowsLaunch::kSizes> sizes =
       launch.channels_first ? std::array{counts.channel / lanes, axes[2], axes[1], axes[0]}
-                            : std::array{axes[2] / lanes, axes[1], axes[0], counts.channel};
+                            : std::array{axes[2], axes[1], axes[0], counts.channel};
   launch.count = internal::SiteTotal(counts) / lanes;
   std::ranges::copy(sizes, launch.sizes);
   constexpr std::int64_t kMostDivided = std::int64_t{1} << 31;
@@ -223,24 +217,23 @@ WindowsLaunch MakeLaunch(
 template <typename LaunchOfForm>
 class WindowsPlan final : public internal::Plan {
  public:
-  WindowsPlan(const LaunchOfForm& launch, std::int64_t blocks, CUkernel kernel)
-      : launch_(launch), blocks_(static_cast<unsigned>(blocks)), kernel_(kernel) {}
+  WindowsPlan(const LaunchOfForm& launch, const LaunchShape& shape, CUkernel kernel)
+      : launch_(launch), shape_(shape), kernel_(kernel) {}
 
   [[nodiscard]] std::size_t workspace() const override { return 0; }
 
   Status Run(const internal::Launch& launch) override {
-    if (blocks_ == 0) {
+    if (shape_.blocks_x == 0) {
       return {};
     }
     LaunchOfForm windows = launch_;
     std::ranges::copy(launch.operands, windows.task.tensors);
-    return Launch(
-        kernel_, {.blocks_x = blocks_, .threads = kWindowsThreads}, launch.stream, windows);
+    return Launch(kernel_, shape_, launch.stream, windows);
   }
 
  private:
   LaunchOfForm launch_;
-  unsigned blocks_;
+  LaunchShape shape_;
   CUkernel kernel_;
 };
 
@@ -249,13 +242,19 @@ Result<std::unique_ptr<internal::Plan>> PlanOf(
     const KernelImage& image,
     const std::string& kernel_name,
     const LaunchOfForm& launch,
-    std::int64_t threads) {
+    const LaunchShape& shape) {
   const Result<CUkernel> kernel = FindKernel({&image}, kernel_name.c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }
-  return std::unique_ptr<internal::Plan>(std::make_unique<WindowsPlan<LaunchOfForm>>(
-      launch, internal::CeilDivide(threads, kWindowsThreads), *kernel));
+  return std::unique_ptr<internal::Plan>(
+      std::make_unique<WindowsPlan<LaunchOfForm>>(launch, shape, *kernel));
+}
+
+LaunchShape ShapeOf(std::int64_t threads) {
+  return {
+      .blocks_x = static_cast<unsigned>(internal::CeilDivide(threads, kWindowsThreads)),
+      .threads = kWindowsThreads};
 }
 
 }  // namespace
@@ -280,16 +279,29 @@ MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask&
   if (const auto whole = MakeWholeLaunch(kind, task, windows, geometry.column_major)) {
     return PlanOf(
         image, KernelName(WindowsForm::kWhole, kind, task), *whole,
-        whole->channels * whole->sharing);
+        ShapeOf(whole->channels * whole->sharing));
   }
   if (Status status = CheckPositions(windows); !status.ok()) {
     return status;
   }
   const int elements = ElementsOfVector(task.lead().type);
-  const WindowsForm form = FormOf(kind, task, windows, elements);
+  const bool channels_last = HasChannels(task, windows, elements);
+  if (kind.gathers && (channels_last || AreContiguous(kind, task, windows))) {
+    if (const auto tiles =
+            MakeWindowTiles(kind, task, windows, geometry.column_major, channels_last)) {
+      const WindowsForm form = channels_last ? WindowsForm::kTilesOfChannels : WindowsForm::kTiles;
+      return PlanOf(
+          image, KernelName(form, kind, task), tiles->launch,
+          {.blocks_x = static_cast<unsigned>(tiles->blocks),
+           .threads = kTileThreads,
+           .shared_bytes = tiles->shared_bytes});
+    }
+  }
+  const WindowsForm form =
+      channels_last && !kind.gathers ? WindowsForm::kChannels : WindowsForm::kElements;
   const int written = kind.gathers ? task.operands() - 1 : 1;
   const WindowsLaunch launch = MakeLaunch(windows, kind, form, windows.strides[written], elements);
-  return PlanOf(image, KernelName(form, kind, task), launch, launch.count);
+  return PlanOf(image, KernelName(form, kind, task), launch, ShapeOf(launch.count));
 }
 
 }  // namespace gradsmith::cuda

@@ -5,6 +5,8 @@
 
 #include "cuda/kernels/element.cuh"
 #include "cuda/kernels/element_vector.cuh"
+#include "patterns/cuda/window_givers.cuh"
+#include "patterns/cuda/window_shares.cuh"
 #include "patterns/cuda/windows_launch.h"
 #include "patterns/windows_walk.h"
 
@@ -50,7 +52,7 @@ struct WindowsOnDevice {
   }
 };
 
-/// The site of a thread, the first of kLanes along the dim by which threads are numbered.
+/// The site of a thread: the first of kLanes channels.
 template <int kLanes>
 __device__ __forceinline__ internal::Site<int> SiteOf(
     const WindowsLaunch& launch,
@@ -78,7 +80,7 @@ __device__ __forceinline__ internal::Site<int> SiteOf(
   if (launch.channels_first) {
     return {batch, std::int64_t{at[0]} * kLanes, {at[3], at[2], at[1]}};
   }
-  return {batch, at[3], {at[2], at[1], at[0] * kLanes}};
+  return {batch, at[3], {at[2], at[1], at[0]}};
 }
 
 __device__ __forceinline__ std::int64_t WindowsThread() {
@@ -93,15 +95,32 @@ __device__ __forceinline__ void ReduceWindows(const WindowsLaunch& launch) {
   }
 }
 
-template <typename Functor, typename T, int kLanes, bool kRun>
+template <typename Functor, typename T>
 __device__ __forceinline__ void GatherWindows(const WindowsLaunch& launch) {
   if (WindowsThread() < launch.count) {
-    internal::GatherWindows<Functor, T, kLanes, kRun>(
-        launch.task, WindowsOnDevice{launch}, SiteOf<kLanes>(launch, WindowsThread()));
+    internal::GatherWindows<Functor, T>(
+        launch.task, WindowsOnDevice{launch}, SiteOf<1>(launch, WindowsThread()));
+  }
+}
+
+template <typename Functor, typename T, bool kChannels>
+__device__ __forceinline__ void GatherByTiles(const TilesLaunch& launch) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  if constexpr (Functor::kKey >= 0) {
+    WindowGivers<Functor, T, kChannels>(launch, shared).Run();
+  } else {
+    WindowShares<Functor, T, kChannels>(launch, shared).Run();
   }
 }
 
 }  // namespace gradsmith::cuda
+
+#define GRADSMITH_WINDOW_TILES_KERNEL(form, name, suffix, ...)                   \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kTileThreads, 6) \
+      gradsmith_windows_##form##_##name##_##suffix(                              \
+          const __grid_constant__ gradsmith::cuda::TilesLaunch launch) {         \
+    gradsmith::cuda::__VA_ARGS__(launch);                                        \
+  }
 
 #define GRADSMITH_WINDOWS_KERNEL(form, name, suffix, ...)                        \
   extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kWindowsThreads) \
@@ -115,12 +134,10 @@ __device__ __forceinline__ void GatherWindows(const WindowsLaunch& launch) {
       channels, name, suffix, ReduceWindows<Functor, T, gradsmith::cuda::kVectorLength<T>>) \
   GRADSMITH_WINDOWS_KERNEL(elements, name, suffix, ReduceWindows<Functor, T, 1>)
 
-#define GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, suffix, T)                              \
-  GRADSMITH_WINDOWS_KERNEL(                                                                        \
-      channels, name, suffix, GatherWindows<Functor, T, gradsmith::cuda::kVectorLength<T>, false>) \
-  GRADSMITH_WINDOWS_KERNEL(                                                                        \
-      run, name, suffix, GatherWindows<Functor, T, gradsmith::cuda::kVectorLength<T>, true>)       \
-  GRADSMITH_WINDOWS_KERNEL(elements, name, suffix, GatherWindows<Functor, T, 1, false>)
+#define GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, suffix, T)                             \
+  GRADSMITH_WINDOW_TILES_KERNEL(tiles, name, suffix, GatherByTiles<Functor, T, false>)            \
+  GRADSMITH_WINDOW_TILES_KERNEL(tiles_of_channels, name, suffix, GatherByTiles<Functor, T, true>) \
+  GRADSMITH_WINDOWS_KERNEL(elements, name, suffix, GatherWindows<Functor, T>)
 
 /// Define the kernels of an operator, by its name in ops.yaml, for all floating types.
 #define GRADSMITH_REDUCE_WINDOWS_KERNELS(name, Functor)           \

@@ -10,11 +10,11 @@
 #include "gradsmith/status.h"
 #include "patterns/windows.h"
 
-/// The pattern `windows` (patterns/windows.h) on CUDA. Its kernels come in four forms: `whole` has
-/// threads share a window that holds a whole channel, as in global pooling; `channels` computes 16
-/// bytes of neighbouring channels at once, where all tensors have them (channels last); `run` 16
-/// bytes of neighbours along the last axis, of a gather alone; `elements` one by one, of any
-/// tensors.
+/// The pattern `windows` (patterns/windows.h) on CUDA. Its kernels come in five forms: `whole` has
+/// threads share a window that holds a whole channel, as in global pooling; `tiles` and
+/// `tiles_of_channels` have blocks compute tiles of a gather of two axes in shared memory, where
+/// all tensors are contiguous or have vectors of channels (channels last); `channels` reduces 16
+/// bytes of neighbouring channels at once; `elements` computes one by one, of any tensors.
 namespace gradsmith::cuda {
 
 /// WindowsKind is what the plan has to know of an operator's functor.
@@ -23,7 +23,7 @@ struct WindowsKind {
   std::string_view kernels;
   /// Whether it is a gather, whose last tensor is over the windows' input.
   bool gathers = false;
-  /// Whether its second tensor is over the input, and loaded as the last is stored.
+  /// Whether its second tensor is over the input.
   bool reads_input = false;
   /// Whether it compares indices of the input's elements.
   bool has_places = false;

@@ -64,6 +64,15 @@ const std::vector<PoolCase>& Cases() {
        {1, 2, 4, 3, 8},
        Layout::kStrided},
       {"column_major", {{.kernel_shape = {2, 2}, .strides = {2, 2}}}, {1, 2, 6, 8}, {}, 0, 1},
+      {"tiles_of_rows",
+       {{.kernel_shape = {3, 3}, .strides = {2, 1}, .pads = {1, 1, 1, 1}}},
+       {1, 2, 151, 61}},
+      {"tiles_of_a_row", {{.kernel_shape = {4}, .strides = {2}, .pads = {2, 2}}}, {1, 2, 9001}},
+      {"tiles_of_channels", {{.kernel_shape = {2, 2}, .pads = {1, 0, 0, 0}}}, {1, 3500, 3, 3}},
+      {"rectangles",
+       {{.kernel_shape = {3, 3}, .pads = {1, 1, 1, 1}, .dilations = {1, 1}}},
+       {1, 24, 41, 37},
+       Layout::kChannelsLast},
       {"one_element", {{.kernel_shape = {1}}}, {1, 1, 1}},
       {"window_of_all", {{.kernel_shape = {5, 8}}}, {2, 2, 5, 8}},
       {"far_pads",
@@ -138,8 +147,8 @@ class CudaPool : public cuda::GpuTest {
     GpuTensor Y = Make(given, type, given.Y());
     GpuTensor dY = Make(given, type, given.Y());
     GpuTensor dX = Make(given, type, given.X);
-    Fill(X, 12);
-    Fill(dY, 12);
+    Fill(X, 36);
+    Fill(dY, 36);
     const auto run = [&](bool on_gpu) {
       const ConstTensorRef x = RefOf(X, on_gpu);
       const ConstTensorRef dy = RefOf(dY, on_gpu);

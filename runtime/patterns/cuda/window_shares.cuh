@@ -1,0 +1,303 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_WINDOW_SHARES_CUH_
+#define GRADSMITH_PATTERNS_CUDA_WINDOW_SHARES_CUH_
+
+#include <cstdint>
+
+#include "patterns/cuda/window_tiles.cuh"
+#include "patterns/windows_walk.h"
+
+/// Gathers whose windows each give the same share of their gradient to all of their elements, by
+/// tiles: sums along columns, where windows overlap there, and then along rows.
+namespace gradsmith::cuda {
+
+/// Windows that hold a position, counted from the tile's first, without `end`.
+struct HoldingRange {
+  short begin;
+  short end;
+};
+
+template <typename Functor, typename T, bool kChannels>
+class WindowShares : public WindowTile<T, kChannels> {
+  using Base = WindowTile<T, kChannels>;
+  using A = typename Base::A;
+  static constexpr int kOutput = Functor::kOutput;
+  static constexpr int kAtOnce = kVectorLength<A>;
+  static constexpr int kGroup = kChannels ? (Base::kVector < 4 ? Base::kVector : 4) : 1;
+  static constexpr int kBatch = 4;
+
+ public:
+  using Base::Base;
+
+  __device__ __forceinline__ void Run() {
+    const TilesLaunch& launch = this->launch;
+    A* const row_counts = this->template Shared<A>(launch.axes_at);
+    A* const column_counts = row_counts + launch.rows.windows;
+    auto* const row_holding =
+        reinterpret_cast<HoldingRange*>(column_counts + launch.columns.windows);
+    HoldingRange* const column_holding = row_holding + launch.rows.tile;
+    FillAxis(launch.rows, launch.task.axes[1], this->rows, row_counts, row_holding);
+    FillAxis(launch.columns, launch.task.axes[2], this->columns, column_counts, column_holding);
+    __syncthreads();
+    LoadShares(row_counts, column_counts);
+    __syncthreads();
+    const bool overlaps = launch.rows.apart > 1;
+    if (overlaps) {
+      SumColumns(row_holding);
+      __syncthreads();
+    }
+    if constexpr (kChannels) {
+      StoreRows(overlaps, row_holding, column_holding);
+    } else {
+      SumRows(overlaps, row_holding, column_holding);
+      __syncthreads();
+      Base::StoreSums(kOutput);
+    }
+  }
+
+ private:
+  /// What windows count along an axis, and which windows hold the tile's positions.
+  __device__ __forceinline__ void FillAxis(
+      const TileAxis& axis,
+      const internal::WindowAxis& windows,
+      const TileRange& range,
+      A* counts,
+      HoldingRange* holding) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    for (int i = thread; i < range.windows; i += kTileThreads) {
+      const int begin = (range.window + i) * axis.stride - axis.pad_begin;
+      counts[i] =
+          static_cast<A>(internal::TapCount(windows, begin, this->launch.task.counts_padding));
+    }
+    for (int i = thread; i < range.count; i += kTileThreads) {
+      // Counted from where the first window begins.
+      const int position = i - range.window_begin;
+      const int begin =
+          position < axis.span ? 0 : Quotient(position - axis.span, axis.by_stride) + 1;
+      const int end = position < 0 ? 0 : min(Quotient(position, axis.by_stride) + 1, range.windows);
+      holding[i] = {static_cast<short>(begin), static_cast<short>(end)};
+    }
+  }
+
+  /// Where a window's share is kept, or where channels are last the sum of a row of positions.
+  [[nodiscard]] __device__ __forceinline__ int KeptAt(int channel, int row, int column) const {
+    if constexpr (kChannels) {
+      return (row * this->launch.columns.windows + column) * this->launch.tile_channels + channel;
+    }
+    return (channel * this->launch.rows.windows + row) * this->launch.pitch + column;
+  }
+
+  /// Calls visit(number, first, step) so that a block's threads together visit all numbers below
+  /// `width` in each line: each thread those lines that follow `first` by steps.
+  template <typename Visit>
+  __device__ __forceinline__ static void
+  ForEachInLines(int width, const Divisor& by_width, const Visit& visit) {
+    const int thread = static_cast<int>(threadIdx.x);
+    const int step = width < kTileThreads ? Quotient(kTileThreads, by_width) : 1;
+    const int first = width < kTileThreads ? Quotient(thread, by_width) : 0;
+    if (first < step) {
+#pragma unroll 1
+      for (int number = thread - first * width; number < width; number += kTileThreads) {
+        visit(number, first, step);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void LoadShares(const A* row_counts, const A* column_counts) const {
+    const T* const from =
+        static_cast<const T*>(this->launch.task.tensors[0]) + Base::WindowsOffset(0);
+    if constexpr (kChannels) {
+      const int slots = Base::SlotsOf(0);
+      for (int slot = static_cast<int>(threadIdx.x) * kGroup; slot < slots;
+           slot += kTileThreads * kGroup) {
+        const TileGroup group = this->template GroupAt<kGroup>(slot, slots, 0);
+        if (group.end > 0) {
+          T given[kGroup];
+          LoadAtOnce<kGroup>(from + Base::GroupOffset(0, group, 0), given);
+          const TileWindow& window = group.first;
+          KeepShares(
+              given, row_counts[window.row] * column_counts[window.column],
+              KeptAt(window.channel, window.row, window.column));
+        }
+      }
+    } else {
+      LoadLines(from, row_counts, column_counts);
+    }
+  }
+
+  /// Loads the shares of lines of windows, each thread those of a column, some at once.
+  __device__ __forceinline__ void
+  LoadLines(const T* from, const A* row_counts, const A* column_counts) const {
+    const TilesLaunch& launch = this->launch;
+    const int width = launch.columns.windows;
+    const int lines = (this->channels - 1) * launch.rows.windows + this->rows.windows;
+    ForEachInLines(width, launch.columns.by_windows, [&](int column, int first, int step) {
+      if (column >= this->columns.windows) {
+        return;
+      }
+      const A column_count = column_counts[column];
+      for (int line = first; line < lines; line += kBatch * step) {
+        T given[kBatch][1];
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i) {
+          if (line + i * step < lines) {
+            given[i][0] = from[(line + i * step) * width + column];
+          }
+        }
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i) {
+          const int at = line + i * step;
+          if (at < lines) {
+            const int channel =
+                launch.tile_channels == 1 ? 0 : Quotient(at, launch.rows.by_windows);
+            const A row_count = row_counts[at - channel * launch.rows.windows];
+            KeepShares(given[i], row_count * column_count, at * launch.pitch + column);
+          }
+        }
+      }
+    });
+  }
+
+  __device__ __forceinline__ void KeepShares(const T (&given)[kGroup], A count, int at) const {
+    constexpr int kOnce = kGroup < kAtOnce ? kGroup : kAtOnce;
+    A* const to = this->template Shared<A>(this->launch.values_at) + at;
+    A shares[kGroup];
+#pragma unroll
+    for (int lane = 0; lane < kGroup; ++lane) {
+      shares[lane] = Convert<A>(given[lane]) / count;
+    }
+#pragma unroll
+    for (int lane = 0; lane < kGroup; lane += kOnce) {
+      KeepAtOnce<kOnce>(shares + lane, to + lane);
+    }
+  }
+
+  /// Sums shares along columns: of each row of positions, in each column of windows.
+  __device__ __forceinline__ void SumColumns(const HoldingRange* row_holding) const {
+    const TilesLaunch& launch = this->launch;
+    // A line is a row of one channel, or where channels are last of all of them.
+    const int line_size = kChannels ? launch.columns.windows * launch.tile_channels : launch.pitch;
+    const int lines =
+        kChannels ? this->rows.count : (this->channels - 1) * launch.rows.tile + this->rows.count;
+    const A* const kept = this->template Shared<A>(launch.values_at);
+    A* const sums = this->template Shared<A>(launch.input_at);
+    ForEachInLines(line_size / kAtOnce, launch.by_line, [&](int vector, int first, int step) {
+      for (int line = first; line < lines; line += step) {
+        const int channel =
+            kChannels || launch.tile_channels == 1 ? 0 : Quotient(line, launch.rows.by_tile);
+        const HoldingRange rows = row_holding[line - channel * launch.rows.tile];
+        const A* from =
+            kept + (channel * launch.rows.windows + rows.begin) * line_size + vector * kAtOnce;
+        A total[kAtOnce] = {};
+#pragma unroll 3
+        for (int row = rows.begin; row < rows.end; ++row) {
+          Add<kAtOnce>(from, &total);
+          from += line_size;
+        }
+        KeepAtOnce<kAtOnce>(total, sums + line * line_size + vector * kAtOnce);
+      }
+    });
+  }
+
+  template <int kLanes>
+  __device__ __forceinline__ static void Add(const A* from, A (*total)[kLanes]) {
+    constexpr int kOnce = kLanes < kAtOnce ? kLanes : kAtOnce;
+    A shares[kLanes];
+#pragma unroll
+    for (int lane = 0; lane < kLanes; lane += kOnce) {
+      LoadAtOnce<kOnce>(from + lane, shares + lane);
+    }
+#pragma unroll
+    for (int lane = 0; lane < kLanes; ++lane) {
+      (*total)[lane] += shares[lane];
+    }
+  }
+
+  /// Sums along rows what is summed along columns, or the shares where no windows overlap in these:
+  /// into shared memory, in the order of the result.
+  __device__ __forceinline__ void SumRows(
+      bool overlaps,
+      const HoldingRange* row_holding,
+      const HoldingRange* column_holding) const {
+    const TilesLaunch& launch = this->launch;
+    const A* const kept = this->template Shared<A>(overlaps ? launch.input_at : launch.values_at);
+    const int width = launch.columns.tile;
+    const int lines = (this->channels - 1) * launch.rows.tile + this->rows.count;
+    A* const sums =
+        this->sums() +
+        Base::ShiftOf(
+            Base::InputOffset(kOutput, this->rows.begin, this->columns.begin), Base::kVector);
+    ForEachInLines(width, launch.columns.by_tile, [&](int column, int first, int step) {
+      const HoldingRange columns =
+          column < this->columns.count ? column_holding[column] : HoldingRange{0, 0};
+      const A* const from = kept + columns.begin;
+      const int count = columns.end - columns.begin;
+#pragma unroll 4
+      for (int line = first; line < lines; line += step) {
+        const int source = overlaps ? line : LineOf(line, row_holding);
+        const A* const shares = from + source * launch.pitch;
+        A total = 0;
+        if (source >= 0) {
+          if (count > 0) {
+            total += shares[0];
+          }
+          if (count > 1) {
+            total += shares[1];
+          }
+          for (int i = 2; i < count; ++i) {
+            total += shares[i];
+          }
+        }
+        if (column < this->columns.count) {
+          sums[line * width + column] = total;
+        }
+      }
+    });
+  }
+
+  /// The line of windows that holds a line of positions, or -1.
+  [[nodiscard]] __device__ __forceinline__ int LineOf(int line, const HoldingRange* row_holding)
+      const {
+    const TilesLaunch& launch = this->launch;
+    const int channel = launch.tile_channels == 1 ? 0 : Quotient(line, launch.rows.by_tile);
+    const HoldingRange rows = row_holding[line - channel * launch.rows.tile];
+    return rows.begin < rows.end ? channel * launch.rows.windows + rows.begin : -1;
+  }
+
+  /// The same where channels are last, into the result.
+  __device__ __forceinline__ void StoreRows(
+      bool overlaps,
+      const HoldingRange* row_holding,
+      const HoldingRange* column_holding) const {
+    const TilesLaunch& launch = this->launch;
+    const internal::PerDim<std::int64_t>& strides = launch.task.strides[kOutput];
+    constexpr int kLanes = Base::kVector;
+    const A* const kept = this->template Shared<A>(overlaps ? launch.input_at : launch.values_at);
+    T* const to = static_cast<T*>(launch.task.tensors[kOutput]) +
+                  Base::InputOffset(kOutput, this->rows.begin, this->columns.begin);
+    const int count = Base::SumsOf();
+    for (int sum = static_cast<int>(threadIdx.x) * kLanes; sum < count;
+         sum += kTileThreads * kLanes) {
+      const int position = Quotient(sum, launch.by_channels);
+      const int channel = sum - position * launch.tile_channels;
+      const int row = Quotient(position, launch.columns.by_tile);
+      const int column = position - row * launch.columns.tile;
+      if (column >= this->columns.count || channel >= this->channels) {
+        continue;
+      }
+      const HoldingRange columns = column_holding[column];
+      const HoldingRange rows = overlaps ? HoldingRange{} : row_holding[row];
+      const bool is_held = overlaps || rows.begin < rows.end;
+      const A* from = kept + KeptAt(channel, overlaps ? row : rows.begin, columns.begin);
+      A total[kLanes] = {};
+      for (int i = columns.begin; is_held && i < columns.end; ++i) {
+        Add<kLanes>(from, &total);
+        from += launch.tile_channels;
+      }
+      Base::StoreVectorOf(total, to + row * strides.axes[1] + column * strides.axes[2] + channel);
+    }
+  }
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_WINDOW_SHARES_CUH_

@@ -1,0 +1,291 @@
+#include "patterns/cuda/window_tiles.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "core/tiles.h"
+#include "core/window.h"
+#include "cuda/alignment.h"
+#include "patterns/cuda/windows_launch.h"
+
+namespace gradsmith::cuda {
+
+namespace {
+
+using internal::CeilDivide;
+using internal::WindowAxis;
+using internal::WindowsTask;
+
+/// What every kernel may take of shared memory, and what leaves room for several blocks beside
+/// each other.
+constexpr std::int64_t kMostBytes = 48 << 10;
+constexpr std::int64_t kGoodBytes = 32 << 10;
+/// So many blocks keep a GPU busy.
+constexpr std::int64_t kManyBlocks = 1024;
+/// Taps of a window among which one thread looks for an element.
+constexpr std::int64_t kMostTaps = 64;
+
+/// Cut sets how many positions a tile has along an axis.
+void Cut(std::int64_t tile, TileAxis* axis) {
+  axis->tiles = static_cast<int>(CeilDivide(axis->input, tile));
+  axis->tile = static_cast<int>(CeilDivide(axis->input, axis->tiles));
+  axis->windows = axis->output;
+  axis->held = axis->input;
+  if (axis->tiles > 1) {
+    axis->windows = std::min(((axis->tile + axis->span - 2) / axis->stride) + 1, axis->output);
+    axis->held = static_cast<int>(std::min<std::int64_t>(
+        (std::int64_t{axis->windows - 1} * axis->stride) + axis->span, axis->input));
+  }
+  axis->cells = static_cast<int>(CeilDivide(axis->windows, axis->apart));
+}
+
+TileAxis AxisOf(const WindowAxis& windows) {
+  TileAxis axis;
+  axis.input = static_cast<int>(windows.input);
+  axis.output = static_cast<int>(windows.output);
+  // More is as much: there is one window.
+  axis.stride = static_cast<int>(std::min(windows.stride, kMostWindowPositions));
+  axis.dilation = static_cast<int>(windows.dilation);
+  axis.pad_begin = static_cast<int>(windows.pad_begin);
+  axis.span = static_cast<int>(internal::WindowSpan(windows.size, windows.dilation));
+  axis.apart = static_cast<int>(std::min(CeilDivide(axis.span, axis.stride), windows.output));
+  Cut(windows.input, &axis);
+  return axis;
+}
+
+/// Tiler finds the tiles of a task.
+class Tiler {
+ public:
+  Tiler(
+      const WindowsKind& kind,
+      const OpTask& task,
+      const WindowsTask& windows,
+      bool column_major,
+      bool channels_last)
+      : kind_(kind),
+        channels_last_(channels_last),
+        element_(static_cast<std::int64_t>(SizeOf(task.lead().type))),
+        sum_(std::max<std::int64_t>(element_, sizeof(float))),
+        samples_(channels_last ? windows.batch : 1) {
+    launch_.task = windows;
+    launch_.rows = AxisOf(windows.axes[1]);
+    launch_.columns = AxisOf(windows.axes[2]);
+    launch_.channels = windows.channels * (channels_last ? 1 : windows.batch);
+    launch_.elements = windows.axes[1].input * windows.axes[2].input;
+    launch_.column_major = column_major;
+  }
+
+  std::optional<WindowTiles> Find() {
+    if (!(channels_last_ ? CutPositions() : CutChannels())) {
+      return std::nullopt;
+    }
+    launch_.channel_tiles = static_cast<int>(CeilDivide(launch_.channels, launch_.tile_channels));
+    const std::int64_t blocks = Blocks();
+    if (blocks > std::numeric_limits<int>::max()) {
+      return std::nullopt;
+    }
+    const auto bytes = static_cast<unsigned>(Layout());
+    FillDivisors();
+    return WindowTiles{launch_, blocks, bytes};
+  }
+
+ private:
+  /// Whether windows give to all that they hold, or to one element that equals their key.
+  [[nodiscard]] bool shares() const { return !kind_.has_places && !kind_.reads_input; }
+
+  /// Whether some windows that give to one element may give to the same.
+  [[nodiscard]] bool has_turns() const {
+    return !shares() && (launch_.rows.apart > 1 || launch_.columns.apart > 1);
+  }
+
+  [[nodiscard]] std::int64_t Blocks() const {
+    return samples_ * launch_.rows.tiles * launch_.columns.tiles *
+           CeilDivide(launch_.channels, launch_.tile_channels);
+  }
+
+  [[nodiscard]] std::int64_t TileElements() const {
+    return std::int64_t{launch_.rows.tile} * launch_.columns.tile * launch_.tile_channels;
+  }
+
+  [[nodiscard]] std::int64_t TileWindows(std::int64_t pitch) const {
+    return launch_.rows.windows * pitch * launch_.tile_channels;
+  }
+
+  /// Lays out the shared memory of a tile, and returns its size.
+  std::int64_t Layout() {
+    const std::int64_t vector = kVectorBytes / sum_;
+    const std::int64_t shift = channels_last_ ? 0 : kVectorBytes / element_;
+    const auto padded = [](std::int64_t bytes) {
+      return CeilDivide(bytes, kVectorBytes) * kVectorBytes;
+    };
+    const std::int64_t sums = padded((TileElements() + shift) * sum_);
+    if (!shares()) {
+      const std::int64_t slots = has_turns() ? TileWindows(launch_.columns.windows) + 4 : 0;
+      launch_.values_at = static_cast<int>(sums);
+      launch_.names_at = static_cast<int>(launch_.values_at + padded(slots * element_));
+      launch_.input_at = static_cast<int>(
+          launch_.names_at + padded(slots * static_cast<std::int64_t>(sizeof(std::int16_t))));
+      const std::int64_t held =
+          kind_.reads_input
+              ? (std::int64_t{launch_.rows.held} * launch_.columns.held * launch_.tile_channels) +
+                    shift
+              : 0;
+      return launch_.input_at + padded(held * element_);
+    }
+    launch_.pitch = static_cast<int>(
+        channels_last_ ? launch_.columns.windows
+                       : CeilDivide(launch_.columns.windows, vector) * vector);
+    const bool overlaps = launch_.rows.apart > 1;
+    const std::int64_t kept = padded(TileWindows(launch_.pitch) * sum_);
+    const std::int64_t results = channels_last_ ? 0 : sums;
+    // Results may lie where shares were, if these are summed along columns first.
+    launch_.values_at = static_cast<int>(overlaps ? 0 : results);
+    launch_.input_at =
+        static_cast<int>(overlaps ? std::max(kept, results) : launch_.values_at + kept);
+    const std::int64_t lines =
+        overlaps ? std::int64_t{launch_.rows.tile} * launch_.pitch * launch_.tile_channels : 0;
+    launch_.axes_at = static_cast<int>(launch_.input_at + padded(lines * sum_));
+    return launch_.axes_at + ((launch_.rows.windows + launch_.columns.windows) * sum_) +
+           (static_cast<std::int64_t>(sizeof(std::int32_t)) *
+            (launch_.rows.tile + launch_.columns.tile));
+  }
+
+  bool Fits(std::int64_t most_bytes) {
+    // First what would pass 32 bits.
+    const std::int64_t cells =
+        std::int64_t{launch_.rows.cells} * launch_.columns.cells * launch_.tile_channels;
+    const std::int64_t lanes =
+        channels_last_ ? std::min<std::int64_t>(kVectorBytes / element_, 4) : 1;
+    return TileElements() <= kMostTileElements &&
+           (!has_turns() || cells <= kMostTileCells * lanes * kTileThreads) &&
+           TileWindows(launch_.columns.windows) <= kMostBytes &&
+           std::int64_t{launch_.rows.held} * launch_.columns.held <= kMostBytes &&
+           Layout() <= most_bytes;
+  }
+
+  /// Cuts an axis into as few tiles as fit.
+  bool CutAxis(TileAxis* axis, std::int64_t most_bytes) {
+    std::int64_t least = 1;
+    for (std::int64_t most = axis->input; least < most;) {
+      const std::int64_t middle = least + ((most - least + 1) / 2);
+      Cut(middle, axis);
+      if (Fits(most_bytes)) {
+        least = middle;
+      } else {
+        most = middle - 1;
+      }
+    }
+    Cut(least, axis);
+    return Fits(most_bytes);
+  }
+
+  /// Of contiguous tensors, a tile is some channels, some rows of one, or a part of one row alone.
+  bool CutChannels() {
+    if (Fits(kGoodBytes)) {
+      const std::int64_t most = std::max<std::int64_t>(launch_.channels / kManyBlocks, 1);
+      while (launch_.tile_channels < most) {
+        ++launch_.tile_channels;
+        if (!Fits(kGoodBytes)) {
+          --launch_.tile_channels;
+          break;
+        }
+      }
+      return true;
+    }
+    if (CutAxis(&launch_.rows, kGoodBytes) || Fits(kMostBytes)) {
+      return true;
+    }
+    return launch_.rows.input == 1 && launch_.rows.output == 1 &&
+           CutAxis(&launch_.columns, kGoodBytes);
+  }
+
+  /// Of tensors whose channels are last, it is a rectangle of some channels. Neighbouring tiles
+  /// have windows in common: the best has the least work beside that of its elements.
+  bool CutPositions() {
+    launch_.tile_channels =
+        static_cast<int>(std::min(launch_.channels, std::int64_t{4} * kVectorBytes / sum_));
+    constexpr std::int64_t kMostCuts = 64;
+    double least = std::numeric_limits<double>::infinity();
+    TileAxis rows;
+    TileAxis columns;
+    const std::int64_t most = std::min<std::int64_t>(launch_.columns.input, kMostCuts);
+    for (std::int64_t cuts = 1; cuts <= most; ++cuts) {
+      Cut(CeilDivide(launch_.columns.input, cuts), &launch_.columns);
+      if (!CutAxis(&launch_.rows, kGoodBytes)) {
+        continue;
+      }
+      const double work =
+          static_cast<double>(launch_.rows.tiles) * launch_.columns.tiles *
+          static_cast<double>(TileElements() + (2 * TileWindows(launch_.columns.windows)));
+      if (work < least) {
+        least = work;
+        rows = launch_.rows;
+        columns = launch_.columns;
+      }
+    }
+    launch_.rows = rows;
+    launch_.columns = columns;
+    while (least < std::numeric_limits<double>::infinity() && rows.tiles * columns.tiles == 1 &&
+           launch_.channels % (std::int64_t{2} * launch_.tile_channels) == 0 &&
+           Blocks() > 2 * kManyBlocks) {
+      launch_.tile_channels *= 2;
+      if (!Fits(kGoodBytes)) {
+        launch_.tile_channels /= 2;
+        break;
+      }
+    }
+    return least < std::numeric_limits<double>::infinity();
+  }
+
+  void FillDivisors() {
+    for (TileAxis* axis : {&launch_.rows, &launch_.columns}) {
+      axis->by_stride = DivisorOf(axis->stride);
+      axis->by_tiles = DivisorOf(axis->tiles);
+      axis->by_tile = DivisorOf(axis->tile);
+      axis->by_windows = DivisorOf(axis->windows);
+      axis->by_held = DivisorOf(axis->held);
+      axis->by_cells = DivisorOf(axis->cells);
+    }
+    launch_.by_channel_tiles = DivisorOf(launch_.channel_tiles);
+    launch_.by_channels = DivisorOf(launch_.tile_channels);
+    launch_.by_minor = DivisorOf(launch_.column_major ? launch_.rows.input : launch_.columns.input);
+    const std::int64_t line =
+        std::int64_t{launch_.pitch} * (channels_last_ ? launch_.tile_channels : 1);
+    launch_.by_line = DivisorOf(CeilDivide(line, kVectorBytes / sum_));
+  }
+
+  const WindowsKind& kind_;
+  bool channels_last_;
+  /// Bytes of an element and of a sum.
+  std::int64_t element_;
+  std::int64_t sum_;
+  std::int64_t samples_;
+  TilesLaunch launch_;
+};
+
+}  // namespace
+
+std::optional<WindowTiles> MakeWindowTiles(
+    const WindowsKind& kind,
+    const OpTask& task,
+    const WindowsTask& windows,
+    bool column_major,
+    bool channels_last) {
+  const WindowAxis& depth = windows.axes[0];
+  const WindowAxis& rows = windows.axes[1];
+  const WindowAxis& columns = windows.axes[2];
+  const std::int64_t elements = rows.input * columns.input;
+  const bool is_flat = depth.input == 1 && depth.output == 1 && depth.size == 1;
+  const bool has_all = elements > 0 && rows.output > 0 && columns.output > 0 && windows.batch > 0 &&
+                       windows.channels > 0;
+  const bool is_shared = !kind.has_places && !kind.reads_input;
+  const bool is_found = !kind.reads_input || rows.size <= kMostTaps / columns.size;
+  if (!kind.gathers || !is_flat || !has_all || elements > std::numeric_limits<int>::max() ||
+      (is_shared && windows.is_dilated) || !is_found) {
+    return std::nullopt;
+  }
+  return Tiler(kind, task, windows, column_major, channels_last).Find();
+}
+
+}  // namespace gradsmith::cuda

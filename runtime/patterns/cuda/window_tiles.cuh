@@ -1,0 +1,306 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_WINDOW_TILES_CUH_
+#define GRADSMITH_PATTERNS_CUDA_WINDOW_TILES_CUH_
+
+#include <cstdint>
+#include <cstring>
+
+#include "cuda/kernels/element.cuh"
+#include "cuda/kernels/element_vector.cuh"
+#include "cuda/kernels/ptx.cuh"
+#include "patterns/cuda/window_tiles_launch.h"
+
+/// Tiles of the input of windows, of which blocks compute gathers in shared memory: what the
+/// kernels of window_givers.cuh and window_shares.cuh have in common.
+namespace gradsmith::cuda {
+
+/// Stores neighbours in shared memory at once; `to` is aligned to kCount elements.
+template <int kCount, typename Number>
+__device__ __forceinline__ void KeepAtOnce(const Number* from, Number* to) {
+  using Word = typename WordOf<kCount* static_cast<int>(sizeof(Number))>::Type;
+  Word word;
+  memcpy(&word, from, sizeof(word));
+  *reinterpret_cast<Word*>(to) = word;
+}
+
+[[nodiscard]] __device__ __forceinline__ int Quotient(int number, const Divisor& by) {
+  return static_cast<int>(Divide(static_cast<std::uint32_t>(number), by));
+}
+
+/// TileRange is a tile along an axis: its positions, the windows that may hold some of them, and
+/// where the first of these begins, counted from the first position.
+struct TileRange {
+  int begin;
+  int count;
+  int window;
+  int windows;
+  int window_begin;
+};
+
+__device__ __forceinline__ TileRange RangeOf(const TileAxis& axis, int tile) {
+  TileRange range = {tile * axis.tile, axis.tile, 0, axis.output, 0};
+  if (axis.tiles > 1) {
+    const int first = range.begin + axis.pad_begin;
+    range.count = min(axis.tile, axis.input - range.begin);
+    range.window = first < axis.span ? 0 : Quotient(first - axis.span, axis.by_stride) + 1;
+    const int end = Quotient(first + range.count - 1, axis.by_stride) + 1;
+    range.windows = min(end, axis.output) - range.window;
+  }
+  range.window_begin = range.window * axis.stride - axis.pad_begin - range.begin;
+  return range;
+}
+
+/// The positions that a tile's windows hold: the first, and how many.
+struct HeldRange {
+  int begin;
+  int count;
+};
+
+__device__ __forceinline__ HeldRange HeldBy(const TileAxis& axis, const TileRange& range) {
+  if (axis.tiles == 1) {
+    return {0, axis.input};
+  }
+  const int first = range.begin + range.window_begin;
+  const int begin = max(first, 0);
+  const int end = min(first + (range.windows - 1) * axis.stride + axis.span, axis.input);
+  return {begin, max(end - begin, 0)};
+}
+
+/// A window of a tile: its channel, row and column, each counted from the tile's first.
+struct TileWindow {
+  int channel;
+  int row;
+  int column;
+};
+
+/// Some windows of a tile that are neighbours in memory: those from `begin` to `end` of them exist.
+/// The slot numbers them in shared memory; `first` is the first that exists.
+struct TileGroup {
+  int slot;
+  int begin;
+  int end;
+  TileWindow first;
+};
+
+/// WindowTile is the tile of a block. With kChannels neighbours in memory are channels, else the
+/// tile's elements are a run in memory, and so are its windows and what these hold.
+template <typename T, bool kChannels>
+class WindowTile {
+ public:
+  using A = Accumulator<T>;
+  static constexpr int kVector = kVectorLength<T>;
+
+  __device__ __forceinline__ WindowTile(const TilesLaunch& given, void* shared)
+      : launch(given), memory(static_cast<unsigned char*>(shared)) {
+    int rest = static_cast<int>(blockIdx.x);
+    const auto tile_along = [&](int tiles, const Divisor& by_tiles) {
+      const int quotient = Quotient(rest, by_tiles);
+      const int tile = rest - quotient * tiles;
+      rest = quotient;
+      return tile;
+    };
+    if constexpr (kChannels) {
+      channel = tile_along(launch.channel_tiles, launch.by_channel_tiles) * launch.tile_channels;
+    }
+    columns = RangeOf(launch.columns, tile_along(launch.columns.tiles, launch.columns.by_tiles));
+    rows = RangeOf(launch.rows, tile_along(launch.rows.tiles, launch.rows.by_tiles));
+    if constexpr (kChannels) {
+      batch = rest;
+      first = batch * launch.channels + channel;
+    } else {
+      channel = std::int64_t{rest} * launch.tile_channels;
+      first = channel;
+    }
+    const std::int64_t left = launch.channels - channel;
+    channels = left < launch.tile_channels ? static_cast<int>(left) : launch.tile_channels;
+  }
+
+  template <typename Number>
+  [[nodiscard]] __device__ __forceinline__ Number* Shared(int at) const {
+    return reinterpret_cast<Number*>(memory + at);
+  }
+  [[nodiscard]] __device__ __forceinline__ A* sums() const { return Shared<A>(0); }
+
+  /// Where the tile's windows begin in a tensor over these.
+  [[nodiscard]] __device__ __forceinline__ std::int64_t WindowsOffset(int tensor) const {
+    return OffsetOf(tensor, rows.window, columns.window, launch.rows.output, launch.columns.output);
+  }
+  /// Where a position of the tile's first channel is in a tensor over the input.
+  [[nodiscard]] __device__ __forceinline__ std::int64_t InputOffset(int tensor, int row, int column)
+      const {
+    return OffsetOf(tensor, row, column, launch.rows.input, launch.columns.input);
+  }
+
+  /// How many elements before an offset a vector of so many begins.
+  [[nodiscard]] __device__ __forceinline__ static int ShiftOf(std::int64_t offset, int elements) {
+    return kChannels ? 0 : static_cast<int>(offset & (elements - 1));
+  }
+
+  /// How many numbers a run has in a tile of channels of `row_pitch` rows of `pitch`, of which
+  /// there are so many rows and columns.
+  [[nodiscard]] __device__ __forceinline__ int
+  RunOf(int row_pitch, int row_count, int pitch, int column_count) const {
+    return ((channels - 1) * row_pitch + row_count - 1) * pitch + column_count;
+  }
+
+  /// How many slots the tile's windows take in shared memory, of which the first `shift` are
+  /// none's.
+  [[nodiscard]] __device__ __forceinline__ int SlotsOf(int shift) const {
+    if constexpr (kChannels) {
+      return rows.windows * launch.columns.windows * launch.tile_channels;
+    }
+    return RunOf(launch.rows.windows, rows.windows, launch.columns.windows, columns.windows) +
+           shift;
+  }
+
+  /// The group of kGroup neighbours in memory that begins at a slot; `slots` are SlotsOf(shift).
+  template <int kGroup>
+  [[nodiscard]] __device__ __forceinline__ TileGroup GroupAt(int slot, int slots, int shift) const {
+    TileGroup group = {slot, 0, 0, {0, 0, 0}};
+    if (slot >= slots) {
+      return group;
+    }
+    const int pitch = launch.columns.windows;
+    TileWindow& window = group.first;
+    if constexpr (kChannels) {
+      const int position = Quotient(slot, launch.by_channels);
+      window.channel = slot - position * launch.tile_channels;
+      window.row = Quotient(position, launch.columns.by_windows);
+      window.column = position - window.row * pitch;
+      group.end = window.column < columns.windows && window.channel < channels ? kGroup : 0;
+    } else {
+      const int at = max(slot - shift, 0);
+      const int line = Quotient(at, launch.columns.by_windows);
+      window.channel = launch.tile_channels == 1 ? 0 : Quotient(line, launch.rows.by_windows);
+      window.row = line - window.channel * launch.rows.windows;
+      window.column = at - line * pitch;
+      group.begin = max(shift - slot, 0);
+      group.end = min(slots - slot, kGroup);
+    }
+    return group;
+  }
+
+  /// The offset of a group of windows from WindowsOffset.
+  [[nodiscard]] __device__ __forceinline__ std::int64_t
+  GroupOffset(int tensor, const TileGroup& group, int shift) const {
+    if constexpr (kChannels) {
+      const internal::PerDim<std::int64_t>& strides = launch.task.strides[tensor];
+      return group.first.row * strides.axes[1] + group.first.column * strides.axes[2] +
+             group.first.channel;
+    }
+    return group.slot - shift;
+  }
+
+  /// The window beside another.
+  [[nodiscard]] __device__ __forceinline__ TileWindow Next(TileWindow window) const {
+    if constexpr (kChannels) {
+      ++window.channel;
+      return window;
+    }
+    if (++window.column == launch.columns.windows) {
+      window.column = 0;
+      if (++window.row == launch.rows.windows) {
+        window.row = 0;
+        ++window.channel;
+      }
+    }
+    return window;
+  }
+
+  /// Where an element of the tile has its sum.
+  [[nodiscard]] __device__ __forceinline__ int SumOf(int of_channel, int row, int column, int shift)
+      const {
+    if constexpr (kChannels) {
+      return (row * launch.columns.tile + column) * launch.tile_channels + of_channel;
+    }
+    return (of_channel * launch.rows.tile + row) * launch.columns.tile + column + shift;
+  }
+
+  /// How many numbers the tile's sums take.
+  [[nodiscard]] __device__ __forceinline__ int SumsOf() const {
+    if constexpr (kChannels) {
+      return rows.count * launch.columns.tile * launch.tile_channels;
+    }
+    return RunOf(launch.rows.tile, rows.count, launch.columns.tile, columns.count);
+  }
+
+  /// Writes sums to the result, or adds them to it.
+  __device__ __forceinline__ void StoreSums(int output) const {
+    T* const to = static_cast<T*>(launch.task.tensors[output]);
+    const std::int64_t base = InputOffset(output, rows.begin, columns.begin);
+    const int shift = ShiftOf(base, kVector);
+    const int count = SumsOf();
+    for (int sum = static_cast<int>(threadIdx.x) * kVector; sum < count + shift;
+         sum += kTileThreads * kVector) {
+      if constexpr (kChannels) {
+        const int position = Quotient(sum, launch.by_channels);
+        const int row = Quotient(position, launch.columns.by_tile);
+        const int column = position - row * launch.columns.tile;
+        const int of_channel = sum - position * launch.tile_channels;
+        const internal::PerDim<std::int64_t>& strides = launch.task.strides[output];
+        if (column < columns.count && of_channel < channels) {
+          StoreSumsAt(
+              sum, to + base + row * strides.axes[1] + column * strides.axes[2] + of_channel);
+        }
+      } else if (sum >= shift && sum + kVector <= count + shift) {
+        StoreSumsAt(sum, to + base + (sum - shift));
+      } else {
+        for (int lane = max(shift - sum, 0); lane < min(count + shift - sum, kVector); ++lane) {
+          T* const element = to + base + (sum - shift + lane);
+          const A value = sums()[sum + lane];
+          *element = Convert<T>(launch.task.accumulate ? value + Convert<A>(*element) : value);
+        }
+      }
+    }
+  }
+
+  /// Writes a vector of numbers to an element and its neighbours, or adds them to these.
+  __device__ __forceinline__ void StoreVectorOf(A (&values)[kVector], T* to) const {
+    Vector<T> vector;
+    if (launch.task.accumulate) {
+      vector = LoadVector(to);
+#pragma unroll
+      for (int lane = 0; lane < kVector; ++lane) {
+        values[lane] += Convert<A>(vector.values[lane]);
+      }
+    }
+#pragma unroll
+    for (int lane = 0; lane < kVector; ++lane) {
+      vector.values[lane] = Convert<T>(values[lane]);
+    }
+    StoreVector(to, vector);
+  }
+
+  __device__ __forceinline__ void StoreSumsAt(int sum, T* to) const {
+    A values[kVector];
+#pragma unroll
+    for (int lane = 0; lane < kVector; lane += kVectorLength<A>) {
+      LoadAtOnce<kVectorLength<A>>(sums() + sum + lane, values + lane);
+    }
+    StoreVectorOf(values, to);
+  }
+
+  const TilesLaunch& launch;
+  unsigned char* memory;
+  std::int64_t batch = 0;
+  /// The first channel, of all samples where channels are not last; and among all samples'.
+  std::int64_t channel = 0;
+  std::int64_t first = 0;
+  /// How many channels the tile has.
+  int channels = 1;
+  TileRange rows;
+  TileRange columns;
+
+ private:
+  [[nodiscard]] __device__ __forceinline__ std::int64_t
+  OffsetOf(int tensor, int row, int column, int row_count, int column_count) const {
+    if constexpr (kChannels) {
+      const internal::PerDim<std::int64_t>& strides = launch.task.strides[tensor];
+      return batch * strides.batch + channel + row * strides.axes[1] + column * strides.axes[2];
+    }
+    return (channel * row_count + row) * column_count + column;
+  }
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_WINDOW_TILES_CUH_
