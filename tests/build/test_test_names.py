@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -10,10 +11,25 @@ import pytest
 from build_tree import REPOSITORY
 
 
-def test_no_name_has_the_bytes_of_a_parameter() -> None:
+@pytest.fixture(scope="module")
+def listed() -> str:
     tree = Path(os.environ.get("GRADSMITH_BUILD_DIR", REPOSITORY / "build/default"))
     if not (tree / "tests/gradsmith_runtime_tests").exists():
         pytest.skip(f"{tree} has no tests that are built")
-    listed = subprocess.run(["ctest", "-N"], cwd=tree, check=True, text=True, capture_output=True).stdout
+    return subprocess.run(["ctest", "-N"], cwd=tree, check=True, text=True, capture_output=True).stdout
+
+
+def test_no_name_has_the_bytes_of_a_parameter(listed: str) -> None:
     assert "runtime.Threads/ParallelForTest." in listed
     assert [line for line in listed.splitlines() if "object <" in line or "GetParam" in line] == []
+
+
+def test_every_source_has_tests(listed: str) -> None:
+    """Also one that is compiled together with others; a build without a CUDA backend has none of it."""
+    sources = sorted((REPOSITORY / "tests/runtime").glob("*_test.cc"))
+    sources += sorted((REPOSITORY / "tests/runtime/cuda").glob("*_test.cc")) if "Cuda" in listed else []
+    assert len(sources) > 20
+    for source in sources:
+        suites = re.findall(r"^TEST(?:_F|_P)?\((\w+), ", source.read_text(encoding="utf-8"), re.MULTILINE)
+        assert suites, source
+        assert re.search(rf"[./]({'|'.join(suites)})\.", listed), source
