@@ -21,6 +21,7 @@ from gradsmith._ops import FUNCTIONS, TORCH_SCHEMAS
 from gradsmith._policy import current, entered_text, of_text
 from gradsmith._table import Operator, Tensor, ops
 from gradsmith._text import class_name, quoted
+from gradsmith._torch_lists import flat, grouped, named, of_those_asked, slice_of
 
 _IS_GUARDED = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
 """Whether torch.compile looks at context variables before it takes what it compiled."""
@@ -35,7 +36,7 @@ class _Registration:
         self.function = FUNCTIONS[op.name]
         self.result = getattr(gradsmith, f"{op.name}Result")
         self.outputs = [tensor.name for tensor in op.outputs]
-        self.core = _core.Op(op.name, tuple)
+        self.core = _core.ListOp(op.name, tuple) if op.has_lists else _core.Op(op.name, tuple)
         self.torch_op = torch.library.custom_op(
             f"gradsmith::{op.function}", self._run, mutates_args=(), schema=TORCH_SCHEMAS[op.name]
         )
@@ -63,37 +64,39 @@ class _Registration:
         dims = tuple(_dims_of(given) for given in self._all(inputs))
         shapes = self.core.infer_shapes(dims, tuple(attributes.get(name) for name in self.op.attributes))
         made = dict(zip(self.outputs, shapes, strict=True))
-        tensors = [given for given in inputs if isinstance(given, torch.Tensor)]
+        placed = zip(self.op.inputs, inputs, strict=False)
+        tensors = _tensors([given for one, given in placed if not one.may_be_on_host])
         is_channels_last = any(_is_channels_last(tensor) for tensor in tensors)
-        return self._returned(
-            [
-                _empty(tensors[0], made[name], self._dtype(name, inputs), is_channels_last)
-                for name in (self.outputs if outputs is None else outputs)
-            ]
-        )
+
+        def empty(name: str, dims: Any) -> Any:
+            if isinstance(dims, list):
+                return [empty(name, one) for one in dims]
+            return _empty(tensors[0], dims, self._dtype(name, inputs), is_channels_last)
+
+        return self._returned([empty(name, made[name]) for name in (self.outputs if outputs is None else outputs)])
 
     def _map(self, info: Any, in_dims: Sequence[int | None], /, *inputs: Any, **keywords: Any) -> Any:
         """The rule of torch.vmap: a call for each slice."""
         call = self._torch_function(self.op.name)
-        slices = [
-            given.unbind(dim) if isinstance(dim, int) else (given,) * info.batch_size
-            for given, dim in zip(inputs, in_dims, strict=True)
-        ]
-        made = [_listed(call(*one, **keywords)) for one in zip(*slices, strict=True)]
-        if not made:  # a call tells dims and dtypes
-            one = [
-                given.new_zeros(given.shape[:dim] + given.shape[dim + 1 :]) if isinstance(dim, int) else given
-                for given, dim in zip(inputs, in_dims, strict=True)
-            ]
-            made = [_listed(call(*one, **keywords))]
+        given = list(zip(inputs, in_dims, strict=True))
+        slices = [[slice_of(one, dim, place) for one, dim in given] for place in range(info.batch_size)]
+        if not slices:  # a call tells dims and dtypes
+            slices = [[slice_of(one, dim, None) for one, dim in given]]
+        made = [flat(call(*one, **keywords)) for one in slices]
         mapped = [torch.stack(tensors)[: info.batch_size] for tensors in zip(*made, strict=True)]
-        return self._returned(mapped), self._returned([0] * len(mapped))
+        names = keywords.get("outputs") or self.outputs
+        return tuple(self._returned(grouped(self.op, names, each)) for each in (mapped, [0] * len(mapped)))
 
     def _returned(self, tensors: list[Any]) -> Any:
-        """What has a gradient returns all its outputs; the others a list of those that were asked for."""
+        """What has a gradient returns all its outputs; the others a list of those that were asked for, and of the
+        tensors of a list."""
         if self.gradient is None:
-            return tensors
+            return flat(tensors)
         return tensors[0] if len(tensors) == 1 else tuple(tensors)
+
+    def _listed(self, made: Any) -> Sequence[Any]:
+        """All outputs from what the operator returned that has a gradient."""
+        return (made,) if len(self.outputs) == 1 else made
 
     def _all(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """The inputs with None for those that were left out."""
@@ -102,13 +105,13 @@ class _Registration:
     def _dtype(self, output: str, inputs: Sequence[Any]) -> Any:
         wanted = next(tensor.type for tensor in self.op.outputs if tensor.name == output)
         for tensor, given in zip(self.op.inputs, inputs, strict=False):
-            if tensor.type == wanted and isinstance(given, torch.Tensor):
-                return given.dtype
+            for one in _tensors([given]) if tensor.type == wanted else ():
+                return one.dtype
         return torch_dtypes()[wanted]
 
     def _remember(self, ctx: Any, inputs: Any, keyword_only_inputs: dict[str, Any], output: Any) -> None:
         assert self.gradient is not None
-        outputs = output if isinstance(output, tuple) else (output,)
+        outputs = self._listed(output)
         tensors = dict(zip(self.outputs, outputs, strict=True))
         # An input and an output of one name: the gradient is given what the forward was given.
         tensors |= dict(zip((tensor.name for tensor in self.op.inputs), self._all(inputs), strict=True))
@@ -117,15 +120,15 @@ class _Registration:
             one.name: tuple(tensors[of_inputs[one.shape_of]].shape) for one in self.gradient.inputs if one.shape_of
         }
         kept = [one.name for one in self.gradient.inputs if not one.gradient_of and not one.shape_of]
-        ctx.save_for_backward(*[tensors[name] for name in kept])
+        ctx.save_for_backward(*flat([tensors[name] for name in kept]))
+        ctx.lengths = {name: len(tensors[name]) for name in kept if isinstance(tensors[name], (list, tuple))}
         # The others give dims, as what holds a shape does.
         given = [name for name in self.gradient.attributes if name in keyword_only_inputs]
         ctx.attributes = {name: keyword_only_inputs[name] for name in given}
         ctx.policies = _policies_of(keyword_only_inputs)
         with_gradient = {tensor.gradient_of for tensor in self.gradient.inputs}
-        ctx.mark_non_differentiable(
-            *[tensor for name, tensor in zip(self.outputs, outputs, strict=True) if name not in with_gradient]
-        )
+        made = zip(self.outputs, outputs, strict=True)
+        ctx.mark_non_differentiable(*flat([one for name, one in made if name not in with_gradient]))
 
     def _backward(self, ctx: Any, *gradients: Any) -> Any:
         assert self.gradient is not None
@@ -134,20 +137,23 @@ class _Registration:
         asked = self._needed(ctx)
         needed = [of_inputs[one.name] for one in self.op.inputs if one.name in asked and one.name in of_inputs]
         if not needed:  # as where running statistics alone require a gradient, of which there is none
-            return tuple(None for _ in ctx.needs_input_grad)
+            return tuple(of_those_asked(None, asked) for asked in ctx.needs_input_grad)
         saved = iter(ctx.saved_tensors)
 
         def passed(tensor: Tensor) -> Any:
             if tensor.shape_of:
                 return ctx.held[tensor.name]
-            return of_outputs[tensor.gradient_of] if tensor.gradient_of else next(saved)
+            if tensor.gradient_of:
+                return of_outputs[tensor.gradient_of]
+            length = ctx.lengths.get(tensor.name)
+            return next(saved) if length is None else [next(saved) for _ in range(length)]
 
         inputs = [passed(tensor) for tensor in self.gradient.inputs]
         gradient = self._torch_function(self.gradient.name)
         made = gradient(*inputs, **ctx.attributes, outputs=needed, policies=ctx.policies)
-        by_name = dict(zip(needed, made, strict=True))
-        names = [tensor.name for tensor in self.op.inputs[: len(ctx.needs_input_grad)]]
-        return tuple(by_name.get(of_inputs.get(name, "")) for name in names)
+        by_name = dict(zip(needed, grouped(self.gradient, needed, made), strict=True))
+        flags = zip(self.op.inputs, ctx.needs_input_grad, strict=False)
+        return tuple(of_those_asked(by_name.get(of_inputs.get(one.name, "")), asked) for one, asked in flags)
 
     def _remember_all(self, ctx: Any, inputs: Any, keyword_only_inputs: dict[str, Any], output: Any) -> None:
         needed = self._needed(ctx)
@@ -190,7 +196,7 @@ class _Registration:
     def _needed(self, ctx: Any) -> set[str]:
         """The inputs whose gradients are asked for."""
         flags = zip(self.op.inputs, ctx.needs_input_grad, strict=False)
-        return {tensor.name for tensor, is_needed in flags if is_needed}
+        return {tensor.name for tensor, is_needed in flags if any(flat([is_needed]))}
 
     @staticmethod
     def _torch_function(op: str) -> Any:
@@ -209,14 +215,16 @@ def _policies_of(keywords: dict[str, Any]) -> str | None:
     return current().text if told is None and not torch.compiler.is_compiling() else told
 
 
-def _dims_of(given: Any) -> tuple[int, ...] | None:
-    """An input's dims; what is given for one that holds a shape are the dims that it holds."""
+def _dims_of(given: Any) -> Any:
+    """An input's dims, or those of each tensor of a list; what is given for one that holds a shape are the dims that it
+    holds."""
+    if isinstance(given, (list, tuple)) and any(isinstance(one, torch.Tensor) for one in given):
+        return [_dims_of(one) for one in given]
     return tuple(given.shape) if isinstance(given, torch.Tensor) else given
 
 
-def _listed(made: Any) -> Sequence[Any]:
-    """What an operator returned, as a sequence also where it is one tensor."""
-    return made if isinstance(made, (tuple, list)) else (made,)
+def _tensors(inputs: Sequence[Any]) -> list[Any]:
+    return [one for one in flat(inputs) if isinstance(one, torch.Tensor)]
 
 
 def _is_channels_last(tensor: Any) -> bool:
@@ -248,7 +256,7 @@ def _refuse_tangents(op: Operator, inputs: Sequence[Any], keywords: dict[str, An
         return
     positional = zip((tensor.name for tensor in op.inputs), inputs, strict=False)
     for name, given in (*positional, *keywords.items()):
-        if isinstance(given, torch.Tensor) and forward_ad.unpack_dual(given).tangent is not None:
+        if any(forward_ad.unpack_dual(one).tangent is not None for one in _tensors([given])):
             raise NotImplementedError(
                 f"{op.name}: {name} has a tangent: there are no derivatives in forward mode; expected a tensor "
                 "without one (torch.autograd.grad and backward() work)"
@@ -267,9 +275,10 @@ def _fault(op: Operator, signature: inspect.Signature, core: Any, inputs: Any, k
         value = given.get(tensor.name)
         if tensor.shape_of:
             continue  # which the core reads as it reads attributes
-        if not isinstance(value, torch.Tensor) and not (tensor.optional and value is None):
-            told = f"{op.name}: {tensor.name} is {quoted(value)} ({class_name(value)})"
-            return TypeError(f"{told}; expected a torch.Tensor")
+        for name, one in named(tensor, value):
+            if not isinstance(one, torch.Tensor) and not (tensor.optional and one is None):
+                told = f"{op.name}: {name} is {quoted(one)} ({class_name(one)})"
+                return TypeError(f"{told}; expected a torch.Tensor")
     tensors = [given.get(tensor.name) for tensor in op.inputs]
     try:
         dims = tuple(_dims_of(one) for one in tensors)
@@ -282,6 +291,7 @@ def _fault(op: Operator, signature: inspect.Signature, core: Any, inputs: Any, k
 def _function(registration: _Registration) -> Callable[..., Any]:
     """The operator for callers: its result is the named tuple of the function without autograd."""
     op, result, names = registration.op, registration.result, registration.outputs
+    is_single, has_lists = len(names) == 1, op.has_lists
     overload = getattr(torch.ops.gradsmith, op.function).default
 
     def call(inputs: Any, attributes: dict[str, Any], **others: Any) -> Any:
@@ -296,11 +306,13 @@ def _function(registration: _Registration) -> Callable[..., Any]:
             raise fault from None
 
     def forward(*inputs: Any, **attributes: Any) -> Any:
-        return result(*_listed(call(inputs, attributes)))
+        made = call(inputs, attributes)
+        return result(made) if is_single else result(*made)
 
     def some(*inputs: Any, outputs: str | Iterable[str] | None = None, **attributes: Any) -> Any:
         wanted = registration.wanted(outputs)
-        made = dict(zip(wanted, call(inputs, attributes, outputs=wanted), strict=True))
+        tensors = call(inputs, attributes, outputs=wanted)
+        made = dict(zip(wanted, grouped(op, wanted, tensors) if has_lists else tensors, strict=True))
         return result(*[made.get(name) for name in names])
 
     function: Any = some if registration.gradient is None else forward

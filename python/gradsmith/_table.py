@@ -69,6 +69,11 @@ class Operator:
     attributes: tuple[str, ...]
     rows: tuple[Row, ...]
 
+    @property
+    def has_lists(self) -> bool:
+        """An argument is a list of arrays."""
+        return any(one.list for one in (*self.inputs, *self.outputs))
+
 
 @cache
 def ops() -> tuple[Operator, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -96,3 +97,42 @@ def test_the_table_tells_lists() -> None:
     (op,) = [op for op in gradsmith.ops() if op.name == "Descend"]
     assert [one.list for one in op.inputs] == ["n", "n", "n", "", "n"]
     assert [one.name for one in op.inputs if one.may_be_on_host] == ["rate"]
+
+
+def test_what_pytorch_passes_and_is_returned_is_told_apart() -> None:
+    from gradsmith._torch_lists import flat, grouped, named, of_those_asked
+
+    descend, gradient = (next(op for op in gradsmith.ops() if op.name == name) for name in ("Descend", "ConcatGrad"))
+    assert flat([1, [2, (3,)], None]) == [1, 2, 3, None]
+    assert grouped(descend, ["new_W", "new_V"], [1, 2, 3, 4]) == [[1, 2], [3, 4]]
+    assert grouped(gradient, ["dX"], [1, 2, 3]) == [[1, 2, 3]]
+    assert of_those_asked([1, 2], [True, False]) == [1, None]
+    assert of_those_asked(None, [True, True]) == [None, None]
+    assert of_those_asked(1, True) == 1
+    assert named(descend.inputs[0], (5, 6)) == [("W[0]", 5), ("W[1]", 6)]
+    assert named(descend.inputs[3], 7) == [("rate", 7)]
+
+
+def test_schemas_of_pytorch_have_lists() -> None:
+    from gradsmith._ops import TORCH_SCHEMAS
+
+    assert TORCH_SCHEMAS["Concat"].startswith("(Tensor[] X, *, SymInt axis=0, ")
+    assert "Tensor rate, Tensor?[]? scale=None, *, " in TORCH_SCHEMAS["Descend"]
+
+
+def test_lists_are_differentiated_by_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    functions: Any = import_module("gradsmith.torch")
+    parts = [torch.ones(2, size, requires_grad=size != 3) for size in (1, 3, 2)]
+    others = [part.detach().clone().requires_grad_(part.requires_grad) for part in parts]
+    weights = torch.arange(12.0).reshape(2, 6)
+    (functions.concat(parts, axis=1).Y * weights).sum().backward()
+    (torch.cat(others, 1) * weights).sum().backward()
+    for part, other in zip(parts, others, strict=True):
+        torch.testing.assert_close(part.grad, other.grad)
+    rate = torch.tensor(0.5)
+    result = functions.descend(others, others, others, rate, outputs="new_V")
+    assert result.new_W is None
+    torch.testing.assert_close(result.new_V[2], 1.5 * others[2])
+    with pytest.raises(TypeError, match=r"Concat: X\[1\] is 3 \(int\); expected a torch.Tensor"):
+        functions.concat([parts[0], 3])
