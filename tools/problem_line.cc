@@ -325,6 +325,9 @@ Result<ProblemLine> ParseProblemLine(const Registry& registry, const std::string
   if (op == nullptr) {
     return UnknownOp(registry, line.op);
   }
+  if (op->has_lists) {
+    return Wrong(line.op, "an op without lists of tensors, which lines have no words for");
+  }
   for (std::string word; words >> word;) {
     if (Status status = AddWord(*op, word, &line); !status.ok()) {
       return status;

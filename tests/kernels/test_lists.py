@@ -113,6 +113,11 @@ def test_what_pytorch_passes_and_is_returned_is_told_apart() -> None:
     assert named(descend.inputs[3], 7) == [("rate", 7)]
 
 
+def test_lines_of_problems_have_no_lists() -> None:
+    with pytest.raises(ValueError, match="'Concat': expected an op without lists of tensors"):
+        gradsmith._core.parse_problem("Concat float X=2x3")
+
+
 def test_schemas_of_pytorch_have_lists() -> None:
     from gradsmith._ops import TORCH_SCHEMAS
 
