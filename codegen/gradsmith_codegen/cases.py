@@ -10,7 +10,7 @@ from typing import cast
 
 from . import scalars, shape_rules
 from .diagnostics import counted
-from .lists import list_of, spelled_out
+from .lists import MAX_LENGTH, list_of, spelled_out
 from .model import AttributeValue, Case, Dim, DimKind, Op, Symbol, Tensor
 from .shape_rules import Dims, ImpossibleShape, SymbolValue
 
@@ -61,6 +61,8 @@ def _list_length(op: Op, case: Case) -> int:
                 f"'{name}' has {counted(count, 'tensor')}, and '{first}' {length}: lists have one length"
             )
             raise Problem(Impossible.MISMATCH, message, name, first)
+    if length > MAX_LENGTH:
+        raise Problem(Impossible.SIZE, f"'{first}' has {length} tensors, more than {MAX_LENGTH}", first)
     return length
 
 

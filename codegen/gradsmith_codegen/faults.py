@@ -338,11 +338,11 @@ def bad_length(text: str, expected: str) -> str:
 
 @fault("G028")
 def bad_rule(text: str, known: Collection[str]) -> str:
-    """A shape rule does not read as `family::Function(D, K)` or `broadcast(P, Q)`."""
+    """A shape rule does not read as `family::Function(D, K)`, `broadcast(P, Q)` or `sum(P)`."""
     function, _, arguments = text.partition("(")
     meant = _qualified(function, known) if arguments else ""
     whole = f"{meant}({arguments.rstrip(')')})"
-    form = "expected the form family::Function(D, K) or broadcast(P, Q)"
+    form = "expected the form family::Function(D, K), broadcast(P, Q) or sum(P)"
     hint = f"did you mean '{whole}'?" if meant else form
     return f"'{text}' is no shape rule; {hint}"
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from .model import Attribute, Dim, Op, Shape, Symbol, Tensor
 
+MAX_LENGTH = 2000  # of a list: kMaxListLength of the runtime
+
 
 def element(name: str, place: int) -> str:
     """What messages call a tensor of a list, or the symbol that it has of its own: `X[2]`."""

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from gradsmith_codegen import grammar, reader, vocabulary  # noqa: F401 - reader registers all rules
+from gradsmith_codegen import grammar, lists, reader, vocabulary  # noqa: F401 - reader registers all rules
 from gradsmith_codegen.checks.names import RUNTIME_NAMES
 from gradsmith_codegen.checks.shapes import MAX_SYMBOLS
 from gradsmith_codegen.diagnostics import RULES
@@ -44,6 +44,8 @@ def test_limits(repository: Path) -> None:
     assert re.findall(r"class BasicList.*?int kCapacity = (\d+);", text, re.DOTALL) == [str(grammar.MAX_RANK)]
     text = _runtime(repository, "core/shape_symbols.h")
     assert re.findall(r"int kCapacity = (\d+);", text) == [str(MAX_SYMBOLS)]
+    text = _runtime(repository, "core/list_schema.h")
+    assert re.findall(r"int kMaxListLength = (\d+);", text) == [str(lists.MAX_LENGTH)]
 
 
 def test_names_that_the_runtime_takes(repository: Path) -> None:
