@@ -147,7 +147,11 @@ int ShapeSymbols::ExpectedListLength(int symbol) const {
   if (bound_[symbol]) {
     return values_[symbol].size();
   }
-  for (int i = 0; i < static_cast<int>(op_.symbols.size()); ++i) {
+  // A length that each tensor of a list has of its own is that of symbols of the same place alone.
+  const bool is_of_each = op_.symbols[root].of_each;
+  const int count = is_of_each ? SymbolsOfEach() : static_cast<int>(op_.symbols.size());
+  const int first = is_of_each ? root / count * count : 0;
+  for (int i = first; i < first + count; ++i) {
     if (bound_[i] && op_.symbols[i].is_list && LengthRoot(i) == root) {
       return values_[i].size();
     }
