@@ -248,6 +248,11 @@ class OpPlan:
             return f"{role}.subspan({position}, length)"
         return f"internal::ArgumentAt({role}, {position})"
 
+    @cached_property
+    def gathered_dims(self) -> list[str]:
+        """The statements that add what a typed InferShapes of an operator with lists is given for its inputs."""
+        return [_addition(tensor) for tensor in self.op.inputs]
+
     def rank_of(self, name: str) -> str:
         """Of a kernel's input; of a list that of all its tensors."""
         is_list = self.op.inputs[self.input_indices[name]].list
@@ -318,6 +323,13 @@ class OpPlan:
     def broadcasts(self) -> bool:
         """A shape is what others broadcast to."""
         return any(symbol.rule and symbol.rule.is_broadcast for symbol in self.op.symbols)
+
+
+def _addition(tensor: model.Tensor) -> str:
+    if tensor.optional:
+        return f"in.AddAbsent({'true' if tensor.list else 'false'});"
+    given = f"inputs.{tensor.name}"
+    return f"in.Add({f'internal::HoldingShape({given})' if tensor.shape_of else given});"
 
 
 class PlaceFinder(dict[int, Place]):

@@ -184,6 +184,7 @@ def _environment() -> jinja2.Environment:
         assignment=_assignment,
         comparison=_comparison,
         call=_call,
+        closure=_closure,
         code=text.md_code,
         cell_code=text.md_cell_code,
         docstring=text.docstring,
@@ -247,6 +248,16 @@ def _assignment(target: str, value: str) -> str:
     """A definition: on one line, or else its value on the next."""
     line = f"{target} = {value};"
     return line if len(line) <= COLUMN_LIMIT else f"{target} =\n{_continuation(target)}{value};"
+
+
+def _closure(target: str, parameters: str, statements: Sequence[str]) -> str:
+    """A function object that is defined: on one line where it has one statement and fits."""
+    head = f"{target} = [&]({parameters}) {{"
+    line = f"{head} {' '.join(statements)} }};"
+    if len(statements) == 1 and len(line) <= COLUMN_LIMIT:
+        return line
+    indent = " " * (len(target) - len(target.lstrip()))
+    return "\n".join([head, *[f"{indent}  {statement}" for statement in statements], f"{indent}}};"])
 
 
 def _comparison(left: str, right: str, tail: str) -> str:
