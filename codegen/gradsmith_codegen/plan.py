@@ -250,7 +250,7 @@ class OpPlan:
 
     @cached_property
     def gathered_dims(self) -> list[str]:
-        """The statements that add what a typed InferShapes of an operator with lists is given for its inputs."""
+        """The statements that add what the typed InferShapes of an operator with lists is given."""
         return [_addition(tensor) for tensor in self.op.inputs]
 
     def rank_of(self, name: str) -> str:
