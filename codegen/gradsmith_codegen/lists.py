@@ -64,7 +64,7 @@ class _Speller:
 
     def _symbols(self, symbol: Symbol) -> list[Symbol]:
         rule = symbol.rule
-        if rule and rule.is_sum:
+        if rule and not self._of_each.isdisjoint(rule.arguments):
             terms = [element(name, place) for name in rule.arguments for place in range(self._length)]
             return [replace(symbol, rule=replace(rule, arguments=tuple(terms)))]
         if not symbol.of_each:

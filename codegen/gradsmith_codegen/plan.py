@@ -315,6 +315,10 @@ class OpPlan:
     def rule_call(self, rule: model.ShapeRule) -> tuple[str, list[str]]:
         """The C++ function and what it is given."""
         symbols = [f"symbols[{self.symbol_indices[name]}]" for name in rule.arguments]
+        first = self.op.symbols[self.symbol_indices[rule.arguments[0]]] if rule.arguments else None
+        if rule.is_broadcast and first and first.of_each:
+            places = [self.symbol_indices[first.name], len(self.op.symbols)]
+            return "internal::BroadcastDimsOfEach", ["symbols", *map(str, places)]
         if rule.is_broadcast:
             return "internal::BroadcastDims", [f"{{{', '.join(symbols)}}}"]
         return f"::gradsmith::{rule.function}", ["KernelAttributes(attributes)", *symbols]

@@ -1,7 +1,9 @@
 #include "core/broadcast.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "core/stub.h"
@@ -29,21 +31,38 @@ Dims BroadcastOf(const Dims& a, const Dims& b) {
   return dims;
 }
 
-Result<Dims> BroadcastDims(std::initializer_list<Dims> lists) {
-  Dims whole;
-  for (const Dims& dims : lists) {
-    const Dims next = BroadcastOf(whole, dims);
-    for (int back = 1; back <= std::min(whole.size(), dims.size()); ++back) {
-      const std::int64_t known = whole[whole.size() - back];
-      const std::int64_t given = dims[dims.size() - back];
-      if (known != given && known != 1 && given != 1) {
-        return InvalidArgument(
-            "dimension " + std::to_string(next.size() - back) + " would be both " +
-            std::to_string(known) + " and " + std::to_string(given) +
-            "; expected equal dims, or 1, counted from the last");
-      }
+namespace {
+
+/// Makes `whole` what it and `dims` broadcast to.
+Status Join(Dims& whole, const Dims& dims) {
+  const Dims next = BroadcastOf(whole, dims);
+  for (int back = 1; back <= std::min(whole.size(), dims.size()); ++back) {
+    const std::int64_t known = whole[whole.size() - back];
+    const std::int64_t given = dims[dims.size() - back];
+    if (known != given && known != 1 && given != 1) {
+      return InvalidArgument(
+          "dimension " + std::to_string(next.size() - back) + " would be both " +
+          std::to_string(known) + " and " + std::to_string(given) +
+          "; expected equal dims, or 1, counted from the last");
     }
-    whole = next;
+  }
+  whole = next;
+  return {};
+}
+
+}  // namespace
+
+Result<Dims> BroadcastDims(std::initializer_list<Dims> lists) {
+  return BroadcastDimsOfEach(std::span(lists.begin(), lists.size()), 0, 1);
+}
+
+Result<Dims>
+BroadcastDimsOfEach(std::span<const Dims> symbols, std::size_t first, std::size_t step) {
+  Dims whole;
+  for (std::size_t i = first; i < symbols.size(); i += step) {
+    if (Status status = Join(whole, symbols[i]); !status.ok()) {
+      return status;
+    }
   }
   return whole;
 }

@@ -43,6 +43,20 @@ def test_a_symbol_of_lists_alone_is_one_of_each(text: str, own: set[str]) -> Non
     assert {symbol.name for symbol in schema.ops[0].symbols if symbol.of_each} == own
 
 
+def test_dims_of_each_broadcast_together() -> None:
+    text = edited(
+        ADD,
+        ('shape: [N, "*D"]', 'shape: ["*P"]'),
+        ("like: X", 'shape: ["*D"]'),
+        ("D: {length: [0, 3]}", "P: {length: [0, 3]}\n      D: {length: [0, 3], rule: broadcast(P)}"),
+        ("[[2, 3], [2, 3]]", "[[2, 1], [3], []]"),
+    )
+    schema, diagnostics = load(text)
+    assert diagnostics == []
+    assert schema
+    assert schema.ops[0].cases[0].all_shapes[-1] == ("Y", (2, 3))
+
+
 def test_a_case_has_the_shapes_of_all_tensors() -> None:
     schema, _ = load(JOIN)
     assert schema

@@ -25,7 +25,9 @@ def bad_broadcast(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G333", needs=SHAPES, blames=("dims",))
 def bad_broadcast_rule(op: Op, scope: Scope) -> Iterator[Finding]:
-    """The shape rule `broadcast` is given fewer than two lists of dims, or a single dim."""
+    """The shape rule `broadcast` is given fewer than two lists of dims, and none of which each tensor of a
+    list has its own; or a single dim."""
+    own = {symbol.name for symbol in op.symbols if symbol.of_each}
     single = {symbol.name for symbol in op.symbols if not symbol.is_list}
     for symbol in op.symbols:
         rule = symbol.rule if symbol.rule and symbol.rule.is_broadcast else None
@@ -33,6 +35,6 @@ def bad_broadcast_rule(op: Op, scope: Scope) -> Iterator[Finding]:
         if wrong:
             message = f"'{wrong[0]}' is a single dim, and 'broadcast' takes lists of dims"
             yield Finding(message, symbol.at("rule"))
-        elif rule and len(rule.arguments) < 2:
+        elif rule and len(rule.arguments) < 2 and own.isdisjoint(rule.arguments):
             message = f"'broadcast' takes two lists of dims or more, not {len(rule.arguments)}"
             yield Finding(message, symbol.at("rule"))

@@ -79,9 +79,8 @@ def _hangs_on(symbol: Symbol) -> list[tuple[str, Span]]:
     """Other symbols, and where it is said."""
     found = [(symbol.length_of, symbol.at("length")), (symbol.broadcast_to, symbol.at("broadcast_to"))]
     rule = symbol.rule
-    return found + [
-        (name, symbol.at("rule")) for name in (rule.arguments if rule and not rule.is_sum else ())
-    ]
+    takes_own = rule and (rule.is_sum or (rule.is_broadcast and len(rule.arguments) == 1))
+    return found + [(name, symbol.at("rule")) for name in (rule.arguments if rule and not takes_own else ())]
 
 
 def _giver_of_one(symbol: Symbol) -> tuple[str, str] | None:

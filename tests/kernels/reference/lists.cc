@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -107,6 +108,45 @@ class ConcatOracle final : public PlainOracle {
   bool is_gradient_;
 };
 
+class SumOracle final : public PlainOracle {
+ public:
+  [[nodiscard]] std::optional<Shapes> OutputShapes(
+      const Shapes& inputs,
+      const Attributes& /*attributes*/) const override {
+    Shape whole;
+    for (std::size_t i = 0; i < LengthOf(inputs, "X"); ++i) {
+      const Shape& dims = inputs.at(NameOf("X", i));
+      if (dims.size() > 8) {
+        return std::nullopt;
+      }
+      whole.insert(whole.begin(), dims.size() - std::min(dims.size(), whole.size()), 1);
+      for (std::size_t back = 1; back <= dims.size(); ++back) {
+        std::int64_t& known = whole[whole.size() - back];
+        const std::int64_t given = dims[dims.size() - back];
+        if (known != given && known != 1 && given != 1) {
+          return std::nullopt;
+        }
+        known = known == 1 ? given : known;
+      }
+    }
+    return Shapes{{"Y", whole}};
+  }
+
+  [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& attributes)
+      const override {
+    const Shape dims = OutputShapes(ShapesOf(inputs), attributes).value().at("Y");
+    ExpectedOutputs outputs;
+    Expected& Y = outputs["Y"] = Zeros(dims);
+    for (std::int64_t i = 0; i < Count(dims); ++i) {
+      for (const auto& [name, term] : inputs) {
+        const std::size_t at = PositionOf(term.dims, IndexAt(dims, i));
+        AddTerm(Y, static_cast<std::size_t>(i), term.values[at]);
+      }
+    }
+    return outputs;
+  }
+};
+
 class DescendOracle final : public PlainOracle {
  public:
   [[nodiscard]] std::optional<Shapes> OutputShapes(
@@ -160,6 +200,11 @@ const Oracle& Concat() {
 
 const Oracle& ConcatGrad() {
   static const ConcatOracle kOracle(/*is_gradient=*/true);
+  return kOracle;
+}
+
+const Oracle& Sum() {
+  static const SumOracle kOracle;
   return kOracle;
 }
 

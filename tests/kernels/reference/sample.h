@@ -17,6 +17,7 @@ const Oracle& Sift();
 const Oracle& Total();
 const Oracle& Concat();
 const Oracle& ConcatGrad();
+const Oracle& Sum();
 const Oracle& Descend();
 
 }  // namespace gradsmith::reference::sample

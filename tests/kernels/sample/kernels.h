@@ -254,6 +254,24 @@ struct ConcatGrad {
       const Outputs& outputs);
 };
 
+struct Sum {
+  static constexpr std::string_view kShapes = "X [*P], Y [*D]";
+  static constexpr std::string_view kTypes = "X T, Y T";
+  static constexpr std::string_view kLimits = "P broadcast_to D";
+  using Attributes = NoAttributes;
+  struct Inputs {
+    RequiredInputs X;
+  };
+  struct Outputs {
+    RequiredOutput Y = nullptr;
+  };
+  static Status RunCpu(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
+};
+
 struct DescendAttributes {
   double momentum = 0;
 };

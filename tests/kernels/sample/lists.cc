@@ -80,6 +80,23 @@ Status ConcatGrad::RunCpu(
   return {};
 }
 
+Status Sum::RunCpu(
+    const Context& /*context*/,
+    const Attributes& /*attributes*/,
+    const Inputs& inputs,
+    const Outputs& outputs) {
+  internal::VisitFloatingType(outputs.Y->type, [&]<typename T>(std::type_identity<T>) {
+    ForEachIndex(outputs.Y->dims, [&](const Dims& index) {
+      Accumulator<T> sum = 0;
+      for (const ConstTensorRef& term : inputs.X) {
+        sum += Load<T>(term, index);
+      }
+      Store<T>(*outputs.Y, index, sum);
+    });
+  });
+  return {};
+}
+
 Status Descend::RunCpu(
     const Context& /*context*/,
     const Attributes& attributes,
