@@ -12,6 +12,7 @@ import argparse
 import json
 import re
 import statistics
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,7 @@ def run(description: str, cases: Iterable[Case]) -> None:
     """The command line of a benchmark: measures the cases that --only names, prints a table, and writes it as data."""
     parser = argparse.ArgumentParser(description=description.partition("\n")[0])
     parser.add_argument("--only", type=re.compile, help="an expression that is searched in OPERATOR TYPE SHAPE")
+    parser.add_argument("--peers", type=re.compile, default=re.compile(""), help="an expression that peers match")
     parser.add_argument("--json", type=Path, help="where the results go as data")
     arguments = parser.parse_args()
     copy = copy_bytes_per_millisecond()
@@ -80,10 +82,13 @@ def run(description: str, cases: Iterable[Case]) -> None:
     for case in cases:
         if arguments.only and not arguments.only.search(f"{case.op} {case.type_name} {case.shape}"):
             continue
-        measured = measure(case)
+        measured = measure(case, arguments.peers)
         results["cases"].append(measured)
         share = measured["bytes"] / measured["ms"] / copy
-        ratios = ", ".join(f"{name} {time / measured['ms']:.2f}" for name, time in measured["peers_ms"].items())
+        ratios = ", ".join(
+            f"{name} {time / measured['ms']:.2f}" if time else f"{name} fails"
+            for name, time in measured["peers_ms"].items()
+        )
         row = f"| {case.op} | {case.type_name} | {case.shape} | {measured['ms'] * 1e3:.2f} | {share:.2f} | {ratios} |"
         print(row, flush=True)
         if arguments.json:
@@ -101,11 +106,20 @@ def copy_bytes_per_millisecond() -> float:
     return 2 * size / milliseconds(lambda one, to: torch.neg(one, out=to), [(source, target)])
 
 
-def measure(case: Case) -> dict[str, Any]:
+def milliseconds_of_peer(peer: Call, sets: Sequence[tuple[Any, ...]]) -> float | None:
+    """None where the peer fails: torch.compile makes kernels that do not compile."""
+    try:
+        return milliseconds(peer, sets)
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}".partition("\n")[0], file=sys.stderr, flush=True)
+        return None
+
+
+def measure(case: Case, wanted: re.Pattern[str]) -> dict[str, Any]:
     first = case.tensors()
     size = case.least_bytes(first)
     count = min(8, max(2, 1 + int(BYTES_IN_FLIGHT // max(size, 1))))
     sets = [first, *(case.tensors() for _ in range(count - 1))]
     time = milliseconds(case.ours, sets)
-    peers = {name: milliseconds(peer, sets) for name, peer in case.peers.items()}
+    peers = {name: milliseconds_of_peer(peer, sets) for name, peer in case.peers.items() if wanted.search(name)}
     return {"op": case.op, "type": case.type_name, "shape": case.shape, "bytes": size, "ms": time, "peers_ms": peers}

@@ -61,7 +61,8 @@ class RowsPlan final : public internal::Plan {
       return LaunchRows(launch.stream, task, rows);
     }
     rows.columns = static_cast<std::byte*>(launch.workspace) + shape_.partials_bytes;
-    if (Status status = LaunchRows(launch.stream, task, rows); !status.ok()) {
+    Status status = LaunchRows(launch.stream, task, rows);
+    if (!status.ok() || rows.is_only_block) {
       return status;
     }
     return LaunchColumns(launch.stream, task, rows.columns);

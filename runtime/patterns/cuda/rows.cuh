@@ -5,8 +5,10 @@
 #include <cstdint>
 
 #include "cuda/kernels/ptx.cuh"
+#include "patterns/cuda/kept.cuh"
 #include "patterns/cuda/rows_launch.h"
 #include "patterns/cuda/rows_memory.cuh"
+#include "patterns/cuda/rows_sums.cuh"
 #include "patterns/cuda/rows_team.cuh"
 #include "patterns/rows_functor.h"
 #include "patterns/rows_task.h"
@@ -17,8 +19,10 @@
 ///
 /// A team of threads has a row: each thread every so many vectors of it, of which it keeps the
 /// first in shared memory, so that memory is read once; what is beyond is read again by each phase
-/// and for the outputs. Where rows lie across memory, a team has as many neighbouring rows as a
-/// vector has elements, and each thread every so many vectors down the rows.
+/// and for the outputs. A vector is used for the last time when the outputs are made: that of the
+/// team's next row takes its place at once, and is on its way while this one is finished. Where
+/// rows lie across memory, a team has as many neighbouring rows as a vector has elements, and each
+/// thread every so many vectors down the rows.
 namespace gradsmith::cuda {
 
 template <typename Functor, typename T, typename U, int kVector, bool kIsAcross>
@@ -32,11 +36,12 @@ class RowsKernel {
       : task_(task),
         launch_(launch),
         team_(TeamOf<kIsAcross>(launch)),
-        held_(static_cast<Word*>(shared) + threadIdx.x),
+        shared_(static_cast<Word*>(shared) + threadIdx.x),
         sums_(
-            reinterpret_cast<A*>(
-                static_cast<Word*>(shared) + launch.held * Functor::kInputs * blockDim.x) +
-            threadIdx.x) {
+            task,
+            launch,
+            team_,
+            static_cast<Word*>(shared) + launch.held * Functor::kInputs * blockDim.x) {
 #pragma unroll
     for (int i = 0; i < internal::kMaxRowsScalars; ++i) {
       scalars_[i] = static_cast<A>(task.scalars[i]);
@@ -44,29 +49,47 @@ class RowsKernel {
     const std::int64_t begin = launch.parts > 1 ? blockIdx.y * launch.part_length : 0;
     end_ = launch.parts > 1 ? min(task.length, begin + launch.part_length) : task.length;
     first_ = begin + std::int64_t{team_.member} * kStep;
-    stride_ = std::int64_t{launch.members} * kStep;
+    stride_ = launch.members * kStep;
+    const std::int64_t ends_above = end_ - first_ + stride_ - 1;
+    chunks_ = static_cast<int>(max(ends_above, std::int64_t{0}) / kStep >> launch.member_bits);
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      ins_[t] = Kept(BeginOf(t));
+    }
+#pragma unroll
+    for (int o = 0; o < Functor::kOutputs; ++o) {
+      outs_[o] = Kept(BeginOf(Places::kOutput + o));
+    }
+    if (!kIsDense) {
+#pragma unroll
+      for (int i = 0; i < kApart; ++i) {
+        const int t = TensorOf(i);
+        steps_[i] = Kept(stride_ * task.length_strides[t][0] * SizeOf(t));
+      }
+    }
   }
 
   __device__ __forceinline__ void Run() {
     if (HasColumns()) {
-      ForEachSum([](A* sum, A* /*to*/) { *sum = 0; });
+      sums_.Clear(first_, stride_, end_);
     }
+    Rows rows;
+    Find(blockIdx.x, &rows);
+    Fetch(rows);
     for (std::int64_t group = blockIdx.x; group < launch_.groups; group += gridDim.x) {
-      const std::int64_t row = (group * launch_.teams + team_.index) * kRows;
-      State state;
-      Begin(row, &state);
-      if (!Reduce(row, &state)) {
-        continue;
+      Results results;
+      const bool finds_all = Reduce(rows, results);
+      Rows next;
+      Find(group + gridDim.x, &next);
+      if (finds_all) {
+        FinishRows(rows, results, next);
+      } else {
+        Fetch(next);
       }
-      if (row < task_.rows) {
-        WriteOutputs(row, state);
-      }
-      if (HasColumns()) {
-        AddToColumns(state);
-      }
+      rows = next;
     }
     if (HasColumns()) {
-      WriteColumns();
+      sums_.Write(first_, stride_, end_);
     }
   }
 
@@ -76,28 +99,47 @@ class RowsKernel {
   /// Elements of a row from one vector of it to the next.
   static constexpr int kStep = kIsAcross ? 1 : kVector;
   static constexpr int kWider = static_cast<int>(sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U));
-  /// Vectors that a loop has at once, and that are on their way from memory at once.
-  static constexpr int kBatch = kVector > 1 && !kIsAcross ? 2 : 1;
-  static constexpr int kLoads = kVector > 1 ? 4 : 8;
+  /// Vectors that a loop has at once: two of those whose columns are summed hide how long it takes.
+  static constexpr int kUnroll = kVector == 1 || Functor::kColumnSums != 0 ? 2 : 1;
+  static constexpr int kNarrower = static_cast<int>(sizeof(T) < sizeof(U) ? sizeof(T) : sizeof(U));
+  /// Whether vectors are copied to shared memory while the thread goes on.
+  static constexpr bool kIsAsync = kVector * kNarrower >= 4;
   static constexpr int kResults = AtLeastOne(Functor::kResults);
   static constexpr int kColumns = AtLeastOne(Functor::kColumnInputs);
   static constexpr int kSums = AtLeastOne(Functor::kColumnSums);
   static constexpr int kOutputs = AtLeastOne(Functor::kOutputs);
   static constexpr int kRowOutputs = AtLeastOne(Functor::kRowOutputs);
   static constexpr int kRowInputs = AtLeastOne(Functor::kRowInputs);
+  /// Whether all operands have neighbours along rows. Others each have a stride of their own.
+  static constexpr bool kIsDense = kVector > 1 && !kIsAcross;
+  static constexpr int kElementInputs = Functor::kInputs + Functor::kColumnInputs;
+  static constexpr int kApart = kIsDense ? 1 : kElementInputs + Functor::kOutputs;
   static_assert(!kIsAcross || Functor::kColumnInputs + Functor::kColumnSums == 0);
 
   using Word = typename WordOf<kVector * kWider>::Type;
   using Words = Word[Functor::kInputs];
   using Team = RowsTeam<A, kRows, kResults, kIsAcross ? kRowsAcross<kVector> : 1>;
+  using Results = A[kRows][kResults];
 
-  /// What a thread has of its rows.
-  struct State {
-    std::int64_t offsets[Places::kEnd];
-    std::int64_t end;
-    A results[kRows][kResults];
+  /// Where a thread's rows are, and what there is once of each.
+  struct Rows {
+    std::int64_t row;
+    /// How many vectors the thread has of them: none behind the last row.
+    int chunks;
+    /// This thread's first vector in each input and output of elements.
+    const char* in[Functor::kInputs];
+    char* out[kOutputs];
     A inputs[kRows][kRowInputs];
     A pivots[kRows];
+  };
+
+  /// A vector's place among those that the thread has of a row, where it is kept, and how far it
+  /// lies from the first.
+  struct Place {
+    int chunk = 0;
+    unsigned kept_at = 0;
+    std::int64_t along = 0;
+    std::int64_t apart[kApart] = {};
   };
 
   static __device__ constexpr bool IsSecond(int tensor) {
@@ -106,119 +148,236 @@ class RowsKernel {
   __device__ __forceinline__ bool HasColumns() const {
     return Functor::kColumnSums > 0 && launch_.columns != nullptr;
   }
+  /// Whether elements of a row have no one stride: none are kept then.
+  __device__ __forceinline__ bool IsGeneral() const {
+    return kVector == 1 && task_.length_rank > 1;
+  }
 
-  __device__ __forceinline__ Row<A> RowOf(const State& state, int r) const {
+  __device__ __forceinline__ Row<A> RowOf(const Rows& rows, const Results& results, int r) const {
     Row<A> row;
-    row.inputs = state.inputs[r];
-    row.results = state.results[r];
-    row.pivot = state.pivots[r];
+    row.inputs = rows.inputs[r];
+    row.results = results[r];
+    row.pivot = rows.pivots[r];
     row.length = static_cast<A>(task_.length);
     row.scalars = scalars_;
     return row;
   }
 
-  /// How far an element lies from the row's first. Rows of vectors have one dim.
-  __device__ __forceinline__ std::int64_t Along(int tensor, std::int64_t index) const {
-    if (kVector > 1) {
-      return kIsAcross ? index * task_.length_strides[tensor][0] : index;
-    }
-    return task_.length_rank > 1 ? LengthOffset(task_, tensor, index)
-                                 : index * task_.length_strides[tensor][0];
+  /// The number of an operand of elements or columns among those that are apart.
+  static __device__ constexpr int ApartOf(int tensor) {
+    return tensor < kElementInputs ? tensor : kElementInputs + tensor - Places::kOutput;
+  }
+  static __device__ constexpr int TensorOf(int apart) {
+    return apart < kElementInputs ? apart : Places::kOutput + apart - kElementInputs;
+  }
+  static __device__ constexpr std::int64_t SizeOf(int tensor) {
+    return static_cast<std::int64_t>(IsSecond(tensor) ? sizeof(U) : sizeof(T));
   }
 
-  __device__ __forceinline__ void Load(const State& state, std::int64_t index, Words& words) const {
+  /// How far this thread's vector lies from its first, in bytes.
+  __device__ __forceinline__ std::int64_t DistanceOf(int tensor, const Place& place) const {
+    if (kIsDense) {
+      return place.along * SizeOf(tensor);
+    }
+    return place.apart[ApartOf(tensor)];
+  }
+  __device__ __forceinline__ void Advance(Place* place) const {
+    ++place->chunk;
+    place->kept_at += Functor::kInputs * BytesOfBlock();
+    place->along += stride_;
+    if (!kIsDense) {
+#pragma unroll
+      for (int i = 0; i < kApart; ++i) {
+        place->apart[i] += steps_[i];
+      }
+    }
+  }
+  /// How far apart a thread's words are in shared memory.
+  static __device__ __forceinline__ unsigned BytesOfBlock() {
+    return blockDim.x * static_cast<unsigned>(sizeof(Word));
+  }
+  __device__ __forceinline__ Place FirstPlace() const {
+    Place place;
+    place.kept_at = launch_.held > 0 ? Kept(SharedAddress(shared_)) : 0;
+    return place;
+  }
+  /// The place of a vector that is not kept.
+  __device__ __forceinline__ Place PlaceOf(int chunk) const {
+    Place place;
+    place.chunk = chunk;
+    place.along = chunk * std::int64_t{stride_};
+    if (!kIsDense) {
+#pragma unroll
+      for (int i = 0; i < kApart; ++i) {
+        const int t = TensorOf(i);
+        place.apart[i] = IsGeneral() ? LengthOffset(task_, t, first_ + place.along) * SizeOf(t)
+                                     : chunk * steps_[i];
+      }
+    }
+    return place;
+  }
+
+  /// The address of this thread's first vector of a first row.
+  __device__ __forceinline__ std::int64_t BeginOf(int tensor) const {
+    return reinterpret_cast<std::intptr_t>(task_.tensors[tensor]) + Begin(tensor);
+  }
+  /// How far this thread's first vector of a row lies from the row, in bytes.
+  __device__ __forceinline__ std::int64_t Begin(int tensor) const {
+    if (kIsDense) {
+      return first_ * SizeOf(tensor);
+    }
+    return IsGeneral() ? 0 : first_ * task_.length_strides[tensor][0] * SizeOf(tensor);
+  }
+
+  /// Finds the rows of a group, and loads what there is once of each.
+  __device__ __forceinline__ void Find(std::int64_t group, Rows* rows) const {
+    rows->row = (group * launch_.teams + team_.index) * kRows;
+    const bool exists = group < launch_.groups && rows->row < task_.rows;
+    rows->chunks = exists ? chunks_ : 0;
+    std::int64_t starts[Places::kEnd];
+    RowOffsets<Places::kEnd>(task_, exists ? rows->row : 0, starts);
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
-      const std::int64_t offset = state.offsets[t] + Along(t, index);
-      if (IsSecond(t)) {
-        LoadWord<U, kVector>(task_.tensors[t], offset, &words[t]);
-      } else {
-        LoadWord<T, kVector>(task_.tensors[t], offset, &words[t]);
-      }
+      rows->in[t] = reinterpret_cast<const char*>(ins_[t] + starts[t] * SizeOf(t));
     }
-  }
-  /// A vector that this thread keeps.
-  __device__ __forceinline__ Word& Held(int chunk, int input) const {
-    return held_[(chunk * Functor::kInputs + input) * static_cast<int>(blockDim.x)];
-  }
-
-  /// Loads what is kept of a row. Rows behind the last have no elements.
-  __device__ __forceinline__ void Begin(std::int64_t row, State* state) const {
-    const bool exists = row < task_.rows;
-    state->end = exists ? end_ : 0;
-    RowOffsets<Places::kEnd>(task_, exists ? row : 0, state->offsets);
-#pragma unroll 1
-    for (int chunk = 0; chunk < launch_.held; chunk += kLoads) {
-      Words words[kLoads];
-      const std::int64_t index = first_ + chunk * stride_;
 #pragma unroll
-      for (int i = 0; i < kLoads; ++i) {
-        if (chunk + i < launch_.held && index + i * stride_ < state->end) {
-          Load(*state, index + i * stride_, words[i]);
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < kLoads; ++i) {
-        if (chunk + i < launch_.held && index + i * stride_ < state->end) {
-#pragma unroll
-          for (int t = 0; t < Functor::kInputs; ++t) {
-            Held(chunk + i, t) = words[i][t];
-          }
-        }
-      }
+    for (int o = 0; o < Functor::kOutputs; ++o) {
+      const int t = Places::kOutput + o;
+      rows->out[o] = reinterpret_cast<char*>(outs_[o] + starts[t] * SizeOf(t));
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      LoadOfRow(row + r, exists, r, state);
-    }
-  }
-  __device__ __forceinline__ void LoadOfRow(std::int64_t row, bool exists, int r, State* state)
-      const {
 #pragma unroll
-    for (int i = 0; i < Functor::kRowInputs; ++i) {
-      const int t = Places::kRowInput + i;
-      state->inputs[r][i] = 0;
-      if (exists && task_.tensors[t] != nullptr) {
-        const std::int64_t offset = r == 0 ? state->offsets[t] : RowOffset(task_, t, row);
-        state->inputs[r][i] = LoadElement<A>(task_.tensors[t], task_.types[t], offset);
+      for (int i = 0; i < Functor::kRowInputs; ++i) {
+        const int t = Places::kRowInput + i;
+        rows->inputs[r][i] = 0;
+        if (exists && task_.tensors[t] != nullptr) {
+          rows->inputs[r][i] = LoadOnce(t, rows->row + r, r, starts);
+        }
+      }
+      rows->pivots[r] = 0;
+      if constexpr (Functor::kPivot >= 0) {
+        if (exists && task_.length > 0) {
+          const A pivot = LoadOnce(Functor::kPivot, rows->row + r, r, starts);
+          rows->pivots[r] = isfinite(pivot) ? pivot : A(0);
+        }
       }
     }
-    state->pivots[r] = 0;
-    if constexpr (Functor::kPivot >= 0) {
-      constexpr int t = Functor::kPivot;
-      if (exists && task_.length > 0) {
-        const std::int64_t offset = r == 0 ? state->offsets[t] : RowOffset(task_, t, row);
-        const A pivot = LoadElement<A>(task_.tensors[t], task_.types[t], offset);
-        state->pivots[r] = isfinite(pivot) ? pivot : A(0);
+  }
+  __device__ __forceinline__ A
+  LoadOnce(int tensor, std::int64_t row, int r, const std::int64_t (&starts)[Places::kEnd]) const {
+    const std::int64_t offset = r == 0 ? starts[tensor] : RowOffset(task_, tensor, row);
+    return LoadElement<A>(task_.tensors[tensor], task_.types[tensor], offset);
+  }
+
+  __device__ __forceinline__ void Load(const Rows& rows, const Place& place, Words& words) const {
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      LoadWordOf(t, rows.in[t] + DistanceOf(t, place), &words[t]);
+    }
+  }
+  static __device__ __forceinline__ void LoadWordOf(int tensor, const char* from, Word* word) {
+    if (IsSecond(tensor)) {
+      LoadWord<U, kVector>(from, 0, word);
+    } else {
+      LoadWord<T, kVector>(from, 0, word);
+    }
+  }
+  __device__ __forceinline__ void LoadColumn(int tensor, const Place& place, A (&values)[kVector])
+      const {
+    Word word = {};
+    if (task_.tensors[tensor] != nullptr) {
+      LoadWordOf(
+          tensor,
+          static_cast<const char*>(task_.tensors[tensor]) +
+              (Begin(tensor) + DistanceOf(tensor, place)),
+          &word);
+    }
+    Unpack(IsSecond(tensor), word, values);
+  }
+
+  __device__ __forceinline__ Word* Shared(int chunk, int input) const {
+    return shared_ + (chunk * Functor::kInputs + input) * static_cast<int>(blockDim.x);
+  }
+  __device__ __forceinline__ void BeginCopies(const Rows& rows, const Place& place) const {
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      constexpr int kBytes = kVector * static_cast<int>(sizeof(T));
+      constexpr int kBytesOfSecond = kVector * static_cast<int>(sizeof(U));
+      const char* const from = rows.in[t] + DistanceOf(t, place);
+      const unsigned to = place.kept_at + t * BytesOfBlock();
+      if (IsSecond(t)) {
+        BeginCopyOfLine<kBytesOfSecond>(to, from, true);
+      } else {
+        BeginCopyOfLine<kBytes>(to, from, true);
       }
     }
   }
 
-  /// Calls visit(index, chunk, words) for the vectors of this thread.
-  template <typename Visit>
-  __device__ __forceinline__ void ForEach(const State& state, const Visit& visit) const {
-    int chunk = 0;
+  /// Fetches what is kept of rows.
+  __device__ __forceinline__ void Fetch(const Rows& rows) const {
+    const int kept = min(rows.chunks, launch_.held);
+    Place place = FirstPlace();
+    if constexpr (kIsAsync) {
 #pragma unroll 1
-    for (std::int64_t index = first_; index < state.end; index += kBatch * stride_) {
+      while (place.chunk < kept) {
+        BeginCopies(rows, place);
+        Advance(&place);
+      }
+      EndOfCopies();
+      return;
+    }
+    constexpr int kBatch = 8;
+#pragma unroll 1
+    while (place.chunk < kept) {
+      const int first = place.chunk;
       Words words[kBatch];
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
-        if (chunk + i < launch_.held) {
-#pragma unroll
-          for (int t = 0; t < Functor::kInputs; ++t) {
-            words[i][t] = Held(chunk + i, t);
-          }
-        } else if (index + i * stride_ < state.end) {
-          Load(state, index + i * stride_, words[i]);
+        if (first + i < kept) {
+          Load(rows, place, words[i]);
         }
+        Advance(&place);
       }
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
-        if (index + i * stride_ < state.end) {
-          visit(index + i * stride_, chunk + i, words[i]);
+        if (first + i < kept) {
+#pragma unroll
+          for (int t = 0; t < Functor::kInputs; ++t) {
+            *Shared(first + i, t) = words[i][t];
+          }
         }
       }
-      chunk += kBatch;
+    }
+  }
+
+  /// Calls visit(place, words) for the vectors of this thread, and done(place) after those that are
+  /// kept.
+  template <int kUnroll, typename Visit, typename Done>
+  __device__ __forceinline__ void ForEach(const Rows& rows, const Visit& visit, const Done& done)
+      const {
+    const int kept = min(rows.chunks, launch_.held);
+    const int next = Functor::kInputs * static_cast<int>(blockDim.x);
+    const Word* from = shared_;
+    Place place = FirstPlace();
+#pragma unroll kUnroll
+    for (int chunk = 0; chunk < kept; ++chunk) {
+      Words words;
+#pragma unroll
+      for (int t = 0; t < Functor::kInputs; ++t) {
+        words[t] = from[t * static_cast<int>(blockDim.x)];
+      }
+      visit(place, words);
+      done(place);
+      from += next;
+      Advance(&place);
+    }
+#pragma unroll 1
+    for (int chunk = kept; chunk < rows.chunks; ++chunk) {
+      const Place behind = PlaceOf(chunk);
+      Words words;
+      Load(rows, behind, words);
+      visit(behind, words);
     }
   }
 
@@ -228,7 +387,7 @@ class RowsKernel {
     A columns[kVector][kColumns];
   };
 
-  __device__ __forceinline__ void Take(const Words& words, std::int64_t index, Elements* elements)
+  __device__ __forceinline__ void Take(const Words& words, const Place& place, Elements* elements)
       const {
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
@@ -241,17 +400,8 @@ class RowsKernel {
     }
 #pragma unroll
     for (int i = 0; i < Functor::kColumnInputs; ++i) {
-      const int t = Places::kColumnInput + i;
-      A values[kVector] = {};
-      if (task_.tensors[t] != nullptr) {
-        Word word;
-        if (IsSecond(t)) {
-          LoadWord<U, kVector>(task_.tensors[t], Along(t, index), &word);
-        } else {
-          LoadWord<T, kVector>(task_.tensors[t], Along(t, index), &word);
-        }
-        Unpack(IsSecond(t), word, values);
-      }
+      A values[kVector];
+      LoadColumn(Places::kColumnInput + i, place, values);
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
         elements->columns[v][i] = values[v];
@@ -267,76 +417,85 @@ class RowsKernel {
     }
   }
 
-  /// Finds a row's results. Of a launch for one phase it leaves what it found of the part, and
+  /// Finds rows' results. Of a launch for one phase it leaves what it found of the part, and
   /// returns false: there is nothing more to do.
-  __device__ __forceinline__ bool Reduce(std::int64_t row, State* state) {
+  __device__ __forceinline__ bool Reduce(const Rows& rows, Results& results) {
+    WaitForCopies<0>();
     if (launch_.parts == 1 && !WantsRows() && !Functor::kColumnsNeedResults) {
       return true;
     }
 #pragma unroll
     for (int phase = 0; phase < Functor::kPhases; ++phase) {
       if (launch_.parts > 1 && phase < launch_.phase) {
-        ReadPartials(phase, row, state);
+        ReadPartials(phase, rows.row, results);
       } else {
-        ReduceOwn(phase, state);
+        ReduceOwn(phase, rows, results);
         if (launch_.parts > 1) {
-          if (team_.member == 0 && row < task_.rows) {
-            WritePartials(phase, row, *state);
+          if (team_.member == 0 && rows.row < task_.rows) {
+            WritePartials(phase, rows.row, results);
           }
           return false;
         }
       }
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        Functor::Finish(phase, RowOf(*state, r), state->results[r]);
+        Functor::Finish(phase, RowOf(rows, results, r), results[r]);
       }
     }
     return true;
   }
 
-  __device__ __forceinline__ bool WantsRows() const {
-    bool wants = false;
+  __device__ __forceinline__ bool IsWanted(int begin, int end) const {
+    bool is_wanted = false;
 #pragma unroll
-    for (int t = Places::kOutput; t < Places::kEnd; ++t) {
-      const bool is_sum = t >= Places::kColumnSum && t < Places::kRowOutput;
-      wants = wants || (!is_sum && task_.tensors[t] != nullptr);
+    for (int t = begin; t < end; ++t) {
+      is_wanted = is_wanted || task_.tensors[t] != nullptr;
     }
-    return wants;
+    return is_wanted;
+  }
+  __device__ __forceinline__ bool WantsRows() const {
+    return IsWanted(Places::kOutput, Places::kColumnSum) ||
+           IsWanted(Places::kRowOutput, Places::kEnd);
   }
 
-  __device__ __forceinline__ void ReduceOwn(int phase, State* state) {
-    A found[kRows][kResults];
+  __device__ __forceinline__ void ReduceOwn(int phase, const Rows& rows, Results& results) {
+    Results found;
     Team::template Clear<Functor>(&found);
-    ForEach(*state, [&](std::int64_t index, int /*chunk*/, const Words& words) {
-      Elements elements;
-      Take(words, index, &elements);
+    ForEach<kUnroll>(
+        rows,
+        [&](const Place& place, const Words& words) {
+          Elements elements;
+          Take(words, place, &elements);
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        const int r = kIsAcross ? v : 0;
-        A terms[kResults];
-        Functor::Terms(phase, RowOf(*state, r), elements.in[v], elements.columns[v], terms);
-        Team::template Add<Functor>(phase, terms, found[r]);
-      }
-    });
+          for (int v = 0; v < kVector; ++v) {
+            const int r = kIsAcross ? v : 0;
+            A terms[kResults];
+            Functor::Terms(
+                phase, RowOf(rows, results, r), elements.in[v], elements.columns[v], terms);
+            Team::template Add<Functor>(phase, terms, found[r]);
+          }
+        },
+        [](const Place& /*place*/) {});
     Team::template Combine<Functor>(phase, launch_, team_, &turn_, &found);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      Team::template Take<Functor>(phase, found[r], state->results[r]);
+      Team::template Take<Functor>(phase, found[r], results[r]);
     }
   }
 
   __device__ __forceinline__ A* PartialsOf(std::int64_t row, std::int64_t part) const {
     return static_cast<A*>(launch_.partials) + (row * launch_.parts + part) * kResults;
   }
-  __device__ __forceinline__ void WritePartials(int phase, std::int64_t row, const State& state)
+  __device__ __forceinline__ void WritePartials(int phase, std::int64_t row, const Results& results)
       const {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      Team::template Take<Functor>(phase, state.results[r], PartialsOf(row + r, blockIdx.y));
+      Team::template Take<Functor>(phase, results[r], PartialsOf(row + r, blockIdx.y));
     }
   }
-  __device__ __forceinline__ void ReadPartials(int phase, std::int64_t row, State* state) const {
-    A found[kRows][kResults];
+  __device__ __forceinline__ void ReadPartials(int phase, std::int64_t row, Results& results)
+      const {
+    Results found;
     Team::template Clear<Functor>(&found);
     if (row < task_.rows) {
       for (int part = 0; part < launch_.parts; ++part) {
@@ -348,153 +507,130 @@ class RowsKernel {
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      Team::template Take<Functor>(phase, found[r], state->results[r]);
+      Team::template Take<Functor>(phase, found[r], results[r]);
     }
   }
 
-  __device__ __forceinline__ void WriteOutputs(std::int64_t row, const State& state) const {
-    ForEach(state, [&](std::int64_t index, int /*chunk*/, const Words& words) {
-      Elements elements;
-      Take(words, index, &elements);
-      A out[kOutputs][kVector];
+  /// Makes the rows' outputs and adds them to the sums of columns, while those to come are fetched.
+  __device__ __forceinline__ void
+  FinishRows(const Rows& rows, const Results& results, const Rows& next) {
+    const bool makes_elements = IsWanted(Places::kOutput, Places::kColumnSum);
+    const bool fetches = kIsAsync && next.chunks > 0;
+    ForEach<kUnroll>(
+        rows,
+        [&](const Place& place, const Words& words) {
+          Elements elements;
+          Take(words, place, &elements);
+          if (makes_elements) {
+            MakeOutputs(rows, results, elements, place);
+          }
+          if (HasColumns()) {
+            AddToColumns(rows, results, elements, place);
+          }
+        },
+        [&](const Place& place) {
+          if constexpr (kIsAsync) {
+            if (fetches) {
+              BeginCopies(next, place);
+            }
+          }
+        });
+    if (kIsAsync) {
+      EndOfCopies();
+    } else {
+      Fetch(next);
+    }
+    if (Functor::kRowOutputs > 0 && team_.member == 0 && blockIdx.y == 0 && rows.row < task_.rows) {
+      WriteRowOutputs(rows, results);
+    }
+  }
+  __device__ __forceinline__ void MakeOutputs(
+      const Rows& rows,
+      const Results& results,
+      const Elements& elements,
+      const Place& place) const {
+    A out[kOutputs][kVector];
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        A of_place[kOutputs];
-        Functor::Map(
-            RowOf(state, kIsAcross ? v : 0), elements.in[v], elements.columns[v], of_place);
-#pragma unroll
-        for (int o = 0; o < Functor::kOutputs; ++o) {
-          out[o][v] = of_place[o];
-        }
-      }
+    for (int v = 0; v < kVector; ++v) {
+      A of_place[kOutputs];
+      Functor::Map(
+          RowOf(rows, results, kIsAcross ? v : 0), elements.in[v], elements.columns[v], of_place);
 #pragma unroll
       for (int o = 0; o < Functor::kOutputs; ++o) {
-        Store(Places::kOutput + o, state, index, out[o]);
+        out[o][v] = of_place[o];
       }
-    });
-    if (Functor::kRowOutputs > 0 && team_.member == 0 && blockIdx.y == 0) {
-      WriteRowOutputs(row, state);
+    }
+#pragma unroll
+    for (int o = 0; o < Functor::kOutputs; ++o) {
+      const int t = Places::kOutput + o;
+      if (task_.tensors[t] == nullptr) {
+        continue;
+      }
+      char* const to = rows.out[o] + DistanceOf(t, place);
+      const bool adds = (task_.accumulate >> t & 1U) != 0;
+      if (IsSecond(t)) {
+        StoreRowVector<U, kVector>(to, 0, out[o], adds);
+      } else {
+        StoreRowVector<T, kVector>(to, 0, out[o], adds);
+      }
     }
   }
-  __device__ __forceinline__ void
-  Store(int tensor, const State& state, std::int64_t index, const A (&values)[kVector]) const {
-    if (task_.tensors[tensor] == nullptr) {
-      return;
+  __device__ __forceinline__ void AddToColumns(
+      const Rows& rows,
+      const Results& results,
+      const Elements& elements,
+      const Place& place) const {
+    A all[kSums][kVector];
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      A terms[kSums];
+      Functor::ColumnTerms(RowOf(rows, results, 0), elements.in[v], elements.columns[v], terms);
+#pragma unroll
+      for (int s = 0; s < Functor::kColumnSums; ++s) {
+        all[s][v] = terms[s];
+      }
     }
-    const std::int64_t offset = state.offsets[tensor] + Along(tensor, index);
-    const bool adds = (task_.accumulate >> tensor & 1U) != 0;
-    if (IsSecond(tensor)) {
-      StoreRowVector<U, kVector>(task_.tensors[tensor], offset, values, adds);
-    } else {
-      StoreRowVector<T, kVector>(task_.tensors[tensor], offset, values, adds);
-    }
+    sums_.Add(place.chunk, first_ + place.along, all);
   }
-  __device__ __forceinline__ void WriteRowOutputs(std::int64_t row, const State& state) const {
+  __device__ __forceinline__ void WriteRowOutputs(const Rows& rows, const Results& results) const {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       A outputs[kRowOutputs];
-      Functor::RowOutputs(RowOf(state, r), outputs);
+      Functor::RowOutputs(RowOf(rows, results, r), outputs);
 #pragma unroll
       for (int o = 0; o < Functor::kRowOutputs; ++o) {
         const int t = Places::kRowOutput + o;
         if (task_.tensors[t] != nullptr) {
-          StoreOfAnyType(task_, t, RowOffset(task_, t, row + r), outputs[o]);
+          StoreOfAnyType(task_, t, RowOffset(task_, t, rows.row + r), outputs[o]);
         }
       }
-    }
-  }
-
-  __device__ __forceinline__ void AddToColumns(const State& state) const {
-    if constexpr (Functor::kColumnSums > 0) {
-      ForEach(state, [&](std::int64_t index, int chunk, const Words& words) {
-        Elements elements;
-        Take(words, index, &elements);
-#pragma unroll
-        for (int v = 0; v < kVector; ++v) {
-          A terms[kSums];
-          Functor::ColumnTerms(RowOf(state, 0), elements.in[v], elements.columns[v], terms);
-#pragma unroll
-          for (int s = 0; s < Functor::kColumnSums; ++s) {
-            *SumAt(chunk, v, s, index) += terms[s];
-          }
-        }
-      });
-    }
-  }
-  /// Where this thread sums a column: in shared memory, or where that does not hold so many, in the
-  /// block's own place, to which no other thread of the block writes: it has one team then.
-  __device__ __forceinline__ A* SumAt(int chunk, int v, int s, std::int64_t index) const {
-    const int place = ((chunk * kVector + v) * kSums + s) * static_cast<int>(blockDim.x);
-    return chunk < launch_.held_sums ? sums_ + place : BlockSumAt(s, index + v);
-  }
-  __device__ __forceinline__ A* BlockSumAt(int s, std::int64_t column) const {
-    return static_cast<A*>(launch_.columns) +
-           (std::int64_t{blockIdx.x} * Functor::kColumnSums + s) * task_.length + column;
-  }
-  /// Calls visit(sum, to) for the columns that this thread sums.
-  template <typename Visit>
-  __device__ __forceinline__ void ForEachSum(const Visit& visit) const {
-    if constexpr (Functor::kColumnSums > 0) {
-      int chunk = 0;
-#pragma unroll 1
-      for (std::int64_t index = first_; index < end_; index += stride_) {
-#pragma unroll
-        for (int v = 0; v < kVector; ++v) {
-#pragma unroll
-          for (int s = 0; s < Functor::kColumnSums; ++s) {
-            visit(SumAt(chunk, v, s, index), BlockSumAt(s, index + v));
-          }
-        }
-        ++chunk;
-      }
-    }
-  }
-  /// Writes a block's sums of columns. Those of several teams, which are all in shared memory, are
-  /// added up in the teams' order; the teams share that work.
-  __device__ __forceinline__ void WriteColumns() const {
-    if (launch_.teams == 1) {
-      ForEachSum([&](A* sum, A* to) {
-        if (sum != to) {
-          *to = *sum;
-        }
-      });
-      return;
-    }
-    __syncthreads();
-    const A* all = sums_ - threadIdx.x;
-    const int places = launch_.held_sums * kVector * kSums;
-    for (int place = team_.index; place < places; place += launch_.teams) {
-      const int v = place / kSums % kVector;
-      const std::int64_t index = first_ + place / kSums / kVector * stride_;
-      if (index >= end_) {
-        continue;
-      }
-      const A* own = all + place * static_cast<int>(blockDim.x) + team_.member;
-      A sum = 0;
-      for (int team = 0; team < launch_.teams; ++team) {
-        sum += own[team * launch_.members];
-      }
-      *BlockSumAt(place % kSums, index + v) = sum;
     }
   }
 
   const RowsTask& task_;
   const RowsLaunch& launch_;
   RowsPlaceInBlock team_;
-  /// In shared memory, of this thread alone: the vectors that it keeps, and its sums of columns.
-  Word* held_;
-  A* sums_;
+  /// This thread's own places, in which it keeps vectors.
+  Word* shared_;
+  RowsSums<A, kVector, kSums, Places::kColumnSum> sums_;
   A scalars_[internal::kMaxRowsScalars];
   std::int64_t first_;
-  std::int64_t stride_;
   std::int64_t end_;
+  /// The addresses of this thread's first vectors of a first row, and how far those of a row lie
+  /// apart, in bytes.
+  std::int64_t ins_[Functor::kInputs];
+  std::int64_t outs_[kOutputs];
+  std::int64_t steps_[kApart];
+  int chunks_;
+  int stride_;
   int turn_ = 0;
 };
 
 }  // namespace gradsmith::cuda
 
 #define GRADSMITH_ROWS_KERNEL(form, is_across, kVector, name, Functor, suffix, T, U)            \
-  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kMostRowsThreads)               \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::MostRowsThreads(                \
+      is_across, Functor::kColumnSums != 0, sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U)))     \
       gradsmith_rows_##form##_##name##_##suffix(                                                \
           const __grid_constant__ gradsmith::internal::RowsTask task,                           \
           const __grid_constant__ gradsmith::cuda::RowsLaunch launch) {                         \

@@ -32,13 +32,16 @@ __device__ __forceinline__ void SumColumns(const RowsTask& task, const RowsColum
     }
     sums[depth][place] = sum;
     __syncthreads();
-    if (depth == 0 && column < columns.length) {
-      for (int other = 1; other < kDeep; ++other) {
-        sum += sums[other][place];
+    for (int half = kDeep / 2; half > 0; half /= 2) {
+      if (depth < half) {
+        sum += sums[depth + half][place];
+        sums[depth][place] = sum;
       }
+      __syncthreads();
+    }
+    if (depth == 0 && column < columns.length) {
       StoreOfAnyType(task, tensor, LengthOffset(task, tensor, column), sum);
     }
-    __syncthreads();
   }
 }
 

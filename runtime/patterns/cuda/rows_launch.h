@@ -7,8 +7,13 @@
 /// How the kernels of the pattern `rows` are launched. Compiled by them as well: plain C++17.
 namespace gradsmith::cuda {
 
-inline constexpr int kMostRowsThreads = 512;
+inline constexpr int kMostRowsThreads = 1024;
 inline constexpr int kMostRowsWarps = kMostRowsThreads / 32;
+/// Kernels across rows, and those that sum columns of vectors of eight elements, have fewer threads
+/// with more registers.
+constexpr int MostRowsThreads(bool is_across, bool sums, int bytes) {
+  return is_across || (sums && bytes == 2) ? 512 : kMostRowsThreads;
+}
 
 /// Teams that stand beside each other in a kernel across rows: they have 64 bytes of vectors, or a
 /// warp has 32 single elements.
@@ -18,8 +23,9 @@ inline constexpr int kRowsAcross = kVector > 1 ? 4 : 32;
 /// RowsLaunch is how a launch cuts a task. A team is the threads that share a row, or as many
 /// neighbouring rows as a vector has elements; a group is the rows that a block has at once.
 struct RowsLaunch {
-  /// Threads of a team: a power of two.
+  /// Threads of a team: a power of two, and which.
   int members = 1;
+  int member_bits = 0;
   /// Teams of a block.
   int teams = 1;
   std::int64_t groups = 0;
@@ -36,6 +42,8 @@ struct RowsLaunch {
   void* partials = nullptr;
   /// Each block's sums, [blocks][sums][length]. Null where no column sums are wanted.
   void* columns = nullptr;
+  /// Whether there is one block: its sums are the result.
+  bool is_only_block = false;
 };
 
 /// Sums of columns over blocks, in the blocks' order.
@@ -48,7 +56,7 @@ struct RowsColumns {
   const void* partials = nullptr;
 };
 
-inline constexpr int kRowsColumnsThreads = 256;
+inline constexpr int kRowsColumnsThreads = 1024;
 /// Columns of a block.
 inline constexpr int kRowsColumnsColumns = 32;
 

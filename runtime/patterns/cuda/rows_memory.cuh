@@ -6,6 +6,7 @@
 
 #include "cuda/kernels/element.cuh"
 #include "cuda/kernels/element_vector.cuh"
+#include "cuda/kernels/ptx.cuh"
 #include "patterns/rows_task.h"
 
 /// How kernels of the pattern `rows` load and store.
@@ -46,6 +47,13 @@ RowOffset(const RowsTask& task, int tensor, std::int64_t row) {
 template <int kTensors>
 __device__ __forceinline__ void
 RowOffsets(const RowsTask& task, std::int64_t row, std::int64_t (&offsets)[kTensors]) {
+  if (task.row_rank == 1) {
+#pragma unroll
+    for (int t = 0; t < kTensors; ++t) {
+      offsets[t] = row * task.row_strides[t][0];
+    }
+    return;
+  }
 #pragma unroll
   for (int t = 0; t < kTensors; ++t) {
     offsets[t] = 0;

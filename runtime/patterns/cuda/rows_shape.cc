@@ -22,21 +22,26 @@ struct Policy {
   int compute_capability = 0;
   /// Threads of a block whose teams are smaller.
   int threads = 256;
-  /// A team's threads, at least, where the row has as many vectors.
+  /// A team's threads, at least, where the row has as many vectors or single elements.
   int least_members = 4;
+  int least_members_of_elements = 16;
   /// What a thread is given of a row, in vectors and in single elements, while the row is short
   /// enough.
   int vectors_of_thread = 4;
-  int elements_of_thread = 16;
+  int vectors_of_summing_thread = 2;
+  int elements_of_thread = 32;
+  int elements_of_summing_thread = 16;
+  /// Threads that a multiprocessor has at once, at most: blocks go on to further rows.
+  int resident_threads = 1024;
   /// Rows are cut into parts of so many vectors of each thread where there are fewer rows than
   /// multiprocessors and each is at least four parts long.
   int vectors_of_part = 4;
   int elements_of_part = 16;
   int most_parts = 128;
   /// Shared memory that a block takes, at most.
-  int most_shared_bytes = 192 << 10;
+  int most_shared_bytes = 210 << 10;
   /// Blocks that sum columns, for each multiprocessor, by their threads.
-  int summing_threads = 512;
+  int summing_threads = 1024;
   /// Memory for sums of columns, at most, where there is more than one block.
   std::int64_t most_columns_bytes = std::int64_t{256} << 20U;
 };
@@ -51,6 +56,14 @@ const Policy& PolicyOf(const DeviceInfo& device) {
   return *best;
 }
 
+/// Sums of columns of eight elements take so much of a thread that it has the more of them.
+std::int64_t ChunksOfThread(const Policy& policy, const RowsForm& form, bool sums) {
+  if (form.vector == 1) {
+    return sums ? policy.elements_of_summing_thread : policy.elements_of_thread;
+  }
+  return sums && form.vector < 8 ? policy.vectors_of_summing_thread : policy.vectors_of_thread;
+}
+
 std::int64_t PowerOfTwo(std::int64_t at_least) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(at_least)));
 }
@@ -61,6 +74,9 @@ struct RowsBytes {
   std::int64_t sum = 0;
   std::int64_t sums_of_column = 0;
 };
+
+/// A kernel's own shared memory, at most.
+constexpr int kStaticBytes = 17 << 10;
 
 /// Whether an operand is read or written by vectors: it has elements along the rows or columns.
 bool HasVectors(int operand, const RowsCounts& counts) {
@@ -104,10 +120,6 @@ bool AreWhole(
          std::all_of(outer, outer + outer_rank, divides);
 }
 
-int VectorsOfThread(const Policy& policy, const RowsForm& form) {
-  return form.vector > 1 ? policy.vectors_of_thread : policy.elements_of_thread;
-}
-
 /// How many parts a row is cut into where there are so many groups of rows, fewer than there are
 /// multiprocessors, and it is long: two blocks for each.
 std::int64_t PartsOf(
@@ -141,13 +153,14 @@ void CutAcross(
     const RowsTask& task,
     const RowsInfo& info,
     RowsShape* shape) {
-  const Policy& policy = PolicyOf(device);
   const int vector = shape->form.vector;
   const int teams = vector > 1 ? kRowsAcross<2> : kRowsAcross<1>;
-  const int chunks = VectorsOfThread(policy, shape->form);
+  const std::int64_t chunks = ChunksOfThread(PolicyOf(device), shape->form, /*sums=*/false);
   const std::int64_t members = std::clamp<std::int64_t>(
-      PowerOfTwo(CeilDivide(task.length, chunks)), 32 / teams, kMostRowsThreads / teams);
+      PowerOfTwo(CeilDivide(task.length, chunks)), 32 / teams,
+      MostRowsThreads(/*is_across=*/true, /*sums=*/false, 0) / teams);
   shape->launch.members = static_cast<int>(members);
+  shape->launch.member_bits = std::countr_zero(static_cast<unsigned>(members));
   shape->launch.teams = teams;
   shape->threads = static_cast<unsigned>(members * teams);
   shape->launch.groups = CeilDivide(task.rows, std::int64_t{teams} * vector);
@@ -161,19 +174,26 @@ void CutAlong(
     const DeviceInfo& device,
     const RowsTask& task,
     const RowsInfo& info,
+    const RowsBytes& bytes,
     RowsShape* shape) {
   const Policy& policy = PolicyOf(device);
   RowsLaunch& launch = shape->launch;
   const std::int64_t vector = shape->form.vector;
-  const std::int64_t chunks = VectorsOfThread(policy, shape->form);
+  // Whether or not sums are wanted: which outputs there are changes no result.
+  const bool sums = info.counts.column_sums > 0;
+  const std::int64_t chunks = ChunksOfThread(policy, shape->form, sums);
   const std::int64_t vectors = std::max<std::int64_t>(CeilDivide(task.length, vector), 1);
-  const std::int64_t least = std::min<std::int64_t>(PowerOfTwo(vectors), policy.least_members);
+  const std::int64_t least = std::min<std::int64_t>(
+      PowerOfTwo(vectors), vector > 1 ? policy.least_members : policy.least_members_of_elements);
+  const std::int64_t most =
+      MostRowsThreads(/*is_across=*/false, sums, static_cast<int>(bytes.element));
   const std::int64_t members =
-      std::clamp<std::int64_t>(PowerOfTwo(CeilDivide(vectors, chunks)), least, kMostRowsThreads);
+      std::clamp<std::int64_t>(PowerOfTwo(CeilDivide(vectors, chunks)), least, most);
   std::int64_t teams = std::max<std::int64_t>(policy.threads / members, 1);
   teams = std::min(teams, PowerOfTwo(std::max<std::int64_t>(task.rows, 1)));
   teams = std::max(teams, 32 / std::min<std::int64_t>(members, 32));
   launch.members = static_cast<int>(members);
+  launch.member_bits = std::countr_zero(static_cast<unsigned>(members));
   launch.teams = static_cast<int>(teams);
   shape->threads = static_cast<unsigned>(members * teams);
   launch.groups = CeilDivide(task.rows, teams);
@@ -212,30 +232,34 @@ void HoldInShared(
     launch.held_sums = static_cast<int>(std::min(chunks, most / of_sums));
   }
   const std::int64_t left = most - (launch.held_sums * of_sums);
-  launch.held = static_cast<int>(std::min(chunks, left / of_row));
+  const bool is_general = shape->form.vector == 1 && task.length_rank > 1;
+  launch.held = is_general ? 0 : static_cast<int>(std::min(chunks, left / of_row));
   shape->shared_bytes = static_cast<unsigned>(launch.held * of_row + launch.held_sums * of_sums);
 }
 
-/// Blocks that sum columns stay while there are rows: their sums are few then.
-std::int64_t BlocksSumming(
+/// Blocks go on to further rows, so that these are on their way while others are finished, and so
+/// that their sums of columns are few.
+std::int64_t BlocksOf(
     const DeviceInfo& device,
     const RowsTask& task,
     const RowsShape& shape,
-    std::int64_t bytes_of_block) {
+    std::int64_t bytes_of_sums) {
   const Policy& policy = PolicyOf(device);
-  const std::int64_t at_once =
-      std::int64_t{device.multiprocessors()} *
-      std::max(policy.summing_threads / static_cast<int>(shape.threads), 1);
+  const bool sums = bytes_of_sums > 0;
+  const std::int64_t shared = std::int64_t{shape.shared_bytes} + kStaticBytes;
+  const std::int64_t of_each = std::min<std::int64_t>(
+      (sums ? policy.summing_threads : policy.resident_threads) / static_cast<int>(shape.threads),
+      device.shared_bytes() / shared);
+  const std::int64_t at_once = device.multiprocessors() * std::max<std::int64_t>(of_each, 1);
   const std::int64_t blocks = std::max<std::int64_t>(at_once / std::max(shape.launch.parts, 1), 1);
   const std::int64_t affordable = std::max<std::int64_t>(
-      policy.most_columns_bytes / std::max<std::int64_t>(bytes_of_block, 1), 1);
-  return task.length == 0 ? 0 : std::min({shape.launch.groups, blocks, affordable});
+      policy.most_columns_bytes / std::max<std::int64_t>(bytes_of_sums, 1), 1);
+  return sums && task.length == 0 ? 0 : std::min({shape.launch.groups, blocks, affordable});
 }
 
 }  // namespace
 
 int MostShared(const DeviceInfo& device) {
-  constexpr int kStaticBytes = 17 << 10;
   return std::min(
       PolicyOf(device).most_shared_bytes,
       device.shared_bytes() - device.reserved_shared_bytes() - kStaticBytes);
@@ -277,14 +301,8 @@ RowsShape ShapeOf(
     const RowsInfo& info,
     int bytes) {
   constexpr std::size_t kAlignment = 256;
-  constexpr std::int64_t kMostBlocks = std::int64_t{1} << 30U;
   RowsShape shape;
   shape.form = form;
-  if (form.is_across) {
-    CutAcross(device, task, info, &shape);
-  } else {
-    CutAlong(device, task, info, &shape);
-  }
   const int first_sum = info.counts.all_inputs() + info.counts.outputs;
   const bool sums_columns = std::any_of(
       task.tensors + first_sum, task.tensors + first_sum + info.counts.column_sums,
@@ -292,13 +310,18 @@ RowsShape ShapeOf(
   RowsBytes of = {.element = bytes};
   of.sum = bytes == sizeof(double) ? sizeof(double) : sizeof(float);
   of.sums_of_column = sums_columns ? info.counts.column_sums * of.sum : 0;
+  if (form.is_across) {
+    CutAcross(device, task, info, &shape);
+  } else {
+    CutAlong(device, task, info, of, &shape);
+  }
   HoldInShared(device, task, info, of, &shape);
-  shape.blocks = std::min(shape.launch.groups, kMostBlocks);
+  const std::int64_t bytes_of_sums = task.length * of.sums_of_column;
+  shape.blocks = BlocksOf(device, task, shape, bytes_of_sums);
   if (sums_columns) {
-    const std::int64_t of_block = task.length * of.sums_of_column;
-    shape.blocks = BlocksSumming(device, task, shape, of_block);
     shape.columns_bytes =
-        std::max<std::size_t>(static_cast<std::size_t>(shape.blocks * of_block), 1);
+        std::max<std::size_t>(static_cast<std::size_t>(shape.blocks * bytes_of_sums), 1);
+    shape.launch.is_only_block = shape.blocks == 1 && shape.launch.parts == 1;
   }
   if (shape.launch.parts > 1) {
     const auto partials =

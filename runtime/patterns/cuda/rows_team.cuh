@@ -98,11 +98,16 @@ class RowsTeam {
     const int first = kAcross > 1 ? 0 : team.index * warps;
     const int column = kAcross > 1 ? team.index : 0;
     Clear<Functor>(found);
-    for (int warp = first; warp < first + warps; ++warp) {
+#pragma unroll 1
+    for (int warp = lane / kAcross; warp < warps; warp += 32 / kAcross) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        Add<Functor>(phase, shared[*turn][warp][column][r], (*found)[r]);
+        Add<Functor>(phase, shared[*turn][first + warp][column][r], (*found)[r]);
       }
+    }
+#pragma unroll
+    for (int distance = kAcross; distance < 32; distance *= 2) {
+      AddLanes<Functor>(phase, distance, found);
     }
     *turn = 1 - *turn;
   }

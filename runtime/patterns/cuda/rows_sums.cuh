@@ -1,0 +1,156 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_ROWS_SUMS_CUH_
+#define GRADSMITH_PATTERNS_CUDA_ROWS_SUMS_CUH_
+
+#include <cstdint>
+
+#include "patterns/cuda/rows_launch.h"
+#include "patterns/cuda/rows_memory.cuh"
+#include "patterns/cuda/rows_team.cuh"
+
+namespace gradsmith::cuda {
+
+/// RowsSums are a block's sums over rows, kSums for each column. A thread sums the columns that it
+/// has of every row: in shared memory, or of those for which there is no place there in the block's
+/// own place in memory, to which no other thread of the block writes: it has one team then.
+template <typename A, int kVector, int kSums, int kFirst>
+class RowsSums {
+ public:
+  __device__ __forceinline__ RowsSums(
+      const RowsTask& task,
+      const RowsLaunch& launch,
+      const RowsPlaceInBlock& team,
+      void* shared)
+      : task_(task),
+        launch_(launch),
+        team_(team),
+        shared_(static_cast<Word*>(shared) + threadIdx.x) {}
+
+  /// Adds the terms of a chunk of a row, whose first element is the column.
+  __device__ __forceinline__ void
+  Add(int chunk, std::int64_t column, const A (&terms)[kSums][kVector]) const {
+    if (chunk < launch_.held_sums) {
+      AddTo(shared_ + PlaceOf(chunk), static_cast<int>(blockDim.x), terms);
+      return;
+    }
+#pragma unroll
+    for (int s = 0; s < kSums; ++s) {
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        *BlockSumAt(s, column + v) += terms[s][v];
+      }
+    }
+  }
+
+  /// `first`, `stride` and `end` say which columns this thread has.
+  __device__ __forceinline__ void Clear(std::int64_t first, std::int64_t stride, std::int64_t end)
+      const {
+    ForEach(first, stride, end, [](A* sum, int /*s*/, std::int64_t /*column*/) { *sum = 0; });
+  }
+
+  /// Writes the block's sums. Those of several teams, which are all in shared memory, are added up
+  /// in the teams' order; the teams share that work.
+  __device__ __forceinline__ void Write(std::int64_t first, std::int64_t stride, std::int64_t end)
+      const {
+    if (launch_.teams == 1) {
+      ForEach(
+          first, stride, end, [&](A* sum, int s, std::int64_t column) { Put(s, column, *sum); });
+      return;
+    }
+    __syncthreads();
+    constexpr int kPlaces = kSums * kVector;
+    const int places = launch_.held_sums * kPlaces;
+    for (int place = team_.index; place < places; place += launch_.teams) {
+      const int chunk = place / kPlaces;
+      const int s = place % kPlaces / kVector;
+      const int v = place % kVector;
+      const std::int64_t index = first + chunk * stride;
+      if (index >= end) {
+        continue;
+      }
+      const Word* own = shared_ - threadIdx.x + team_.member + PlaceOf(chunk) +
+                        (s * kWords + v / kAtOnce) * static_cast<int>(blockDim.x);
+      A sum = 0;
+      for (int team = 0; team < launch_.teams; ++team) {
+        sum += own[team * launch_.members].values[v % kAtOnce];
+      }
+      Put(s, index + v, sum);
+    }
+  }
+
+ private:
+  static constexpr int kMost = static_cast<int>(16 / sizeof(A));
+  static constexpr int kAtOnce = kVector < kMost ? kVector : kMost;
+  static constexpr int kWords = kVector / kAtOnce;
+  struct alignas(kAtOnce * sizeof(A)) Word {
+    A values[kAtOnce];
+  };
+
+  __device__ __forceinline__ int PlaceOf(int chunk) const {
+    return chunk * (kSums * kWords) * static_cast<int>(blockDim.x);
+  }
+
+  static __device__ __forceinline__ void
+  AddTo(Word* sums, int next, const A (&terms)[kSums][kVector]) {
+#pragma unroll
+    for (int s = 0; s < kSums; ++s) {
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) {
+        Word* const to = sums + (s * kWords + w) * next;
+        Word word = *to;
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          word.values[i] += terms[s][w * kAtOnce + i];
+        }
+        *to = word;
+      }
+    }
+  }
+
+  __device__ __forceinline__ A* BlockSumAt(int s, std::int64_t column) const {
+    return static_cast<A*>(launch_.columns) +
+           (std::int64_t{blockIdx.x} * kSums + s) * task_.length + column;
+  }
+
+  /// Calls visit(sum, s, column) for the columns that this thread sums.
+  template <typename Visit>
+  __device__ __forceinline__ void
+  ForEach(std::int64_t first, std::int64_t stride, std::int64_t end, const Visit& visit) const {
+    std::int64_t chunk = 0;
+#pragma unroll 1
+    for (std::int64_t index = first; index < end; index += stride) {
+#pragma unroll
+      for (int s = 0; s < kSums; ++s) {
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+          if (chunk < launch_.held_sums) {
+            Word* const word = shared_ + PlaceOf(static_cast<int>(chunk)) +
+                               (s * kWords + v / kAtOnce) * static_cast<int>(blockDim.x);
+            visit(&word->values[v % kAtOnce], s, index + v);
+          } else {
+            visit(BlockSumAt(s, index + v), s, index + v);
+          }
+        }
+      }
+      ++chunk;
+    }
+  }
+
+  /// Leaves a sum for the kernel that adds up all blocks', or where this block is the only one in
+  /// the operand.
+  __device__ __forceinline__ void Put(int s, std::int64_t column, A sum) const {
+    if (!launch_.is_only_block) {
+      *BlockSumAt(s, column) = sum;
+    } else if (task_.tensors[kFirst + s] != nullptr) {
+      StoreOfAnyType(task_, kFirst + s, LengthOffset(task_, kFirst + s, column), sum);
+    }
+  }
+
+  const RowsTask& task_;
+  const RowsLaunch& launch_;
+  RowsPlaceInBlock team_;
+  Word* shared_;
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_ROWS_SUMS_CUH_
