@@ -84,7 +84,8 @@ def norm_formula(dtype: torch.dtype, has_mean: bool) -> Call:
         sums = [(of_y * normalized).sum(0), *([of_y.sum(0)] if has_mean else [])]
         return [one.to(dtype) for one in (dx, *sums)]
 
-    return torch.compile(formula, dynamic=False)
+    compiled: Call = torch.compile(formula, dynamic=False)
+    return compiled
 
 
 def layer_norm_calls(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Call, dict[str, Call]]:
