@@ -27,8 +27,7 @@ class WindowGivers : public WindowTile<T, kChannels> {
   using Base::Base;
 
   __device__ __forceinline__ void Run() {
-    sums_shift_ = Base::ShiftOf(
-        Base::InputOffset(kOutput, this->rows.begin, this->columns.begin), Base::kVector);
+    sums_shift_ = Base::SumsShift(kOutput);
     if constexpr (kReadsInput) {
       BeginInput();
     }
@@ -43,6 +42,13 @@ class WindowGivers : public WindowTile<T, kChannels> {
  private:
   static constexpr int kOutput = Functor::kOutput;
   static constexpr int kAtOnce = kVectorLength<A>;
+
+  /// The first and last position of a window along an axis, from the first that is held on; the
+  /// last is before the first where it has none.
+  struct Tap {
+    int first;
+    int last;
+  };
 
   /// Whether no two windows have an element in common.
   [[nodiscard]] __device__ __forceinline__ bool GivesAtOnce() const {
@@ -72,6 +78,7 @@ class WindowGivers : public WindowTile<T, kChannels> {
     if constexpr (kChannels) {
       const internal::PerDim<std::int64_t>& strides = launch.task.strides[1];
       const int count = held_rows_.count * pitch * launch.tile_channels;
+#pragma unroll 1
       for (int at = thread; at < count; at += kTileThreads * kVector) {
         const int position = Quotient(at, launch.by_channels);
         const int channel = at - position * launch.tile_channels;
@@ -87,6 +94,7 @@ class WindowGivers : public WindowTile<T, kChannels> {
       const int shift = Base::ShiftOf(base, kVector);
       const int count =
           Base::RunOf(launch.rows.held, held_rows_.count, pitch, held_columns_.count) + shift;
+#pragma unroll 1
       for (int at = thread; at < count; at += kTileThreads * kVector) {
         if (at >= shift && at + kVector <= count) {
           BeginCopy(SharedAddress(input_ + at), from + (at - shift), true);
@@ -127,6 +135,19 @@ class WindowGivers : public WindowTile<T, kChannels> {
     }
   }
 
+  /// Has the L2 cache ask for what batches after the first are to load, from a slot on.
+  __device__ __forceinline__ void PrefetchBatches(int slot, int slots) const {
+    if constexpr (!kChannels && !kReadsInput) {
+      const internal::WindowsTask& task = this->launch.task;
+      const std::int64_t base = Base::WindowsOffset(0) - windows_shift_;
+#pragma unroll 1
+      for (; slot < slots; slot += kTileThreads * kGroup) {
+        PrefetchToL2(static_cast<const T*>(task.tensors[0]) + base + slot);
+        PrefetchToL2(static_cast<const Key*>(task.tensors[Functor::kKey]) + base + slot);
+      }
+    }
+  }
+
   /// Finds the element of each window's gradient, and keeps both, or adds it at once.
   __device__ __forceinline__ void FindNames() {
     windows_shift_ = Base::ShiftOf(Base::WindowsOffset(0), kGroup);
@@ -134,6 +155,7 @@ class WindowGivers : public WindowTile<T, kChannels> {
     int slot = static_cast<int>(threadIdx.x) * kGroup;
     Batch batch;
     LoadBatch(slot, slots, &batch);
+    PrefetchBatches(slot + kBatch * kTileThreads * kGroup, slots);
     ClearSums();
     if constexpr (kReadsInput) {
       WaitForCopies<0>();
@@ -177,19 +199,24 @@ class WindowGivers : public WindowTile<T, kChannels> {
   template <typename Number>
   __device__ __forceinline__ static void
   LoadGroup(const Number* from, int begin, int end, Number (&to)[kGroup]) {
-    constexpr int kOnce = kGroup < kVectorLength<Number> ? kGroup : kVectorLength<Number>;
     if (end - begin == kGroup) {
-#pragma unroll
-      for (int lane = 0; lane < kGroup; lane += kOnce) {
-        LoadAtOnce<kOnce>(from + lane, to + lane);
-      }
-    } else if (!kChannels) {
+      LoadAll(from, to);
+    } else if (!kChannels && kGroup > 1) {
 #pragma unroll
       for (int lane = 0; lane < kGroup; ++lane) {
         if (lane >= begin && lane < end) {
           to[lane] = from[lane];
         }
       }
+    }
+  }
+
+  template <typename Number>
+  __device__ __forceinline__ static void LoadAll(const Number* from, Number (&to)[kGroup]) {
+    constexpr int kOnce = kGroup < kVectorLength<Number> ? kGroup : kVectorLength<Number>;
+#pragma unroll
+    for (int lane = 0; lane < kGroup; lane += kOnce) {
+      LoadAtOnce<kOnce>(from + lane, to + lane);
     }
   }
 
@@ -257,7 +284,6 @@ class WindowGivers : public WindowTile<T, kChannels> {
     const Tap row = TapOf(launch.rows, this->rows, held_rows_, window.row);
     const Tap column = TapOf(launch.columns, this->columns, held_columns_, window.column);
     const int pitch = launch.columns.held;
-    const int step = kChannels ? launch.tile_channels : 1;
     const T* const from =
         input_ + (kChannels ? window.channel : window.channel * launch.rows.held * pitch);
     int found[kGroup];
@@ -265,20 +291,16 @@ class WindowGivers : public WindowTile<T, kChannels> {
     for (int lane = 0; lane < kGroup; ++lane) {
       found[lane] = kNone;
     }
-    // From the last to the first, so that the first is what stays.
-    for (int i = row.last; i >= row.first; i -= launch.rows.dilation) {
-      const T* const line = from + i * pitch * step;
-#pragma unroll 3
-      for (int j = column.last; j >= column.first; j -= launch.columns.dilation) {
-        T values[kGroup];
-        LoadGroup(line + j * step, 0, kGroup, values);
-#pragma unroll
-        for (int lane = 0; lane < kGroup; ++lane) {
-          if (Convert<A>(values[lane]) == maxima[lane]) {
-            found[lane] = i * pitch + j;
-          }
-        }
-      }
+    const int height = (row.last - row.first) + 1;
+    const int width = (column.last - column.first) + 1;
+    const bool is_dense = launch.rows.dilation == 1 && launch.columns.dilation == 1;
+    const int first = row.first * pitch + column.first;
+    if (is_dense && height == 3 && width == 3) {
+      FindInBlock<3>(from, first, maxima, found);
+    } else if (is_dense && height == 2 && width == 2) {
+      FindInBlock<2>(from, first, maxima, found);
+    } else {
+      FindAnywhere(from, row, column, maxima, found);
     }
     if (has_nan) {
       FindLastNans(from, row, column, maxima, found);
@@ -297,12 +319,55 @@ class WindowGivers : public WindowTile<T, kChannels> {
     }
   }
 
-  /// The first and last position of a window along an axis, from the first that is held on; the
-  /// last is before the first where it has none.
-  struct Tap {
-    int first;
-    int last;
-  };
+  /// Finds the first elements that equal maxima, in windows of kSize neighbours along both axes.
+  template <int kSize>
+  __device__ __forceinline__ void
+  FindInBlock(const T* from, int first, const A (&maxima)[kGroup], int (&found)[kGroup]) const {
+    const int step = kChannels ? this->launch.tile_channels : 1;
+    // From the last to the first, so that the first is what stays.
+#pragma unroll
+    for (int i = kSize - 1; i >= 0; --i) {
+      const int line = first + i * this->launch.columns.held;
+      T values[kSize][kGroup];
+#pragma unroll
+      for (int j = 0; j < kSize; ++j) {
+        LoadAll(from + (line + j) * step, values[j]);
+      }
+#pragma unroll
+      for (int j = kSize - 1; j >= 0; --j) {
+        Take(values[j], line + j, maxima, found);
+      }
+    }
+  }
+
+  /// The same in any windows.
+  __device__ __forceinline__ void FindAnywhere(
+      const T* from,
+      const Tap& row,
+      const Tap& column,
+      const A (&maxima)[kGroup],
+      int (&found)[kGroup]) const {
+    const int pitch = this->launch.columns.held;
+    const int step = kChannels ? this->launch.tile_channels : 1;
+#pragma unroll 1
+    for (int i = row.last; i >= row.first; i -= this->launch.rows.dilation) {
+#pragma unroll 1
+      for (int j = column.last; j >= column.first; j -= this->launch.columns.dilation) {
+        T values[kGroup];
+        LoadAll(from + (i * pitch + j) * step, values);
+        Take(values, i * pitch + j, maxima, found);
+      }
+    }
+  }
+
+  __device__ __forceinline__ static void
+  Take(const T (&values)[kGroup], int at, const A (&maxima)[kGroup], int (&found)[kGroup]) {
+#pragma unroll
+    for (int lane = 0; lane < kGroup; ++lane) {
+      found[lane] = Convert<A>(values[lane]) == maxima[lane] ? at : found[lane];
+    }
+  }
+
   [[nodiscard]] __device__ __forceinline__ static Tap
   TapOf(const TileAxis& axis, const TileRange& range, const HeldRange& held, int window) {
     const int begin = range.begin + range.window_begin + window * axis.stride - held.begin;
@@ -326,7 +391,9 @@ class WindowGivers : public WindowTile<T, kChannels> {
       const A (&maxima)[kGroup],
       int (&found)[kGroup]) const {
     const int step = kChannels ? this->launch.tile_channels : 1;
+#pragma unroll 1
     for (int i = row.first; i <= row.last; i += this->launch.rows.dilation) {
+#pragma unroll 1
       for (int j = column.first; j <= column.last; j += this->launch.columns.dilation) {
         const int at = i * this->launch.columns.held + j;
 #pragma unroll
@@ -385,7 +452,9 @@ class WindowGivers : public WindowTile<T, kChannels> {
       cells[i] = CellAt((i * kTileThreads + static_cast<int>(threadIdx.x)) * kLanes);
     }
     const int step = kChannels ? launch.tile_channels : 1;
+#pragma unroll 1
     for (int row = 0; row < launch.rows.apart; ++row) {
+#pragma unroll 1
       for (int column = 0; column < launch.columns.apart; ++column) {
         __syncthreads();
         const int distance = (row * launch.columns.windows + column) * step;

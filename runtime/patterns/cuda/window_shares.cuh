@@ -10,10 +10,21 @@
 /// tiles: sums along columns, where windows overlap there, and then along rows.
 namespace gradsmith::cuda {
 
-/// Windows that hold a position, counted from the tile's first, without `end`.
-struct HoldingRange {
-  short begin;
-  short end;
+/// The windows that hold a position, counted from the tile's first.
+class HoldingRange {
+ public:
+  HoldingRange() = default;
+  __device__ __forceinline__ HoldingRange(int begin, int end)
+      : bits_(static_cast<unsigned>(begin) | static_cast<unsigned>(end) << 16U) {}
+  [[nodiscard]] __device__ __forceinline__ int begin() const {
+    return static_cast<int>(bits_ & 0xffffU);
+  }
+  [[nodiscard]] __device__ __forceinline__ int count() const {
+    return static_cast<int>(bits_ >> 16U) - begin();
+  }
+
+ private:
+  unsigned bits_ = 0;
 };
 
 template <typename Functor, typename T, bool kChannels>
@@ -47,6 +58,8 @@ class WindowShares : public WindowTile<T, kChannels> {
     }
     if constexpr (kChannels) {
       StoreRows(overlaps, row_holding, column_holding);
+    } else if (!overlaps && launch.columns.apart == 1) {
+      StoreShares(row_holding, column_holding);
     } else {
       SumRows(overlaps, row_holding, column_holding);
       __syncthreads();
@@ -63,18 +76,21 @@ class WindowShares : public WindowTile<T, kChannels> {
       A* counts,
       HoldingRange* holding) const {
     const int thread = static_cast<int>(threadIdx.x);
+#pragma unroll 1
     for (int i = thread; i < range.windows; i += kTileThreads) {
       const int begin = (range.window + i) * axis.stride - axis.pad_begin;
       counts[i] =
           static_cast<A>(internal::TapCount(windows, begin, this->launch.task.counts_padding));
     }
-    for (int i = thread; i < range.count; i += kTileThreads) {
+#pragma unroll 1
+    for (int i = thread; i < axis.tile; i += kTileThreads) {
       // Counted from where the first window begins.
       const int position = i - range.window_begin;
+      const int windows = i < range.count ? max(range.windows, 0) : 0;
       const int begin =
           position < axis.span ? 0 : Quotient(position - axis.span, axis.by_stride) + 1;
-      const int end = position < 0 ? 0 : min(Quotient(position, axis.by_stride) + 1, range.windows);
-      holding[i] = {static_cast<short>(begin), static_cast<short>(end)};
+      const int end = position < 0 ? 0 : Quotient(position, axis.by_stride) + 1;
+      holding[i] = {min(begin, windows), max(min(begin, windows), min(end, windows))};
     }
   }
 
@@ -135,6 +151,7 @@ class WindowShares : public WindowTile<T, kChannels> {
         return;
       }
       const A column_count = column_counts[column];
+#pragma unroll 1
       for (int line = first; line < lines; line += kBatch * step) {
         T given[kBatch][1];
 #pragma unroll
@@ -181,15 +198,16 @@ class WindowShares : public WindowTile<T, kChannels> {
     const A* const kept = this->template Shared<A>(launch.values_at);
     A* const sums = this->template Shared<A>(launch.input_at);
     ForEachInLines(line_size / kAtOnce, launch.by_line, [&](int vector, int first, int step) {
+#pragma unroll 1
       for (int line = first; line < lines; line += step) {
         const int channel =
             kChannels || launch.tile_channels == 1 ? 0 : Quotient(line, launch.rows.by_tile);
         const HoldingRange rows = row_holding[line - channel * launch.rows.tile];
         const A* from =
-            kept + (channel * launch.rows.windows + rows.begin) * line_size + vector * kAtOnce;
+            kept + (channel * launch.rows.windows + rows.begin()) * line_size + vector * kAtOnce;
         A total[kAtOnce] = {};
-#pragma unroll 3
-        for (int row = rows.begin; row < rows.end; ++row) {
+#pragma unroll 1
+        for (int tap = rows.count(); tap > 0; --tap) {
           Add<kAtOnce>(from, &total);
           from += line_size;
         }
@@ -218,40 +236,63 @@ class WindowShares : public WindowTile<T, kChannels> {
       bool overlaps,
       const HoldingRange* row_holding,
       const HoldingRange* column_holding) const {
+    const int lines = (this->channels - 1) * this->launch.rows.tile + this->rows.count;
+    A* const sums = this->sums() + Base::SumsShift(kOutput);
+    ForEachInLines(
+        this->launch.columns.tile, this->launch.columns.by_tile,
+        [&](int column, int first, int step) {
+          if (column >= this->columns.count) {
+            return;
+          }
+          const HoldingRange* const rows = overlaps ? nullptr : row_holding;
+          const HoldingRange columns = column_holding[column];
+          int line = first;
+#pragma unroll 1
+          for (; line + (kBatch - 1) * step < lines; line += kBatch * step) {
+            SumInLines<kBatch>(rows, columns, line, step, sums + column);
+          }
+#pragma unroll 1
+          for (; line < lines; line += step) {
+            SumInLines<1>(rows, columns, line, step, sums + column);
+          }
+        });
+  }
+
+  /// Sums the columns that hold a position, in some lines, from one to the next by steps. Those of
+  /// windows are as many as those of positions, or row_holding tells which hold these.
+  template <int kLines>
+  __device__ __forceinline__ void SumInLines(
+      const HoldingRange* row_holding,
+      HoldingRange columns,
+      int line,
+      int step,
+      A* sums) const {
     const TilesLaunch& launch = this->launch;
-    const A* const kept = this->template Shared<A>(overlaps ? launch.input_at : launch.values_at);
-    const int width = launch.columns.tile;
-    const int lines = (this->channels - 1) * launch.rows.tile + this->rows.count;
-    A* const sums =
-        this->sums() +
-        Base::ShiftOf(
-            Base::InputOffset(kOutput, this->rows.begin, this->columns.begin), Base::kVector);
-    ForEachInLines(width, launch.columns.by_tile, [&](int column, int first, int step) {
-      const HoldingRange columns =
-          column < this->columns.count ? column_holding[column] : HoldingRange{0, 0};
-      const A* const from = kept + columns.begin;
-      const int count = columns.end - columns.begin;
-#pragma unroll 4
-      for (int line = first; line < lines; line += step) {
-        const int source = overlaps ? line : LineOf(line, row_holding);
-        const A* const shares = from + source * launch.pitch;
-        A total = 0;
-        if (source >= 0) {
-          if (count > 0) {
-            total += shares[0];
-          }
-          if (count > 1) {
-            total += shares[1];
-          }
-          for (int i = 2; i < count; ++i) {
-            total += shares[i];
-          }
-        }
-        if (column < this->columns.count) {
-          sums[line * width + column] = total;
-        }
+    const A* const kept =
+        this->template Shared<A>(row_holding == nullptr ? launch.input_at : launch.values_at) +
+        columns.begin();
+    A totals[kLines] = {};
+    int from[kLines];
+    bool is_held[kLines];
+#pragma unroll
+    for (int i = 0; i < kLines; ++i) {
+      const int at = line + i * step;
+      const int source = row_holding == nullptr ? at : LineOf(at, row_holding);
+      is_held[i] = source >= 0;
+      from[i] = max(source, 0) * launch.pitch;
+    }
+    const int count = columns.count();
+#pragma unroll 1
+    for (int tap = 0; tap < count; ++tap) {
+#pragma unroll
+      for (int i = 0; i < kLines; ++i) {
+        totals[i] += kept[from[i] + tap];
       }
-    });
+    }
+#pragma unroll
+    for (int i = 0; i < kLines; ++i) {
+      sums[(line + i * step) * launch.columns.tile] = is_held[i] ? totals[i] : A{0};
+    }
   }
 
   /// The line of windows that holds a line of positions, or -1.
@@ -260,7 +301,36 @@ class WindowShares : public WindowTile<T, kChannels> {
     const TilesLaunch& launch = this->launch;
     const int channel = launch.tile_channels == 1 ? 0 : Quotient(line, launch.rows.by_tile);
     const HoldingRange rows = row_holding[line - channel * launch.rows.tile];
-    return rows.begin < rows.end ? channel * launch.rows.windows + rows.begin : -1;
+    return rows.count() > 0 ? channel * launch.rows.windows + rows.begin() : -1;
+  }
+
+  /// Stores the share of the one window that holds each element, where no windows overlap.
+  __device__ __forceinline__ void StoreShares(
+      const HoldingRange* row_holding,
+      const HoldingRange* column_holding) const {
+    const TilesLaunch& launch = this->launch;
+    const A* const kept = this->template Shared<A>(launch.values_at);
+    const int last = (this->channels - 1) * launch.rows.tile + this->rows.count - 1;
+    const int shift = Base::SumsShift(kOutput);
+    Base::StoreResult(kOutput, [&](int sum, A(&values)[Base::kVector]) {
+      const int at = max(sum - shift, 0);
+      int line = Quotient(at, launch.columns.by_tile);
+      int column = at - line * launch.columns.tile;
+      int source = LineOf(line, row_holding);
+#pragma unroll
+      for (int lane = 0; lane < Base::kVector; ++lane) {
+        const HoldingRange columns = column_holding[column];
+        const bool is_held = source >= 0 && columns.count() > 0;
+        // An address that exists in any case takes no branch.
+        const A share = kept[is_held ? source * launch.pitch + columns.begin() : 0];
+        values[lane] = is_held ? A{0} + share : A{0};
+        if (sum + lane >= shift && ++column == launch.columns.tile) {
+          column = 0;
+          line = min(line + 1, last);
+          source = LineOf(line, row_holding);
+        }
+      }
+    });
   }
 
   /// The same where channels are last, into the result.
@@ -275,6 +345,7 @@ class WindowShares : public WindowTile<T, kChannels> {
     T* const to = static_cast<T*>(launch.task.tensors[kOutput]) +
                   Base::InputOffset(kOutput, this->rows.begin, this->columns.begin);
     const int count = Base::SumsOf();
+#pragma unroll 1
     for (int sum = static_cast<int>(threadIdx.x) * kLanes; sum < count;
          sum += kTileThreads * kLanes) {
       const int position = Quotient(sum, launch.by_channels);
@@ -286,10 +357,11 @@ class WindowShares : public WindowTile<T, kChannels> {
       }
       const HoldingRange columns = column_holding[column];
       const HoldingRange rows = overlaps ? HoldingRange{} : row_holding[row];
-      const bool is_held = overlaps || rows.begin < rows.end;
-      const A* from = kept + KeptAt(channel, overlaps ? row : rows.begin, columns.begin);
+      const bool is_held = overlaps || rows.count() > 0;
+      const A* from = kept + KeptAt(channel, overlaps ? row : rows.begin(), columns.begin());
       A total[kLanes] = {};
-      for (int i = columns.begin; is_held && i < columns.end; ++i) {
+#pragma unroll 1
+      for (int tap = is_held ? columns.count() : 0; tap > 0; --tap) {
         Add<kLanes>(from, &total);
         from += launch.tile_channels;
       }

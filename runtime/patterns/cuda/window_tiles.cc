@@ -119,7 +119,8 @@ class Tiler {
     const auto padded = [](std::int64_t bytes) {
       return CeilDivide(bytes, kVectorBytes) * kVectorBytes;
     };
-    const std::int64_t sums = padded((TileElements() + shift) * sum_);
+    // Vectors of the result may begin before it, and end behind.
+    const std::int64_t sums = padded((TileElements() + (2 * shift)) * sum_);
     if (!shares()) {
       const std::int64_t slots = has_turns() ? TileWindows(launch_.columns.windows) + 4 : 0;
       launch_.values_at = static_cast<int>(sums);
@@ -138,7 +139,8 @@ class Tiler {
                        : CeilDivide(launch_.columns.windows, vector) * vector);
     const bool overlaps = launch_.rows.apart > 1;
     const std::int64_t kept = padded(TileWindows(launch_.pitch) * sum_);
-    const std::int64_t results = channels_last_ ? 0 : sums;
+    const bool adds = overlaps || launch_.columns.apart > 1;
+    const std::int64_t results = channels_last_ || !adds ? 0 : sums;
     // Results may lie where shares were, if these are summed along columns first.
     launch_.values_at = static_cast<int>(overlaps ? 0 : results);
     launch_.input_at =
@@ -281,7 +283,7 @@ std::optional<WindowTiles> MakeWindowTiles(
                        windows.channels > 0;
   const bool is_shared = !kind.has_places && !kind.reads_input;
   const bool is_found = !kind.reads_input || rows.size <= kMostTaps / columns.size;
-  if (!kind.gathers || !is_flat || !has_all || elements > std::numeric_limits<int>::max() ||
+  if (!kind.gathers || !is_flat || !has_all || elements > kMostWindowPositions ||
       (is_shared && windows.is_dilated) || !is_found) {
     return std::nullopt;
   }

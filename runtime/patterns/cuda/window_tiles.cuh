@@ -223,14 +223,18 @@ class WindowTile {
     return RunOf(launch.rows.tile, rows.count, launch.columns.tile, columns.count);
   }
 
-  /// Writes sums to the result, or adds them to it.
-  __device__ __forceinline__ void StoreSums(int output) const {
-    T* const to = static_cast<T*>(launch.task.tensors[output]);
-    const std::int64_t base = InputOffset(output, rows.begin, columns.begin);
-    const int shift = ShiftOf(base, kVector);
-    const int count = SumsOf();
-    for (int sum = static_cast<int>(threadIdx.x) * kVector; sum < count + shift;
+  /// Writes the tile's part of the result, or adds it: fill(sum, values) makes the vector of those
+  /// elements that have their sums from `sum` on, of which the first or last ones may not exist.
+  template <typename Fill>
+  __device__ __forceinline__ void StoreResult(int output, const Fill& fill) const {
+    T* const to = static_cast<T*>(launch.task.tensors[output]) +
+                  InputOffset(output, rows.begin, columns.begin);
+    const int shift = SumsShift(output);
+    const int end = SumsOf() + shift;
+#pragma unroll 1
+    for (int sum = static_cast<int>(threadIdx.x) * kVector; sum < end;
          sum += kTileThreads * kVector) {
+      A values[kVector];
       if constexpr (kChannels) {
         const int position = Quotient(sum, launch.by_channels);
         const int row = Quotient(position, launch.columns.by_tile);
@@ -238,17 +242,43 @@ class WindowTile {
         const int of_channel = sum - position * launch.tile_channels;
         const internal::PerDim<std::int64_t>& strides = launch.task.strides[output];
         if (column < columns.count && of_channel < channels) {
-          StoreSumsAt(
-              sum, to + base + row * strides.axes[1] + column * strides.axes[2] + of_channel);
+          fill(sum, values);
+          StoreVectorOf(values, to + row * strides.axes[1] + column * strides.axes[2] + of_channel);
         }
-      } else if (sum >= shift && sum + kVector <= count + shift) {
-        StoreSumsAt(sum, to + base + (sum - shift));
       } else {
-        for (int lane = max(shift - sum, 0); lane < min(count + shift - sum, kVector); ++lane) {
-          T* const element = to + base + (sum - shift + lane);
-          const A value = sums()[sum + lane];
-          *element = Convert<T>(launch.task.accumulate ? value + Convert<A>(*element) : value);
+        fill(sum, values);
+        if (sum >= shift && sum + kVector <= end) {
+          StoreVectorOf(values, to + (sum - shift));
+        } else {
+          StoreSome(values, shift - sum, end - sum, to + (sum - shift));
         }
+      }
+    }
+  }
+
+  /// How many elements before the tile's first a vector of the result begins.
+  [[nodiscard]] __device__ __forceinline__ int SumsShift(int output) const {
+    return ShiftOf(InputOffset(output, rows.begin, columns.begin), kVector);
+  }
+
+  /// Writes sums to the result, or adds them to it.
+  __device__ __forceinline__ void StoreSums(int output) const {
+    StoreResult(output, [&](int sum, A(&values)[kVector]) {
+#pragma unroll
+      for (int lane = 0; lane < kVector; lane += kVectorLength<A>) {
+        LoadAtOnce<kVectorLength<A>>(sums() + sum + lane, values + lane);
+      }
+    });
+  }
+
+  /// Writes those of a vector of numbers from `begin` to `end`, or adds them.
+  __device__ __forceinline__ void StoreSome(const A (&values)[kVector], int begin, int end, T* to)
+      const {
+#pragma unroll
+    for (int lane = 0; lane < kVector; ++lane) {
+      if (lane >= begin && lane < end) {
+        const A value = values[lane];
+        to[lane] = Convert<T>(launch.task.accumulate ? value + Convert<A>(to[lane]) : value);
       }
     }
   }
@@ -268,15 +298,6 @@ class WindowTile {
       vector.values[lane] = Convert<T>(values[lane]);
     }
     StoreVector(to, vector);
-  }
-
-  __device__ __forceinline__ void StoreSumsAt(int sum, T* to) const {
-    A values[kVector];
-#pragma unroll
-    for (int lane = 0; lane < kVector; lane += kVectorLength<A>) {
-      LoadAtOnce<kVectorLength<A>>(sums() + sum + lane, values + lane);
-    }
-    StoreVectorOf(values, to);
   }
 
   const TilesLaunch& launch;

@@ -128,6 +128,18 @@ bool IsWhole(const WindowsTask& task) {
   });
 }
 
+/// The same task with one axis, where all tensors are contiguous and each channel has one window.
+WindowsTask AlongOneAxis(const WindowsTask& task) {
+  WindowsTask flat = task;
+  WindowAxis& last = flat.axes[kWindowAxes - 1];
+  for (WindowAxis& axis : std::span(flat.axes).first(kWindowAxes - 1)) {
+    last.input *= axis.input;
+    axis = {};
+  }
+  last.size = last.input;
+  return flat;
+}
+
 /// Returns how many threads share a channel: so many that each still has some elements. The threads
 /// are neighbours where the elements are; where channels are, 32 of these come first.
 int SharingOf(std::int64_t size, bool channels_first) {
@@ -287,8 +299,10 @@ MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask&
   const int elements = ElementsOfVector(task.lead().type);
   const bool channels_last = HasChannels(task, windows, elements);
   if (kind.gathers && (channels_last || AreContiguous(kind, task, windows))) {
-    if (const auto tiles =
-            MakeWindowTiles(kind, task, windows, geometry.column_major, channels_last)) {
+    const bool is_flat = !channels_last && !geometry.column_major && IsWhole(windows);
+    if (const auto tiles = MakeWindowTiles(
+            kind, task, is_flat ? AlongOneAxis(windows) : windows, geometry.column_major,
+            channels_last)) {
       const WindowsForm form = channels_last ? WindowsForm::kTilesOfChannels : WindowsForm::kTiles;
       return PlanOf(
           image, KernelName(form, kind, task), tiles->launch,

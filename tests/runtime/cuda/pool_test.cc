@@ -9,7 +9,7 @@
 #include "pool/kernels.h"
 #include "runtime/cuda/gpu_tensor.h"
 
-/// Pooling on the GPU beside the CPU, on integers: every form of kernel (channels, run, elements),
+/// Pooling on the GPU beside the CPU, on integers: every form of kernel (tiles, channels, elements),
 /// aligned and not, gives the same bits.
 namespace gradsmith::pool {
 namespace {
@@ -73,6 +73,7 @@ const std::vector<PoolCase>& Cases() {
        {{.kernel_shape = {3, 3}, .pads = {1, 1, 1, 1}, .dilations = {1, 1}}},
        {1, 24, 41, 37},
        Layout::kChannelsLast},
+      {"holes", {{.kernel_shape = {2, 1}, .strides = {3, 2}, .pads = {1, 0, 0, 1}}}, {2, 3, 10, 9}},
       {"one_element", {{.kernel_shape = {1}}}, {1, 1, 1}},
       {"window_of_all", {{.kernel_shape = {5, 8}}}, {2, 2, 5, 8}},
       {"far_pads",
