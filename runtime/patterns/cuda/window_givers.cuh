@@ -3,25 +3,27 @@
 
 #include <cstdint>
 
-#include "patterns/cuda/window_tiles.cuh"
+#include "patterns/cuda/window_input.cuh"
 
 /// Gathers whose windows each give their gradient to one element, by tiles. What a window names is
 /// found once; then those windows that have no element in common add to sums in shared memory at
 /// the same time, and the others after them: in an order that the launch alone sets.
 namespace gradsmith::cuda {
 
+/// How many neighbouring windows a thread meets at once.
+template <typename Functor, typename T, bool kChannels>
+inline constexpr int kGiversAtOnce =
+    kChannels ? (kVectorLength<T> < 4 ? kVectorLength<T> : 4) : (Functor::kReadsInput ? 1 : 4);
+
 /// As a functor's key tells, it is the element whose index the key is, or that which equals it.
 template <typename Functor, typename T, bool kChannels>
-class WindowGivers : public WindowTile<T, kChannels> {
-  using Base = WindowTile<T, kChannels>;
+class WindowGivers : public WindowInput<T, kChannels, kGiversAtOnce<Functor, T, kChannels>> {
+  using Base = WindowInput<T, kChannels, kGiversAtOnce<Functor, T, kChannels>>;
   using A = typename Base::A;
   using Key = typename Functor::template Key<T>;
   static constexpr bool kReadsInput = Functor::kReadsInput;
-  /// So many neighbours come at once.
-  static constexpr int kGroup =
-      kChannels ? (Base::kVector < 4 ? Base::kVector : 4) : (kReadsInput ? 1 : 4);
-  static constexpr int kBatch = 1;
-  static constexpr int kNone = -1;
+  static constexpr int kGroup = kGiversAtOnce<Functor, T, kChannels>;
+  static constexpr int kNone = Base::kNone;
 
  public:
   using Base::Base;
@@ -29,7 +31,7 @@ class WindowGivers : public WindowTile<T, kChannels> {
   __device__ __forceinline__ void Run() {
     sums_shift_ = Base::SumsShift(kOutput);
     if constexpr (kReadsInput) {
-      BeginInput();
+      Base::BeginInput();
     }
     FindNames();
     if (!GivesAtOnce()) {
@@ -42,13 +44,6 @@ class WindowGivers : public WindowTile<T, kChannels> {
  private:
   static constexpr int kOutput = Functor::kOutput;
   static constexpr int kAtOnce = kVectorLength<A>;
-
-  /// The first and last position of a window along an axis, from the first that is held on; the
-  /// last is before the first where it has none.
-  struct Tap {
-    int first;
-    int last;
-  };
 
   /// Whether no two windows have an element in common.
   [[nodiscard]] __device__ __forceinline__ bool GivesAtOnce() const {
@@ -64,79 +59,29 @@ class WindowGivers : public WindowTile<T, kChannels> {
     }
   }
 
-  /// Begins to copy what the tile's windows hold to shared memory.
-  __device__ __forceinline__ void BeginInput() {
-    const TilesLaunch& launch = this->launch;
-    held_rows_ = HeldBy(launch.rows, this->rows);
-    held_columns_ = HeldBy(launch.columns, this->columns);
-    const std::int64_t base = Base::InputOffset(1, held_rows_.begin, held_columns_.begin);
-    const T* const from = static_cast<const T*>(launch.task.tensors[1]) + base;
-    input_ = this->template Shared<T>(launch.input_at);
-    const int pitch = launch.columns.held;
-    constexpr int kVector = Base::kVector;
-    const int thread = static_cast<int>(threadIdx.x) * kVector;
-    if constexpr (kChannels) {
-      const internal::PerDim<std::int64_t>& strides = launch.task.strides[1];
-      const int count = held_rows_.count * pitch * launch.tile_channels;
-#pragma unroll 1
-      for (int at = thread; at < count; at += kTileThreads * kVector) {
-        const int position = Quotient(at, launch.by_channels);
-        const int channel = at - position * launch.tile_channels;
-        const int row = Quotient(position, launch.columns.by_held);
-        const int column = position - row * pitch;
-        if (column < held_columns_.count && channel < this->channels) {
-          BeginCopy(
-              SharedAddress(input_ + at),
-              from + row * strides.axes[1] + column * strides.axes[2] + channel, true);
-        }
-      }
-    } else {
-      const int shift = Base::ShiftOf(base, kVector);
-      const int count =
-          Base::RunOf(launch.rows.held, held_rows_.count, pitch, held_columns_.count) + shift;
-#pragma unroll 1
-      for (int at = thread; at < count; at += kTileThreads * kVector) {
-        if (at >= shift && at + kVector <= count) {
-          BeginCopy(SharedAddress(input_ + at), from + (at - shift), true);
-        } else {
-          for (int i = max(at, shift); i < min(at + kVector, count); ++i) {
-            input_[i] = from[i - shift];
-          }
-        }
-      }
-      input_ += shift;
-    }
-    EndOfCopies();
-  }
-
-  /// What comes of some groups of windows at once.
-  struct Batch {
-    TileGroup groups[kBatch];
-    T given[kBatch][kGroup];
-    Key keys[kBatch][kGroup];
+  /// What comes of a group of windows.
+  struct Givers {
+    TileGroup group;
+    T given[kGroup];
+    Key keys[kGroup];
   };
 
-  __device__ __forceinline__ void LoadBatch(int slot, int slots, Batch* batch) const {
+  __device__ __forceinline__ void Load(int slot, int slots, Givers* givers) const {
     const internal::WindowsTask& task = this->launch.task;
-    const T* const gradients = static_cast<const T*>(task.tensors[0]) + Base::WindowsOffset(0);
-    const Key* const keys =
-        static_cast<const Key*>(task.tensors[Functor::kKey]) + Base::WindowsOffset(Functor::kKey);
-#pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      const TileGroup group =
-          this->template GroupAt<kGroup>(slot + i * kTileThreads * kGroup, slots, windows_shift_);
-      batch->groups[i] = group;
-      LoadGroup(
-          gradients + Base::GroupOffset(0, group, windows_shift_), group.begin, group.end,
-          batch->given[i]);
-      LoadGroup(
-          keys + Base::GroupOffset(Functor::kKey, group, windows_shift_), group.begin, group.end,
-          batch->keys[i]);
-    }
+    const TileGroup group = this->template GroupAt<kGroup>(slot, slots, windows_shift_);
+    givers->group = group;
+    LoadGroup(
+        static_cast<const T*>(task.tensors[0]) + Base::WindowsOffset(0) +
+            Base::GroupOffset(0, group, windows_shift_),
+        group.begin, group.end, givers->given);
+    LoadGroup(
+        static_cast<const Key*>(task.tensors[Functor::kKey]) + Base::WindowsOffset(Functor::kKey) +
+            Base::GroupOffset(Functor::kKey, group, windows_shift_),
+        group.begin, group.end, givers->keys);
   }
 
-  /// Has the L2 cache ask for what batches after the first are to load, from a slot on.
-  __device__ __forceinline__ void PrefetchBatches(int slot, int slots) const {
+  /// Has the L2 cache ask for what groups after the first are to load, from a slot on.
+  __device__ __forceinline__ void PrefetchGroups(int slot, int slots) const {
     if constexpr (!kChannels && !kReadsInput) {
       const internal::WindowsTask& task = this->launch.task;
       const std::int64_t base = Base::WindowsOffset(0) - windows_shift_;
@@ -153,45 +98,39 @@ class WindowGivers : public WindowTile<T, kChannels> {
     windows_shift_ = Base::ShiftOf(Base::WindowsOffset(0), kGroup);
     const int slots = Base::SlotsOf(windows_shift_);
     int slot = static_cast<int>(threadIdx.x) * kGroup;
-    Batch batch;
-    LoadBatch(slot, slots, &batch);
-    PrefetchBatches(slot + kBatch * kTileThreads * kGroup, slots);
+    Givers givers;
+    Load(slot, slots, &givers);
+    PrefetchGroups(slot + kTileThreads * kGroup, slots);
     ClearSums();
     if constexpr (kReadsInput) {
       WaitForCopies<0>();
     }
     __syncthreads();
     while (slot < slots) {
-      UseBatch(batch);
-      slot += kBatch * kTileThreads * kGroup;
+      if (givers.group.begin < givers.group.end) {
+        Use(givers);
+      }
+      slot += kTileThreads * kGroup;
       if (slot < slots) {
-        LoadBatch(slot, slots, &batch);
+        Load(slot, slots, &givers);
       }
     }
   }
 
-  __device__ __forceinline__ void UseBatch(const Batch& batch) const {
-    T* const kept = this->template Shared<T>(this->launch.values_at);
-    auto* const names = this->template Shared<short>(this->launch.names_at);
+  __device__ __forceinline__ void Use(const Givers& givers) const {
+    short named[kGroup];
+    Name(givers.group, givers.keys, named);
+    if (GivesAtOnce()) {
 #pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      const TileGroup& group = batch.groups[i];
-      if (group.begin >= group.end) {
-        continue;
-      }
-      short named[kGroup];
-      Name(group, batch.keys[i], named);
-      if (GivesAtOnce()) {
-#pragma unroll
-        for (int lane = 0; lane < kGroup; ++lane) {
-          if (named[lane] != kNone) {
-            this->sums()[named[lane]] = A{0} + Convert<A>(batch.given[i][lane]);
-          }
+      for (int lane = 0; lane < kGroup; ++lane) {
+        if (named[lane] != kNone) {
+          this->sums()[named[lane]] = A{0} + Convert<A>(givers.given[lane]);
         }
-      } else {
-        KeepGroup(batch.given[i], kept + group.slot);
-        KeepGroup(named, names + group.slot);
       }
+    } else {
+      const int slot = givers.group.slot;
+      KeepGroup(givers.given, this->template Shared<T>(this->launch.values_at) + slot);
+      KeepGroup(named, this->template Shared<short>(this->launch.names_at) + slot);
     }
   }
 
@@ -200,7 +139,7 @@ class WindowGivers : public WindowTile<T, kChannels> {
   __device__ __forceinline__ static void
   LoadGroup(const Number* from, int begin, int end, Number (&to)[kGroup]) {
     if (end - begin == kGroup) {
-      LoadAll(from, to);
+      Base::LoadAll(from, to);
     } else if (!kChannels && kGroup > 1) {
 #pragma unroll
       for (int lane = 0; lane < kGroup; ++lane) {
@@ -208,15 +147,6 @@ class WindowGivers : public WindowTile<T, kChannels> {
           to[lane] = from[lane];
         }
       }
-    }
-  }
-
-  template <typename Number>
-  __device__ __forceinline__ static void LoadAll(const Number* from, Number (&to)[kGroup]) {
-    constexpr int kOnce = kGroup < kVectorLength<Number> ? kGroup : kVectorLength<Number>;
-#pragma unroll
-    for (int lane = 0; lane < kGroup; lane += kOnce) {
-      LoadAtOnce<kOnce>(from + lane, to + lane);
     }
   }
 
@@ -258,6 +188,12 @@ class WindowGivers : public WindowTile<T, kChannels> {
     }
   }
 
+  /// Where the sums of the elements are that equal keys.
+  __device__ __forceinline__ void
+  Name(const TileGroup& group, const T (&keys)[kGroup], short (&named)[kGroup]) const {
+    Base::NameEqual(group.first, keys, sums_shift_, named);
+  }
+
   /// Whether a position, counted from the tile's first, is in the tile and in a window.
   [[nodiscard]] __device__ __forceinline__ static bool
   IsHeld(const TileAxis& axis, const TileRange& range, int window, int position) {
@@ -265,146 +201,6 @@ class WindowGivers : public WindowTile<T, kChannels> {
     return static_cast<unsigned>(position) < static_cast<unsigned>(range.count) &&
            static_cast<unsigned>(distance) < static_cast<unsigned>(axis.span) &&
            (axis.dilation == 1 || distance % axis.dilation == 0);
-  }
-
-  /// Where the sums are of the elements that equal the maxima of a group's windows: the first that
-  /// does, or the last NaN where that is not a number.
-  __device__ __forceinline__ void
-  Name(const TileGroup& group, const T (&keys)[kGroup], short (&named)[kGroup]) const {
-    const TilesLaunch& launch = this->launch;
-    const TileWindow& window = group.first;
-    A maxima[kGroup];
-    bool has_nan = false;
-#pragma unroll
-    for (int lane = 0; lane < kGroup; ++lane) {
-      named[lane] = kNone;
-      maxima[lane] = Convert<A>(keys[lane]);
-      has_nan = has_nan || internal::IsNan(maxima[lane]);
-    }
-    const Tap row = TapOf(launch.rows, this->rows, held_rows_, window.row);
-    const Tap column = TapOf(launch.columns, this->columns, held_columns_, window.column);
-    const int pitch = launch.columns.held;
-    const T* const from =
-        input_ + (kChannels ? window.channel : window.channel * launch.rows.held * pitch);
-    int found[kGroup];
-#pragma unroll
-    for (int lane = 0; lane < kGroup; ++lane) {
-      found[lane] = kNone;
-    }
-    const int height = (row.last - row.first) + 1;
-    const int width = (column.last - column.first) + 1;
-    const bool is_dense = launch.rows.dilation == 1 && launch.columns.dilation == 1;
-    const int first = row.first * pitch + column.first;
-    if (is_dense && height == 3 && width == 3) {
-      FindInBlock<3>(from, first, maxima, found);
-    } else if (is_dense && height == 2 && width == 2) {
-      FindInBlock<2>(from, first, maxima, found);
-    } else {
-      FindAnywhere(from, row, column, maxima, found);
-    }
-    if (has_nan) {
-      FindLastNans(from, row, column, maxima, found);
-    }
-#pragma unroll
-    for (int lane = 0; lane < kGroup; ++lane) {
-      const int i = Quotient(max(found[lane], 0), launch.columns.by_held);
-      const int own_row = i + held_rows_.begin - this->rows.begin;
-      const int own_column = found[lane] - i * pitch + held_columns_.begin - this->columns.begin;
-      if (found[lane] != kNone &&
-          static_cast<unsigned>(own_row) < static_cast<unsigned>(this->rows.count) &&
-          static_cast<unsigned>(own_column) < static_cast<unsigned>(this->columns.count)) {
-        named[lane] = static_cast<short>(
-            Base::SumOf(window.channel + lane, own_row, own_column, sums_shift_));
-      }
-    }
-  }
-
-  /// Finds the first elements that equal maxima, in windows of kSize neighbours along both axes.
-  template <int kSize>
-  __device__ __forceinline__ void
-  FindInBlock(const T* from, int first, const A (&maxima)[kGroup], int (&found)[kGroup]) const {
-    const int step = kChannels ? this->launch.tile_channels : 1;
-    // From the last to the first, so that the first is what stays.
-#pragma unroll
-    for (int i = kSize - 1; i >= 0; --i) {
-      const int line = first + i * this->launch.columns.held;
-      T values[kSize][kGroup];
-#pragma unroll
-      for (int j = 0; j < kSize; ++j) {
-        LoadAll(from + (line + j) * step, values[j]);
-      }
-#pragma unroll
-      for (int j = kSize - 1; j >= 0; --j) {
-        Take(values[j], line + j, maxima, found);
-      }
-    }
-  }
-
-  /// The same in any windows.
-  __device__ __forceinline__ void FindAnywhere(
-      const T* from,
-      const Tap& row,
-      const Tap& column,
-      const A (&maxima)[kGroup],
-      int (&found)[kGroup]) const {
-    const int pitch = this->launch.columns.held;
-    const int step = kChannels ? this->launch.tile_channels : 1;
-#pragma unroll 1
-    for (int i = row.last; i >= row.first; i -= this->launch.rows.dilation) {
-#pragma unroll 1
-      for (int j = column.last; j >= column.first; j -= this->launch.columns.dilation) {
-        T values[kGroup];
-        LoadAll(from + (i * pitch + j) * step, values);
-        Take(values, i * pitch + j, maxima, found);
-      }
-    }
-  }
-
-  __device__ __forceinline__ static void
-  Take(const T (&values)[kGroup], int at, const A (&maxima)[kGroup], int (&found)[kGroup]) {
-#pragma unroll
-    for (int lane = 0; lane < kGroup; ++lane) {
-      found[lane] = Convert<A>(values[lane]) == maxima[lane] ? at : found[lane];
-    }
-  }
-
-  [[nodiscard]] __device__ __forceinline__ static Tap
-  TapOf(const TileAxis& axis, const TileRange& range, const HeldRange& held, int window) {
-    const int begin = range.begin + range.window_begin + window * axis.stride - held.begin;
-    Tap tap = {begin, begin + axis.span - 1};
-    if (axis.dilation == 1) {
-      return {max(tap.first, 0), min(tap.last, held.count - 1)};
-    }
-    while (tap.first < 0) {
-      tap.first += axis.dilation;
-    }
-    while (tap.last >= held.count) {
-      tap.last -= axis.dilation;
-    }
-    return tap;
-  }
-
-  __device__ __forceinline__ void FindLastNans(
-      const T* from,
-      const Tap& row,
-      const Tap& column,
-      const A (&maxima)[kGroup],
-      int (&found)[kGroup]) const {
-    const int step = kChannels ? this->launch.tile_channels : 1;
-#pragma unroll 1
-    for (int i = row.first; i <= row.last; i += this->launch.rows.dilation) {
-#pragma unroll 1
-      for (int j = column.first; j <= column.last; j += this->launch.columns.dilation) {
-        const int at = i * this->launch.columns.held + j;
-#pragma unroll
-        for (int lane = 0; lane < kGroup; ++lane) {
-          if (internal::IsNan(maxima[lane]) &&
-              internal::IsNan(Convert<A>(from[at * step + lane]))) {
-            found[lane] = at;
-          }
-        }
-      }
-    }
   }
 
   /// The first window of a cell: of as many rows and columns as windows are apart. A turn takes the
@@ -482,9 +278,6 @@ class WindowGivers : public WindowTile<T, kChannels> {
     }
   }
 
-  T* input_ = nullptr;
-  HeldRange held_rows_ = {};
-  HeldRange held_columns_ = {};
   int windows_shift_ = 0;
   int sums_shift_ = 0;
 };

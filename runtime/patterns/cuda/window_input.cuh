@@ -1,0 +1,233 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_WINDOW_INPUT_CUH_
+#define GRADSMITH_PATTERNS_CUDA_WINDOW_INPUT_CUH_
+
+#include <cstdint>
+
+#include "patterns/cuda/window_tiles.cuh"
+
+namespace gradsmith::cuda {
+
+/// WindowInput is a tile with what its windows hold of the input in shared memory, where it finds
+/// the elements that equal what the windows have: of kGroup windows at once, which are neighbours
+/// along the channels, or one.
+template <typename T, bool kChannels, int kGroup>
+class WindowInput : public WindowTile<T, kChannels> {
+  using Base = WindowTile<T, kChannels>;
+
+ public:
+  using A = typename Base::A;
+  static constexpr int kNone = -1;
+  using Base::Base;
+
+  /// Begins to copy what the tile's windows hold to shared memory.
+  __device__ __forceinline__ void BeginInput() {
+    const TilesLaunch& launch = this->launch;
+    held_rows_ = HeldBy(launch.rows, this->rows);
+    held_columns_ = HeldBy(launch.columns, this->columns);
+    const std::int64_t base = Base::InputOffset(1, held_rows_.begin, held_columns_.begin);
+    const T* const from = static_cast<const T*>(launch.task.tensors[1]) + base;
+    input_ = this->template Shared<T>(launch.input_at);
+    const int pitch = launch.columns.held;
+    constexpr int kVector = Base::kVector;
+    const int thread = static_cast<int>(threadIdx.x) * kVector;
+    if constexpr (kChannels) {
+      const internal::PerDim<std::int64_t>& strides = launch.task.strides[1];
+      const int count = held_rows_.count * pitch * launch.tile_channels;
+#pragma unroll 1
+      for (int at = thread; at < count; at += kTileThreads * kVector) {
+        const int position = Quotient(at, launch.by_channels);
+        const int channel = at - position * launch.tile_channels;
+        const int row = Quotient(position, launch.columns.by_held);
+        const int column = position - row * pitch;
+        if (column < held_columns_.count && channel < this->channels) {
+          BeginCopy(
+              SharedAddress(input_ + at),
+              from + row * strides.axes[1] + column * strides.axes[2] + channel, true);
+        }
+      }
+    } else {
+      const int shift = Base::ShiftOf(base, kVector);
+      const int count =
+          Base::RunOf(launch.rows.held, held_rows_.count, pitch, held_columns_.count) + shift;
+#pragma unroll 1
+      for (int at = thread; at < count; at += kTileThreads * kVector) {
+        if (at >= shift && at + kVector <= count) {
+          BeginCopy(SharedAddress(input_ + at), from + (at - shift), true);
+        } else {
+          for (int i = max(at, shift); i < min(at + kVector, count); ++i) {
+            input_[i] = from[i - shift];
+          }
+        }
+      }
+      input_ += shift;
+    }
+    EndOfCopies();
+  }
+
+  /// Where the sums are of the elements that equal the maxima of a group's windows: the first that
+  /// does, or the last NaN where that is not a number.
+  __device__ __forceinline__ void NameEqual(
+      const TileWindow& window,
+      const T (&keys)[kGroup],
+      int sums_shift,
+      short (&named)[kGroup]) const {
+    const TilesLaunch& launch = this->launch;
+    A maxima[kGroup];
+    bool has_nan = false;
+#pragma unroll
+    for (int lane = 0; lane < kGroup; ++lane) {
+      named[lane] = kNone;
+      maxima[lane] = Convert<A>(keys[lane]);
+      has_nan = has_nan || internal::IsNan(maxima[lane]);
+    }
+    const Tap row = TapOf(launch.rows, this->rows, held_rows_, window.row);
+    const Tap column = TapOf(launch.columns, this->columns, held_columns_, window.column);
+    const int pitch = launch.columns.held;
+    const T* const from =
+        input_ + (kChannels ? window.channel : window.channel * launch.rows.held * pitch);
+    int found[kGroup];
+#pragma unroll
+    for (int lane = 0; lane < kGroup; ++lane) {
+      found[lane] = kNone;
+    }
+    const int height = (row.last - row.first) + 1;
+    const int width = (column.last - column.first) + 1;
+    const bool is_dense = launch.rows.dilation == 1 && launch.columns.dilation == 1;
+    const int first = row.first * pitch + column.first;
+    if (is_dense && height == 3 && width == 3) {
+      FindInBlock<3>(from, first, maxima, found);
+    } else if (is_dense && height == 2 && width == 2) {
+      FindInBlock<2>(from, first, maxima, found);
+    } else {
+      FindAnywhere(from, row, column, maxima, found);
+    }
+    if (has_nan) {
+      FindLastNans(from, row, column, maxima, found);
+    }
+#pragma unroll
+    for (int lane = 0; lane < kGroup; ++lane) {
+      const int i = Quotient(max(found[lane], 0), launch.columns.by_held);
+      const int own_row = i + held_rows_.begin - this->rows.begin;
+      const int own_column = found[lane] - i * pitch + held_columns_.begin - this->columns.begin;
+      if (found[lane] != kNone &&
+          static_cast<unsigned>(own_row) < static_cast<unsigned>(this->rows.count) &&
+          static_cast<unsigned>(own_column) < static_cast<unsigned>(this->columns.count)) {
+        named[lane] =
+            static_cast<short>(Base::SumOf(window.channel + lane, own_row, own_column, sums_shift));
+      }
+    }
+  }
+
+  template <typename Number>
+  __device__ __forceinline__ static void LoadAll(const Number* from, Number (&to)[kGroup]) {
+    constexpr int kOnce = kGroup < kVectorLength<Number> ? kGroup : kVectorLength<Number>;
+#pragma unroll
+    for (int lane = 0; lane < kGroup; lane += kOnce) {
+      LoadAtOnce<kOnce>(from + lane, to + lane);
+    }
+  }
+
+ private:
+  /// The first and last position of a window along an axis, from the first that is held on; the
+  /// last is before the first where it has none.
+  struct Tap {
+    int first;
+    int last;
+  };
+
+  /// Finds the first elements that equal maxima, in windows of kSize neighbours along both axes.
+  template <int kSize>
+  __device__ __forceinline__ void
+  FindInBlock(const T* from, int first, const A (&maxima)[kGroup], int (&found)[kGroup]) const {
+    const int step = kChannels ? this->launch.tile_channels : 1;
+    // From the last to the first, so that the first is what stays.
+#pragma unroll
+    for (int i = kSize - 1; i >= 0; --i) {
+      const int line = first + i * this->launch.columns.held;
+      T values[kSize][kGroup];
+#pragma unroll
+      for (int j = 0; j < kSize; ++j) {
+        LoadAll(from + (line + j) * step, values[j]);
+      }
+#pragma unroll
+      for (int j = kSize - 1; j >= 0; --j) {
+        Take(values[j], line + j, maxima, found);
+      }
+    }
+  }
+
+  /// The same in any windows.
+  __device__ __forceinline__ void FindAnywhere(
+      const T* from,
+      const Tap& row,
+      const Tap& column,
+      const A (&maxima)[kGroup],
+      int (&found)[kGroup]) const {
+    const int pitch = this->launch.columns.held;
+    const int step = kChannels ? this->launch.tile_channels : 1;
+#pragma unroll 1
+    for (int i = row.last; i >= row.first; i -= this->launch.rows.dilation) {
+#pragma unroll 1
+      for (int j = column.last; j >= column.first; j -= this->launch.columns.dilation) {
+        T values[kGroup];
+        LoadAll(from + (i * pitch + j) * step, values);
+        Take(values, i * pitch + j, maxima, found);
+      }
+    }
+  }
+
+  __device__ __forceinline__ static void
+  Take(const T (&values)[kGroup], int at, const A (&maxima)[kGroup], int (&found)[kGroup]) {
+#pragma unroll
+    for (int lane = 0; lane < kGroup; ++lane) {
+      found[lane] = Convert<A>(values[lane]) == maxima[lane] ? at : found[lane];
+    }
+  }
+
+  [[nodiscard]] __device__ __forceinline__ static Tap
+  TapOf(const TileAxis& axis, const TileRange& range, const HeldRange& held, int window) {
+    const int begin = range.begin + range.window_begin + window * axis.stride - held.begin;
+    Tap tap = {begin, begin + axis.span - 1};
+    if (axis.dilation == 1) {
+      return {max(tap.first, 0), min(tap.last, held.count - 1)};
+    }
+    while (tap.first < 0) {
+      tap.first += axis.dilation;
+    }
+    while (tap.last >= held.count) {
+      tap.last -= axis.dilation;
+    }
+    return tap;
+  }
+
+  __device__ __forceinline__ void FindLastNans(
+      const T* from,
+      const Tap& row,
+      const Tap& column,
+      const A (&maxima)[kGroup],
+      int (&found)[kGroup]) const {
+    const int step = kChannels ? this->launch.tile_channels : 1;
+#pragma unroll 1
+    for (int i = row.first; i <= row.last; i += this->launch.rows.dilation) {
+#pragma unroll 1
+      for (int j = column.first; j <= column.last; j += this->launch.columns.dilation) {
+        const int at = i * this->launch.columns.held + j;
+#pragma unroll
+        for (int lane = 0; lane < kGroup; ++lane) {
+          if (internal::IsNan(maxima[lane]) &&
+              internal::IsNan(Convert<A>(from[at * step + lane]))) {
+            found[lane] = at;
+          }
+        }
+      }
+    }
+  }
+
+  T* input_ = nullptr;
+  HeldRange held_rows_ = {};
+  HeldRange held_columns_ = {};
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_WINDOW_INPUT_CUH_
