@@ -9,8 +9,8 @@
 #include "pool/kernels.h"
 #include "runtime/cuda/gpu_tensor.h"
 
-/// Pooling on the GPU beside the CPU, on integers: every form of kernel (tiles, channels, elements),
-/// aligned and not, gives the same bits.
+/// Pooling on the GPU beside the CPU, on integers: every form of kernel (tiles, channels,
+/// elements), aligned and not, gives the same bits.
 namespace gradsmith::pool {
 namespace {
 
