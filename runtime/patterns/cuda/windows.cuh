@@ -103,6 +103,14 @@ __device__ __forceinline__ void GatherWindows(const WindowsLaunch& launch) {
   }
 }
 
+/// So many blocks of a kernel by tiles fit a multiprocessor, by their registers: all the threads
+/// that one has before compute capability 8.0.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr int kTileBlocks = 4;
+#else
+inline constexpr int kTileBlocks = 6;
+#endif
+
 template <typename Functor, typename T, bool kChannels>
 __device__ __forceinline__ void GatherByTiles(const TilesLaunch& launch) {
   GRADSMITH_DYNAMIC_SHARED(shared);
@@ -115,11 +123,12 @@ __device__ __forceinline__ void GatherByTiles(const TilesLaunch& launch) {
 
 }  // namespace gradsmith::cuda
 
-#define GRADSMITH_WINDOW_TILES_KERNEL(form, name, suffix, ...)                   \
-  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kTileThreads, 6) \
-      gradsmith_windows_##form##_##name##_##suffix(                              \
-          const __grid_constant__ gradsmith::cuda::TilesLaunch launch) {         \
-    gradsmith::cuda::__VA_ARGS__(launch);                                        \
+#define GRADSMITH_WINDOW_TILES_KERNEL(form, name, suffix, ...)           \
+  extern "C" __global__ void __launch_bounds__(                          \
+      gradsmith::cuda::kTileThreads, gradsmith::cuda::kTileBlocks)       \
+      gradsmith_windows_##form##_##name##_##suffix(                      \
+          const __grid_constant__ gradsmith::cuda::TilesLaunch launch) { \
+    gradsmith::cuda::__VA_ARGS__(launch);                                \
   }
 
 #define GRADSMITH_WINDOWS_KERNEL(form, name, suffix, ...)                        \
