@@ -55,13 +55,12 @@ class Kind:
 @dataclass(frozen=True)
 class Names:
     """What a source declares for itself alone, and may be renamed or not; what it names, or its headers
-    declare; what it brings in from other namespaces, and sees without that; and which header defines which class."""
+    declare; what it brings in from other namespaces; and which header defines which class."""
 
     renamed: frozenset[str]
     own: frozenset[str]
     seen: frozenset[str]
     brought: Mapping[str, str]
-    unlike: frozenset[str]
     defined: Mapping[tuple[str, str], Path]
 
     def rename(self, text: str, suffix: str) -> str:
@@ -81,7 +80,6 @@ class Unit:
     names: list[Names] = field(default_factory=list)
     own: set[str] = field(default_factory=set)
     brought: dict[str, str] = field(default_factory=dict)
-    unlike: set[str] = field(default_factory=set)
     defined: dict[tuple[str, str], Path] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
 
@@ -89,7 +87,7 @@ class Unit:
         if len(self.sources) == SOURCES_OF_A_UNIT:
             return False
         apart = self.own.isdisjoint(names.seen) and self.seen.isdisjoint(names.own)
-        apart &= self.brought.keys().isdisjoint(names.unlike) and self.unlike.isdisjoint(names.brought)
+        apart &= not meets_another(self.brought, names.defined) and not meets_another(names.brought, self.defined)
         apart &= all(self.brought.get(name, of) == of for name, of in names.brought.items())
         return apart and all(self.defined.get(name, header) == header for name, header in names.defined.items())
 
@@ -98,7 +96,6 @@ class Unit:
         self.names.append(names)
         self.own |= names.own
         self.brought |= names.brought
-        self.unlike |= names.unlike
         self.defined |= names.defined
         self.seen |= names.seen
 
@@ -183,8 +180,12 @@ def names_of(source: Path, folders: tuple[Path, ...]) -> Names:
     own = fixed | (declared - renamed)
     seen = {*NAMED.findall(code), *own} - renamed | headers
     defined = {name: header for header in headers_of(source, folders) for name in classes_of(header)}
-    unlike = frozenset(seen - brought.keys())
-    return Names(frozenset(renamed), frozenset(own), frozenset(seen), brought, unlike, defined)
+    return Names(frozenset(renamed), frozenset(own), frozenset(seen), brought, defined)
+
+
+def meets_another(brought: Mapping[str, str], defined: Iterable[tuple[str, str]]) -> bool:
+    """Whether what is brought in has the name of a class that is defined in another namespace."""
+    return any(not f"::{space}::{name}".endswith(f"::{brought.get(name, name)}") for space, name in defined)
 
 
 @cache
