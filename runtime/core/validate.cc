@@ -20,7 +20,7 @@ namespace gradsmith::internal {
 
 namespace {
 
-std::string NumberText(double value) {
+std::string LimitText(double value) {
   std::string text = std::to_string(value);
   if (std::nearbyint(value) == value && std::abs(value) < 1e15) {
     return std::to_string(static_cast<std::int64_t>(value));
@@ -33,11 +33,11 @@ std::string BoundsText(const AttributeSpec& spec) {
   const bool has_minimum = spec.minimum > -kLargest;
   const bool has_maximum = spec.maximum < kLargest;
   if (has_minimum && has_maximum) {
-    return NumberText(spec.minimum) + " to " + NumberText(spec.maximum);
+    return LimitText(spec.minimum) + " to " + LimitText(spec.maximum);
   }
   if (has_minimum || has_maximum) {
-    return has_minimum ? "at least " + NumberText(spec.minimum)
-                       : "at most " + NumberText(spec.maximum);
+    return has_minimum ? "at least " + LimitText(spec.minimum)
+                       : "at most " + LimitText(spec.maximum);
   }
   return std::isinf(spec.minimum) || std::isinf(spec.maximum) ? "a number" : "a finite number";
 }
