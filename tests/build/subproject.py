@@ -29,7 +29,8 @@ def build_subproject(source: Path, folder: Path) -> Subproject:
     pythons = Pythons(folder.parent / "pythons")
     command = ["cmake", "-S", str(source), "-B", str(folder), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
     command += [f"-DGRADSMITH_SOURCE_DIR={REPOSITORY}", f"-DPython3_EXECUTABLE={pythons.folder / 'python3'}"]
-    command += ["-DCMAKE_CXX_FLAGS_RELEASE=-O0", "-DGRADSMITH_CUDA=OFF", "-DGRADSMITH_USE_SNAPSHOT=ON"]
+    command += ["-DCMAKE_CXX_FLAGS_RELEASE=-O0", "-DCMAKE_UNITY_BUILD=ON", "-DGRADSMITH_CUDA=OFF"]
+    command += ["-DGRADSMITH_USE_SNAPSHOT=ON"]
 
     def configure(*options: str) -> str:
         whole = [*command, *options]

@@ -40,7 +40,7 @@ OF_THE_REST = ("cpp_structs", "effort", "escapes", "hostile_names", "odd_schemas
 OF_CODEGEN = " ".join(["codegen", *(f"--ignore=codegen/test_{name}.py" for name in OF_THE_REST)])
 TESTS = [OF_CODEGEN, "bench/test_codegen_benchmark.py", "build/test_kernel_fields.py -k batch_norm"]
 TESTS += [f"python/test_{name}.py" for name in OF_PYTHON]
-QUICKLY = "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DGRADSMITH_BUILD_PYTHON=AUTO"
+QUICKLY = "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DCMAKE_UNITY_BUILD=ON -DGRADSMITH_BUILD_PYTHON=AUTO"
 
 
 def in_the_copy(command: str) -> str:

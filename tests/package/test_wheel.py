@@ -40,6 +40,7 @@ def wheel() -> Path:
     command += ["--no-index", "--quiet", "--wheel-dir", str(folder)]
     command += ["-C", f"build-dir={folder / 'build'}", "-C", "cmake.build-type=Debug"]
     command += ["-C", "cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0", "-C", "cmake.define.GRADSMITH_CUDA=OFF"]
+    command += ["-C", "cmake.define.CMAKE_UNITY_BUILD=ON"]
     subprocess.run(command, check=True)
     (built,) = folder.glob("*.whl")
     return built
