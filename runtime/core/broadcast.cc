@@ -34,7 +34,7 @@ Dims BroadcastOf(const Dims& a, const Dims& b) {
 namespace {
 
 /// Makes `whole` what it and `dims` broadcast to.
-Status Join(Dims& whole, const Dims& dims) {
+Status JoinDims(Dims& whole, const Dims& dims) {
   const Dims next = BroadcastOf(whole, dims);
   for (int back = 1; back <= std::min(whole.size(), dims.size()); ++back) {
     const std::int64_t known = whole[whole.size() - back];
@@ -60,7 +60,7 @@ Result<Dims>
 BroadcastDimsOfEach(std::span<const Dims> symbols, std::size_t first, std::size_t step) {
   Dims whole;
   for (std::size_t i = first; i < symbols.size(); i += step) {
-    if (Status status = Join(whole, symbols[i]); !status.ok()) {
+    if (Status status = JoinDims(whole, symbols[i]); !status.ok()) {
       return status;
     }
   }
