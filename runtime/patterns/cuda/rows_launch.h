@@ -8,11 +8,13 @@
 namespace gradsmith::cuda {
 
 inline constexpr int kMostRowsThreads = 1024;
-inline constexpr int kMostRowsWarps = kMostRowsThreads / 32;
-/// Kernels across rows, and those that sum columns of vectors of eight elements, have fewer threads
-/// with more registers.
+/// The same of kernels across rows, and of those that sum columns of vectors of eight elements:
+/// they have more registers.
+inline constexpr int kFewerRowsThreads = 512;
+/// Bytes of shared memory that kernels have besides what launches ask for, at most.
+inline constexpr int kRowsStaticBytes = 17 << 10;
 constexpr int MostRowsThreads(bool is_across, bool sums, int bytes) {
-  return is_across || (sums && bytes == 2) ? 512 : kMostRowsThreads;
+  return is_across || (sums && bytes == 2) ? kFewerRowsThreads : kMostRowsThreads;
 }
 
 /// Teams that stand beside each other in a kernel across rows: they have 64 bytes of vectors, or a

@@ -30,7 +30,7 @@ struct Policy {
   int vectors_of_thread = 4;
   int vectors_of_summing_thread = 2;
   int elements_of_thread = 32;
-  int elements_of_summing_thread = 16;
+  int elements_of_summing_thread = 8;
   /// Threads that a multiprocessor has at once, at most: blocks go on to further rows.
   int resident_threads = 1024;
   /// Rows are cut into parts of so many vectors of each thread where there are fewer rows than
@@ -56,12 +56,13 @@ const Policy& PolicyOf(const DeviceInfo& device) {
   return *best;
 }
 
-/// Sums of columns of eight elements take so much of a thread that it has the more of them.
-std::int64_t ChunksOfThread(const Policy& policy, const RowsForm& form, bool sums) {
+/// What a thread is given of a row. Sums of columns of wide elements need threads the more.
+std::int64_t ChunksOfThread(const Policy& policy, const RowsForm& form, bool sums, int bytes) {
+  const bool is_wide = sums && bytes > 2;
   if (form.vector == 1) {
-    return sums ? policy.elements_of_summing_thread : policy.elements_of_thread;
+    return is_wide ? policy.elements_of_summing_thread : policy.elements_of_thread;
   }
-  return sums && form.vector < 8 ? policy.vectors_of_summing_thread : policy.vectors_of_thread;
+  return is_wide ? policy.vectors_of_summing_thread : policy.vectors_of_thread;
 }
 
 std::int64_t PowerOfTwo(std::int64_t at_least) {
@@ -74,9 +75,6 @@ struct RowsBytes {
   std::int64_t sum = 0;
   std::int64_t sums_of_column = 0;
 };
-
-/// A kernel's own shared memory, at most.
-constexpr int kStaticBytes = 17 << 10;
 
 /// Whether an operand is read or written by vectors: it has elements along the rows or columns.
 bool HasVectors(int operand, const RowsCounts& counts) {
@@ -155,10 +153,9 @@ void CutAcross(
     RowsShape* shape) {
   const int vector = shape->form.vector;
   const int teams = vector > 1 ? kRowsAcross<2> : kRowsAcross<1>;
-  const std::int64_t chunks = ChunksOfThread(PolicyOf(device), shape->form, /*sums=*/false);
+  const std::int64_t chunks = ChunksOfThread(PolicyOf(device), shape->form, /*sums=*/false, 0);
   const std::int64_t members = std::clamp<std::int64_t>(
-      PowerOfTwo(CeilDivide(task.length, chunks)), 32 / teams,
-      MostRowsThreads(/*is_across=*/true, /*sums=*/false, 0) / teams);
+      PowerOfTwo(CeilDivide(task.length, chunks)), 32 / teams, kFewerRowsThreads / teams);
   shape->launch.members = static_cast<int>(members);
   shape->launch.member_bits = std::countr_zero(static_cast<unsigned>(members));
   shape->launch.teams = teams;
@@ -181,7 +178,8 @@ void CutAlong(
   const std::int64_t vector = shape->form.vector;
   // Whether or not sums are wanted: which outputs there are changes no result.
   const bool sums = info.counts.column_sums > 0;
-  const std::int64_t chunks = ChunksOfThread(policy, shape->form, sums);
+  const std::int64_t chunks =
+      ChunksOfThread(policy, shape->form, sums, static_cast<int>(bytes.element));
   const std::int64_t vectors = std::max<std::int64_t>(CeilDivide(task.length, vector), 1);
   const std::int64_t least = std::min<std::int64_t>(
       PowerOfTwo(vectors), vector > 1 ? policy.least_members : policy.least_members_of_elements);
@@ -246,7 +244,7 @@ std::int64_t BlocksOf(
     std::int64_t bytes_of_sums) {
   const Policy& policy = PolicyOf(device);
   const bool sums = bytes_of_sums > 0;
-  const std::int64_t shared = std::int64_t{shape.shared_bytes} + kStaticBytes;
+  const std::int64_t shared = std::int64_t{shape.shared_bytes} + kRowsStaticBytes;
   const std::int64_t of_each = std::min<std::int64_t>(
       (sums ? policy.summing_threads : policy.resident_threads) / static_cast<int>(shape.threads),
       device.shared_bytes() / shared);
@@ -262,7 +260,7 @@ std::int64_t BlocksOf(
 int MostShared(const DeviceInfo& device) {
   return std::min(
       PolicyOf(device).most_shared_bytes,
-      device.shared_bytes() - device.reserved_shared_bytes() - kStaticBytes);
+      device.shared_bytes() - device.reserved_shared_bytes() - kRowsStaticBytes);
 }
 
 RowsForm

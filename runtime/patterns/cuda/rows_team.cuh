@@ -87,7 +87,9 @@ class RowsTeam {
     if (warps <= 1) {
       return;
     }
-    __shared__ A shared[2][kMostRowsWarps][kAcross][kRows][kResults];
+    constexpr int kWarps = (kAcross > 1 ? kFewerRowsThreads : kMostRowsThreads) / 32;
+    __shared__ A shared[2][kWarps][kAcross][kRows][kResults];
+    static_assert(sizeof(shared) <= kRowsStaticBytes);
     if (lane < kAcross) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
