@@ -57,7 +57,7 @@ double PowerOfTwo(int exponent) {
 
 /// The exponent of a finite number; for zero and subnormal doubles, the least of the normal ones.
 int ExponentOf(double value) {
-  const std::uint64_t magnitude = std::bit_cast<std::uint64_t>(std::abs(value));
+  const auto magnitude = std::bit_cast<std::uint64_t>(std::abs(value));
   return std::max(static_cast<int>(magnitude >> kDoubleStoredDigits), 1) - kDoubleBias;
 }
 
