@@ -85,7 +85,7 @@ class ListOp {
   std::vector<const Row*> rows_;
   const OpSchema* schema_ = nullptr;
   std::mutex mutex_;
-  /// By the length of the lists.
+  /// The operators that were made so far, by the length of their lists.
   std::map<int, std::unique_ptr<Spelled>> spelled_;
 };
 

@@ -118,7 +118,8 @@ struct AttributeSpec {
   std::int8_t length_factor = 1;
   std::int8_t length_of = -1;
   /// For ints: index of the input of which the attribute is an axis, from -rank to rank - 1, or -1.
-  /// Of a list of tensors it is an axis of the first, and all have its rank.
+  /// Where that input is a list of tensors, the attribute is an axis of the first, and all have its
+  /// rank.
   std::int16_t axis_of = -1;
 };
 

@@ -278,9 +278,9 @@ class RowsKernel {
   }
   static __device__ __forceinline__ void LoadWordOf(int tensor, const char* from, Word* word) {
     if (IsSecond(tensor)) {
-      LoadWord<U, kVector>(from, 0, word);
+      LoadWord<U, kVector>(from, word);
     } else {
-      LoadWord<T, kVector>(from, 0, word);
+      LoadWord<T, kVector>(from, word);
     }
   }
   __device__ __forceinline__ void LoadColumn(int tensor, const Place& place, A (&values)[kVector])
@@ -569,9 +569,9 @@ class RowsKernel {
       char* const to = rows.out[o] + DistanceOf(t, place);
       const bool adds = (task_.accumulate >> t & 1U) != 0;
       if (IsSecond(t)) {
-        StoreRowVector<U, kVector>(to, 0, out[o], adds);
+        StoreRowVector<U, kVector>(to, out[o], adds);
       } else {
-        StoreRowVector<T, kVector>(to, 0, out[o], adds);
+        StoreRowVector<T, kVector>(to, out[o], adds);
       }
     }
   }

@@ -8,11 +8,12 @@
 namespace gradsmith::cuda {
 
 inline constexpr int kMostRowsThreads = 1024;
-/// The same of kernels across rows, and of those that sum columns of vectors of eight elements:
-/// they have more registers.
 inline constexpr int kFewerRowsThreads = 512;
 /// Bytes of shared memory that kernels have besides what launches ask for, at most.
 inline constexpr int kRowsStaticBytes = 17 << 10;
+
+/// Returns how many threads a block has at most. Kernels across rows, and those that sum columns of
+/// elements of two bytes, need so many registers that they have fewer threads.
 constexpr int MostRowsThreads(bool is_across, bool sums, int bytes) {
   return is_across || (sums && bytes == 2) ? kFewerRowsThreads : kMostRowsThreads;
 }

@@ -6,7 +6,6 @@
 
 #include "cuda/kernels/element.cuh"
 #include "cuda/kernels/element_vector.cuh"
-#include "cuda/kernels/ptx.cuh"
 #include "patterns/rows_task.h"
 
 /// How kernels of the pattern `rows` load and store.
@@ -99,9 +98,9 @@ StoreOfAnyType(const RowsTask& task, int tensor, std::int64_t offset, A value) {
 
 /// Loads kVector elements, as they are, into a word.
 template <typename E, int kVector, typename Word>
-__device__ __forceinline__ void LoadWord(const void* data, std::int64_t offset, Word* word) {
+__device__ __forceinline__ void LoadWord(const void* from, Word* word) {
   E values[kVector];
-  LoadAtOnce<kVector>(static_cast<const E*>(data) + offset, values);
+  LoadAtOnce<kVector>(static_cast<const E*>(from), values);
   memcpy(word, values, sizeof(values));
 }
 
@@ -117,9 +116,8 @@ __device__ __forceinline__ void Unpack(const Word& word, A (&to)[kVector]) {
 
 /// Stores kVector elements, or adds to them.
 template <typename E, int kVector, typename A>
-__device__ __forceinline__ void
-StoreRowVector(void* data, std::int64_t offset, const A (&values)[kVector], bool adds) {
-  E* const to = static_cast<E*>(data) + offset;
+__device__ __forceinline__ void StoreRowVector(void* data, const A (&values)[kVector], bool adds) {
+  E* const to = static_cast<E*>(data);
   E stored[kVector];
   if (adds) {
     LoadAtOnce<kVector>(to, stored);

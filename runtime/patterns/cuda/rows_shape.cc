@@ -56,13 +56,13 @@ const Policy& PolicyOf(const DeviceInfo& device) {
   return *best;
 }
 
-/// What a thread is given of a row. Sums of columns of wide elements need threads the more.
-std::int64_t ChunksOfThread(const Policy& policy, const RowsForm& form, bool sums, int bytes) {
-  const bool is_wide = sums && bytes > 2;
+/// Returns how many vectors or single elements a thread is given of a row. Where columns of
+/// elements of more than two bytes are summed, more threads with less each are quicker.
+std::int64_t ChunksOfThread(const Policy& policy, const RowsForm& form, bool sums_wide) {
   if (form.vector == 1) {
-    return is_wide ? policy.elements_of_summing_thread : policy.elements_of_thread;
+    return sums_wide ? policy.elements_of_summing_thread : policy.elements_of_thread;
   }
-  return is_wide ? policy.vectors_of_summing_thread : policy.vectors_of_thread;
+  return sums_wide ? policy.vectors_of_summing_thread : policy.vectors_of_thread;
 }
 
 std::int64_t PowerOfTwo(std::int64_t at_least) {
@@ -153,7 +153,7 @@ void CutAcross(
     RowsShape* shape) {
   const int vector = shape->form.vector;
   const int teams = vector > 1 ? kRowsAcross<2> : kRowsAcross<1>;
-  const std::int64_t chunks = ChunksOfThread(PolicyOf(device), shape->form, /*sums=*/false, 0);
+  const std::int64_t chunks = ChunksOfThread(PolicyOf(device), shape->form, /*sums_wide=*/false);
   const std::int64_t members = std::clamp<std::int64_t>(
       PowerOfTwo(CeilDivide(task.length, chunks)), 32 / teams, kFewerRowsThreads / teams);
   shape->launch.members = static_cast<int>(members);
@@ -178,8 +178,7 @@ void CutAlong(
   const std::int64_t vector = shape->form.vector;
   // Whether or not sums are wanted: which outputs there are changes no result.
   const bool sums = info.counts.column_sums > 0;
-  const std::int64_t chunks =
-      ChunksOfThread(policy, shape->form, sums, static_cast<int>(bytes.element));
+  const std::int64_t chunks = ChunksOfThread(policy, shape->form, sums && bytes.element > 2);
   const std::int64_t vectors = std::max<std::int64_t>(CeilDivide(task.length, vector), 1);
   const std::int64_t least = std::min<std::int64_t>(
       PowerOfTwo(vectors), vector > 1 ? policy.least_members : policy.least_members_of_elements);

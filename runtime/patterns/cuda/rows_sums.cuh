@@ -29,7 +29,7 @@ class RowsSums {
   __device__ __forceinline__ void
   Add(int chunk, std::int64_t column, const A (&terms)[kSums][kVector]) const {
     if (chunk < launch_.held_sums) {
-      AddTo(shared_ + PlaceOf(chunk), static_cast<int>(blockDim.x), terms);
+      AddShared(chunk, terms);
       return;
     }
 #pragma unroll
@@ -67,8 +67,7 @@ class RowsSums {
       if (index >= end) {
         continue;
       }
-      const Word* own = shared_ - threadIdx.x + team_.member + PlaceOf(chunk) +
-                        (s * kWords + v / kAtOnce) * static_cast<int>(blockDim.x);
+      const Word* own = WordAt(chunk, s, v) - threadIdx.x + team_.member;
       A sum = 0;
       for (int team = 0; team < launch_.teams; ++team) {
         sum += own[team * launch_.members].values[v % kAtOnce];
@@ -85,17 +84,18 @@ class RowsSums {
     A values[kAtOnce];
   };
 
-  __device__ __forceinline__ int PlaceOf(int chunk) const {
-    return chunk * (kSums * kWords) * static_cast<int>(blockDim.x);
+  /// The word in which this thread sums the v-th column of a chunk.
+  __device__ __forceinline__ Word* WordAt(int chunk, int s, int v) const {
+    const int place = (chunk * kSums + s) * kWords + v / kAtOnce;
+    return shared_ + place * static_cast<int>(blockDim.x);
   }
 
-  static __device__ __forceinline__ void
-  AddTo(Word* sums, int next, const A (&terms)[kSums][kVector]) {
+  __device__ __forceinline__ void AddShared(int chunk, const A (&terms)[kSums][kVector]) const {
 #pragma unroll
     for (int s = 0; s < kSums; ++s) {
 #pragma unroll
       for (int w = 0; w < kWords; ++w) {
-        Word* const to = sums + (s * kWords + w) * next;
+        Word* const to = WordAt(chunk, s, w * kAtOnce);
         Word word = *to;
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
@@ -123,9 +123,7 @@ class RowsSums {
 #pragma unroll
         for (int v = 0; v < kVector; ++v) {
           if (chunk < launch_.held_sums) {
-            Word* const word = shared_ + PlaceOf(static_cast<int>(chunk)) +
-                               (s * kWords + v / kAtOnce) * static_cast<int>(blockDim.x);
-            visit(&word->values[v % kAtOnce], s, index + v);
+            visit(&WordAt(static_cast<int>(chunk), s, v)->values[v % kAtOnce], s, index + v);
           } else {
             visit(BlockSumAt(s, index + v), s, index + v);
           }

@@ -21,7 +21,7 @@ using internal::WindowsTask;
 /// each other.
 constexpr std::int64_t kMostBytes = 48 << 10;
 constexpr std::int64_t kGoodBytes = 32 << 10;
-/// So many blocks keep a GPU busy.
+/// A GPU is busy with as many blocks as this.
 constexpr std::int64_t kManyBlocks = 1024;
 /// Taps of a window among which one thread looks for an element.
 constexpr std::int64_t kMostTaps = 64;
@@ -91,12 +91,9 @@ class Tiler {
   }
 
  private:
-  /// Whether windows give to all that they hold, or to one element that equals their key.
-  [[nodiscard]] bool shares() const { return !kind_.has_places && !kind_.reads_input; }
-
   /// Whether some windows that give to one element may give to the same.
   [[nodiscard]] bool has_turns() const {
-    return !shares() && (launch_.rows.apart > 1 || launch_.columns.apart > 1);
+    return !kind_.shares() && (launch_.rows.apart > 1 || launch_.columns.apart > 1);
   }
 
   [[nodiscard]] std::int64_t Blocks() const {
@@ -121,7 +118,7 @@ class Tiler {
     };
     // Vectors of the result may begin before it, and end behind.
     const std::int64_t sums = padded((TileElements() + (2 * shift)) * sum_);
-    if (!shares()) {
+    if (!kind_.shares()) {
       const std::int64_t slots = has_turns() ? TileWindows(launch_.columns.windows) + 4 : 0;
       launch_.values_at = static_cast<int>(sums);
       launch_.names_at = static_cast<int>(launch_.values_at + padded(slots * element_));
@@ -182,7 +179,7 @@ class Tiler {
     return Fits(most_bytes);
   }
 
-  /// Of contiguous tensors, a tile is some channels, some rows of one, or a part of one row alone.
+  /// Cuts contiguous tensors: a tile is some channels, or some rows of one, or a part of one row.
   bool CutChannels() {
     if (Fits(kGoodBytes)) {
       const std::int64_t most = std::max<std::int64_t>(launch_.channels / kManyBlocks, 1);
@@ -202,8 +199,8 @@ class Tiler {
            CutAxis(&launch_.columns, kGoodBytes);
   }
 
-  /// Of tensors whose channels are last, it is a rectangle of some channels. Neighbouring tiles
-  /// have windows in common: the best has the least work beside that of its elements.
+  /// Cuts tensors whose channels are last: a tile is a rectangle of some channels. Neighbouring
+  /// tiles have windows in common: the best has the least work beside that of its elements.
   bool CutPositions() {
     launch_.tile_channels =
         static_cast<int>(std::min(launch_.channels, std::int64_t{4} * kVectorBytes / sum_));
@@ -281,10 +278,9 @@ std::optional<WindowTiles> MakeWindowTiles(
   const bool is_flat = depth.input == 1 && depth.output == 1 && depth.size == 1;
   const bool has_all = elements > 0 && rows.output > 0 && columns.output > 0 && windows.batch > 0 &&
                        windows.channels > 0;
-  const bool is_shared = !kind.has_places && !kind.reads_input;
   const bool is_found = !kind.reads_input || rows.size <= kMostTaps / columns.size;
   if (!kind.gathers || !is_flat || !has_all || elements > kMostWindowPositions ||
-      (is_shared && windows.is_dilated) || !is_found) {
+      (kind.shares() && windows.is_dilated) || !is_found) {
     return std::nullopt;
   }
   return Tiler(kind, task, windows, column_major, channels_last).Find();

@@ -12,7 +12,7 @@ namespace gradsmith::cuda {
 inline constexpr int kTileThreads = 256;
 /// Windows' elements are numbered in 16 bits within a tile.
 inline constexpr int kMostTileElements = 1 << 14;
-/// So many cells of windows, or vectors of such, each thread of a tile has at most.
+/// Each thread of a tile has at most this many cells of windows, or vectors of cells.
 inline constexpr int kMostTileCells = 2;
 
 /// TileAxis is the windows along the rows or columns, as of a WindowAxis, and how tiles cut it.
@@ -37,7 +37,7 @@ struct TileAxis {
   Divisor by_tile = {};
   Divisor by_windows = {};
   Divisor by_held = {};
-  /// By the windows of a tile that are `apart` from each other.
+  /// How many cells there are along the axis: a cell has as many windows as `apart` says.
   Divisor by_cells = {};
   int cells = 1;
 };

@@ -29,6 +29,9 @@ struct WindowsKind {
   bool has_places = false;
   /// Whether there are kernels of the form `whole`.
   bool has_whole = false;
+
+  /// Whether a window of a gather gives to all that it holds, and not to one element.
+  [[nodiscard]] constexpr bool shares() const { return !has_places && !reads_input; }
 };
 
 /// AddChoices makes the geometry a part of a task's key, from which MakeWindowsPlan reads it.
