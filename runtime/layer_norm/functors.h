@@ -23,7 +23,7 @@ struct LayerNormalizationRows : RowsFunctor {
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int result) { return result == 0 ? 0 : 1; }
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  Terms(int phase, const Row<A>& row, const A* in, const A* /*columns*/, A* terms) {
+  Terms(int phase, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
     if (phase == 0) {
       terms[0] = in[0] - row.pivot;
     } else {
@@ -33,7 +33,7 @@ struct LayerNormalizationRows : RowsFunctor {
     }
   }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Finish(int phase, const Row<A>& row, A* results) {
+  GRADSMITH_FUNCTOR static void Finish(int phase, const RowValues<A>& row, A* results) {
     const A count = row.length > 0 ? row.length : A(1);
     if (phase == 0) {
       results[0] /= count;
@@ -46,12 +46,13 @@ struct LayerNormalizationRows : RowsFunctor {
     }
   }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Map(const Row<A>& row, const A* in, const A* columns, A* out) {
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* columns, A* out) {
     const A normalized = (in[0] - row.pivot - row.results[0]) * row.results[2];
     out[0] = normalized * columns[0] + columns[1];
   }
   template <typename A>
-  GRADSMITH_FUNCTOR static void RowOutputs(const Row<A>& row, A* outputs) {
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
     outputs[0] = row.pivot + row.results[0];
     outputs[1] = row.results[2];
   }
@@ -68,28 +69,29 @@ struct LayerNormalizationGradRows : RowsFunctor {
   static constexpr int kResults = 2;  // the means of dY * scale and of that times normalized X
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
-  GRADSMITH_FUNCTOR static A Normalized(const Row<A>& row, const A* in) {
+  GRADSMITH_FUNCTOR static A Normalized(const RowValues<A>& row, const A* in) {
     return (in[1] - row.inputs[0]) * row.inputs[1];
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  Terms(int /*phase*/, const Row<A>& row, const A* in, const A* columns, A* terms) {
+  Terms(int /*phase*/, const RowValues<A>& row, const A* in, const A* columns, A* terms) {
     terms[0] = in[0] * columns[0];
     terms[1] = terms[0] * Normalized(row, in);
   }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const Row<A>& row, A* results) {
+  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const RowValues<A>& row, A* results) {
     results[0] /= row.length;
     results[1] /= row.length;
   }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Map(const Row<A>& row, const A* in, const A* columns, A* out) {
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* columns, A* out) {
     const A gradient = in[0] * columns[0] - row.results[0] - Normalized(row, in) * row.results[1];
     out[0] = row.inputs[1] * gradient;
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  ColumnTerms(const Row<A>& row, const A* in, const A* /*columns*/, A* terms) {
+  ColumnTerms(const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
     terms[0] = in[0] * Normalized(row, in);
     terms[1] = in[0];
   }
@@ -106,20 +108,21 @@ struct SimplifiedLayerNormalizationRows : RowsFunctor {
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  Terms(int /*phase*/, const Row<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
     terms[0] = in[0] * in[0];
   }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const Row<A>& row, A* results) {
+  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const RowValues<A>& row, A* results) {
     const A count = row.length > 0 ? row.length : A(1);
     results[0] = 1 / std::sqrt(results[0] / count + row.scalars[0]);
   }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Map(const Row<A>& row, const A* in, const A* columns, A* out) {
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* columns, A* out) {
     out[0] = in[0] * row.results[0] * columns[0];
   }
   template <typename A>
-  GRADSMITH_FUNCTOR static void RowOutputs(const Row<A>& row, A* outputs) {
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
     outputs[0] = row.results[0];
   }
 };
@@ -136,21 +139,22 @@ struct SimplifiedLayerNormalizationGradRows : RowsFunctor {
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  Terms(int /*phase*/, const Row<A>& row, const A* in, const A* columns, A* terms) {
+  Terms(int /*phase*/, const RowValues<A>& row, const A* in, const A* columns, A* terms) {
     terms[0] = in[0] * columns[0] * (in[1] * row.inputs[0]);
   }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const Row<A>& row, A* results) {
+  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const RowValues<A>& row, A* results) {
     results[0] /= row.length;
   }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Map(const Row<A>& row, const A* in, const A* columns, A* out) {
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* columns, A* out) {
     const A normalized = in[1] * row.inputs[0];
     out[0] = row.inputs[0] * (in[0] * columns[0] - normalized * row.results[0]);
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  ColumnTerms(const Row<A>& row, const A* in, const A* /*columns*/, A* terms) {
+  ColumnTerms(const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
     terms[0] = in[0] * (in[1] * row.inputs[0]);
   }
 };

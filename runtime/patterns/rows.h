@@ -29,12 +29,12 @@
 ///       GRADSMITH_FUNCTOR static constexpr bool IsMax(int result) { return result == 0; }
 ///       template <typename A>
 ///       GRADSMITH_FUNCTOR static void
-///       Terms(int phase, const Row<A>& row, const A* in, const A* columns, A* terms) {
+///       Terms(int phase, const RowValues<A>& row, const A* in, const A* columns, A* terms) {
 ///         terms[phase] = phase == 0 ? in[0] : std::exp(in[0] - row.results[0]);
 ///       }
 ///       template <typename A>
 ///       GRADSMITH_FUNCTOR static void
-///       Map(const Row<A>& row, const A* in, const A* columns, A* out) {
+///       Map(const RowValues<A>& row, const A* in, const A* columns, A* out) {
 ///         out[0] = std::exp(in[0] - row.results[0]) / row.results[1];
 ///       }
 ///     };

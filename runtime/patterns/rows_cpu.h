@@ -122,7 +122,7 @@ class CpuRows {
   struct RowState {
     Elements offsets{};
     std::array<A, AtLeastOne(Functor::kRowInputs)> inputs{};
-    Row<A> row;
+    RowValues<A> row;
   };
 
   [[nodiscard]] bool IsAnyPresent(int begin, int end) const {
@@ -262,9 +262,8 @@ void RunRows(const Context& context, const RowsTask& task) {
     });
     return;
   }
-  const bool has_results = rows.WantsRows() || Functor::kColumnsNeedResults;
   std::vector<typename Rows::Results> results(
-      has_results ? static_cast<std::size_t>(task.rows) : 0);
+      rows.WantsRows() ? static_cast<std::size_t>(task.rows) : 0);
   ParallelFor(
       context, static_cast<std::int64_t>(results.size()), grain,
       [&](std::int64_t begin, std::int64_t end) {

@@ -7,10 +7,10 @@
 /// plain C++17.
 namespace gradsmith {
 
-/// Row is what is known of a row while its elements are visited. A is float, or double for tensors
-/// of doubles.
+/// RowValues are what is known of a row while its elements are visited. A is float, or double for
+/// tensors of doubles.
 template <typename A>
-struct Row {
+struct RowValues {
   /// The row's element of each row input; 0 where the input is absent.
   const A* inputs = nullptr;
   /// What the phases before this one found.
@@ -29,24 +29,25 @@ struct RowsFunctor {
   static constexpr int kRowOutputs = 0;
   static constexpr int kColumnInputs = 0;
   static constexpr int kColumnSums = 0;
-  /// The element input whose first element of a row is Row::pivot; -1 for none.
+  /// The element input whose first element of a row is RowValues::pivot; -1 for none.
   static constexpr int kPivot = -1;
   /// Bit i is set where the i-th operand has the second element type of the kernel, and not the
   /// first. Row inputs and outputs have any.
   static constexpr unsigned kSecondTypes = 0;
-  /// Whether AddToColumns reads Row::results.
-  static constexpr bool kColumnsNeedResults = false;
 
   /// Whether a result is the largest of its terms, and not their sum.
   GRADSMITH_FUNCTOR static constexpr bool IsMax(int /*result*/) { return false; }
   /// Makes of a phase's sums what later phases and the outputs need.
   template <typename A>
-  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const Row<A>& /*row*/, A* /*results*/) {}
+  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const RowValues<A>& /*row*/, A* /*results*/) {
+  }
   template <typename A>
-  GRADSMITH_FUNCTOR static void RowOutputs(const Row<A>& /*row*/, A* /*outputs*/) {}
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& /*row*/, A* /*outputs*/) {}
+  /// An element's terms of its column's sums. They are not made of RowValues::results, which are not
+  /// found where sums of columns alone are wanted.
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  ColumnTerms(const Row<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*terms*/) {}
+  ColumnTerms(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*terms*/) {}
 };
 
 /// RowsPlaces says where a functor's operands stand among those of the operator.

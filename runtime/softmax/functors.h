@@ -20,7 +20,7 @@ struct ExponentialRows : RowsFunctor {
   GRADSMITH_FUNCTOR static constexpr bool IsMax(int result) { return result == 0; }
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  Terms(int phase, const Row<A>& row, const A* in, const A* /*columns*/, A* terms) {
+  Terms(int phase, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
     if (phase == 0) {
       terms[0] = in[0];
     } else {
@@ -31,20 +31,22 @@ struct ExponentialRows : RowsFunctor {
 
 struct SoftmaxRows : ExponentialRows {
   template <typename A>
-  GRADSMITH_FUNCTOR static void Map(const Row<A>& row, const A* in, const A* /*columns*/, A* out) {
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
     out[0] = std::exp(in[0] - row.results[0]) / row.results[1];
   }
 };
 
 struct LogSoftmaxRows : ExponentialRows {
   template <typename A>
-  GRADSMITH_FUNCTOR static void Finish(int phase, const Row<A>& /*row*/, A* results) {
+  GRADSMITH_FUNCTOR static void Finish(int phase, const RowValues<A>& /*row*/, A* results) {
     if (phase == 1) {
       results[1] = std::log(results[1]);
     }
   }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Map(const Row<A>& row, const A* in, const A* /*columns*/, A* out) {
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
     out[0] = in[0] - row.results[0] - row.results[1];
   }
 };
@@ -61,11 +63,12 @@ struct SumRows : RowsFunctor {
 struct SoftmaxGradRows : SumRows {
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  Terms(int /*phase*/, const Row<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
     terms[0] = in[0] * in[1];
   }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Map(const Row<A>& row, const A* in, const A* /*columns*/, A* out) {
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
     out[0] = in[1] * (in[0] - row.results[0]);
   }
 };
@@ -73,11 +76,12 @@ struct SoftmaxGradRows : SumRows {
 struct LogSoftmaxGradRows : SumRows {
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  Terms(int /*phase*/, const Row<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
     terms[0] = in[0];
   }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Map(const Row<A>& row, const A* in, const A* /*columns*/, A* out) {
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
     out[0] = in[0] - std::exp(in[1]) * row.results[0];
   }
 };

@@ -31,23 +31,24 @@ struct SumsRows : RowsFunctor {
   static constexpr int kResults = 1;
   static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
-  static void Terms(int /*phase*/, const Row<A>& row, const A* in, const A* /*columns*/, A* terms) {
+  static void
+  Terms(int /*phase*/, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
     terms[0] = in[0] * row.inputs[0];
   }
   template <typename A>
-  static void Finish(int /*phase*/, const Row<A>& row, A* results) {
+  static void Finish(int /*phase*/, const RowValues<A>& row, A* results) {
     results[0] /= row.length;
   }
   template <typename A>
-  static void Map(const Row<A>& row, const A* in, const A* columns, A* out) {
+  static void Map(const RowValues<A>& row, const A* in, const A* columns, A* out) {
     out[0] = in[0] * columns[0] + row.results[0];
   }
   template <typename A>
-  static void RowOutputs(const Row<A>& row, A* outputs) {
+  static void RowOutputs(const RowValues<A>& row, A* outputs) {
     outputs[0] = row.results[0];
   }
   template <typename A>
-  static void ColumnTerms(const Row<A>& row, const A* in, const A* /*columns*/, A* terms) {
+  static void ColumnTerms(const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
     terms[0] = in[0] * row.inputs[0];
   }
 };

@@ -153,8 +153,9 @@ class RowsKernel {
     return kVector == 1 && task_.length_rank > 1;
   }
 
-  __device__ __forceinline__ Row<A> RowOf(const Rows& rows, const Results& results, int r) const {
-    Row<A> row;
+  __device__ __forceinline__ RowValues<A> RowOf(const Rows& rows, const Results& results, int r)
+      const {
+    RowValues<A> row;
     row.inputs = rows.inputs[r];
     row.results = results[r];
     row.pivot = rows.pivots[r];
@@ -421,7 +422,7 @@ class RowsKernel {
   /// returns false: there is nothing more to do.
   __device__ __forceinline__ bool Reduce(const Rows& rows, Results& results) {
     WaitForCopies<0>();
-    if (launch_.parts == 1 && !WantsRows() && !Functor::kColumnsNeedResults) {
+    if (launch_.parts == 1 && !WantsRows()) {
       return true;
     }
 #pragma unroll
