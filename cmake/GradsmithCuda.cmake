@@ -104,17 +104,19 @@ function(_gradsmith_find_cudnn missing)
   set(GRADSMITH_CUDNN_VERSION "${version}" PARENT_SCOPE)
 endfunction()
 
-# gradsmith_compile_kernels(<variable> <sources>...)
+# gradsmith_compile_kernels(<variable> [INCLUDES <folder>...] SOURCES <source>...)
 #
 # Compiles each CUDA source into an image that holds the code of every architecture, and sets the variable to a C++
 # source that holds the images as constants; `<build folder>/kernels` is where cuda/kernel_images.h, which declares
 # these, is included from. The driver loads them, so there is no CUDA runtime to link and nothing that
-# registers itself at start-up.
+# registers itself at start-up. Sources include from `runtime` and from the folders that are named.
 function(gradsmith_compile_kernels result)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "INCLUDES;SOURCES")
   _gradsmith_nvcc_architectures(architectures)
+  list(TRANSFORM ARG_INCLUDES PREPEND "-I" OUTPUT_VARIABLE includes)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/kernels")
   set(flags --fatbin -std=c++17 -O3 --Werror all-warnings "-ccbin=${CMAKE_CXX_COMPILER}" ${architectures}
-            "-I${CMAKE_CURRENT_SOURCE_DIR}/runtime")
+            "-I${PROJECT_SOURCE_DIR}/runtime" ${includes})
   if(GRADSMITH_CUDA_FAST_COMPILE)
     execute_process(COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" --help OUTPUT_VARIABLE help)
     if(help MATCHES "--Ofast-compile")
@@ -124,7 +126,7 @@ function(gradsmith_compile_kernels result)
   set(images "")
   set(GRADSMITH_KERNEL_IMAGES "")
   set(GRADSMITH_KERNEL_IMAGE_DECLARATIONS "")
-  foreach(source IN LISTS ARGN)
+  foreach(source IN LISTS ARG_SOURCES)
     cmake_path(GET source STEM name)
     set(image "${folder}/${name}.fatbin")
     if(image IN_LIST images)

@@ -9,7 +9,7 @@ using internal::RowsOnCpu;
 namespace {
 
 internal::RowsAxes AxesOf(std::int64_t axis, const ConstTensorRef& X) {
-  return {.begin = static_cast<int>(axis), .end = X.dims.size()};
+  return internal::AxesFrom(static_cast<int>(axis), X.dims.size());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "patterns/rows.h"
 
+#include <bit>
 #include <string>
 
 #include "patterns/strided_space.h"
@@ -27,14 +28,10 @@ std::string NameOf(int operand, const RowsCounts& counts) {
                                        : "output " + std::to_string(operand - counts.all_inputs());
 }
 
-bool IsOfRow(int dim, const RowsAxes& axes) {
-  return dim >= axes.begin && dim < axes.end;
-}
-
 Dims ExpectedDims(const Dims& dims, Kind kind, const RowsAxes& axes) {
   Dims expected;
   for (int dim = 0; dim < dims.size(); ++dim) {
-    if (kind == Kind::kElement || (kind == Kind::kColumn) == IsOfRow(dim, axes)) {
+    if (kind == Kind::kElement || (kind == Kind::kColumn) == axes.Has(dim)) {
       expected.push_back(dims[dim]);
     }
   }
@@ -71,10 +68,10 @@ Status
 CheckRows(std::span<const TensorRef> tensors, const RowsCounts& counts, const RowsAxes& axes) {
   const Dims& dims = tensors[0].dims;
   const RowsTypes types = TypesOf(tensors, counts);
-  if (axes.begin < 0 || axes.end > dims.size() || axes.begin > axes.end) {
+  if (const int last = std::bit_width(axes.dims) - 1; last >= dims.size()) {
     return Internal(
-        "rows are made of dims " + std::to_string(axes.begin) + " to " + std::to_string(axes.end) +
-        "; input 0 has " + std::to_string(dims.size()));
+        "rows are made of dim " + std::to_string(last) + " and others; input 0 has " +
+        std::to_string(dims.size()) + " dims");
   }
   for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
     if (!tensors[t].present) {
@@ -114,8 +111,12 @@ RowsTask RowsTaskOf(
   Space rows;
   Space length;
   const Dims& dims = tensors[0].dims;
+  int of_row = 0;
+  int of_rows = 0;
   for (int dim = 0; dim < dims.size(); ++dim) {
-    const bool is_of_row = IsOfRow(dim, axes);
+    const bool is_of_row = axes.Has(dim);
+    // Columns have the row's dims alone, rows all others.
+    const int own = is_of_row ? of_row++ : of_rows++;
     Space::Dim made;
     made.size = dims[dim];
     for (int t = 0; t < count; ++t) {
@@ -123,14 +124,7 @@ RowsTask RowsTaskOf(
       if (!tensors[t].present || kind == (is_of_row ? Kind::kRow : Kind::kColumn)) {
         continue;
       }
-      // Columns have the row's dims alone, rows all others.
-      int own = dim;
-      if (kind == Kind::kColumn) {
-        own = dim - axes.begin;
-      } else if (kind == Kind::kRow && dim >= axes.end) {
-        own = dim - (axes.end - axes.begin);
-      }
-      made.strides[t] = tensors[t].strides[own];
+      made.strides[t] = tensors[t].strides[kind == Kind::kElement ? dim : own];
     }
     (is_of_row ? task.length : task.rows) *= dims[dim];
     (is_of_row ? length : rows).Add(made);

@@ -16,9 +16,9 @@
 #include "patterns/rows_functor.h"
 #include "patterns/rows_task.h"
 
-/// The pattern `rows`: a tensor is cut into rows along one axis or several neighbouring ones; the
-/// elements of a row are reduced in phases, each of which may use what those before it found, and
-/// the outputs are functions of the inputs' elements and of what was found. A functor says which:
+/// The pattern `rows`: a tensor is cut into rows along one axis or several; the elements of a row
+/// are reduced in phases, each of which may use what those before it found, and the outputs are
+/// functions of the inputs' elements and of what was found. A functor says which:
 ///
 ///     struct SoftmaxRows : RowsFunctor {
 ///       static constexpr int kInputs = 1;   // X
@@ -45,18 +45,36 @@
 /// such as scale; and sums over the rows, one for each column (ColumnTerms), such as dScale.
 ///
 /// Operands come in this order, inputs before outputs: elements, columns, rows. Element inputs and
-/// outputs have the same dims. Those with one element for each row have the dims before and behind
-/// the row's, those with one for each column the row's own. Any strides will do; optional operands
+/// outputs have the same dims. Those with one element for each row have the dims that are not the
+/// row's, those with one for each column the row's own. Any strides will do; optional operands
 /// may be absent, where absent inputs count as 0. An element output may lie in the memory of an
 /// element input that has the same type and strides, where there are no column sums.
 /// patterns/cuda/rows.cuh has the same on CUDA.
+///
+/// The pattern `channels` is this one with a channel for a row: a functor of statistics and maps of
+/// channels derives from ChannelsFunctor, and its calls have the axes ChannelsOf(rank, 1), for
+/// tensors (N, C, D...) in any layout. Row inputs and outputs, such as scale and dScale, then have
+/// an element for each channel.
 namespace gradsmith::internal {
 
-/// RowsAxes are the dims of which a row is made: from `begin` to `end`, without end.
+/// RowsAxes are the dims of which a row is made, any of the tensor's. The others are the rows'.
 struct RowsAxes {
-  int begin = 0;
-  int end = 0;
+  /// Bit i is set where dim i is the row's.
+  std::uint32_t dims = 0;
+
+  [[nodiscard]] constexpr bool Has(int dim) const { return (dims >> dim & 1U) != 0; }
 };
+
+/// AxesFrom returns the neighbouring dims from `begin` to `end`, without end.
+constexpr RowsAxes AxesFrom(int begin, int end) {
+  return {(1U << end) - (1U << begin)};
+}
+
+/// ChannelsOf returns the dims of which a channel is made, so that rows are channels: all `rank` of
+/// a tensor but the axis of the channels.
+constexpr RowsAxes ChannelsOf(int rank, int channel_axis) {
+  return {((1U << rank) - 1) & ~(1U << channel_axis)};
+}
 
 /// RowsCounts are how many operands of each kind a functor has, in their order.
 struct RowsCounts {

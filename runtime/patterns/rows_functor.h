@@ -34,6 +34,9 @@ struct RowsFunctor {
   /// Bit i is set where the i-th operand has the second element type of the kernel, and not the
   /// first. Row inputs and outputs have any.
   static constexpr unsigned kSecondTypes = 0;
+  /// Whether rows are mostly made of dims that no one stride serves. Kernels on CUDA then compute
+  /// where each vector of a row lies; else they read such rows one element at a time.
+  static constexpr bool kRowsOfManyDims = false;
 
   /// Whether a result is the largest of its terms, and not their sum.
   GRADSMITH_FUNCTOR static constexpr bool IsMax(int /*result*/) { return false; }
@@ -43,11 +46,17 @@ struct RowsFunctor {
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& /*row*/, A* /*outputs*/) {}
-  /// An element's terms of its column's sums. They are not made of RowValues::results, which are not
-  /// found where sums of columns alone are wanted.
+  /// An element's terms of its column's sums. They are not made of RowValues::results, which are
+  /// not found where sums of columns alone are wanted.
   template <typename A>
   GRADSMITH_FUNCTOR static void
   ColumnTerms(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*terms*/) {}
+};
+
+/// ChannelsFunctor is the same for a functor of the pattern `channels`, whose rows are the batch
+/// and the spatial dims.
+struct ChannelsFunctor : RowsFunctor {
+  static constexpr bool kRowsOfManyDims = true;
 };
 
 /// RowsPlaces says where a functor's operands stand among those of the operator.

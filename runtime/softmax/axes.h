@@ -12,7 +12,7 @@ using internal::RowsAxes;
 /// AxesOf returns the dims of a row of X or Y.
 inline RowsAxes AxesOf(const Attributes& attributes, const ConstTensorRef& tensor) {
   const int axis = static_cast<int>(attributes.axis);
-  return {.begin = axis, .end = attributes.coerced ? tensor.dims.size() : axis + 1};
+  return internal::AxesFrom(axis, attributes.coerced ? tensor.dims.size() : axis + 1);
 }
 
 }  // namespace gradsmith::softmax

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <numbers>
 #include <stdexcept>
@@ -17,306 +16,29 @@ namespace {
 using Real = long double;
 using Arguments = std::span<const CountingNumber>;
 
-constexpr Real kFar = std::numeric_limits<Real>::infinity();
 /// Data keep as far away from where a function bends: farther than the gradients' differences step.
 constexpr Real kMargin = 0.125L;
-/// Roundings of a library's function that is off by a few units in the last place.
-constexpr Real kOfFunction = 16;
-/// What an accumulator of floats loses of numbers near 0, in units of its roundoff.
-constexpr Real kUnderflow = 0x1p-126L;
-/// More than any accumulator's roundoff: two numbers that are as near may compare either way.
-constexpr Real kRoundoff = 0x1p-23L;
 
-Real Rounding(Real value, Real count) {
-  return count * std::max(std::abs(value), kUnderflow);
+template <CountingNumber (*kFunction)(const CountingNumber&)>
+CountingNumber OfOne(Arguments x) {
+  return kFunction(x[0]);
 }
 
-/// The first-order error of a product of an error and a slope, of which the former may be zero.
-Real Carried(Real slope, Real error) {
-  return error == 0 ? 0 : std::abs(slope) * error;
+template <CountingNumber (*kFunction)(const CountingNumber&, const CountingNumber&)>
+CountingNumber OfTwo(Arguments x) {
+  return kFunction(x[0], x[1]);
 }
 
-CountingNumber Known(Real value, Real unit, Real bound, Real margin, Real error) {
-  return {
-      .value = value,
-      .error = error,
-      .unit = unit,
-      .bound = std::isfinite(value) ? std::max(bound, std::abs(value) / unit) : bound,
-      .margin = margin};
+CountingNumber Difference(Arguments x) {
+  return x[0] - x[1];
 }
 
-Real LargerBound(const CountingNumber& a, const CountingNumber& b) {
-  return std::max(a.bound, b.bound);
+CountingNumber Negated(Arguments x) {
+  return -x[0];
 }
 
-Real SmallerMargin(const CountingNumber& a, const CountingNumber& b) {
-  return std::min(a.margin, b.margin);
-}
-
-// ---- Arithmetic
-
-CountingNumber Sum(const CountingNumber& a, const CountingNumber& b, Real sign) {
-  const Real value = a.value + sign * b.value;
-  return Known(
-      value, std::min(a.unit, b.unit), LargerBound(a, b), SmallerMargin(a, b),
-      a.error + b.error + Rounding(value, 1));
-}
-
-CountingNumber Add(Arguments x) {
-  return Sum(x[0], x[1], 1);
-}
-
-CountingNumber Subtract(Arguments x) {
-  return Sum(x[0], x[1], -1);
-}
-
-CountingNumber Multiply(Arguments x) {
-  const Real value = x[0].value * x[1].value;
-  return Known(
-      value, x[0].unit * x[1].unit, LargerBound(x[0], x[1]), SmallerMargin(x[0], x[1]),
-      Carried(x[1].value, x[0].error) + Carried(x[0].value, x[1].error) + Rounding(value, 1));
-}
-
-CountingNumber Divide(Arguments x) {
-  const Real value = x[0].value / x[1].value;
-  const Real margin = std::min(SmallerMargin(x[0], x[1]), std::abs(x[1].value));
-  return Known(
-      value, x[0].unit, LargerBound(x[0], x[1]), margin,
-      Carried(1 / x[1].value, x[0].error) + Carried(value / x[1].value, x[1].error) +
-          Rounding(value, 1));
-}
-
-CountingNumber Negate(Arguments x) {
-  CountingNumber result = x[0];
-  result.value = -result.value;
-  return result;
-}
-
-CountingNumber Mul0(Arguments x) {
-  return x[0].value == 0 ? x[0] : Multiply(x);
-}
-
-CountingNumber Div0(Arguments x) {
-  return x[0].value == 0 ? x[0] : Divide(x);
-}
-
-// ---- Comparisons: 1 or 0, with an error where rounding may have decided
-
-CountingNumber Compared(Arguments x, bool value) {
-  const Real distance = std::abs(x[0].value - x[1].value);
-  const Real error = x[0].error + x[1].error;
-  const bool is_sure = error == 0 || !(distance <= error * kRoundoff);
-  const Real margin = std::isnan(distance) ? kFar : distance;
-  return Known(
-      value ? 1 : 0, 1, LargerBound(x[0], x[1]), std::min(SmallerMargin(x[0], x[1]), margin),
-      is_sure ? 0 : 1);
-}
-
-CountingNumber Less(Arguments x) {
-  return Compared(x, x[0].value < x[1].value);
-}
-CountingNumber LessEqual(Arguments x) {
-  return Compared(x, x[0].value <= x[1].value);
-}
-CountingNumber Greater(Arguments x) {
-  return Compared(x, x[0].value > x[1].value);
-}
-CountingNumber GreaterEqual(Arguments x) {
-  return Compared(x, x[0].value >= x[1].value);
-}
-CountingNumber Equal(Arguments x) {
-  return Compared(x, x[0].value == x[1].value);
-}
-CountingNumber NotEqual(Arguments x) {
-  return Compared(x, x[0].value != x[1].value);
-}
-
-CountingNumber Joined(Arguments x, bool value) {
-  return Known(
-      value ? 1 : 0, 1, LargerBound(x[0], x[1]), SmallerMargin(x[0], x[1]),
-      std::max(x[0].error, x[1].error));
-}
-
-CountingNumber And(Arguments x) {
-  return Joined(x, x[0].value != 0 && x[1].value != 0);
-}
-CountingNumber Or(Arguments x) {
-  return Joined(x, x[0].value != 0 || x[1].value != 0);
-}
-CountingNumber Not(Arguments x) {
-  CountingNumber result = x[0];
-  result.value = 1 - result.value;
-  return result;
-}
-
-/// What is not selected counts for nothing, unless rounding may have selected it.
-CountingNumber Where(Arguments x) {
-  const CountingNumber& selected = x[0].value != 0 ? x[1] : x[2];
-  const Real doubt = x[0].error == 0 ? 0 : std::abs(x[1].value - x[2].value) * 0x1p53L;
-  return Known(
-      selected.value, selected.unit, LargerBound(x[0], selected), SmallerMargin(x[0], selected),
-      selected.error + (std::isnan(doubt) ? 0 : doubt));
-}
-
-// ---- What bends
-
-CountingNumber Abs(Arguments x) {
-  CountingNumber result = x[0];
-  result.value = std::abs(result.value);
-  result.margin = std::min(result.margin, result.value);
-  return result;
-}
-
-CountingNumber Sign(Arguments x) {
-  CountingNumber result = x[0];
-  const Real value = result.value;
-  result.margin = std::min(result.margin, std::abs(value));
-  if (value != 0 && !std::isnan(value)) {
-    result.value = value > 0 ? 1 : -1;
-  }
-  result.error = 0;
-  return result;
-}
-
-CountingNumber Extremum(Arguments x, bool takes_first) {
-  const bool is_first = std::isnan(x[0].value) || (takes_first && !std::isnan(x[1].value));
-  CountingNumber result = is_first ? x[0] : x[1];
-  const Real distance = std::abs(x[0].value - x[1].value);
-  result.margin = std::min(SmallerMargin(x[0], x[1]), std::isnan(distance) ? kFar : distance);
-  result.bound = LargerBound(x[0], x[1]);
-  result.unit = std::min(x[0].unit, x[1].unit);
-  result.error = std::max(x[0].error, x[1].error);
-  return result;
-}
-
-CountingNumber Min(Arguments x) {
-  return Extremum(x, x[0].value < x[1].value);
-}
-CountingNumber Max(Arguments x) {
-  return Extremum(x, x[0].value > x[1].value);
-}
-
-// ---- Functions of one number
-
-/// A function, its derivative, and how far from an argument it ends or grows beyond all bounds.
-struct Smooth {
-  Real (*value)(Real) = nullptr;
-  Real (*slope)(Real) = nullptr;
-  Real (*margin)(Real) = [](Real) { return kFar; };
-};
-
-template <const Smooth& kSmooth>
-CountingNumber Applied(Arguments x) {
-  const Real value = kSmooth.value(x[0].value);
-  return Known(
-      value, x[0].unit, x[0].bound, std::min(x[0].margin, kSmooth.margin(x[0].value)),
-      Carried(kSmooth.slope(x[0].value), x[0].error) + Rounding(value, kOfFunction));
-}
-
-Real LogisticOf(Real x) {
-  return 1 / (1 + std::exp(-x));
-}
-
-Real FromZero(Real x) {
-  return x;
-}
-
-Real FromOne(Real x) {
-  return 1 - std::abs(x);
-}
-
-constexpr Smooth kExp = {
-    .value = [](Real x) { return std::exp(x); },
-    .slope = [](Real x) { return std::exp(x); }};
-constexpr Smooth kExpm1 = {
-    .value = [](Real x) { return std::expm1(x); },
-    .slope = [](Real x) { return std::exp(x); }};
-constexpr Smooth kLog = {
-    .value = [](Real x) { return std::log(x); },
-    .slope = [](Real x) { return 1 / x; },
-    .margin = &FromZero};
-constexpr Smooth kLog1p = {
-    .value = [](Real x) { return std::log1p(x); },
-    .slope = [](Real x) { return 1 / (1 + x); },
-    .margin = [](Real x) { return 1 + x; }};
-constexpr Smooth kErf = {
-    .value = [](Real x) { return std::erf(x); },
-    .slope = [](Real x) { return 2 * std::numbers::inv_sqrtpi_v<Real> * std::exp(-x * x); }};
-constexpr Smooth kErfc = {
-    .value = [](Real x) { return std::erfc(x); },
-    .slope = [](Real x) { return -2 * std::numbers::inv_sqrtpi_v<Real> * std::exp(-x * x); }};
-constexpr Smooth kTanh = {
-    .value = [](Real x) { return std::tanh(x); },
-    .slope = [](Real x) { return 1 / (std::cosh(x) * std::cosh(x)); }};
-constexpr Smooth kSigmoid = {.value = &LogisticOf, .slope = [](Real x) {
-                               return LogisticOf(x) * LogisticOf(-x);
-                             }};
-constexpr Smooth kSoftplus = {
-    .value = [](Real x) { return x > 100 ? x : std::log1p(std::exp(x)); },
-    .slope = &LogisticOf};
-constexpr Smooth kSqrt = {
-    .value = [](Real x) { return std::sqrt(x); },
-    .slope = [](Real x) { return 0.5L / std::sqrt(x); },
-    .margin = &FromZero};
-constexpr Smooth kRsqrt = {
-    .value = [](Real x) { return 1 / std::sqrt(x); },
-    .slope = [](Real x) { return -0.5L / (x * std::sqrt(x)); },
-    .margin = &FromZero};
-constexpr Smooth kSin = {
-    .value = [](Real x) { return std::sin(x); },
-    .slope = [](Real x) { return std::cos(x); }};
-constexpr Smooth kCos = {
-    .value = [](Real x) { return std::cos(x); },
-    .slope = [](Real x) { return -std::sin(x); }};
-constexpr Smooth kTan = {
-    .value = [](Real x) { return std::tan(x); },
-    .slope = [](Real x) { return 1 / (std::cos(x) * std::cos(x)); },
-    .margin = [](Real x) { return std::abs(std::cos(x)) / 2; }};
-constexpr Smooth kAsin = {
-    .value = [](Real x) { return std::asin(x); },
-    .slope = [](Real x) { return 1 / std::sqrt(1 - x * x); },
-    .margin = &FromOne};
-constexpr Smooth kAcos = {
-    .value = [](Real x) { return std::acos(x); },
-    .slope = [](Real x) { return -1 / std::sqrt(1 - x * x); },
-    .margin = &FromOne};
-constexpr Smooth kAtan = {
-    .value = [](Real x) { return std::atan(x); },
-    .slope = [](Real x) { return 1 / (1 + x * x); }};
-constexpr Smooth kSinh = {
-    .value = [](Real x) { return std::sinh(x); },
-    .slope = [](Real x) { return std::cosh(x); }};
-constexpr Smooth kCosh = {
-    .value = [](Real x) { return std::cosh(x); },
-    .slope = [](Real x) { return std::sinh(x); }};
-
-CountingNumber Pow(Arguments x) {
-  const Real value = std::pow(x[0].value, x[1].value);
-  const Real by_base = x[1].value * std::pow(x[0].value, x[1].value - 1);
-  const Real by_exponent = value * std::log(std::abs(x[0].value));
-  return Known(
-      value, x[0].unit, LargerBound(x[0], x[1]),
-      std::min(SmallerMargin(x[0], x[1]), std::abs(x[0].value)),
-      Carried(by_base, x[0].error) + Carried(by_exponent, x[1].error) +
-          Rounding(value, kOfFunction));
-}
-
-// ---- Constants
-
-/// The largest power of two, of 1 and less, that a number is a multiple of.
-Real UnitOf(Real value) {
-  constexpr Real kSmallest = 0x1p-60L;
-  Real unit = 1;
-  while (std::isfinite(value) && unit > kSmallest && std::fmod(value, unit) != 0) {
-    unit /= 2;
-  }
-  return unit;
-}
-
-/// A number of the formulas or an attribute, which accumulators may have to round.
-CountingNumber Constant(Real value) {
-  const bool is_short = static_cast<Real>(static_cast<float>(value)) == value;
-  return Known(value, UnitOf(value), 0, kFar, is_short ? 0 : Rounding(value, 1));
+CountingNumber Selected(Arguments x) {
+  return Where(x[0], x[1], x[2]);
 }
 
 CountingNumber Pi(Arguments /*x*/) {
@@ -332,47 +54,47 @@ struct Entry {
 };
 
 constexpr std::array kEntries = {
-    Entry{"add", &Add, true},
-    Entry{"subtract", &Subtract, true},
-    Entry{"multiply", &Multiply, true},
-    Entry{"divide", &Divide},
-    Entry{"negate", &Negate, true},
-    Entry{"less", &Less, true},
-    Entry{"less_equal", &LessEqual, true},
-    Entry{"greater", &Greater, true},
-    Entry{"greater_equal", &GreaterEqual, true},
-    Entry{"equal", &Equal, true},
-    Entry{"not_equal", &NotEqual, true},
-    Entry{"and", &And, true},
-    Entry{"or", &Or, true},
-    Entry{"not", &Not, true},
-    Entry{"where", &Where, true},
-    Entry{"mul0", &Mul0, true},
-    Entry{"div0", &Div0},
-    Entry{"abs", &Abs, true},
-    Entry{"sign", &Sign, true},
-    Entry{"min", &Min, true},
-    Entry{"max", &Max, true},
-    Entry{"pow", &Pow},
-    Entry{"exp", &Applied<kExp>},
-    Entry{"expm1", &Applied<kExpm1>},
-    Entry{"log", &Applied<kLog>},
-    Entry{"log1p", &Applied<kLog1p>},
-    Entry{"erf", &Applied<kErf>},
-    Entry{"erfc", &Applied<kErfc>},
-    Entry{"tanh", &Applied<kTanh>},
-    Entry{"sigmoid", &Applied<kSigmoid>},
-    Entry{"softplus", &Applied<kSoftplus>},
-    Entry{"sqrt", &Applied<kSqrt>},
-    Entry{"rsqrt", &Applied<kRsqrt>},
-    Entry{"sin", &Applied<kSin>},
-    Entry{"cos", &Applied<kCos>},
-    Entry{"tan", &Applied<kTan>},
-    Entry{"asin", &Applied<kAsin>},
-    Entry{"acos", &Applied<kAcos>},
-    Entry{"atan", &Applied<kAtan>},
-    Entry{"sinh", &Applied<kSinh>},
-    Entry{"cosh", &Applied<kCosh>},
+    Entry{"add", &OfTwo<&operator+ >, true},
+    Entry{"subtract", &Difference, true},
+    Entry{"multiply", &OfTwo<&operator*>, true},
+    Entry{"divide", &OfTwo<&operator/ >},
+    Entry{"negate", &Negated, true},
+    Entry{"less", &OfTwo<&Less>, true},
+    Entry{"less_equal", &OfTwo<&LessEqual>, true},
+    Entry{"greater", &OfTwo<&Greater>, true},
+    Entry{"greater_equal", &OfTwo<&GreaterEqual>, true},
+    Entry{"equal", &OfTwo<&Equal>, true},
+    Entry{"not_equal", &OfTwo<&NotEqual>, true},
+    Entry{"and", &OfTwo<&And>, true},
+    Entry{"or", &OfTwo<&Or>, true},
+    Entry{"not", &OfOne<&Not>, true},
+    Entry{"where", &Selected, true},
+    Entry{"mul0", &OfTwo<&Mul0>, true},
+    Entry{"div0", &OfTwo<&Div0>},
+    Entry{"abs", &OfOne<&Abs>, true},
+    Entry{"sign", &OfOne<&Sign>, true},
+    Entry{"min", &OfTwo<&Min>, true},
+    Entry{"max", &OfTwo<&Max>, true},
+    Entry{"pow", &OfTwo<&Pow>},
+    Entry{"exp", &OfOne<&Exp>},
+    Entry{"expm1", &OfOne<&Expm1>},
+    Entry{"log", &OfOne<&Log>},
+    Entry{"log1p", &OfOne<&Log1p>},
+    Entry{"erf", &OfOne<&Erf>},
+    Entry{"erfc", &OfOne<&Erfc>},
+    Entry{"tanh", &OfOne<&Tanh>},
+    Entry{"sigmoid", &OfOne<&Sigmoid>},
+    Entry{"softplus", &OfOne<&Softplus>},
+    Entry{"sqrt", &OfOne<&Sqrt>},
+    Entry{"rsqrt", &OfOne<&Rsqrt>},
+    Entry{"sin", &OfOne<&Sin>},
+    Entry{"cos", &OfOne<&Cos>},
+    Entry{"tan", &OfOne<&Tan>},
+    Entry{"asin", &OfOne<&Asin>},
+    Entry{"acos", &OfOne<&Acos>},
+    Entry{"atan", &OfOne<&Atan>},
+    Entry{"sinh", &OfOne<&Sinh>},
+    Entry{"cosh", &OfOne<&Cosh>},
     Entry{"pi", &Pi},
 };
 
@@ -543,7 +265,7 @@ void FormulaOracle::Evaluate(const Place& place, const Attributes& attributes, V
     } else if (node.operation == "attribute") {
       values.push_back(Constant(AttributeAsReal(attributes, node.name)));
     } else {
-      values.push_back(Known(place.Value(node.name), 1, 0, kFar, 0));
+      values.push_back(Given(place.Value(node.name)));
     }
   }
 }

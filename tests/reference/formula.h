@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reference/counting_number.h"
 #include "reference/oracle.h"
 
 /// The oracle of operators that have formulas: an interpreter of their trees.
@@ -46,20 +47,6 @@ struct FormulaData {
   std::span<const std::size_t> domain = {};
   /// Values of attributes with which results of integers are short.
   Attributes exact_attributes = {};
-};
-
-/// CountingNumber is a value that knows how exact it is.
-struct CountingNumber {
-  long double value = 0;
-  /// First-order bound of the rounding error of an accumulator that computes it, in units of its
-  /// unit roundoff.
-  long double error = 0;
-  /// The power of two that it and all it was made of are multiples of, while it is exact.
-  long double unit = 1;
-  /// No partial result is larger, counted in the unit of each.
-  long double bound = 0;
-  /// How far the nearest place is at which the function bends, jumps or ends.
-  long double margin = 4;
 };
 
 /// FormulaOracle evaluates an operator's formulas in long double, with a running analysis of how

@@ -74,14 +74,14 @@ TEST(RowsTask, DimsThatOneStrideServesAreOne) {
   std::vector<float> data(120);
   const Dims dims = {2, 3, 4, 5};
   const std::array<TensorRef, 2> tensors = {Ref(data, dims), Ref(data, dims)};
-  const RowsTask last = RowsTaskOf(tensors, kOneToOne, {2, 4}, {});
+  const RowsTask last = RowsTaskOf(tensors, kOneToOne, AxesFrom(2, 4), {});
   EXPECT_EQ(last.rows, 6);
   EXPECT_EQ(last.length, 20);
   EXPECT_EQ(last.row_rank, 1);
   EXPECT_EQ(last.length_rank, 1);
   EXPECT_EQ(last.row_strides[1][0], 20);
   EXPECT_EQ(last.length_strides[1][0], 1);
-  const RowsTask channels = RowsTaskOf(tensors, kOneToOne, {1, 2}, {});
+  const RowsTask channels = RowsTaskOf(tensors, kOneToOne, AxesFrom(1, 2), {});
   EXPECT_EQ(channels.rows, 40);
   EXPECT_EQ(channels.length, 3);
   EXPECT_EQ(channels.row_rank, 2);
@@ -105,7 +105,7 @@ TEST(RowsOnCpu, RowsAndColumnsAroundAnAxis) {
   const TensorRef of_sums = Ref(sums, {3});
   const TensorRef of_means = Ref(means, {2, 4});
   const Status status = RowsOnCpu<SumsRows>(
-      Context(), {1, 2}, {}, &of_x, &of_column, &of_factor, &of_y, &of_sums, &of_means);
+      Context(), AxesFrom(1, 2), {}, &of_x, &of_column, &of_factor, &of_y, &of_sums, &of_means);
   ASSERT_TRUE(status.ok()) << status.message();
   std::vector<float> expected_sums(3);
   for (std::size_t n = 0; n < 2; ++n) {
@@ -123,6 +123,57 @@ TEST(RowsOnCpu, RowsAndColumnsAroundAnAxis) {
   EXPECT_EQ(sums, expected_sums);
 }
 
+TEST(RowsTask, ChannelsOfEitherLayout) {
+  std::vector<float> data(120);
+  const Dims dims = {2, 3, 4, 5};
+  const RowsAxes axes = ChannelsOf(4, 1);
+  const std::array<TensorRef, 2> nchw = {Ref(data, dims), Ref(data, dims)};
+  const RowsTask first = RowsTaskOf(nchw, kOneToOne, axes, {});
+  EXPECT_EQ(first.rows, 3);
+  EXPECT_EQ(first.length, 40);
+  ASSERT_EQ(first.length_rank, 2);
+  EXPECT_EQ(first.length_dims[0], 2);
+  EXPECT_EQ(first.length_dims[1], 20);
+  EXPECT_EQ(first.length_strides[1][0], 60);
+  EXPECT_EQ(first.row_strides[1][0], 20);
+  const TensorRef last = Ref(data, dims, {60, 1, 15, 3});
+  const std::array<TensorRef, 2> nhwc = {last, last};
+  const RowsTask task = RowsTaskOf(nhwc, kOneToOne, axes, {});
+  ASSERT_EQ(task.length_rank, 1);
+  EXPECT_EQ(task.length_dims[0], 40);
+  EXPECT_EQ(task.length_strides[0][0], 3);
+  EXPECT_EQ(task.row_strides[0][0], 1);
+}
+
+/// A row of the first and the last dim: columns have both, and rows the one between them.
+TEST(RowsOnCpu, RowsOfDimsThatAreNoNeighbours) {
+  const Dims dims = {2, 3, 4};
+  std::vector<float> x = Counted(24);
+  std::vector<float> column = Counted(8);
+  std::vector<float> factor = {1, 10, 100};
+  std::vector<float> y(24, -1);
+  std::vector<float> sums(8, -1);
+  std::vector<float> means(3, -1);
+  const TensorRef of_x = Ref(x, dims);
+  const TensorRef of_column = Ref(column, {2, 4}, {1, 2});
+  const TensorRef of_factor = Ref(factor, {3});
+  const TensorRef of_y = Ref(y, dims);
+  const TensorRef of_sums = Ref(sums, {2, 4});
+  const TensorRef of_means = Ref(means, {3});
+  const Status status = RowsOnCpu<SumsRows>(
+      Context(), ChannelsOf(3, 1), {}, &of_x, &of_column, &of_factor, &of_y, &of_sums, &of_means);
+  ASSERT_TRUE(status.ok()) << status.message();
+  // The means of 0 to 3 and 12 to 15, of 4 to 7 and 16 to 19, of 8 to 11 and 20 to 23.
+  EXPECT_EQ(means, (std::vector<float>{7.5, 115, 1550}));
+  for (std::size_t n = 0; n < 2; ++n) {
+    for (std::size_t d = 0; d < 4; ++d) {
+      const std::size_t at = n * 12 + d;
+      EXPECT_EQ(sums[n * 4 + d], x[at] + 10 * x[at + 4] + 100 * x[at + 8]);
+      EXPECT_EQ(y[at + 4], x[at + 4] * column[n + 2 * d] + 115);
+    }
+  }
+}
+
 TEST(RowsOnCpu, WhatIsAbsentIsNotComputedAndCountsAsZero) {
   std::vector<float> x = {1, 2, 3, 4};
   std::vector<float> sums = {-1, -1};
@@ -131,11 +182,12 @@ TEST(RowsOnCpu, WhatIsAbsentIsNotComputedAndCountsAsZero) {
   const TensorRef of_factor = Ref(factor, {2});
   const TensorRef of_sums = Ref(sums, {2});
   const TensorRef* const none = nullptr;
-  Status status =
-      RowsOnCpu<SumsRows>(Context(), {1, 2}, {}, &of_x, none, &of_factor, none, &of_sums, none);
+  Status status = RowsOnCpu<SumsRows>(
+      Context(), AxesFrom(1, 2), {}, &of_x, none, &of_factor, none, &of_sums, none);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(sums, (std::vector<float>{310, 420}));
-  status = RowsOnCpu<SumsRows>(Context(), {1, 2}, {}, &of_x, none, none, none, &of_sums, none);
+  status =
+      RowsOnCpu<SumsRows>(Context(), AxesFrom(1, 2), {}, &of_x, none, none, none, &of_sums, none);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(sums, (std::vector<float>{0, 0}));
 }
@@ -151,7 +203,7 @@ TEST(RowsOnCpu, RefusesWhatDoesNotFit) {
   const TensorRef* const none = nullptr;
   const auto told = [&](const TensorRef& c, const TensorRef& f, const TensorRef& y) {
     return std::string(
-        RowsOnCpu<SumsRows>(Context(), {1, 2}, {}, &x, &c, &f, &y, none, none).message());
+        RowsOnCpu<SumsRows>(Context(), AxesFrom(1, 2), {}, &x, &c, &f, &y, none, none).message());
   };
   EXPECT_EQ(told(column, factor, x), "");
   EXPECT_NE(told(factor, factor, x).find("input 1 has shape [3]; expected [4]"), std::string::npos);
@@ -162,8 +214,9 @@ TEST(RowsOnCpu, RefusesWhatDoesNotFit) {
   EXPECT_NE(
       told(double_column, factor, x).find("input 1 has type double; expected float"),
       std::string::npos);
-  const Status status = RowsOnCpu<SumsRows>(Context(), {1, 3}, {}, &x, none, none, &x, none, none);
-  EXPECT_EQ(status.message(), "rows are made of dims 1 to 3; input 0 has 2");
+  const Status status =
+      RowsOnCpu<SumsRows>(Context(), AxesFrom(1, 3), {}, &x, none, none, &x, none, none);
+  EXPECT_EQ(status.message(), "rows are made of dim 2 and others; input 0 has 2 dims");
 }
 
 /// What softmax makes of a row that is not finite, or as large as its type allows.

@@ -15,7 +15,7 @@ template <typename Functor>
 Status Run(const Context& context, std::int64_t axis, const ConstTensorRef& X, cuda::OpTask task) {
   static constexpr std::array kTable = {cuda::RowsBy<Functor, cuda::kImage_layer_norm_rows>};
   static constexpr cuda::FamilyOnCuda kFamily = {.table = kTable};
-  cuda::AddAxes({.begin = static_cast<int>(axis), .end = X.dims.size()}, &task);
+  cuda::AddAxes(internal::AxesFrom(static_cast<int>(axis), X.dims.size()), &task);
   return cuda::RunOp(context, kFamily, task);
 }
 

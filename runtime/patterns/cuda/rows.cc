@@ -116,14 +116,13 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
     const RowsInfo& info) {
   const std::span<const TensorRef> tensors(
       task.tensors.begin(), static_cast<std::size_t>(task.operands()));
-  const internal::RowsAxes axes = {
-      .begin = static_cast<int>(task.choices[0]), .end = static_cast<int>(task.choices[1])};
+  const internal::RowsAxes axes = {.dims = static_cast<std::uint32_t>(task.choices[0])};
   if (Status status = internal::CheckRows(tensors, info.counts, axes); !status.ok()) {
     return status;
   }
   const internal::RowsTypes types = internal::TypesOf(tensors, info.counts);
   const internal::RowsTask rows = internal::RowsTaskOf(tensors, info.counts, axes, {});
-  const RowsForm form = FormOf(rows, tensors, info.counts);
+  const RowsForm form = FormOf(rows, tensors, info);
   const int bytes = static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
   const RowsShape shape = ShapeOf(device, rows, form, info, bytes);
   const Result<CUkernel> kernel = FindKernelOf(

@@ -60,7 +60,7 @@ class RowsKernel {
     for (int o = 0; o < Functor::kOutputs; ++o) {
       outs_[o] = Kept(BeginOf(Places::kOutput + o));
     }
-    if (!kIsDense) {
+    if (!kIsDense && !kIsOfManyDims) {
 #pragma unroll
       for (int i = 0; i < kApart; ++i) {
         const int t = TensorOf(i);
@@ -111,7 +111,9 @@ class RowsKernel {
   static constexpr int kRowOutputs = AtLeastOne(Functor::kRowOutputs);
   static constexpr int kRowInputs = AtLeastOne(Functor::kRowInputs);
   /// Whether all operands have neighbours along rows. Others each have a stride of their own.
-  static constexpr bool kIsDense = kVector > 1 && !kIsAcross;
+  static constexpr bool kIsDense = kVector > 1 && !kIsAcross && !Functor::kRowsOfManyDims;
+  /// Whether each vector's place is computed anew.
+  static constexpr bool kIsOfManyDims = Functor::kRowsOfManyDims;
   static constexpr int kElementInputs = Functor::kInputs + Functor::kColumnInputs;
   static constexpr int kApart = kIsDense ? 1 : kElementInputs + Functor::kOutputs;
   static_assert(!kIsAcross || Functor::kColumnInputs + Functor::kColumnSums == 0);
@@ -150,7 +152,7 @@ class RowsKernel {
   }
   /// Whether elements of a row have no one stride: none are kept then.
   __device__ __forceinline__ bool IsGeneral() const {
-    return kVector == 1 && task_.length_rank > 1;
+    return kVector == 1 && !kIsOfManyDims && task_.length_rank > 1;
   }
 
   __device__ __forceinline__ RowValues<A> RowOf(const Rows& rows, const Results& results, int r)
@@ -186,7 +188,9 @@ class RowsKernel {
     ++place->chunk;
     place->kept_at += Functor::kInputs * BytesOfBlock();
     place->along += stride_;
-    if (!kIsDense) {
+    if (kIsOfManyDims) {
+      Locate(place);
+    } else if (!kIsDense) {
 #pragma unroll
       for (int i = 0; i < kApart; ++i) {
         place->apart[i] += steps_[i];
@@ -200,14 +204,33 @@ class RowsKernel {
   __device__ __forceinline__ Place FirstPlace() const {
     Place place;
     place.kept_at = launch_.held > 0 ? Kept(SharedAddress(shared_)) : 0;
+    if (kIsOfManyDims) {
+      Locate(&place);
+    }
     return place;
+  }
+  /// Finds how far a vector of a row of many dims lies from the row, in each operand.
+  __device__ __forceinline__ void Locate(Place* place) const {
+#pragma unroll
+    for (int i = 0; i < kApart; ++i) {
+      place->apart[i] = 0;
+    }
+    ForEachDim(task_, launch_, first_ + place->along, [&](int dim, std::int64_t at) {
+#pragma unroll
+      for (int i = 0; i < kApart; ++i) {
+        const int t = TensorOf(i);
+        place->apart[i] += at * task_.length_strides[t][dim] * SizeOf(t);
+      }
+    });
   }
   /// The place of a vector that is not kept.
   __device__ __forceinline__ Place PlaceOf(int chunk) const {
     Place place;
     place.chunk = chunk;
     place.along = chunk * std::int64_t{stride_};
-    if (!kIsDense) {
+    if (kIsOfManyDims) {
+      Locate(&place);
+    } else if (!kIsDense) {
 #pragma unroll
       for (int i = 0; i < kApart; ++i) {
         const int t = TensorOf(i);
@@ -227,7 +250,8 @@ class RowsKernel {
     if (kIsDense) {
       return first_ * SizeOf(tensor);
     }
-    return IsGeneral() ? 0 : first_ * task_.length_strides[tensor][0] * SizeOf(tensor);
+    return kIsOfManyDims || IsGeneral() ? 0
+                                        : first_ * task_.length_strides[tensor][0] * SizeOf(tensor);
   }
 
   /// Finds the rows of a group, and loads what there is once of each.

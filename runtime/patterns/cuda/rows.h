@@ -25,12 +25,12 @@ struct RowsInfo {
   internal::RowsCounts counts;
   int phases = 0;
   int results = 0;
+  bool rows_of_many_dims = false;
 };
 
 /// AddAxes adds the axes of which rows are made to a task's choices.
 inline void AddAxes(const internal::RowsAxes& axes, OpTask* task) {
-  task->choices.push_back(axes.begin);
-  task->choices.push_back(axes.end);
+  task->choices.push_back(axes.dims);
 }
 
 /// MakeRowsPlan returns the plan of a task whose kernels are in the image, by the operator's name.
@@ -46,7 +46,8 @@ BuildRows(const Target& target, const OpTask& task, const std::string& /*variant
   constexpr RowsInfo kInfo = {
       .counts = internal::CountsOf<Functor>(),
       .phases = Functor::kPhases,
-      .results = AtLeastOne(Functor::kResults)};
+      .results = AtLeastOne(Functor::kResults),
+      .rows_of_many_dims = Functor::kRowsOfManyDims};
   return MakeRowsPlan(target.device, kImage, task, kInfo);
 }
 

@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda/divisor.h"
+#include "patterns/rows_task.h"
+
 /// How the kernels of the pattern `rows` are launched. Compiled by them as well: plain C++17.
 namespace gradsmith::cuda {
 
@@ -47,6 +50,10 @@ struct RowsLaunch {
   void* columns = nullptr;
   /// Whether there is one block: its sums are the result.
   bool is_only_block = false;
+  /// Of rows of many dims: whether a place in them is a number below 2^31, and what it is divided
+  /// by.
+  bool is_short = false;
+  Divisor length_divisors[internal::kMaxRowsRank] = {};
 };
 
 /// Sums of columns over blocks, in the blocks' order.

@@ -6,6 +6,7 @@
 
 #include "cuda/kernels/element.cuh"
 #include "cuda/kernels/element_vector.cuh"
+#include "patterns/cuda/rows_launch.h"
 #include "patterns/rows_task.h"
 
 /// How kernels of the pattern `rows` load and store.
@@ -34,6 +35,22 @@ RowsOffset(int rank, const std::int64_t* dims, const std::int64_t* strides, std:
 __device__ __forceinline__ std::int64_t
 LengthOffset(const RowsTask& task, int tensor, std::int64_t index) {
   return RowsOffset(task.length_rank, task.length_dims, task.length_strides[tensor], index);
+}
+
+/// Calls visit(dim, at) for the dims of a row with the place of its index-th element along each.
+template <typename Visit>
+__device__ __forceinline__ void
+ForEachDim(const RowsTask& task, const RowsLaunch& launch, std::int64_t index, const Visit& visit) {
+#pragma unroll 1
+  for (int dim = task.length_rank - 1; dim >= 0; --dim) {
+    std::int64_t at = index;
+    if (dim > 0) {
+      index = launch.is_short ? Divide(static_cast<unsigned>(at), launch.length_divisors[dim])
+                              : Divide(at, task.length_dims[dim]).quotient;
+      at -= index * task.length_dims[dim];
+    }
+    visit(dim, at);
+  }
 }
 
 /// How far a row's elements lie from the operand's first.

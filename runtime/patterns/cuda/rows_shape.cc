@@ -229,9 +229,21 @@ void HoldInShared(
     launch.held_sums = static_cast<int>(std::min(chunks, most / of_sums));
   }
   const std::int64_t left = most - (launch.held_sums * of_sums);
-  const bool is_general = shape->form.vector == 1 && task.length_rank > 1;
+  const bool is_general =
+      shape->form.vector == 1 && task.length_rank > 1 && !info.rows_of_many_dims;
   launch.held = is_general ? 0 : static_cast<int>(std::min(chunks, left / of_row));
   shape->shared_bytes = static_cast<unsigned>(launch.held * of_row + launch.held_sums * of_sums);
+}
+
+/// Lets kernels divide a place in a row by the row's dims. Those behind its end are computed too,
+/// and not used.
+void DivideLength(const RowsTask& task, RowsLaunch* launch) {
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31U) - 1;
+  launch->is_short = task.length <= kMost;
+  for (int dim = 0; dim < task.length_rank; ++dim) {
+    launch->length_divisors[dim] =
+        DivisorOf(std::clamp<std::int64_t>(task.length_dims[dim], 1, kMost));
+  }
 }
 
 /// Blocks go on to further rows, so that these are on their way while others are finished, and so
@@ -262,14 +274,14 @@ int MostShared(const DeviceInfo& device) {
       device.shared_bytes() - device.reserved_shared_bytes() - kRowsStaticBytes);
 }
 
-RowsForm
-FormOf(const RowsTask& task, std::span<const TensorRef> tensors, const RowsCounts& counts) {
+RowsForm FormOf(const RowsTask& task, std::span<const TensorRef> tensors, const RowsInfo& info) {
+  const RowsCounts& counts = info.counts;
   RowsForm form = {.is_across = IsAcross(task, counts)};
   const internal::RowsTypes types = internal::TypesOf(tensors, counts);
   const int vector =
       kVectorBytes / static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
   const int inner_rank = form.is_across ? task.row_rank : task.length_rank;
-  if (inner_rank == 0 || task.length_rank > 1) {
+  if (inner_rank == 0 || (task.length_rank > 1 && !info.rows_of_many_dims)) {
     return form;
   }
   const std::int64_t innermost =
@@ -313,6 +325,9 @@ RowsShape ShapeOf(
     CutAlong(device, task, info, of, &shape);
   }
   HoldInShared(device, task, info, of, &shape);
+  if (info.rows_of_many_dims) {
+    DivideLength(task, &shape.launch);
+  }
   const std::int64_t bytes_of_sums = task.length * of.sums_of_column;
   shape.blocks = BlocksOf(device, task, shape, bytes_of_sums);
   if (sums_columns) {

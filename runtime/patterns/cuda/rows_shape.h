@@ -36,10 +36,8 @@ struct RowsShape {
 /// MostShared returns the bytes of shared memory that a block takes on a device, at most.
 int MostShared(const DeviceInfo& device);
 
-RowsForm FormOf(
-    const internal::RowsTask& task,
-    std::span<const TensorRef> tensors,
-    const internal::RowsCounts& counts);
+RowsForm
+FormOf(const internal::RowsTask& task, std::span<const TensorRef> tensors, const RowsInfo& info);
 
 /// ShapeOf cuts a task for a device. `bytes` are those of an element of the wider type.
 RowsShape ShapeOf(

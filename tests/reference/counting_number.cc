@@ -1,0 +1,396 @@
+#include "reference/counting_number.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace gradsmith::reference {
+
+namespace {
+
+using Real = long double;
+
+constexpr Real kFar = std::numeric_limits<Real>::infinity();
+/// Roundings of a library's function that is off by a few units in the last place.
+constexpr Real kOfFunction = 16;
+/// What an accumulator of floats loses of numbers near 0, in units of its roundoff.
+constexpr Real kUnderflow = 0x1p-126L;
+/// More than any accumulator's roundoff: two numbers that are as near may compare either way.
+constexpr Real kRoundoff = 0x1p-23L;
+
+Real Rounding(Real value, Real count) {
+  return count * std::max(std::abs(value), kUnderflow);
+}
+
+/// The first-order error of a product of an error and a slope, of which the former may be zero.
+Real Carried(Real slope, Real error) {
+  return error == 0 ? 0 : std::abs(slope) * error;
+}
+
+CountingNumber Known(Real value, Real unit, Real bound, Real margin, Real error) {
+  return {
+      .value = value,
+      .error = error,
+      .unit = unit,
+      .bound = std::isfinite(value) ? std::max(bound, std::abs(value) / unit) : bound,
+      .margin = margin};
+}
+
+Real LargerBound(const CountingNumber& a, const CountingNumber& b) {
+  return std::max(a.bound, b.bound);
+}
+
+Real SmallerMargin(const CountingNumber& a, const CountingNumber& b) {
+  return std::min(a.margin, b.margin);
+}
+
+CountingNumber Sum(const CountingNumber& a, const CountingNumber& b, Real sign) {
+  const Real value = a.value + sign * b.value;
+  return Known(
+      value, std::min(a.unit, b.unit), LargerBound(a, b), SmallerMargin(a, b),
+      a.error + b.error + Rounding(value, 1));
+}
+
+/// The largest power of two, of 1 and less, that a number is a multiple of.
+Real UnitOf(Real value) {
+  constexpr Real kSmallest = 0x1p-60L;
+  Real unit = 1;
+  while (std::isfinite(value) && unit > kSmallest && std::fmod(value, unit) != 0) {
+    unit /= 2;
+  }
+  return unit;
+}
+
+bool IsPowerOfTwo(Real value) {
+  int exponent = 0;
+  return std::abs(std::frexp(value, &exponent)) == 0.5L;
+}
+
+CountingNumber Compared(const CountingNumber& a, const CountingNumber& b, bool value) {
+  const Real distance = std::abs(a.value - b.value);
+  const Real error = a.error + b.error;
+  const bool is_sure = error == 0 || !(distance <= error * kRoundoff);
+  const Real margin = std::isnan(distance) ? kFar : distance;
+  return Known(
+      value ? 1 : 0, 1, LargerBound(a, b), std::min(SmallerMargin(a, b), margin), is_sure ? 0 : 1);
+}
+
+CountingNumber Joined(const CountingNumber& a, const CountingNumber& b, bool value) {
+  return Known(
+      value ? 1 : 0, 1, LargerBound(a, b), SmallerMargin(a, b), std::max(a.error, b.error));
+}
+
+CountingNumber Extremum(const CountingNumber& a, const CountingNumber& b, bool takes_first) {
+  const bool is_first = std::isnan(a.value) || (takes_first && !std::isnan(b.value));
+  CountingNumber result = is_first ? a : b;
+  const Real distance = std::abs(a.value - b.value);
+  result.margin = std::min(SmallerMargin(a, b), std::isnan(distance) ? kFar : distance);
+  result.bound = LargerBound(a, b);
+  result.unit = std::min(a.unit, b.unit);
+  result.error = std::max(a.error, b.error);
+  return result;
+}
+
+/// A function, its derivative, and how far from an argument it ends or grows beyond all bounds.
+struct Smooth {
+  Real (*value)(Real) = nullptr;
+  Real (*slope)(Real) = nullptr;
+  Real (*margin)(Real) = [](Real) { return kFar; };
+};
+
+CountingNumber Applied(const Smooth& smooth, const CountingNumber& x) {
+  const Real value = smooth.value(x.value);
+  return Known(
+      value, x.unit, x.bound, std::min(x.margin, smooth.margin(x.value)),
+      Carried(smooth.slope(x.value), x.error) + Rounding(value, kOfFunction));
+}
+
+Real LogisticOf(Real x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+Real FromZero(Real x) {
+  return x;
+}
+
+Real FromOne(Real x) {
+  return 1 - std::abs(x);
+}
+
+constexpr Smooth kExp = {
+    .value = [](Real x) { return std::exp(x); },
+    .slope = [](Real x) { return std::exp(x); }};
+constexpr Smooth kExpm1 = {
+    .value = [](Real x) { return std::expm1(x); },
+    .slope = [](Real x) { return std::exp(x); }};
+constexpr Smooth kLog = {
+    .value = [](Real x) { return std::log(x); },
+    .slope = [](Real x) { return 1 / x; },
+    .margin = &FromZero};
+constexpr Smooth kLog1p = {
+    .value = [](Real x) { return std::log1p(x); },
+    .slope = [](Real x) { return 1 / (1 + x); },
+    .margin = [](Real x) { return 1 + x; }};
+constexpr Smooth kErf = {
+    .value = [](Real x) { return std::erf(x); },
+    .slope = [](Real x) { return 2 * std::numbers::inv_sqrtpi_v<Real> * std::exp(-x * x); }};
+constexpr Smooth kErfc = {
+    .value = [](Real x) { return std::erfc(x); },
+    .slope = [](Real x) { return -2 * std::numbers::inv_sqrtpi_v<Real> * std::exp(-x * x); }};
+constexpr Smooth kTanh = {
+    .value = [](Real x) { return std::tanh(x); },
+    .slope = [](Real x) { return 1 / (std::cosh(x) * std::cosh(x)); }};
+constexpr Smooth kSigmoid = {.value = &LogisticOf, .slope = [](Real x) {
+                               return LogisticOf(x) * LogisticOf(-x);
+                             }};
+constexpr Smooth kSoftplus = {
+    .value = [](Real x) { return x > 100 ? x : std::log1p(std::exp(x)); },
+    .slope = &LogisticOf};
+constexpr Smooth kSqrt = {
+    .value = [](Real x) { return std::sqrt(x); },
+    .slope = [](Real x) { return 0.5L / std::sqrt(x); },
+    .margin = &FromZero};
+constexpr Smooth kRsqrt = {
+    .value = [](Real x) { return 1 / std::sqrt(x); },
+    .slope = [](Real x) { return -0.5L / (x * std::sqrt(x)); },
+    .margin = &FromZero};
+constexpr Smooth kSin = {
+    .value = [](Real x) { return std::sin(x); },
+    .slope = [](Real x) { return std::cos(x); }};
+constexpr Smooth kCos = {
+    .value = [](Real x) { return std::cos(x); },
+    .slope = [](Real x) { return -std::sin(x); }};
+constexpr Smooth kTan = {
+    .value = [](Real x) { return std::tan(x); },
+    .slope = [](Real x) { return 1 / (std::cos(x) * std::cos(x)); },
+    .margin = [](Real x) { return std::abs(std::cos(x)) / 2; }};
+constexpr Smooth kAsin = {
+    .value = [](Real x) { return std::asin(x); },
+    .slope = [](Real x) { return 1 / std::sqrt(1 - x * x); },
+    .margin = &FromOne};
+constexpr Smooth kAcos = {
+    .value = [](Real x) { return std::acos(x); },
+    .slope = [](Real x) { return -1 / std::sqrt(1 - x * x); },
+    .margin = &FromOne};
+constexpr Smooth kAtan = {
+    .value = [](Real x) { return std::atan(x); },
+    .slope = [](Real x) { return 1 / (1 + x * x); }};
+constexpr Smooth kSinh = {
+    .value = [](Real x) { return std::sinh(x); },
+    .slope = [](Real x) { return std::cosh(x); }};
+constexpr Smooth kCosh = {
+    .value = [](Real x) { return std::cosh(x); },
+    .slope = [](Real x) { return std::sinh(x); }};
+
+}  // namespace
+
+CountingNumber Given(Real value) {
+  return Known(value, 1, 0, kFar, 0);
+}
+
+CountingNumber Constant(Real value) {
+  const bool is_short = static_cast<Real>(static_cast<float>(value)) == value;
+  return Known(value, UnitOf(value), 0, kFar, is_short ? 0 : Rounding(value, 1));
+}
+
+CountingNumber operator+(const CountingNumber& a, const CountingNumber& b) {
+  return Sum(a, b, 1);
+}
+
+CountingNumber operator-(const CountingNumber& a, const CountingNumber& b) {
+  return Sum(a, b, -1);
+}
+
+CountingNumber operator*(const CountingNumber& a, const CountingNumber& b) {
+  const Real value = a.value * b.value;
+  return Known(
+      value, a.unit * b.unit, LargerBound(a, b), SmallerMargin(a, b),
+      Carried(b.value, a.error) + Carried(a.value, b.error) + Rounding(value, 1));
+}
+
+/// Exact where it is by a power of two, or its value whole.
+CountingNumber operator/(const CountingNumber& a, const CountingNumber& b) {
+  const Real value = a.value / b.value;
+  const Real unit = IsPowerOfTwo(b.value) ? a.unit / std::abs(b.value) : a.unit;
+  const Real margin = std::min(SmallerMargin(a, b), std::abs(b.value));
+  return Known(
+      value, unit, LargerBound(a, b), margin,
+      Carried(1 / b.value, a.error) + Carried(value / b.value, b.error) + Rounding(value, 1));
+}
+
+CountingNumber operator-(const CountingNumber& x) {
+  CountingNumber result = x;
+  result.value = -result.value;
+  return result;
+}
+
+CountingNumber Mul0(const CountingNumber& a, const CountingNumber& b) {
+  return a.value == 0 ? a : a * b;
+}
+
+CountingNumber Div0(const CountingNumber& a, const CountingNumber& b) {
+  return a.value == 0 ? a : a / b;
+}
+
+CountingNumber Less(const CountingNumber& a, const CountingNumber& b) {
+  return Compared(a, b, a.value < b.value);
+}
+
+CountingNumber LessEqual(const CountingNumber& a, const CountingNumber& b) {
+  return Compared(a, b, a.value <= b.value);
+}
+
+CountingNumber Greater(const CountingNumber& a, const CountingNumber& b) {
+  return Compared(a, b, a.value > b.value);
+}
+
+CountingNumber GreaterEqual(const CountingNumber& a, const CountingNumber& b) {
+  return Compared(a, b, a.value >= b.value);
+}
+
+CountingNumber Equal(const CountingNumber& a, const CountingNumber& b) {
+  return Compared(a, b, a.value == b.value);
+}
+
+CountingNumber NotEqual(const CountingNumber& a, const CountingNumber& b) {
+  return Compared(a, b, a.value != b.value);
+}
+
+CountingNumber And(const CountingNumber& a, const CountingNumber& b) {
+  return Joined(a, b, a.value != 0 && b.value != 0);
+}
+
+CountingNumber Or(const CountingNumber& a, const CountingNumber& b) {
+  return Joined(a, b, a.value != 0 || b.value != 0);
+}
+
+CountingNumber Not(const CountingNumber& x) {
+  CountingNumber result = x;
+  result.value = 1 - result.value;
+  return result;
+}
+
+CountingNumber
+Where(const CountingNumber& condition, const CountingNumber& a, const CountingNumber& b) {
+  const CountingNumber& selected = condition.value != 0 ? a : b;
+  const Real doubt = condition.error == 0 ? 0 : std::abs(a.value - b.value) * 0x1p53L;
+  return Known(
+      selected.value, selected.unit, LargerBound(condition, selected),
+      SmallerMargin(condition, selected), selected.error + (std::isnan(doubt) ? 0 : doubt));
+}
+
+CountingNumber Abs(const CountingNumber& x) {
+  CountingNumber result = x;
+  result.value = std::abs(result.value);
+  result.margin = std::min(result.margin, result.value);
+  return result;
+}
+
+CountingNumber Sign(const CountingNumber& x) {
+  CountingNumber result = x;
+  const Real value = result.value;
+  result.margin = std::min(result.margin, std::abs(value));
+  if (value != 0 && !std::isnan(value)) {
+    result.value = value > 0 ? 1 : -1;
+  }
+  result.error = 0;
+  return result;
+}
+
+CountingNumber Min(const CountingNumber& a, const CountingNumber& b) {
+  return Extremum(a, b, a.value < b.value);
+}
+
+CountingNumber Max(const CountingNumber& a, const CountingNumber& b) {
+  return Extremum(a, b, a.value > b.value);
+}
+
+CountingNumber Pow(const CountingNumber& base, const CountingNumber& exponent) {
+  const Real value = std::pow(base.value, exponent.value);
+  const Real by_base = exponent.value * std::pow(base.value, exponent.value - 1);
+  const Real by_exponent = value * std::log(std::abs(base.value));
+  return Known(
+      value, base.unit, LargerBound(base, exponent),
+      std::min(SmallerMargin(base, exponent), std::abs(base.value)),
+      Carried(by_base, base.error) + Carried(by_exponent, exponent.error) +
+          Rounding(value, kOfFunction));
+}
+
+CountingNumber Exp(const CountingNumber& x) {
+  return Applied(kExp, x);
+}
+
+CountingNumber Expm1(const CountingNumber& x) {
+  return Applied(kExpm1, x);
+}
+
+CountingNumber Log(const CountingNumber& x) {
+  return Applied(kLog, x);
+}
+
+CountingNumber Log1p(const CountingNumber& x) {
+  return Applied(kLog1p, x);
+}
+
+CountingNumber Erf(const CountingNumber& x) {
+  return Applied(kErf, x);
+}
+
+CountingNumber Erfc(const CountingNumber& x) {
+  return Applied(kErfc, x);
+}
+
+CountingNumber Tanh(const CountingNumber& x) {
+  return Applied(kTanh, x);
+}
+
+CountingNumber Sigmoid(const CountingNumber& x) {
+  return Applied(kSigmoid, x);
+}
+
+CountingNumber Softplus(const CountingNumber& x) {
+  return Applied(kSoftplus, x);
+}
+
+CountingNumber Sqrt(const CountingNumber& x) {
+  return Applied(kSqrt, x);
+}
+
+CountingNumber Rsqrt(const CountingNumber& x) {
+  return Applied(kRsqrt, x);
+}
+
+CountingNumber Sin(const CountingNumber& x) {
+  return Applied(kSin, x);
+}
+
+CountingNumber Cos(const CountingNumber& x) {
+  return Applied(kCos, x);
+}
+
+CountingNumber Tan(const CountingNumber& x) {
+  return Applied(kTan, x);
+}
+
+CountingNumber Asin(const CountingNumber& x) {
+  return Applied(kAsin, x);
+}
+
+CountingNumber Acos(const CountingNumber& x) {
+  return Applied(kAcos, x);
+}
+
+CountingNumber Atan(const CountingNumber& x) {
+  return Applied(kAtan, x);
+}
+
+CountingNumber Sinh(const CountingNumber& x) {
+  return Applied(kSinh, x);
+}
+
+CountingNumber Cosh(const CountingNumber& x) {
+  return Applied(kCosh, x);
+}
+
+}  // namespace gradsmith::reference

@@ -1,0 +1,79 @@
+#ifndef GRADSMITH_TESTS_REFERENCE_COUNTING_NUMBER_H_
+#define GRADSMITH_TESTS_REFERENCE_COUNTING_NUMBER_H_
+
+/// The number in which oracles compute: with it, a plain formula says how exact its value is.
+namespace gradsmith::reference {
+
+/// CountingNumber is a value that knows how exact it is. What operators and functions make of such
+/// numbers has the rounding errors of its arguments, carried on to first order, and its own.
+struct CountingNumber {
+  long double value = 0;
+  /// First-order bound of the rounding error of an accumulator that computes it, in units of its
+  /// unit roundoff.
+  long double error = 0;
+  /// The power of two that it and all it was made of are multiples of, while it is exact.
+  long double unit = 1;
+  /// No partial result is larger, counted in the unit of each.
+  long double bound = 0;
+  /// How far the nearest place is at which the function bends, jumps or ends.
+  long double margin = 4;
+};
+
+/// Given returns a number of the data, which accumulators have as it is.
+CountingNumber Given(long double value);
+/// Constant returns a number of a formula or an attribute, which accumulators may have to round.
+CountingNumber Constant(long double value);
+
+CountingNumber operator+(const CountingNumber& a, const CountingNumber& b);
+CountingNumber operator-(const CountingNumber& a, const CountingNumber& b);
+CountingNumber operator*(const CountingNumber& a, const CountingNumber& b);
+CountingNumber operator/(const CountingNumber& a, const CountingNumber& b);
+CountingNumber operator-(const CountingNumber& x);
+/// Products and quotients that are 0 where the first number is.
+CountingNumber Mul0(const CountingNumber& a, const CountingNumber& b);
+CountingNumber Div0(const CountingNumber& a, const CountingNumber& b);
+
+/// Comparisons are 1 or 0, with an error where rounding may have decided.
+CountingNumber Less(const CountingNumber& a, const CountingNumber& b);
+CountingNumber LessEqual(const CountingNumber& a, const CountingNumber& b);
+CountingNumber Greater(const CountingNumber& a, const CountingNumber& b);
+CountingNumber GreaterEqual(const CountingNumber& a, const CountingNumber& b);
+CountingNumber Equal(const CountingNumber& a, const CountingNumber& b);
+CountingNumber NotEqual(const CountingNumber& a, const CountingNumber& b);
+CountingNumber And(const CountingNumber& a, const CountingNumber& b);
+CountingNumber Or(const CountingNumber& a, const CountingNumber& b);
+CountingNumber Not(const CountingNumber& x);
+/// What is not selected counts for nothing, unless rounding may have selected it.
+CountingNumber
+Where(const CountingNumber& condition, const CountingNumber& a, const CountingNumber& b);
+
+CountingNumber Abs(const CountingNumber& x);
+CountingNumber Sign(const CountingNumber& x);
+CountingNumber Min(const CountingNumber& a, const CountingNumber& b);
+CountingNumber Max(const CountingNumber& a, const CountingNumber& b);
+
+CountingNumber Pow(const CountingNumber& base, const CountingNumber& exponent);
+CountingNumber Exp(const CountingNumber& x);
+CountingNumber Expm1(const CountingNumber& x);
+CountingNumber Log(const CountingNumber& x);
+CountingNumber Log1p(const CountingNumber& x);
+CountingNumber Erf(const CountingNumber& x);
+CountingNumber Erfc(const CountingNumber& x);
+CountingNumber Tanh(const CountingNumber& x);
+CountingNumber Sigmoid(const CountingNumber& x);
+CountingNumber Softplus(const CountingNumber& x);
+CountingNumber Sqrt(const CountingNumber& x);
+/// 1 / sqrt(x).
+CountingNumber Rsqrt(const CountingNumber& x);
+CountingNumber Sin(const CountingNumber& x);
+CountingNumber Cos(const CountingNumber& x);
+CountingNumber Tan(const CountingNumber& x);
+CountingNumber Asin(const CountingNumber& x);
+CountingNumber Acos(const CountingNumber& x);
+CountingNumber Atan(const CountingNumber& x);
+CountingNumber Sinh(const CountingNumber& x);
+CountingNumber Cosh(const CountingNumber& x);
+
+}  // namespace gradsmith::reference
+
+#endif  // GRADSMITH_TESTS_REFERENCE_COUNTING_NUMBER_H_

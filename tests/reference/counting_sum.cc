@@ -1,0 +1,50 @@
+#include "reference/counting_sum.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace gradsmith::reference {
+
+namespace {
+
+/// Roundings of a sum beside those of its additions.
+constexpr double kOfSum = 4;
+
+}  // namespace
+
+void CountingSum::Add(const CountingNumber& term) {
+  sum_.value += term.value;
+  sum_.error += term.error;
+  sum_.unit = std::min(sum_.unit, term.unit);
+  sum_.bound = std::max(sum_.bound, term.bound);
+  sum_.margin = std::min(sum_.margin, term.margin);
+  magnitude_ += std::abs(term.value);
+  terms_ += 1;
+}
+
+CountingNumber CountingSum::Get() const {
+  CountingNumber sum = sum_;
+  sum.error += (terms_ + kOfSum) * magnitude_;
+  sum.bound = std::max(sum.bound, magnitude_ / sum.unit);
+  return sum;
+}
+
+Expected Unknown(const Shape& dims) {
+  const std::vector<double> zeros(static_cast<std::size_t>(Count(dims)));
+  return {{dims, zeros}, zeros, zeros, zeros};
+}
+
+void Expect(const CountingNumber& number, double terms, std::size_t at, Expected& output) {
+  output.value.values[at] = static_cast<double>(number.value);
+  output.terms[at] = terms;
+  output.bound[at] = static_cast<double>(number.bound);
+  output.error[at] = static_cast<double>(number.error);
+}
+
+void Expect(const CountingSum& sum, std::size_t at, Expected& output) {
+  Expect(sum.Get(), sum.terms(), at, output);
+}
+
+}  // namespace gradsmith::reference

@@ -1,0 +1,36 @@
+#ifndef GRADSMITH_TESTS_REFERENCE_COUNTING_SUM_H_
+#define GRADSMITH_TESTS_REFERENCE_COUNTING_SUM_H_
+
+#include <cstddef>
+
+#include "reference/counting_number.h"
+#include "reference/oracle.h"
+
+/// Sums of counting numbers, and what oracles expect of either.
+namespace gradsmith::reference {
+
+/// CountingSum is a sum whose order is the kernel's.
+class CountingSum {
+ public:
+  void Add(const CountingNumber& term);
+  /// Get returns the sum, 0 where there are no terms. Its partial sums are no larger than that of
+  /// the terms' absolute values, which each addition may round.
+  [[nodiscard]] CountingNumber Get() const;
+  [[nodiscard]] double terms() const { return terms_; }
+
+ private:
+  CountingNumber sum_;
+  double terms_ = 0;
+  /// The sum of the terms' absolute values.
+  long double magnitude_ = 0;
+};
+
+/// Unknown returns the expectation of an output with these dims, for Expect to fill.
+Expected Unknown(const Shape& dims);
+/// Expect says what an output's element should be, a result of so many terms.
+void Expect(const CountingNumber& number, double terms, std::size_t at, Expected& output);
+void Expect(const CountingSum& sum, std::size_t at, Expected& output);
+
+}  // namespace gradsmith::reference
+
+#endif  // GRADSMITH_TESTS_REFERENCE_COUNTING_SUM_H_
