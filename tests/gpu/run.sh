@@ -43,6 +43,7 @@ for shard in "${shards[@]}"; do
   wait "$shard" || failed=1
 done
 run generated.cuda $build/tests/gradsmith_generated_tests --backend=cuda --gtest_brief=1
+run generated.kernels $build/tests/gradsmith_kernel_tests --backend=cuda --gtest_brief=1
 # The Python package, where there is nanobind; what a test needs and is not there makes it skip.
 if [ -d $build/python ]; then
   export PYTHONPATH=$PWD/$build/python

@@ -1,0 +1,139 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gradsmith/gradsmith.h"
+#include "runtime/cuda/op_call.h"
+
+/// The kernels of the pattern `channels`, by each way in which it cuts a tensor. The generated
+/// tests compare small ones with an oracle.
+namespace gradsmith::cuda {
+namespace {
+
+struct ChannelProblem {
+  std::string name;
+  Sizes dims;
+  Layout layout = Layout::kContiguous;
+};
+
+class CudaChannels : public CudaTest {
+ protected:
+  static TensorPointer Make(DataType type, const ChannelProblem& problem) {
+    return std::make_shared<GpuTensor>(type, problem.dims, problem.layout);
+  }
+  static TensorPointer MakeRow(DataType type, const ChannelProblem& problem) {
+    return std::make_shared<GpuTensor>(type, Sizes{problem.dims[1]}, Layout::kContiguous);
+  }
+
+  /// Runs the operator and its gradient twice each, alike to the bit, and compares them with the
+  /// CPU's in double.
+  void Check(const ChannelProblem& problem, DataType type) {
+    OpCall forward{.name = problem.name, .op = "ChannelNorm", .types = {type, type}};
+    forward.inputs = {Make(type, problem), MakeRow(type, problem), MakeRow(type, problem)};
+    forward.outputs = {Make(type, problem), MakeRow(type, problem), MakeRow(type, problem)};
+    FillPositive(forward);
+    RunTwice(forward);
+    OpCall gradient{.name = problem.name, .op = "ChannelNormGrad", .types = {type, type}};
+    gradient.inputs = {Make(type, problem), Make(type, problem)};
+    gradient.outputs = {Make(type, problem)};
+    for (int row = 0; row < 3; ++row) {
+      gradient.inputs.push_back(MakeRow(type, problem));
+    }
+    for (int row = 0; row < 2; ++row) {
+      gradient.outputs.push_back(MakeRow(type, problem));
+    }
+    FillPositive(gradient);
+    RunTwice(gradient);
+  }
+
+  /// Sums of these do not cancel. Those of deviations from a mean do not where it is another.
+  void FillPositive(const OpCall& call) {
+    for (const TensorPointer& tensor : call.inputs) {
+      tensor->FillRandom(random_, 0.5, 2);
+    }
+    if (call.inputs.size() == 5) {
+      call.inputs[3]->FillRandom(random_, -1, 0);
+    }
+  }
+
+  static void RunTwice(const OpCall& call) {
+    SCOPED_TRACE(call.Describe());
+    const Context context(OnGpu());
+    std::vector<std::vector<std::byte>> bytes;
+    for (int run = 0; run < 2; ++run) {
+      call.ResetOutputs();
+      const Status status = call.Run(context);
+      ASSERT_TRUE(status.ok()) << status.message();
+      ASSERT_TRUE(Synchronize(context).ok());
+      EXPECT_TRUE(run == 0 || bytes == call.OutputBytes());
+      bytes = call.OutputBytes();
+    }
+    call.ExpectResults(call.name);
+  }
+
+  Random random_{"channels"};
+};
+
+TEST_F(CudaChannels, LongOnesAreCut) {
+  Check({.name = "vectors", .dims = {5, 1, 116, 120}}, DataType::kFloat);
+  Check({.name = "short_last_part", .dims = {3, 1, 220, 200}}, DataType::kBFloat16);
+  Check({.name = "elements", .dims = {5, 1, 119, 121}}, DataType::kFloat);
+  Check({"channels_last", {3, 16, 28, 29}, Layout::kChannelsLast}, DataType::kMLFloat16);
+  Check({"odd_channels_last", {5, 3, 41, 41}, Layout::kChannelsLast}, DataType::kFloat);
+}
+
+TEST_F(CudaChannels, ThatNoBlockHolds) {
+  Check({.name = "vectors", .dims = {7, 2, 64, 64}}, DataType::kFloat);
+  Check({.name = "elements", .dims = {7, 1, 63, 65}}, DataType::kDouble);
+}
+
+TEST_F(CudaChannels, AnyStrides) {
+  Check({"strided", {2, 3, 4, 5}, Layout::kStrided}, DataType::kFloat);
+  // dX lies in memory otherwise than X and dY do, which are of a larger tensor.
+  const ChannelProblem problem{.name = "unlike", .dims = {3, 2, 4, 8}};
+  OpCall call{.name = "unlike", .op = "ChannelTotals", .types = {DataType::kFloat}};
+  const auto make = [](const Sizes& dims, const Sizes& strides, std::size_t misaligned = 0) {
+    return std::make_shared<GpuTensor>(DataType::kFloat, dims, strides, misaligned);
+  };
+  call.inputs = {
+      make(problem.dims, {80, 40, 8, 1}), make({3, 4, 8}, {32, 8, 1}),
+      MakeRow(DataType::kFloat, problem)};
+  call.outputs = {
+      make(problem.dims, {64, 1, 16, 2}), make({3, 4, 8}, {1, 24, 3}),
+      MakeRow(DataType::kFloat, problem)};
+  call.FillInputsWithIntegers(random_, -3, 3);
+  RunTwice(call);
+  call.inputs[0] = make(problem.dims, {80, 40, 8, 1}, 1);
+  call.FillInputsWithIntegers(random_, -3, 3);
+  RunTwice(call);
+}
+
+/// Columns are places of the batch and the images; their sums are over few channels and over many.
+TEST_F(CudaChannels, SumsOverChannels) {
+  for (const std::int64_t channels : {1, 3, 150}) {
+    for (const std::int64_t width : {8, 7}) {
+      const ChannelProblem problem{.name = "sums", .dims = {3, channels, 4, width}};
+      OpCall call{.name = "sums", .op = "ChannelTotals", .types = {DataType::kFloat}};
+      const auto of_places = [&] {
+        return std::make_shared<GpuTensor>(
+            DataType::kFloat, Sizes{3, 4, width}, Layout::kContiguous);
+      };
+      call.inputs = {
+          Make(DataType::kFloat, problem), of_places(), MakeRow(DataType::kFloat, problem)};
+      call.outputs = {
+          Make(DataType::kFloat, problem), of_places(), MakeRow(DataType::kFloat, problem)};
+      call.FillInputsWithIntegers(random_, -3, 3);
+      RunTwice(call);
+      call.outputs[0] = nullptr;
+      call.outputs[2] = nullptr;
+      RunTwice(call);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::cuda
