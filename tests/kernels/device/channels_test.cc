@@ -112,6 +112,56 @@ TEST_F(CudaChannels, AnyStrides) {
   RunTwice(call);
 }
 
+/// Three numbers, each of which is broadcast: no 32-bit number counts the elements of a channel,
+/// nor in the second problem the channels.
+TEST_F(CudaChannels, MoreElementsThan32BitsCount) {
+  if (IsEmulated()) {
+    GTEST_SKIP() << "the emulated GPU takes hours for so many elements";
+  }
+  constexpr std::int64_t kMany = std::int64_t{1} << 30U;
+  const auto filled = [](double value) {
+    auto tensor = std::make_shared<GpuTensor>(DataType::kDouble, Sizes{3}, Layout::kContiguous);
+    tensor->Fill([value]() mutable { return value++; });
+    return tensor;
+  };
+  const TensorPointer numbers = filled(1);
+  const TensorPointer weights = filled(4);
+  TensorRef x = numbers->GpuRef();
+  TensorRef weight = weights->GpuRef();
+  const Result<Kernel> kernel =
+      Kernel::Create(AllOps(), "ChannelTotals", {DataType::kDouble}, Backend::kCuda, {});
+  ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+  const Context context(OnGpu());
+  x.dims = {3, 1, kMany};
+  x.strides = {1, 1, 0};
+  weight.dims = {3, kMany};
+  weight.strides = {1, 0};
+  TensorRef factor = numbers->GpuRef();
+  factor.dims = {1};
+  const TensorPointer totals = filled(0);
+  TensorRef total = totals->GpuRef();
+  total.dims = {1};
+  Status status = kernel->Run(context, {x, weight, factor}, {TensorRef(), TensorRef(), total});
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_TRUE(Synchronize(context).ok());
+  EXPECT_EQ(totals->GpuValues()[0], (1 * 4 + 2 * 5 + 3 * 6) * static_cast<double>(kMany));
+  x.dims = {3, 2 * kMany + 8, 1};
+  x.strides = {1, 0, 1};
+  weight.dims = {3, 1};
+  weight.strides = {1, 1};
+  factor.dims = {2 * kMany + 8};
+  factor.strides = {0};
+  const TensorPointer sums = filled(0);
+  TensorRef sum = sums->GpuRef();
+  sum.dims = {3, 1};
+  sum.strides = {1, 1};
+  status = kernel->Run(context, {x, weight, factor}, {TensorRef(), sum, TensorRef()});
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_TRUE(Synchronize(context).ok());
+  const auto many = static_cast<double>(2 * kMany + 8);
+  EXPECT_EQ(sums->GpuValues(), (std::vector<double>{many, 2 * many, 3 * many}));
+}
+
 /// Columns are places of the batch and the images; their sums are over few channels and over many.
 TEST_F(CudaChannels, SumsOverChannels) {
   for (const std::int64_t channels : {1, 3, 150}) {

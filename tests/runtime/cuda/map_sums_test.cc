@@ -135,6 +135,28 @@ TEST_F(CudaMapSums, EveryForm) {
   }
 }
 
+/// One number for all of X and dY, which no 32-bit number counts.
+TEST_F(CudaMapSums, MoreElementsThan32BitsCount) {
+  if (IsEmulated()) {
+    GTEST_SKIP() << "the emulated GPU takes hours for so many elements";
+  }
+  constexpr std::int64_t kMany = (std::int64_t{1} << 31U) + 8;
+  GpuTensor one(DataType::kDouble, {1}, support::Layout::kContiguous);
+  GpuTensor slope(DataType::kDouble, {1}, support::Layout::kContiguous);
+  GpuTensor dSlope(DataType::kDouble, {1}, support::Layout::kContiguous);
+  one.Fill([] { return -1; });
+  slope.Fill([] { return 1; });
+  TensorRef all = one.GpuRef();
+  all.dims = {kMany};
+  all.strides = {0};
+  const ConstTensorRef in = all;
+  const ConstTensorRef of_slope = slope.GpuRef();
+  const TensorRef out = dSlope.GpuRef();
+  const Status status = Run(DataType::kDouble, {in, in, of_slope}, {TensorRef(), out});
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(dSlope.GpuValues(), std::vector<double>(1, static_cast<double>(kMany)));
+}
+
 /// Sums of half that its own digits would not hold.
 TEST_F(CudaMapSums, HalfIsSummedInFloat) {
   for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {

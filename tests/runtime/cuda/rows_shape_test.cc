@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "patterns/rows.h"
+#include "runtime/cuda/gpu_tensor.h"
 
-/// Which kernels of the pattern `rows` are chosen. No GPU is needed.
+/// Which kernels of the pattern `rows` are chosen, and how a task is cut for a GPU.
 namespace gradsmith::cuda {
 namespace {
 
@@ -51,6 +52,41 @@ TEST(RowsShape, ChannelsAreReadInVectors) {
   form = FormOfChannels(DataType::kDouble, {4, 3, 2, 6}, {96, 32, 8, 1}, true);
   EXPECT_FALSE(form.is_across);
   EXPECT_EQ(form.vector, 2);
+}
+
+constexpr std::int64_t kMany = (std::int64_t{1} << 31U) + 8;
+
+RowsShape ShapeOfFloats(const DeviceInfo& device, const Dims& dims, const RowsInfo& info) {
+  const internal::RowsAxes axes = internal::ChannelsOf(dims.size(), 1);
+  const Strides strides = ContiguousStrides(dims);
+  const std::array<TensorRef, 3> tensors = {
+      Ref(DataType::kFloat, dims, strides), Ref(DataType::kFloat, dims, strides),
+      Ref(DataType::kFloat, {dims[1]}, {1})};
+  const internal::RowsTask task = internal::RowsTaskOf(tensors, kCounts, axes, {});
+  return ShapeOf(device, task, FormOf(task, tensors, info), info, /*bytes=*/4);
+}
+
+class CudaRowsShape : public GpuTest {};
+
+TEST_F(CudaRowsShape, MoreElementsThan32BitsCount) {
+  const RowsInfo info = {.counts = kCounts, .phases = 1, .results = 1, .rows_of_many_dims = true};
+  // One row, which is cut; its parts hold all of it.
+  RowsShape shape = ShapeOfFloats(device(), {4, 1, kMany}, info);
+  EXPECT_GT(shape.launch.parts, 1);
+  EXPECT_GE(shape.launch.parts * shape.launch.part_length, 4 * kMany);
+  EXPECT_LT((shape.launch.parts - 1) * shape.launch.part_length, 4 * kMany);
+  EXPECT_FALSE(shape.launch.is_short);
+  EXPECT_GT(shape.launch.held, 0);
+  // As many rows of one element, which lie across memory.
+  shape = ShapeOfFloats(device(), {1, kMany, 1}, info);
+  EXPECT_TRUE(shape.form.is_across);
+  EXPECT_GE(shape.launch.groups * shape.launch.teams * shape.form.vector, kMany);
+  EXPECT_TRUE(shape.launch.is_short);
+  EXPECT_LE(shape.blocks, shape.launch.groups);
+  // As many short rows along memory.
+  shape = ShapeOfFloats(device(), {1, kMany, 8}, info);
+  EXPECT_FALSE(shape.form.is_across);
+  EXPECT_GE(shape.launch.groups * shape.launch.teams, kMany);
 }
 
 }  // namespace
