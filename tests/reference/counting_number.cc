@@ -19,13 +19,14 @@ constexpr Real kUnderflow = 0x1p-126L;
 /// More than any accumulator's roundoff: two numbers that are as near may compare either way.
 constexpr Real kRoundoff = 0x1p-23L;
 
+/// Infinity is not rounded.
 Real Rounding(Real value, Real count) {
-  return count * std::max(std::abs(value), kUnderflow);
+  return std::isinf(value) ? 0 : count * std::max(std::abs(value), kUnderflow);
 }
 
-/// The first-order error of a product of an error and a slope, of which the former may be zero.
+/// The first-order error of a product of an error and a slope, of which either may be zero.
 Real Carried(Real slope, Real error) {
-  return error == 0 ? 0 : std::abs(slope) * error;
+  return error == 0 || slope == 0 ? 0 : std::abs(slope) * error;
 }
 
 CountingNumber Known(Real value, Real unit, Real bound, Real margin, Real error) {

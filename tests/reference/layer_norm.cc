@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "reference/counting_sum.h"
+
 namespace gradsmith::reference::layer_norm {
 
 namespace {
-
-using Real = long double;
 
 /// X as rows: those of the dims before the axis, each of all dims from it on.
 struct Cut {
@@ -29,6 +29,12 @@ std::optional<Cut> CutOf(const Shape& X, const Attributes& attributes) {
   axis += axis < 0 ? rank : 0;
   return Cut{{X.begin(), X.begin() + axis}, {X.begin() + axis, X.end()}};
 }
+
+/// Sums over the rows, one for each column.
+struct Sums {
+  std::vector<CountingSum> of_scale;
+  std::vector<CountingSum> of_bias;
+};
 
 class LayerNormOracle : public Oracle {
  public:
@@ -71,20 +77,20 @@ class LayerNormOracle : public Oracle {
     ExpectedOutputs outputs;
     const std::optional<Shapes> shapes = OutputShapes(ShapesOf(inputs), attributes);
     for (const auto& [name, dims] : *shapes) {
-      const std::vector<double> zeros(static_cast<std::size_t>(Count(dims)));
-      outputs[name] = {{dims, zeros}, zeros, zeros, zeros};
+      outputs[name] = Unknown(dims);
     }
+    Sums sums = {std::vector<CountingSum>(length), std::vector<CountingSum>(length)};
     for (std::size_t row = 0; row < static_cast<std::size_t>(Count(cut.rows)); ++row) {
       if (is_gradient_) {
-        RunGradient(inputs, row, length, outputs);
+        RunGradient(inputs, row, length, outputs, sums);
       } else {
         RunForward(inputs, row, length, AttributeOr<double>(attributes, "epsilon", 1e-5), outputs);
       }
     }
-    if (is_gradient_) {
-      Round("dScale", outputs);
+    for (std::size_t i = 0; is_gradient_ && i < length; ++i) {
+      Expect(sums.of_scale[i], i, outputs.at("dScale"));
       if (!is_simplified_) {
-        Round("dBias", outputs);
+        Expect(sums.of_bias[i], i, outputs.at("dBias"));
       }
     }
     return outputs;
@@ -133,70 +139,50 @@ class LayerNormOracle : public Oracle {
   }
 
  private:
-  static void
-  Put(const std::string& name, std::size_t at, Real value, Real error, ExpectedOutputs& outputs) {
-    Expected& output = outputs.at(name);
-    output.value.values[at] = static_cast<double>(value);
-    output.terms[at] = 1;
-    output.bound[at] = static_cast<double>(error);
-    output.error[at] = static_cast<double>(error);
-  }
-  static void AddTo(const std::string& name, std::size_t at, Real term, ExpectedOutputs& outputs) {
-    Expected& output = outputs.at(name);
-    output.value.values[at] += static_cast<double>(term);
-    output.bound[at] += static_cast<double>(std::abs(term));
-    output.terms[at] += 1;
-  }
-  /// Bounds the errors of sums.
-  static void Round(const std::string& name, ExpectedOutputs& outputs) {
-    Expected& output = outputs.at(name);
-    for (std::size_t i = 0; i < output.terms.size(); ++i) {
-      output.error[i] = (output.terms[i] + 8) * output.bound[i];
+  using Numbers = std::vector<CountingNumber>;
+
+  static Numbers
+  RowOf(const Tensors& inputs, const char* name, std::size_t row, std::size_t length) {
+    Numbers numbers;
+    for (std::size_t i = 0; i < length; ++i) {
+      numbers.push_back(Given(inputs.at(name).values[row * length + i]));
     }
+    return numbers;
   }
 
-  /// Errors are counted in units of the kernel's roundoff: of a deviation, those of the mean, which
-  /// a kernel may find from deviations from any element of the row.
+  /// The mean of terms, 0 where there are none.
+  template <typename Term>
+  static CountingNumber MeanOf(std::size_t length, const Term& term) {
+    CountingSum sum;
+    for (std::size_t i = 0; i < length; ++i) {
+      sum.Add(term(i));
+    }
+    return length > 0 ? sum.Get() / Given(sum.terms()) : sum.Get();
+  }
+
   void RunForward(
       const Tensors& inputs,
       std::size_t row,
       std::size_t length,
       double epsilon,
       ExpectedOutputs& outputs) const {
-    const double* const x = inputs.at("X").values.data() + row * length;
-    const Real count = length > 0 ? static_cast<Real>(length) : 1;
-    Real mean = 0;
-    Real spread = 0;
+    const Numbers x = RowOf(inputs, "X", row, length);
+    const CountingNumber mean =
+        is_simplified_ ? CountingNumber() : MeanOf(length, [&](std::size_t i) { return x[i]; });
+    const CountingNumber variance = MeanOf(length, [&](std::size_t i) {
+      const CountingNumber deviation = x[i] - mean;
+      return deviation * deviation;
+    });
+    const CountingNumber inv_std = Rsqrt(variance + Constant(epsilon));
     for (std::size_t i = 0; i < length; ++i) {
-      mean += is_simplified_ ? 0 : x[i] / count;
-      spread += is_simplified_ ? 0 : std::abs(Real{x[i]} - x[0]) / count;
+      const CountingNumber scale = Given(inputs.at("scale").values[i]);
+      const CountingNumber bias = Given(inputs.contains("B") ? inputs.at("B").values[i] : 0);
+      Expect((x[i] - mean) * inv_std * scale + bias, 1, row * length + i, outputs.at("Y"));
     }
-    const Real mean_error = (count + 8) * spread;
-    Real variance = 0;
-    Real variance_error = 0;
-    for (std::size_t i = 0; i < length; ++i) {
-      const Real deviation = x[i] - mean;
-      variance += deviation * deviation / count;
-      variance_error += 2 * std::abs(deviation) * (2 * spread + mean_error) / count;
-    }
-    variance_error += (count + 8) * variance;
-    const Real inv_std = 1 / std::sqrt(variance + epsilon);
-    const Real relative = variance_error / (2 * (variance + epsilon)) + 4;
-    for (std::size_t i = 0; i < length; ++i) {
-      const Real deviation = x[i] - mean;
-      const Real scale = inputs.at("scale").values[i];
-      const Real bias = inputs.contains("B") ? inputs.at("B").values[i] : 0;
-      const Real from_first = is_simplified_ ? 0 : std::abs(Real{x[i]} - x[0]);
-      const Real error = std::abs(scale) * inv_std *
-                             (2 * from_first + mean_error + std::abs(deviation) * (relative + 4)) +
-                         2 * std::abs(bias);
-      Put("Y", row * length + i, deviation * inv_std * scale + bias, error, outputs);
-    }
-    Put("inv_std", row, inv_std, inv_std * relative, outputs);
+    Expect(inv_std, 1, row, outputs.at("inv_std"));
     if (!is_simplified_) {
-      // Where the deviations are no numbers, neither is the mean that they correct.
-      const Real told = std::isnan(variance) ? variance : mean;
-      Put("mean", row, told, mean_error + 2 * std::abs(mean), outputs);
+      // Where the deviations are no numbers, neither is the mean that kernels correct by them.
+      Expect(std::isnan(variance.value) ? variance : mean, 1, row, outputs.at("mean"));
     }
   }
 
@@ -204,36 +190,25 @@ class LayerNormOracle : public Oracle {
       const Tensors& inputs,
       std::size_t row,
       std::size_t length,
-      ExpectedOutputs& outputs) const {
-    const double* const x = inputs.at("X").values.data() + row * length;
-    const double* const dy = inputs.at("dY").values.data() + row * length;
-    const std::vector<double>& scale = inputs.at("scale").values;
-    const Real mean = is_simplified_ ? 0 : inputs.at("mean").values[row];
-    const Real inv_std = inputs.at("inv_std").values[row];
-    const auto count = static_cast<Real>(length);
-    Real plain = 0;
-    Real product = 0;
-    Real plain_size = 0;
-    Real product_size = 0;
+      ExpectedOutputs& outputs,
+      Sums& sums) const {
+    const Numbers x = RowOf(inputs, "X", row, length);
+    const Numbers dy = RowOf(inputs, "dY", row, length);
+    const Numbers scale = RowOf(inputs, "scale", 0, length);
+    const CountingNumber mean = Given(is_simplified_ ? 0 : inputs.at("mean").values[row]);
+    const CountingNumber inv_std = Given(inputs.at("inv_std").values[row]);
+    const auto normalized = [&](std::size_t i) { return (x[i] - mean) * inv_std; };
+    const CountingNumber plain =
+        is_simplified_ ? CountingNumber()
+                       : MeanOf(length, [&](std::size_t i) { return dy[i] * scale[i]; });
+    const CountingNumber product =
+        MeanOf(length, [&](std::size_t i) { return dy[i] * scale[i] * normalized(i); });
     for (std::size_t i = 0; i < length; ++i) {
-      const Real normalized = (x[i] - mean) * inv_std;
-      const Real gradient = Real{dy[i]} * scale[i];
-      plain += is_simplified_ ? 0 : gradient / count;
-      plain_size += is_simplified_ ? 0 : std::abs(gradient) / count;
-      product += gradient * normalized / count;
-      product_size += std::abs(gradient * normalized) / count;
-      AddTo("dScale", i, dy[i] * normalized, outputs);
-      if (!is_simplified_) {
-        AddTo("dBias", i, dy[i], outputs);
-      }
-    }
-    for (std::size_t i = 0; i < length; ++i) {
-      const Real normalized = (x[i] - mean) * inv_std;
-      const Real gradient = Real{dy[i]} * scale[i];
-      const Real error = 8 * std::abs(gradient) +
-                         (count + 12) * (plain_size + std::abs(normalized) * product_size);
-      Put("dX", row * length + i, inv_std * (gradient - plain - normalized * product),
-          std::abs(inv_std) * error, outputs);
+      sums.of_scale[i].Add(dy[i] * normalized(i));
+      sums.of_bias[i].Add(dy[i]);
+      Expect(
+          inv_std * (dy[i] * scale[i] - plain - normalized(i) * product), 1, row * length + i,
+          outputs.at("dX"));
     }
   }
 

@@ -11,19 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "reference/counting_sum.h"
+
 namespace gradsmith::reference::softmax {
 
 namespace {
 
-using Real = long double;
 /// A row's elements of one tensor.
-using Elements = std::vector<Real>;
-
-/// What is expected of one element: the value, and the error's bound (Expected::error).
-struct Element {
-  Real value = 0;
-  Real error = 0;
-};
+using Elements = std::vector<CountingNumber>;
 
 /// A tensor as [outer, length, inner]: its rows have `length` elements, `inner` apart.
 struct Cut {
@@ -54,83 +49,55 @@ std::optional<Cut> CutOf(const Shape& dims, const Attributes& attributes) {
   return cut;
 }
 
-Real Largest(const Elements& x) {
-  Real largest = -std::numeric_limits<Real>::infinity();
-  for (const Real value : x) {
-    largest = std::max(largest, value);
+/// What is smaller than all others is -infinity: an empty row has no largest element.
+CountingNumber Largest(const Elements& x) {
+  CountingNumber largest = Given(-std::numeric_limits<long double>::infinity());
+  for (const CountingNumber& value : x) {
+    largest = Max(largest, value);
   }
   return largest;
 }
 
-/// A product that is 0 where its first factor is.
-Real Times(Real factor, Real of) {
-  return factor == 0 ? 0 : factor * of;
+template <typename Term>
+CountingNumber SumOf(std::size_t length, const Term& term) {
+  CountingSum sum;
+  for (std::size_t i = 0; i < length; ++i) {
+    sum.Add(term(i));
+  }
+  return sum.Get();
 }
 
-/// The kernel rounds differences to the largest element, and a power's error is its exponent's.
-std::vector<Element> SoftmaxOf(const Elements& x, bool is_logarithm) {
-  const Real largest = Largest(x);
-  Real sum = 0;
-  Real exponents = 0;
-  for (const Real value : x) {
-    const Real power = std::exp(value - largest);
-    sum += power;
-    exponents += Times(power, largest - value);
-  }
-  const auto terms = static_cast<Real>(x.size());
-  // Relative to the sum: of each power, and of adding them.
-  const Real of_sum = exponents / sum + terms + 4;
-  std::vector<Element> row;
-  for (const Real value : x) {
-    if (is_logarithm) {
-      const Real logarithm = std::log(sum);
-      const Real distance = largest - value;
-      const Real size = std::isinf(distance) ? 0 : 4 * (distance + logarithm);
-      row.push_back({-distance - logarithm, size + of_sum});
-    } else {
-      const Real y = std::exp(value - largest) / sum;
-      row.push_back({y, Times(y, largest - value + of_sum + 6)});
-    }
+Elements SoftmaxOf(const Elements& x, bool is_logarithm) {
+  const CountingNumber largest = Largest(x);
+  const CountingNumber sum = SumOf(x.size(), [&](std::size_t i) { return Exp(x[i] - largest); });
+  Elements row;
+  for (const CountingNumber& value : x) {
+    row.push_back(is_logarithm ? value - largest - Log(sum) : Exp(value - largest) / sum);
   }
   return row;
 }
 
-std::vector<Element> SoftmaxGradOf(const Elements& dy, const Elements& y) {
-  Real sum = 0;
-  Real size = 0;
+Elements SoftmaxGradOf(const Elements& dy, const Elements& y) {
+  const CountingNumber sum = SumOf(y.size(), [&](std::size_t i) { return dy[i] * y[i]; });
+  Elements row;
   for (std::size_t i = 0; i < y.size(); ++i) {
-    sum += dy[i] * y[i];
-    size += std::abs(dy[i] * y[i]);
-  }
-  const auto terms = static_cast<Real>(y.size());
-  std::vector<Element> row;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    row.push_back(
-        {y[i] * (dy[i] - sum), std::abs(y[i]) * ((terms + 4) * size + 4 * std::abs(dy[i]))});
+    row.push_back(y[i] * (dy[i] - sum));
   }
   return row;
 }
 
-std::vector<Element> LogSoftmaxGradOf(const Elements& dy, const Elements& y) {
-  Real sum = 0;
-  Real size = 0;
-  for (const Real value : dy) {
-    sum += value;
-    size += std::abs(value);
-  }
-  const auto terms = static_cast<Real>(y.size());
-  std::vector<Element> row;
+Elements LogSoftmaxGradOf(const Elements& dy, const Elements& y) {
+  const CountingNumber sum = SumOf(y.size(), [&](std::size_t i) { return dy[i]; });
+  Elements row;
   for (std::size_t i = 0; i < y.size(); ++i) {
-    const Real power = std::exp(y[i]);
-    row.push_back(
-        {dy[i] - power * sum, 4 * std::abs(dy[i]) + power * size * (terms + 6 + std::abs(y[i]))});
+    row.push_back(dy[i] - Exp(y[i]) * sum);
   }
   return row;
 }
 
 class SoftmaxOracle final : public Oracle {
  public:
-  using Function = std::vector<Element> (*)(const std::vector<Elements>& inputs);
+  using Function = Elements (*)(const std::vector<Elements>& inputs);
 
   SoftmaxOracle(std::vector<std::string> inputs, std::string output, bool exact, Function function)
       : inputs_(std::move(inputs)),
@@ -154,8 +121,7 @@ class SoftmaxOracle final : public Oracle {
       const override {
     const Shape& dims = inputs.find(inputs_.front())->second.dims;
     const Cut cut = CutOf(dims, attributes).value();
-    const std::vector<double> zeros(static_cast<std::size_t>(Count(dims)));
-    Expected expected = {{dims, zeros}, zeros, zeros, zeros};
+    Expected expected = Unknown(dims);
     for (std::int64_t row = 0; row < cut.outer * cut.inner; ++row) {
       const std::int64_t first = row / cut.inner * cut.length * cut.inner + row % cut.inner;
       const auto at = [&](std::int64_t i) {
@@ -165,16 +131,13 @@ class SoftmaxOracle final : public Oracle {
       for (const std::string& name : inputs_) {
         Elements& elements = rows.emplace_back();
         for (std::int64_t i = 0; i < cut.length; ++i) {
-          elements.push_back(inputs.find(name)->second.values[at(i)]);
+          elements.push_back(Given(inputs.find(name)->second.values[at(i)]));
         }
       }
-      const std::vector<Element> outputs = function_(rows);
+      const Elements outputs = function_(rows);
       for (std::int64_t i = 0; i < cut.length; ++i) {
-        const Element& element = outputs[static_cast<std::size_t>(i)];
-        expected.value.values[at(i)] = static_cast<double>(element.value);
-        expected.terms[at(i)] = static_cast<double>(cut.length);
-        expected.bound[at(i)] = static_cast<double>(element.error);
-        expected.error[at(i)] = static_cast<double>(element.error);
+        Expect(
+            outputs[static_cast<std::size_t>(i)], static_cast<double>(cut.length), at(i), expected);
       }
     }
     return {{output_, expected}};
