@@ -300,6 +300,11 @@ struct Descend {
       const Attributes& attributes,
       const Inputs& inputs,
       const Outputs& outputs);
+  static Status RunCuda(
+      const Context& context,
+      const Attributes& attributes,
+      const Inputs& inputs,
+      const Outputs& outputs);
 };
 
 }  // namespace gradsmith::sample
