@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "reference/counting_sum.h"
+
 namespace gradsmith::reference::pool {
 
 namespace {
@@ -206,22 +208,19 @@ double IndexOf(
       (static_cast<std::int64_t>(channel) * Positions(windows.input)) + index);
 }
 
-Expected Zeros(const Shape& dims) {
-  Expected expected;
-  expected.value = MakeTensor(dims, [] { return 0; });
-  const std::size_t count = expected.value.values.size();
-  expected.terms.resize(count);
-  expected.bound.resize(count);
-  expected.error.resize(count);
+/// A sum for each element of a tensor.
+using Sums = std::vector<CountingSum>;
+
+Expected ExpectAll(const Sums& sums, const Shape& dims) {
+  Expected expected = Unknown(dims);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    Expect(sums[i], i, expected);
+  }
   return expected;
 }
 
-void AddTerm(Expected& expected, std::size_t at, double term) {
-  constexpr double kRoundings = 4;
-  expected.value.values[at] += term;
-  expected.terms[at] += 1;
-  expected.bound[at] += std::abs(term);
-  expected.error[at] = (expected.terms[at] + kRoundings) * expected.bound[at];
+Sums SumsFor(const Shape& dims) {
+  return Sums(static_cast<std::size_t>(Count(dims)));
 }
 
 /// A least common multiple of what windows count, so that integers times it have whole means.
@@ -294,7 +293,7 @@ class MaxPoolOracle final : public PoolOracle {
     const Windows windows = WindowsOf(ShapesOf(inputs), attributes);
     const Tensor& X = inputs.at("X");
     const Shape output = WithSpatial(X.dims, windows.output);
-    ExpectedOutputs outputs{{"Y", Zeros(output)}, {"Indices", Zeros(output)}};
+    ExpectedOutputs outputs{{"Y", Unknown(output)}, {"Indices", Unknown(output)}};
     const auto size = static_cast<std::size_t>(Positions(windows.input));
     for (std::size_t i = 0; i < outputs["Y"].value.values.size(); ++i) {
       const std::size_t channel = i / windows.all.size();
@@ -340,17 +339,16 @@ class AveragePoolOracle final : public PoolOracle {
       const override {
     const Windows windows = WindowsOf(ShapesOf(inputs), attributes);
     const Tensor& X = inputs.at("X");
-    Expected Y = Zeros(WithSpatial(X.dims, windows.output));
+    Expected Y = Unknown(WithSpatial(X.dims, windows.output));
     const auto size = static_cast<std::size_t>(Positions(windows.input));
     for (std::size_t i = 0; i < Y.value.values.size(); ++i) {
       const Window& window = windows.all[i % windows.all.size()];
+      CountingSum sum;
       for (const std::size_t element : window.elements) {
-        AddTerm(Y, i, X.values[(i / windows.all.size() * size) + element]);
+        sum.Add(Given(X.values[(i / windows.all.size() * size) + element]));
       }
-      if (!window.elements.empty()) {
-        Y.value.values[i] /= window.count;
-        Y.error[i] /= window.count;
-      }
+      const bool is_empty = window.elements.empty();
+      Expect(is_empty ? sum.Get() : sum.Get() / Given(window.count), sum.terms(), i, Y);
     }
     return {{"Y", Y}};
   }
@@ -386,15 +384,17 @@ class AveragePoolGradOracle final : public PoolOracle {
   [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& attributes)
       const override {
     const Windows windows = WindowsOf(ShapesOf(inputs), attributes);
-    Expected dX = Zeros(inputs.at("X").dims);
+    const Shape& dims = inputs.at("X").dims;
+    Sums sums = SumsFor(dims);
     const std::vector<double>& dY = inputs.at("dY").values;
     const auto size = static_cast<std::size_t>(Positions(windows.input));
     for (std::size_t i = 0; i < dY.size(); ++i) {
       const Window& window = windows.all[i % windows.all.size()];
       for (const std::size_t element : window.elements) {
-        AddTerm(dX, (i / windows.all.size() * size) + element, dY[i] / window.count);
+        sums[(i / windows.all.size() * size) + element].Add(Given(dY[i]) / Given(window.count));
       }
     }
+    Expected dX = ExpectAll(sums, dims);
     // Gradients of whole windows are summed before they are divided.
     std::size_t taps = 1;
     for (const Window& window : windows.all) {
@@ -455,7 +455,8 @@ class MaxPoolGradOracle final : public PoolOracle {
       const override {
     const Shapes shapes = ShapesOf(inputs);
     const Windows windows = WindowsOf(shapes, attributes);
-    Expected dX = Zeros(*InputDims(shapes, attributes));
+    const Shape dims = *InputDims(shapes, attributes);
+    Sums sums = SumsFor(dims);
     const std::vector<double>& dY = inputs.at("dY").values;
     const auto size = static_cast<std::size_t>(Positions(windows.input));
     for (std::size_t i = 0; i < dY.size(); ++i) {
@@ -466,11 +467,11 @@ class MaxPoolGradOracle final : public PoolOracle {
                                               IndexOf(windows, attributes, channel, element)
                                         : element == Equal(window, inputs, channel * size, i);
         if (takes) {
-          AddTerm(dX, (channel * size) + element, dY[i]);
+          sums[(channel * size) + element].Add(Given(dY[i]));
         }
       }
     }
-    return {{"dX", dX}};
+    return {{"dX", ExpectAll(sums, dims)}};
   }
 
   [[nodiscard]] Tensors MakeRandomData(
