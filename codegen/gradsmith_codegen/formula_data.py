@@ -109,7 +109,9 @@ def named(op: Op, forward: Op | None, names: tuple[str, ...]) -> NamedFormulaDat
         names=names,
         lists=[one.name for one in lists],
         lengths=[length for one in lists if (length := _length(op, one))],
-        shapes=[(one.name, [dim.symbol or dim.text for dim in one.shape]) for one in (*op.inputs, *op.outputs)],
+        shapes=[
+            (one.name, [dim.symbol or dim.text for dim in one.shape]) for one in (*op.inputs, *op.outputs)
+        ],
         outputs=_graph_outputs(op, numbers),
         exact_attributes=[(one.name, EXACT) for one in op.scalars if not _is_short(one)],
     )

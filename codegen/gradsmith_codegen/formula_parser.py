@@ -179,7 +179,9 @@ class _Parser:
         self._depth -= 1
         self._expect(")", f"or ',' in '{name.text}(...)'")
         if name.text == COUNT:
-            return Reduce(COUNT, Number(1, name.start, name.end), _dims(name, arguments), name.start, name.end)
+            return Reduce(
+                COUNT, Number(1, name.start, name.end), _dims(name, arguments), name.start, name.end
+            )
         if name.text in REDUCTIONS and (name.text not in FUNCTIONS or self._has_dims(arguments)):
             return _reduction(name, arguments)
         function = FUNCTIONS.get(name.text)

@@ -32,7 +32,12 @@ class Method:
         """Its lines as they are written."""
         if len(self.lines) < 2:
             line = f"  {self.head} {{ {''.join(self.lines)} }}".replace("{  }", "{}")
-            if len(line) <= COLUMN_LIMIT and not self.lines[:1] or len(line) <= COLUMN_LIMIT and "//" not in line:
+            if (
+                len(line) <= COLUMN_LIMIT
+                and not self.lines[:1]
+                or len(line) <= COLUMN_LIMIT
+                and "//" not in line
+            ):
                 return line
         first = f"  {self.head} {{"
         if len(first) > COLUMN_LIMIT:
@@ -125,7 +130,9 @@ class _Writer:
             if tensors or name in ("kInputs", "kOutputs"):
                 yield f"static constexpr int {name} = {len(tensors)};"
         second = [
-            1 << place for place, one in enumerate(self._schedule.operands) if one.type == self._schedule.second
+            1 << place
+            for place, one in enumerate(self._schedule.operands)
+            if one.type == self._schedule.second
         ]
         if second and self._schedule.second:
             yield f"static constexpr unsigned kSecondTypes = {bin(sum(second))};"
@@ -167,7 +174,9 @@ class _Writer:
             argument = self._graph.nodes[one.node].arguments[0]
             first, *squares = self._slots.of_reduction[one.node]
             if squares:
-                code = emitter.body.keep(emitter.deviation(argument, self._graph.nodes[one.node].arguments[1]))
+                code = emitter.body.keep(
+                    emitter.deviation(argument, self._graph.nodes[one.node].arguments[1])
+                )
                 emitter.set(f"terms[{first}]", code)
                 emitter.set(f"terms[{squares[0]}]", Code(f"{code.text} * {code.text}", Precedence.PRODUCT))
             elif one.has_pivot:
@@ -395,7 +404,9 @@ def _branches(by_phase: Sequence[list[str]]) -> list[str]:
     filled = [(phase, body) for phase, body in enumerate(by_phase) if body]
     for place, (phase, body) in enumerate(filled):
         is_else = place > 0 and place == len(by_phase) - 1
-        condition = "else" if is_else else f"else if (phase == {phase})" if place else f"if (phase == {phase})"
+        condition = (
+            "else" if is_else else f"else if (phase == {phase})" if place else f"if (phase == {phase})"
+        )
         lines += [f"{'} ' if place else ''}{condition} {{", *[f"  {line}" for line in body]]
     return [*lines, "}"] if lines else []
 

@@ -148,7 +148,9 @@ class _Scheduler:
             role = Role.COLUMN if dims else Role.ROW
             role = role if dims <= found.over else Role.ROW
         if tensor.optional and role is Role.ELEMENT:
-            message = f"'{tensor.name}' is optional, and only what has an element for each row or column may be"
+            message = (
+                f"'{tensor.name}' is optional, and only what has an element for each row or column may be"
+            )
             raise of_entry(message, tensor.span)
         return role
 
@@ -297,7 +299,9 @@ class _Scheduler:
         elif all((second, first) in PAIRS for first, second in mixed):
             found.first, found.second = other, found.first
         else:
-            raise self._misfit_of_type(typed, other, "rows have half or bf16 beside float, and no other types")
+            raise self._misfit_of_type(
+                typed, other, "rows have half or bf16 beside float, and no other types"
+            )
 
     def _rows_types(self) -> Iterator[dict[str, DataType]]:
         return (dict(row.types) for row in self._op.rows)

@@ -140,4 +140,3 @@ class _Planner:
                 else:
                     found.add(-1)
         return found
-

@@ -156,9 +156,7 @@ def test_types_that_differ() -> None:
     op = op_of(("Y: X * scale - mean(X, S)",), (Y,), ('scale: {type: T1, shape: ["*S"]}',), types=", T1: float")
     schedule = steps(op).schedule
     assert (schedule.first, schedule.second) == ("T", "T1")
-    assert formula_rows_cpp.kernels(op, schedule) == [
-        ("GRADSMITH_ROWS_KERNELS_ALONG", ["f16_f32", "__half", "float"])
-    ]
+    assert formula_rows_cpp.kernels(op, schedule) == [("GRADSMITH_ROWS_KERNELS_ALONG", ["f16_f32", "__half", "float"])]
 
 
 def test_counts_are_given() -> None:
@@ -178,7 +176,7 @@ def test_what_fits_no_pattern() -> None:
     assert problems(("Y: X - mean(X, S)", "W: max(X, P)"), (Y, OF_COLUMN))[0].startswith("G810 over the rows, 'P', no")
     assert problems(("Y: X - mean(X, Q)",), (Y,))[0].startswith("G809 nothing in 'mean' has the dim 'Q'")
     assert problems(("Y: X - count(Q)",), (Y,))[0].startswith("G809 no tensor has the dim 'Q'")
-    assert problems(("Y: X - mean(X, S) * scale",), (Y,), ('scale: {type: T, like: X, optional: true}',)) == [
+    assert problems(("Y: X - mean(X, S) * scale",), (Y,), ("scale: {type: T, like: X, optional: true}",)) == [
         "G810 the formulas fit no pattern: 'scale' is optional, and only what has an element for each row or column "
         "may be"
     ]
