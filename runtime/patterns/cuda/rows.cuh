@@ -6,10 +6,8 @@
 
 #include "cuda/kernels/ptx.cuh"
 #include "patterns/cuda/kept.cuh"
-#include "patterns/cuda/rows_by_columns.cuh"
 #include "patterns/cuda/rows_launch.h"
 #include "patterns/cuda/rows_memory.cuh"
-#include "patterns/cuda/rows_operands.cuh"
 #include "patterns/cuda/rows_sums.cuh"
 #include "patterns/cuda/rows_team.cuh"
 #include "patterns/rows_functor.h"
@@ -32,7 +30,6 @@ class RowsKernel {
  public:
   using A = Accumulator<T>;
   using Places = RowsPlaces<Functor>;
-  using Operands = RowsOperands<Functor, T, U, kVector>;
 
   __device__ __forceinline__
   RowsKernel(const RowsTask& task, const RowsLaunch& launch, void* shared)
@@ -101,10 +98,12 @@ class RowsKernel {
   static constexpr int kRows = kIsAcross ? kVector : 1;
   /// Elements of a row from one vector of it to the next.
   static constexpr int kStep = kIsAcross ? 1 : kVector;
+  static constexpr int kWider = static_cast<int>(sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U));
   /// Vectors that a loop has at once: two of those whose columns are summed hide how long it takes.
   static constexpr int kUnroll = kVector == 1 || Functor::kColumnSums != 0 ? 2 : 1;
+  static constexpr int kNarrower = static_cast<int>(sizeof(T) < sizeof(U) ? sizeof(T) : sizeof(U));
   /// Whether vectors are copied to shared memory while the thread goes on.
-  static constexpr bool kIsAsync = kVector * Operands::kNarrower >= 4;
+  static constexpr bool kIsAsync = kVector * kNarrower >= 4;
   static constexpr int kResults = AtLeastOne(Functor::kResults);
   static constexpr int kColumns = AtLeastOne(Functor::kColumnInputs);
   static constexpr int kSums = AtLeastOne(Functor::kColumnSums);
@@ -119,7 +118,7 @@ class RowsKernel {
   static constexpr int kApart = kIsDense ? 1 : kElementInputs + Functor::kOutputs;
   static_assert(!kIsAcross || Functor::kColumnInputs + Functor::kColumnSums == 0);
 
-  using Word = typename Operands::Word;
+  using Word = typename WordOf<kVector * kWider>::Type;
   using Words = Word[Functor::kInputs];
   using Team = RowsTeam<A, kRows, kResults, kIsAcross ? kRowsAcross<kVector> : 1>;
   using Results = A[kRows][kResults];
@@ -145,6 +144,9 @@ class RowsKernel {
     std::int64_t apart[kApart] = {};
   };
 
+  static __device__ constexpr bool IsSecond(int tensor) {
+    return (Functor::kSecondTypes >> tensor & 1U) != 0;
+  }
   __device__ __forceinline__ bool HasColumns() const {
     return Functor::kColumnSums > 0 && launch_.columns != nullptr;
   }
@@ -171,7 +173,9 @@ class RowsKernel {
   static __device__ constexpr int TensorOf(int apart) {
     return apart < kElementInputs ? apart : Places::kOutput + apart - kElementInputs;
   }
-  static __device__ constexpr std::int64_t SizeOf(int tensor) { return Operands::SizeOf(tensor); }
+  static __device__ constexpr std::int64_t SizeOf(int tensor) {
+    return static_cast<std::int64_t>(IsSecond(tensor) ? sizeof(U) : sizeof(T));
+  }
 
   /// How far this thread's vector lies from its first, in bytes.
   __device__ __forceinline__ std::int64_t DistanceOf(int tensor, const Place& place) const {
@@ -294,20 +298,27 @@ class RowsKernel {
   __device__ __forceinline__ void Load(const Rows& rows, const Place& place, Words& words) const {
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
-      Operands::Load(t, rows.in[t] + DistanceOf(t, place), &words[t]);
+      LoadWordOf(t, rows.in[t] + DistanceOf(t, place), &words[t]);
+    }
+  }
+  static __device__ __forceinline__ void LoadWordOf(int tensor, const char* from, Word* word) {
+    if (IsSecond(tensor)) {
+      LoadWord<U, kVector>(from, word);
+    } else {
+      LoadWord<T, kVector>(from, word);
     }
   }
   __device__ __forceinline__ void LoadColumn(int tensor, const Place& place, A (&values)[kVector])
       const {
     Word word = {};
     if (task_.tensors[tensor] != nullptr) {
-      Operands::Load(
+      LoadWordOf(
           tensor,
           static_cast<const char*>(task_.tensors[tensor]) +
               (Begin(tensor) + DistanceOf(tensor, place)),
           &word);
     }
-    Operands::Unpack(Operands::IsSecond(tensor), word, values);
+    Unpack(IsSecond(tensor), word, values);
   }
 
   __device__ __forceinline__ Word* Shared(int chunk, int input) const {
@@ -316,8 +327,15 @@ class RowsKernel {
   __device__ __forceinline__ void BeginCopies(const Rows& rows, const Place& place) const {
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
-      Operands::BeginCopy(
-          t, place.kept_at + t * BytesOfBlock(), rows.in[t] + DistanceOf(t, place));
+      constexpr int kBytes = kVector * static_cast<int>(sizeof(T));
+      constexpr int kBytesOfSecond = kVector * static_cast<int>(sizeof(U));
+      const char* const from = rows.in[t] + DistanceOf(t, place);
+      const unsigned to = place.kept_at + t * BytesOfBlock();
+      if (IsSecond(t)) {
+        BeginCopyOfLine<kBytesOfSecond>(to, from, true);
+      } else {
+        BeginCopyOfLine<kBytes>(to, from, true);
+      }
     }
   }
 
@@ -399,7 +417,7 @@ class RowsKernel {
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
       A values[kVector];
-      Operands::Unpack(Operands::IsSecond(t), words[t], values);
+      Unpack(IsSecond(t), words[t], values);
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
         elements->in[v][t] = values[v];
@@ -413,6 +431,14 @@ class RowsKernel {
       for (int v = 0; v < kVector; ++v) {
         elements->columns[v][i] = values[v];
       }
+    }
+  }
+  static __device__ __forceinline__ void
+  Unpack(bool is_second, const Word& word, A (&values)[kVector]) {
+    if (is_second) {
+      cuda::Unpack<U, kVector>(word, values);
+    } else {
+      cuda::Unpack<T, kVector>(word, values);
     }
   }
 
@@ -566,7 +592,12 @@ class RowsKernel {
         continue;
       }
       char* const to = rows.out[o] + DistanceOf(t, place);
-      Operands::Store(t, to, out[o], (task_.accumulate >> t & 1U) != 0);
+      const bool adds = (task_.accumulate >> t & 1U) != 0;
+      if (IsSecond(t)) {
+        StoreRowVector<U, kVector>(to, out[o], adds);
+      } else {
+        StoreRowVector<T, kVector>(to, out[o], adds);
+      }
     }
   }
   __device__ __forceinline__ void AddToColumns(
@@ -632,20 +663,11 @@ class RowsKernel {
     gradsmith::cuda::RowsKernel<Functor, T, U, kVector, is_across>(task, launch, shared).Run(); \
   }
 
-#define GRADSMITH_ROWS_KERNEL_BY_COLUMNS(name, Functor, suffix, T, U)                        \
-  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kMostRowsThreads)            \
-      gradsmith_rows_by_columns_##name##_##suffix(                                           \
-          const __grid_constant__ gradsmith::internal::RowsTask task,                        \
-          const __grid_constant__ gradsmith::cuda::RowsLaunch launch) {                      \
-    GRADSMITH_DYNAMIC_SHARED(shared);                                                        \
-    gradsmith::cuda::RowsByColumnsKernel<                                                    \
-        Functor, T, U, gradsmith::cuda::kVectorOfBoth<T, U>>(task, launch, shared)           \
-        .Run();                                                                              \
-  }
-
 #define GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, suffix, T, U)  \
   GRADSMITH_ROWS_KERNEL(                                           \
-      along_vectors, false, (gradsmith::cuda::kVectorOfBoth<T, U>), \
+      along_vectors, false,                                        \
+      (sizeof(T) > sizeof(U) ? gradsmith::cuda::kVectorLength<T>   \
+                             : gradsmith::cuda::kVectorLength<U>), \
       name, Functor, suffix, T, U)                                 \
   GRADSMITH_ROWS_KERNEL(along_elements, false, 1, name, Functor, suffix, T, U)
 
@@ -663,19 +685,15 @@ class RowsKernel {
   GRADSMITH_ROWS_KERNELS_OF(name, Functor, f16, __half) \
   GRADSMITH_ROWS_KERNELS_OF(name, Functor, bf16, __nv_bfloat16)
 
-#define GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, suffix, T, U) \
-  GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, suffix, T, U)            \
-  GRADSMITH_ROWS_KERNEL_BY_COLUMNS(name, Functor, suffix, T, U)
-
 /// Defines the kernels of an operator with columns, for all floating types and for the pairs of
 /// them that differ. Their rows are never computed across memory.
 #define GRADSMITH_ROWS_KERNELS_WITH_COLUMNS(name, Functor)                        \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f32, float, float)                  \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f64, double, double)                \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f16, __half, __half)                \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, bf16, __nv_bfloat16, __nv_bfloat16) \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f16_f32, __half, float)             \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, bf16_f32, __nv_bfloat16, float)     \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f32_f16, float, __half)
+  GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, f32, float, float)                  \
+  GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, f64, double, double)                \
+  GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, f16, __half, __half)                \
+  GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, bf16, __nv_bfloat16, __nv_bfloat16) \
+  GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, f16_f32, __half, float)             \
+  GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, bf16_f32, __nv_bfloat16, float)     \
+  GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, f32_f16, float, __half)
 
 #endif  // GRADSMITH_PATTERNS_CUDA_ROWS_CUH_

@@ -26,17 +26,6 @@ constexpr int MostRowsThreads(bool is_across, bool sums, int bytes) {
 template <int kVector>
 inline constexpr int kRowsAcross = kVector > 1 ? 4 : 32;
 
-/// Kernels by columns: how many columns a thread has, and how many rows a team has at once, of which
-/// each thread has four vectors.
-constexpr int ColumnsOfThread(int bytes_of_sum) {
-  return bytes_of_sum == 8 ? 4 : 8;
-}
-constexpr int RowsOfTeam(int bytes_of_sum, int vector) {
-  return 4 / (ColumnsOfThread(bytes_of_sum) / vector);
-}
-/// Threads of a team in them, at least: its lanes know what there is once of its rows.
-inline constexpr int kLeastMembersByColumns = 8;
-
 /// RowsLaunch is how a launch cuts a task. A team is the threads that share a row, or as many
 /// neighbouring rows as a vector has elements; a group is the rows that a block has at once.
 struct RowsLaunch {
