@@ -14,8 +14,6 @@
 /// A call of an operator without its mathematics: what RunOp (run_op.h) knows of it.
 namespace gradsmith::cuda {
 
-struct RowsInfo;
-
 /// The most operands (inputs and outputs), choices and scalars that an operator has.
 inline constexpr int kMaxOperands = 16;
 inline constexpr int kMaxChoices = 24;
@@ -43,8 +41,6 @@ struct OpInfo {
   std::string_view operation = {};
   /// Holds the kernels of an operator that has formulas; null for others.
   const KernelImage* image = nullptr;
-  /// Of an operator whose formulas are computed by rows: what launches depend on.
-  const RowsInfo* rows = nullptr;
   /// A number made of the name, with which the operator's keys begin.
   std::int64_t id = internal::ProblemKey::HashOfText(name);
 };
