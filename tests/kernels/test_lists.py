@@ -136,8 +136,8 @@ def test_lists_are_differentiated_by_pytorch() -> None:
     for part, other in zip(parts, others, strict=True):
         torch.testing.assert_close(part.grad, other.grad)
     rate = torch.tensor(0.5)
-    result = functions.descend(others, others, others, rate, outputs="new_V")
-    assert result.new_W is None
-    torch.testing.assert_close(result.new_V[2], 1.5 * others[2])
+    result = functions.descend(others, others, others, rate, outputs="new_W")
+    assert result.new_V is None
+    torch.testing.assert_close(result.new_W[2], 0.25 * others[2])
     with pytest.raises(TypeError, match=r"Concat: X\[1\] is 3 \(int\); expected a torch.Tensor"):
         functions.concat([parts[0], 3])
