@@ -49,6 +49,8 @@ class CudaGraph {
   explicit CudaGraph(CUstream stream) : stream_(stream) {}
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
+  CudaGraph(CudaGraph&&) = delete;
+  CudaGraph& operator=(CudaGraph&&) = delete;
   ~CudaGraph() {
     if (exec_ != nullptr) {
       CaptureApi::Get().destroy_exec(exec_);
