@@ -14,7 +14,7 @@ namespace {
 TEST(CountingNumber, CarriesErrorsAndRoundsOnce) {
   const CountingNumber third = Given(1) / Given(3);
   EXPECT_EQ(third.error, std::abs(third.value));
-  // Of a third, then of the sum.
+  // The third was rounded once, and the sum is rounded again.
   const CountingNumber sum = third + Given(1);
   EXPECT_EQ(sum.error, third.value + sum.value);
   const CountingNumber product = sum * Given(2);

@@ -77,13 +77,13 @@ TEST_F(CudaRowsShape, MoreElementsThan32BitsCount) {
   EXPECT_LT((shape.launch.parts - 1) * shape.launch.part_length, 4 * kMany);
   EXPECT_FALSE(shape.launch.is_short);
   EXPECT_GT(shape.launch.held, 0);
-  // As many rows of one element, which lie across memory.
+  // There are kMany rows of one element each, and neighbours in memory are of different rows.
   shape = ShapeOfFloats(device(), {1, kMany, 1}, info);
   EXPECT_TRUE(shape.form.is_across);
   EXPECT_GE(shape.launch.groups * shape.launch.teams * shape.form.vector, kMany);
   EXPECT_TRUE(shape.launch.is_short);
   EXPECT_LE(shape.blocks, shape.launch.groups);
-  // As many short rows along memory.
+  // There are kMany rows of eight elements, which are neighbours in memory.
   shape = ShapeOfFloats(device(), {1, kMany, 8}, info);
   EXPECT_FALSE(shape.form.is_across);
   EXPECT_GE(shape.launch.groups * shape.launch.teams, kMany);

@@ -27,7 +27,8 @@ constexpr cuda::OpInfo kDescend = {
     .inputs = 5,
     .in_place = kInPlace};
 
-/// Of the scalars the first is the momentum, the second the rate where it lies on the host.
+/// DescendPlan runs a step of one parameter. A task has two scalars: the momentum, and the rate,
+/// which is 0 where the rate lies on the device.
 class DescendPlan final : public internal::Plan {
  public:
   explicit DescendPlan(const cuda::OpTask& task) : type_(task.lead().type) {
