@@ -50,8 +50,8 @@ struct RowsLaunch {
   void* columns = nullptr;
   /// Whether there is one block: its sums are the result.
   bool is_only_block = false;
-  /// Whether a row has fewer than 2^31 elements, so that kernels for rows of many dims divide a place
-  /// in it by length_divisors; they divide a place in a longer row by the dims themselves.
+  /// Whether a row has fewer than 2^31 elements, so that kernels for rows of many dims divide a
+  /// place in it by length_divisors; they divide a place in a longer row by the dims themselves.
   bool is_short = false;
   Divisor length_divisors[internal::kMaxRowsRank] = {};
 };
