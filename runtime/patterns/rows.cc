@@ -68,7 +68,7 @@ Status
 CheckRows(std::span<const TensorRef> tensors, const RowsCounts& counts, const RowsAxes& axes) {
   const Dims& dims = tensors[0].dims;
   const RowsTypes types = TypesOf(tensors, counts);
-  if (const int last = std::bit_width(axes.dims) - 1; last >= dims.size()) {
+  if (const int last = static_cast<int>(std::bit_width(axes.dims)) - 1; last >= dims.size()) {
     return Internal(
         "rows are made of dim " + std::to_string(last) + " and others; input 0 has " +
         std::to_string(dims.size()) + " dims");
