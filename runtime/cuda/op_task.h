@@ -41,6 +41,8 @@ struct OpInfo {
   std::string_view operation = {};
   /// Holds the kernels of an operator that has formulas; null for others.
   const KernelImage* image = nullptr;
+  /// Bit i is set where input i of a map is a mask (patterns/map.h).
+  unsigned masks = 0;
   /// A number made of the name, with which the operator's keys begin.
   std::int64_t id = internal::ProblemKey::HashOfText(name);
 };

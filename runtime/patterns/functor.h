@@ -1,6 +1,8 @@
 #ifndef GRADSMITH_PATTERNS_FUNCTOR_H_
 #define GRADSMITH_PATTERNS_FUNCTOR_H_
 
+#include <type_traits>
+
 /// What functors of the kernel patterns are written with. A functor is a plain struct that CPU and
 /// CUDA share: kernels compile it as well, in C++17.
 
@@ -9,5 +11,17 @@
 #else
 #define GRADSMITH_FUNCTOR inline
 #endif
+
+namespace gradsmith {
+
+/// kMasksOf is a functor's kMasks, whose bit i is set where input i of a map is a mask: of bool or
+/// uint8, and read as 1 where it is not zero. A functor without it has no masks.
+template <typename Functor, typename = void>
+inline constexpr unsigned kMasksOf = 0;
+template <typename Functor>
+inline constexpr unsigned kMasksOf<Functor, std::void_t<decltype(Functor::kMasks)>> =
+    Functor::kMasks;
+
+}  // namespace gradsmith
 
 #endif  // GRADSMITH_PATTERNS_FUNCTOR_H_

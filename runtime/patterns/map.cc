@@ -47,6 +47,10 @@ std::string NameOf(int tensor, int inputs) {
                          : "output " + std::to_string(tensor - inputs);
 }
 
+bool IsMaskType(DataType type) {
+  return type == DataType::kBool || type == DataType::kUint8;
+}
+
 /// The index space that tensors are checked against: where there are no sums, the first output's.
 Dims ExpectedSpace(std::span<const TensorRef> tensors, int inputs, bool has_sums) {
   for (const TensorRef& output : tensors.subspan(inputs)) {
@@ -59,8 +63,10 @@ Dims ExpectedSpace(std::span<const TensorRef> tensors, int inputs, bool has_sums
 
 }  // namespace
 
-Status CheckMap(std::span<const TensorRef> tensors, int inputs, bool has_sums) {
-  const Dims space = ExpectedSpace(tensors, inputs, has_sums);
+Status CheckMap(std::span<const TensorRef> tensors, const MapTraits& traits) {
+  const int inputs = traits.inputs;
+  const Dims space = ExpectedSpace(tensors, inputs, traits.has_sums);
+  const DataType type = tensors[traits.lead()].type;
   for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
     const TensorRef& tensor = tensors[t];
     if (!tensor.present) {
@@ -69,12 +75,14 @@ Status CheckMap(std::span<const TensorRef> tensors, int inputs, bool has_sums) {
       }
       continue;
     }
-    if (tensor.type != tensors.front().type) {
+    if (traits.IsMask(t) ? !IsMaskType(tensor.type) : tensor.type != type) {
       return Internal(
           NameOf(t, inputs) + " has type " + std::string(ToString(tensor.type)) + "; expected " +
-          std::string(ToString(tensors.front().type)) + ", as the first input");
+          (traits.IsMask(t)
+               ? std::string("bool or uint8, as it is a mask")
+               : std::string(ToString(type)) + ", as " + NameOf(traits.lead(), inputs)));
     }
-    const bool may_broadcast = t < inputs || has_sums;
+    const bool may_broadcast = t < inputs || traits.has_sums;
     if (may_broadcast ? !BroadcastsTo(tensor.dims, space) : tensor.dims != space) {
       return WrongDims(
           NameOf(t, inputs), tensor.dims, space,

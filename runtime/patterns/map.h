@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -17,6 +19,7 @@
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
+#include "patterns/functor.h"
 #include "patterns/map_task.h"
 
 /// The pattern `map`: every element of the outputs is a function of the inputs' elements at its
@@ -33,12 +36,13 @@
 ///       }
 ///     };
 ///
-/// A is float, or double for tensors of doubles. All tensors have one element type, and any
-/// strides. An input of fewer dims, or of dims of one, is broadcast. Where a functor has kSums, so
-/// may an output be, and each of its elements is then the sum of what the functor gives for it; a
-/// functor without it has outputs of one shape, to which inputs are broadcast. An output may be
-/// absent. One that is not a sum may lie in an input's memory where both have the same strides.
-/// patterns/cuda/map.cuh has the same on CUDA.
+/// A is float, or double for tensors of doubles. All tensors have one element type, but for the
+/// inputs that a functor's kMasks has a bit of: they are of bool or uint8, and 1 where they are not
+/// zero. Strides are any. An input of fewer dims, or of dims of one, is broadcast. Where a functor
+/// has kSums, so may an output be, and each of its elements is then the sum of what the functor
+/// gives for it; a functor without it has outputs of one shape, to which inputs are broadcast. An
+/// output may be absent. One that is not a sum may lie in an input's memory where both have the
+/// same strides. patterns/cuda/map.cuh has the same on CUDA.
 namespace gradsmith::internal {
 
 template <typename Functor>
@@ -46,9 +50,21 @@ concept HasMapSums = requires {
   { Functor::kSums } -> std::convertible_to<bool>;
 };
 
-/// CheckMap returns the error of the first tensor, of which the first `inputs` are read, that is of
-/// another type than the others, or of dims that do not fit.
-Status CheckMap(std::span<const TensorRef> tensors, int inputs, bool has_sums);
+/// MapTraits are what tensors are checked against: how many of them are inputs, those of these that
+/// are masks as bits, and whether outputs may be sums.
+struct MapTraits {
+  int inputs = 0;
+  unsigned masks = 0;
+  bool has_sums = false;
+
+  [[nodiscard]] bool IsMask(int tensor) const { return (masks >> tensor & 1U) != 0; }
+  /// The first tensor that is no mask, whose element type is that of the map.
+  [[nodiscard]] int lead() const { return std::countr_one(masks); }
+};
+
+/// CheckMap returns the error of the first tensor that is of another type than it should be, or of
+/// dims that do not fit.
+Status CheckMap(std::span<const TensorRef> tensors, const MapTraits& traits);
 
 /// MapTaskOf describes a map over the tensors, which CheckMap has passed.
 MapTask MapTaskOf(std::span<const TensorRef> tensors, int inputs, std::span<const double> scalars);
@@ -62,20 +78,37 @@ MapSumTask MapSumTaskOf(const MapTask& map, int inputs, int output);
 /// MapWithoutSum describes the pass of a map that sums nothing and stores what the map stores.
 MapSumTask MapWithoutSum(const MapTask& map);
 
+/// Where each tensor of a map begins.
+template <typename Functor>
+using MapPointers = std::array<void*, Functor::kInputs + Functor::kOutputs>;
+
+/// MapAddress returns the address of the element of a tensor that is `offset` elements on.
+template <typename Functor, typename T>
+void* MapAddress(int tensor, void* data, std::int64_t offset) {
+  const bool is_mask = (kMasksOf<Functor> >> tensor & 1U) != 0;
+  return static_cast<std::byte*>(data) +
+         (offset * static_cast<std::int64_t>(is_mask ? 1 : sizeof(T)));
+}
+
 /// As few elements are worth a thread of their own.
 inline constexpr std::int64_t kMapGrain = 8192;
 
 /// MapElement computes the element that is `step` elements along `steps` from where data point.
-template <typename Functor, typename T, typename Data, typename Steps, typename A>
+template <typename Functor, typename T, typename Steps, typename A>
 void MapElement(
-    const Data& data,
+    const MapPointers<Functor>& data,
     const Steps& steps,
     std::int64_t step,
     const std::array<A, kMaxMapScalars>& scalars,
     std::array<A, Functor::kOutputs>* out) {
   std::array<A, Functor::kInputs> in{};
   for (int t = 0; t < Functor::kInputs; ++t) {
-    in[t] = Convert<A>(data[t][step * steps[t]]);
+    const std::int64_t at = step * steps[t];
+    if ((kMasksOf<Functor> >> t & 1U) != 0) {
+      in[t] = static_cast<const std::uint8_t*>(data[t])[at] != 0 ? A{1} : A{0};
+    } else {
+      in[t] = Convert<A>(static_cast<const T*>(data[t])[at]);
+    }
   }
   Functor::Map(in.data(), out->data(), scalars.data());
 }
@@ -89,7 +122,7 @@ struct MapData {
   /// `dim` is the one along which `steps` lead.
   MapData(const MapTask& task, int dim) : stores(task.stores) {
     for (int t = 0; t < kTensors; ++t) {
-      tensors[t] = static_cast<T*>(task.tensors[t]);
+      tensors[t] = task.tensors[t];
       steps[t] = dim < 0 ? 0 : task.strides[t][dim];
     }
     for (int s = 0; s < kMaxMapScalars; ++s) {
@@ -98,7 +131,7 @@ struct MapData {
   }
 
   unsigned stores;
-  std::array<T*, kTensors> tensors;
+  MapPointers<Functor> tensors;
   std::array<std::int64_t, kTensors> steps;
   std::array<A, kMaxMapScalars> scalars;
 };
@@ -128,10 +161,10 @@ void MapRun(
     const std::array<std::int64_t, MapData<Functor, T>::kTensors>& offsets,
     std::int64_t count) {
   using A = Accumulator<T>;
-  std::array<T*, MapData<Functor, T>::kTensors> data = map.tensors;
-  for (std::size_t t = 0; t < data.size(); ++t) {
+  MapPointers<Functor> data = map.tensors;
+  for (int t = 0; t < MapData<Functor, T>::kTensors; ++t) {
     // An absent tensor has no address to add to.
-    data[t] = data[t] == nullptr ? nullptr : data[t] + offsets[t];
+    data[t] = data[t] == nullptr ? nullptr : MapAddress<Functor, T>(t, data[t], offsets[t]);
   }
   for (std::int64_t i = 0; i < count; ++i) {
     std::array<A, Functor::kOutputs> out{};
@@ -139,7 +172,7 @@ void MapRun(
     for (int o = 0; o < Functor::kOutputs; ++o) {
       const int t = Functor::kInputs + o;
       if (Functor::kOutputs == 1 || (map.stores >> o & 1U) != 0) {
-        data[t][i * map.steps[t]] = Convert<T>(out[o]);
+        static_cast<T*>(data[t])[i * map.steps[t]] = Convert<T>(out[o]);
       }
     }
   }
@@ -182,9 +215,9 @@ void SumMapped(
   for (std::int64_t term = begin; term < end;) {
     std::array<std::int64_t, kTensors> offsets = first;
     AddMapOffsets<kTensors>(task.map, task.place_rank, task.map.rank, term, &offsets);
-    std::array<T*, kTensors> data = map.tensors;
+    MapPointers<Functor> data = map.tensors;
     for (int t = 0; t < Functor::kInputs; ++t) {
-      data[t] += offsets[t];
+      data[t] = MapAddress<Functor, T>(t, data[t], offsets[t]);
     }
     const std::int64_t terms = std::min(length - (term % length), end - term);
     const std::int64_t count = task.has_places_last ? lanes : terms;
@@ -245,11 +278,13 @@ MapOnCpu(const Context& context, std::initializer_list<double> scalars, const Re
   constexpr int kTensors = sizeof...(operands);
   static_assert(kTensors == Functor::kInputs + Functor::kOutputs && kTensors <= kMaxMapTensors);
   const std::array<TensorRef, sizeof...(operands)> tensors = {OperandOrAbsent(operands)...};
-  if (Status status = CheckMap(tensors, Functor::kInputs, HasMapSums<Functor>); !status.ok()) {
+  constexpr MapTraits kTraits = {
+      .inputs = Functor::kInputs, .masks = kMasksOf<Functor>, .has_sums = HasMapSums<Functor>};
+  if (Status status = CheckMap(tensors, kTraits); !status.ok()) {
     return status;
   }
   const MapTask task = MapTaskOf(tensors, Functor::kInputs, scalars);
-  VisitFloatingType(tensors.front().type, [&]<typename T>(std::type_identity<T> /*type*/) {
+  VisitFloatingType(tensors[kTraits.lead()].type, [&]<typename T>(std::type_identity<T> /*type*/) {
     // Sums first: an output may be written over what they read.
     if constexpr (HasMapSums<Functor>) {
       const unsigned sums = SummedOutputs(tensors, Functor::kInputs, task);

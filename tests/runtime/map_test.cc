@@ -142,6 +142,47 @@ TEST(MapOnCpu, SumsOfNothing) {
   EXPECT_EQ(sums, std::vector<float>(3, 0));
 }
 
+/// out[0] = in[1] where the mask is set, out[1] = its opposite.
+struct Choose {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 2;
+  static constexpr unsigned kMasks = 0b01;
+  static constexpr bool kSums = true;
+  template <typename A>
+  static void Map(const A* in, A* out, const A* /*scalars*/) {
+    out[0] = in[0] != 0 ? in[1] : A{0};
+    out[1] = in[0] != 0 ? A{0} : in[1];
+  }
+};
+
+/// A mask is broadcast, begins at an odd address, and is set by any byte that is not zero.
+TEST(MapOnCpu, MasksAreReadByteByByte) {
+  std::vector<float> data(12);
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    data[i] = static_cast<float>(i + 1);
+  }
+  std::array<std::uint8_t, 5> bytes = {255, 0, 2, 0, 128};
+  const TensorRef mask(DataType::kUint8, bytes.data() + 1, Dims{4}, Strides{1}, {});
+  const TensorRef in = Ref(data, {3, 4});
+  std::vector<float> chosen(12, std::numeric_limits<float>::quiet_NaN());
+  std::vector<float> left(4, std::numeric_limits<float>::quiet_NaN());
+  const TensorRef out = Ref(chosen, {3, 4});
+  const TensorRef sums = Ref(left, {4});
+  const Status status = MapOnCpu<Choose>(Context(), {}, &mask, &in, &out, &sums);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(chosen, (std::vector<float>{0, 2, 0, 4, 0, 6, 0, 8, 0, 10, 0, 12}));
+  EXPECT_EQ(left, (std::vector<float>{1 + 5 + 9, 0, 3 + 7 + 11, 0}));
+}
+
+TEST(MapOnCpu, RefusesOtherMasks) {
+  std::vector<float> data(4);
+  const TensorRef tensor = Ref(data, {4});
+  const Status status = MapOnCpu<Choose>(Context(), {}, &tensor, &tensor, &tensor, &tensor);
+  EXPECT_NE(
+      std::string(status.message()).find("input 0 has type float; expected bool or uint8"),
+      std::string::npos);
+}
+
 TEST(MapOnCpu, RefusesWhatDoesNotFit) {
   std::vector<float> data(12);
   std::vector<double> doubles(12);

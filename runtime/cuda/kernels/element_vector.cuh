@@ -52,6 +52,10 @@ __device__ __forceinline__ Vector<T> ZeroVector() {
 template <int kBytes>
 struct WordOf;
 template <>
+struct WordOf<1> {
+  using Type = unsigned char;
+};
+template <>
 struct WordOf<2> {
   using Type = unsigned short;  // NOLINT(google-runtime-int): CUDA's own functions take it
 };

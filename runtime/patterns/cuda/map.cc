@@ -105,7 +105,9 @@ Result<std::unique_ptr<internal::Plan>>
 MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, bool has_sums) {
   const std::span<const TensorRef> tensors(
       task.tensors.begin(), static_cast<std::size_t>(task.operands()));
-  if (Status status = internal::CheckMap(tensors, task.inputs(), has_sums); !status.ok()) {
+  const internal::MapTraits traits = {
+      .inputs = task.inputs(), .masks = task.op->masks, .has_sums = has_sums};
+  if (Status status = internal::CheckMap(tensors, traits); !status.ok()) {
     return status;
   }
   const internal::MapTask map = internal::MapTaskOf(tensors, task.inputs(), {});

@@ -86,6 +86,23 @@ __device__ __forceinline__ void LoadMapped(const T* from, std::int64_t step, T (
   }
 }
 
+/// Loads what input t has for kVector elements of the last dim, of a tensor or a mask.
+template <typename Functor, typename T, int kVector>
+__device__ __forceinline__ void
+LoadInput(int t, const void* tensor, std::int64_t offset, std::int64_t step, T (&to)[kVector]) {
+  if (kMasksOf<Functor> >> t & 1U) {
+    unsigned char mask[kVector];
+    LoadMapped<unsigned char, kVector>(
+        static_cast<const unsigned char*>(tensor) + offset, step, mask);
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      to[v] = Convert<T>(Accumulator<T>(mask[v] != 0 ? 1 : 0));
+    }
+  } else {
+    LoadMapped<T, kVector>(static_cast<const T*>(tensor) + offset, step, to);
+  }
+}
+
 template <typename A, typename Task>
 __device__ __forceinline__ void LoadScalars(
     const Task& task,
@@ -170,8 +187,8 @@ __device__ __forceinline__ void Map(const Task& task) {
       MapOffsets(task, vector * kVector, offsets[b]);
 #pragma unroll
       for (int t = 0; t < Functor::kInputs; ++t) {
-        LoadMapped<T, kVector>(
-            static_cast<const T*>(task.tensors[t]) + offsets[b][t], MapStep(task, t), in[b][t]);
+        LoadInput<Functor, T, kVector>(
+            t, task.tensors[t], offsets[b][t], MapStep(task, t), in[b][t]);
       }
     }
   }
@@ -188,7 +205,7 @@ __device__ __forceinline__ void Map(const Task& task) {
       MapOffsets(task, i, at);
 #pragma unroll
       for (int t = 0; t < Functor::kInputs; ++t) {
-        one[t][0] = static_cast<const T*>(task.tensors[t])[at[t]];
+        LoadInput<Functor, T, 1>(t, task.tensors[t], at[t], 1, one[t]);
       }
       MapVector<Functor, T, 1>(task, at, one, scalars, no_sums);
     }

@@ -70,8 +70,8 @@ __device__ __forceinline__ void SumTerms(
     T in[Functor::kInputs][kVector];
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
-      const T* tensor = static_cast<const T*>(task.map.tensors[t]);
-      LoadMapped<T, kVector>(tensor + offsets[t], task.map.strides[t][last], in[t]);
+      LoadInput<Functor, T, kVector>(
+          t, task.map.tensors[t], offsets[t], task.map.strides[t][last], in[t]);
     }
     MapVector<Functor, T, kVector>(task.map, offsets, in, scalars, sums);
   }
