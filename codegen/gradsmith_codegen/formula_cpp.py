@@ -1,49 +1,56 @@
-"""From formulas to C++: the body of a map's functor (runtime/patterns/map.h).
+"""From formulas to C++: the body of a map's functor (runtime/patterns/map.h), and what formula_rows_cpp shares.
 
 What would make a line too long, and a choice within an expression, becomes a value of its own before it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from .formula_tree import CONSTANTS, Apply, Kind, Name, Number, Precedence, Reduce, Tree
+from .formula_tree import CONSTANTS, COUNT, Function, Kind, Name, Number, Precedence, Reduce, Tree
 from .model import AttributeKind, Op
 from .text import Text, cpp_comment
 
-_LONGEST = 70  # characters of an expression on a line
+LONGEST = 70  # characters of an expression on a line
 
 
 @dataclass(frozen=True, slots=True)
-class _Code:
+class Code:
+    """An expression of C++."""
+
     text: str
     precedence: Precedence
     kind: Kind = Kind.NUMBER
 
 
 @dataclass(slots=True)
-class _Body:
-    names: dict[str, _Code]
+class Body:
+    """Statements, and what names of formulas are in them."""
+
+    names: dict[str, Code]
     lines: list[str] = field(default_factory=list)
     values: int = 0
 
-    def keep(self, code: _Code) -> _Code:
+    def keep(self, code: Code) -> Code:
         """Gives a value a name."""
         name = f"v{self.values}"
         self.values += 1
         kind = "A" if code.kind is Kind.NUMBER else "bool"
         self.lines.append(f"const {kind} {name} = {code.text};")
-        return _Code(name, Precedence.CALL, code.kind)
+        return Code(name, Precedence.CALL, code.kind)
 
 
-def functor_body(op: Op) -> list[str]:
-    """The statements, with each formula as a comment before those that compute it."""
+def functor_body(op: Op, counts: Sequence[tuple[str, ...]] = ()) -> list[str]:
+    """The statements, with each formula as a comment before those that compute it. `counts` are the numbers of
+    places that follow the attributes."""
     outputs = {tensor.name: f"out[{index}]" for index, tensor in enumerate(op.outputs)}
-    body = _Body(_names(op))
+    body = Body(_names(op, counts))
     for formula in op.formulas:
         body.lines.append(cpp_comment(Text(formula.name, " = ", formula.text)))
         tree = formula.tree
-        code = _expression(tree.argument if isinstance(tree, Reduce) else tree, body)  # the pattern sums
+        is_sum = isinstance(tree, Reduce) and tree.operation != COUNT  # which the pattern sums
+        code = _expression(tree.argument if is_sum else tree, body)
         if formula.name in outputs:
             body.lines.append(f"{outputs[formula.name]} = {code.text};")
         else:
@@ -51,50 +58,68 @@ def functor_body(op: Op) -> list[str]:
     return body.lines
 
 
-def _names(op: Op) -> dict[str, _Code]:
-    found = {name: _Code(f"formula::k{name.capitalize()}<A>", Precedence.CALL) for name in CONSTANTS}
+def _names(op: Op, counts: Sequence[tuple[str, ...]]) -> dict[str, Code]:
+    found = constants()
     for index, attribute in enumerate(op.scalars):
-        if attribute.kind is AttributeKind.BOOL:
-            found[attribute.name] = _Code(f"scalars[{index}] != A{{0}}", Precedence.COMPARISON, Kind.TRUTH)
-        else:
-            found[attribute.name] = _Code(f"scalars[{index}]", Precedence.CALL)
+        found[attribute.name] = scalar(f"scalars[{index}]", attribute.kind is AttributeKind.BOOL)
+    for index, dims in enumerate(counts, len(op.scalars)):
+        found[count_name(dims)] = scalar(f"scalars[{index}]", False)
     for index, tensor in enumerate(op.read_inputs):
-        found[tensor.name] = _Code(f"in[{index}]", Precedence.CALL)
+        found[tensor.name] = Code(f"in[{index}]", Precedence.CALL)
     return found
 
 
-def _expression(tree: Tree, body: _Body) -> _Code:
-    if isinstance(tree, Number):
-        value = int(tree.value) if tree.value == int(tree.value) and tree.value < 2**24 else tree.value
-        return _Code(f"A{{{value!r}}}", Precedence.CALL)
-    if isinstance(tree, Name):
-        return body.names[tree.name]
-    if isinstance(tree, Reduce):
-        raise NotImplementedError(f"'{tree.operation}' within an expression")  # the checks refuse it
-    arguments = [_part(argument, body) for argument in tree.arguments]
-    code = _applied(tree, arguments)
-    while len(code.text) > _LONGEST:
+def number(value: float) -> Code:
+    short = int(value) if value == int(value) and value < 2**24 else value
+    return Code(f"A{{{short!r}}}", Precedence.CALL)
+
+
+def constants() -> dict[str, Code]:
+    return {name: Code(f"formula::k{name.capitalize()}<A>", Precedence.CALL) for name in CONSTANTS}
+
+
+def scalar(text: str, is_truth: bool) -> Code:
+    """What is given to a functor as a number."""
+    if is_truth:
+        return Code(f"{text} != A{{0}}", Precedence.COMPARISON, Kind.TRUTH)
+    return Code(text, Precedence.CALL)
+
+
+def kept_short(function: Function, arguments: list[Code], body: Body) -> Code:
+    """The function of the arguments, of which the longest get names until the rest fits on a line."""
+    arguments = [body.keep(one) if one.precedence is Precedence.SELECTION else one for one in arguments]
+    code = applied(function, arguments)
+    while len(code.text) > LONGEST:
         longest = max(range(len(arguments)), key=lambda index: len(arguments[index].text))
         arguments[longest] = body.keep(arguments[longest])
-        code = _applied(tree, arguments)
+        code = applied(function, arguments)
     return code
 
 
-def _part(tree: Tree, body: _Body) -> _Code:
-    code = _expression(tree, body)
-    return body.keep(code) if code.precedence is Precedence.SELECTION else code
+def _expression(tree: Tree, body: Body) -> Code:
+    if isinstance(tree, Number):
+        return number(tree.value)
+    if isinstance(tree, Name):
+        return body.names[tree.name]
+    if isinstance(tree, Reduce):  # a count: the checks refuse others
+        return body.names[count_name([dim.name for dim in tree.dims])]
+    return kept_short(tree.function, [_expression(argument, body) for argument in tree.arguments], body)
 
 
-def _applied(tree: Apply, arguments: list[_Code]) -> _Code:
-    function = tree.function
+def count_name(dims: Iterable[str]) -> str:
+    """What stands for the number of places of dims among the names."""
+    return f"count({', '.join(sorted(dims))})"
+
+
+def applied(function: Function, arguments: list[Code]) -> Code:
     own = function.precedence
     if own is Precedence.CALL:
-        return _Code(function.cpp.format(*[one.text for one in arguments]), own, function.result)
+        return Code(function.cpp.format(*[one.text for one in arguments]), own, function.result)
     texts = [
         one.text if _stands_alone(one.precedence, own, index) else f"({one.text})"
         for index, one in enumerate(arguments)
     ]
-    return _Code(function.cpp.format(*texts), own, function.result)
+    return Code(function.cpp.format(*texts), own, function.result)
 
 
 def _stands_alone(inner: Precedence, own: Precedence, index: int) -> bool:

@@ -1,5 +1,5 @@
-"""From formulas to the data of the tests' oracle (tests/reference/formula.h): the nodes of the trees in a
-row, arguments before what they are given to."""
+"""From formulas to the data of the tests' oracle (tests/reference/formula.h, named_formula.h): the nodes of the
+trees in a row, arguments before what they are given to."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import struct
 from dataclasses import dataclass, field
 
 from . import broadcasting
+from .formula_graph import CONSTANT, graph_of
 from .formula_tree import Name, Number, Reduce, Tree
-from .model import Attribute, AttributeKind, Op
+from .model import Attribute, AttributeKind, Op, Symbol
 
 EXACT = 0.5  # of attributes that are no short binary numbers, so that integers give exact results
 
@@ -21,9 +22,14 @@ class DataNode:
     arguments: tuple[int, ...] = ()
     number: float = 0
     name: str = ""
+    over: tuple[str, ...] = ()  # the dims that it reduces or counts
 
     @property
     def initializer(self) -> str:
+        if self.over:
+            over = ", ".join(f'"{dim}"' for dim in self.over)
+            arguments = ", ".join(map(str, self.arguments))
+            return f'.operation = "{self.operation}", .arguments = {{{arguments}}}, .over = {{{over}}}'
         if self.operation == "number":
             return f'.operation = "number", .number = {self.number!r}'
         if not self.arguments and not self.name:
@@ -69,6 +75,72 @@ def of(op: Op, forward: Op | None) -> FormulaData:
         data.domain = [node for name, node in _values(forward, numbers) if name in results]
     data.nodes = list(numbers)
     return data
+
+
+@dataclass(slots=True)
+class ListLength:
+    """What says how many dims a list symbol has: a number, or an axis of an input."""
+
+    symbol: str
+    length: int = 0
+    attribute: str = ""
+    axis_of: str = ""
+
+
+@dataclass(slots=True)
+class NamedFormulaData:
+    """Of formulas that name dims."""
+
+    names: tuple[str, ...] = ()
+    lists: list[str] = field(default_factory=list)  # the names that have other than one dim
+    lengths: list[ListLength] = field(default_factory=list)  # of those of them that are known by themselves
+    shapes: list[tuple[str, list[str]]] = field(default_factory=list)  # of tensors, by names; "1" has none
+    outputs: list[tuple[str, int]] = field(default_factory=list)
+    nodes: list[DataNode] = field(default_factory=list)
+    domain: list[int] = field(default_factory=list)
+    exact_attributes: list[tuple[str, float]] = field(default_factory=list)
+
+
+def named(op: Op, forward: Op | None, names: tuple[str, ...]) -> NamedFormulaData:
+    """`names` are those of the largest tensor's dims."""
+    numbers: dict[DataNode, int] = {}
+    lists = [one for one in op.symbols if one.is_list]
+    data = NamedFormulaData(
+        names=names,
+        lists=[one.name for one in lists],
+        lengths=[length for one in lists if (length := _length(op, one))],
+        shapes=[
+            (one.name, [dim.symbol or dim.text for dim in one.shape]) for one in (*op.inputs, *op.outputs)
+        ],
+        outputs=_graph_outputs(op, numbers),
+        exact_attributes=[(one.name, EXACT) for one in op.scalars if not _is_short(one)],
+    )
+    own = {tensor.name: tensor.shape for tensor in op.inputs}
+    if forward and forward.formulas and all(own.get(one.name) == one.shape for one in forward.inputs):
+        data.domain = [node for _, node in _graph_outputs(forward, numbers)]
+    data.nodes = list(numbers)
+    return data
+
+
+def _length(op: Op, symbol: Symbol) -> ListLength | None:
+    if symbol.length_axis:
+        attribute = next(one for one in op.attributes if one.name == symbol.length_axis)
+        return ListLength(symbol.name, attribute=attribute.name, axis_of=attribute.axis_of)
+    if symbol.min_length == symbol.max_length:
+        return ListLength(symbol.name, symbol.min_length)
+    return None
+
+
+def _graph_outputs(op: Op, numbers: dict[DataNode, int]) -> list[tuple[str, int]]:
+    graph = graph_of(op)
+    places: list[int] = []
+    for node in graph.nodes:
+        arguments = tuple([places[one] for one in node.arguments[: 1 if node.over else None]])
+        operation = node.name if node.operation == CONSTANT else node.operation
+        name = "" if node.operation == CONSTANT else node.name
+        made = DataNode(operation, arguments, node.number, name, node.over)
+        places.append(numbers.setdefault(made, len(numbers)))
+    return [(name, places[node]) for name, node in graph.outputs.items()]
 
 
 def _is_short(attribute: Attribute) -> bool:

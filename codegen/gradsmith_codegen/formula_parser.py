@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from . import formula_faults
 from .diagnostics import Diagnostic
-from .formula_tree import FUNCTIONS, OPERATORS, REDUCTIONS, Apply, Name, Number, Reduce, Tree
+from .formula_tree import COUNT, FUNCTIONS, OPERATORS, REDUCTIONS, Apply, Name, Number, Reduce, Tree
 from .model import Span
 
 MAX_DEPTH = 32  # of brackets and signs within each other
@@ -178,12 +178,18 @@ class _Parser:
             arguments.append(self._or())
         self._depth -= 1
         self._expect(")", f"or ',' in '{name.text}(...)'")
+        if name.text == COUNT:
+            return Reduce(
+                COUNT, Number(1, name.start, name.end), _dims(name, arguments), name.start, name.end
+            )
         if name.text in REDUCTIONS and (name.text not in FUNCTIONS or self._has_dims(arguments)):
             return _reduction(name, arguments)
         function = FUNCTIONS.get(name.text)
         if function is None:
             raise Unparsed(
-                lambda span: formula_faults.unknown_function(span, name.text, [*FUNCTIONS, *REDUCTIONS]),
+                lambda span: formula_faults.unknown_function(
+                    span, name.text, [*FUNCTIONS, *REDUCTIONS, COUNT]
+                ),
                 name.start,
                 name.end,
             )
@@ -205,12 +211,16 @@ def _reduction(name: _Token, arguments: list[Tree]) -> Tree:
         raise Unparsed(
             lambda span: formula_faults.wrong_count(span, name.text, "1 or more", 0), name.start, name.end
         )
-    for argument in arguments[1:]:
+    return Reduce(name.text, arguments[0], _dims(name, arguments[1:]), name.start, name.end)
+
+
+def _dims(name: _Token, arguments: list[Tree]) -> tuple[Name, ...]:
+    for argument in arguments:
         if not isinstance(argument, Name):
-            message = f"'{name.text}' is over dims, given by their names behind the expression"
+            behind = "" if name.text == COUNT else " behind the expression"
+            message = f"'{name.text}' is over dims, given by their names{behind}"
             raise _syntax(message, argument.start, argument.end)
-    dims = tuple([argument for argument in arguments[1:] if isinstance(argument, Name)])
-    return Reduce(name.text, arguments[0], dims, name.start, name.end)
+    return tuple([argument for argument in arguments if isinstance(argument, Name)])
 
 
 def _number(token: _Token) -> Number:

@@ -90,7 +90,9 @@ def _functions() -> Iterator[Function]:
 
 
 FUNCTIONS: Mapping[str, Function] = {function.name: function for function in _functions()}
-REDUCTIONS = ("sum", "mean", "max")  # with a dim or several behind the expression; `sum` with none as well
+# With a dim or several behind the expression; `sum` with none as well.
+REDUCTIONS = ("sum", "mean", "max", "variance")
+COUNT = "count"  # of dims alone: how many places they have together
 CONSTANTS: Mapping[str, float] = {"pi": math.pi}
 
 
@@ -120,7 +122,8 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """A sum, a mean or a maximum over named dims; a sum over none is over those that its output lacks."""
+    """What is made of an expression over named dims; a sum over none is over those that its output lacks. What
+    is counted are places, whatever is there."""
 
     operation: str
     argument: Tree

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from . import formula_cpp, formula_data, model
-from .formula_data import FormulaData
+from . import formula_cpp, formula_data, formula_rows_cpp, model
+from .formula_data import FormulaData, NamedFormulaData
+from .formula_rows_cpp import Functor
+from .formula_steps import Steps, steps_of
 from .text import Text, cpp_comment
 
 NamedShapes = tuple[tuple[str, tuple[int, ...]], ...]
@@ -165,18 +167,55 @@ class OpPlan:
         return f"{self.name}Formula"
 
     @cached_property
+    def steps(self) -> Steps | None:
+        """How the formulas are computed where they name dims."""
+        return steps_of(self.op) if self.op.formulas else None
+
+    @property
+    def has_rows(self) -> bool:
+        """The formulas are computed by the pattern `rows`."""
+        return bool(self.steps and not self.steps.schedule.is_map)
+
+    @property
+    def has_map_sums(self) -> bool:
+        return self.op.has_sums and not self.steps
+
+    @cached_property
     def functor_body(self) -> list[str]:
-        return formula_cpp.functor_body(self.op)
+        """Of a map."""
+        return formula_cpp.functor_body(self.op, self.steps.schedule.counts if self.steps else ())
+
+    @cached_property
+    def rows_functor(self) -> Functor:
+        assert self.steps
+        return formula_rows_cpp.functor(self.op, self.steps.schedule, self.steps.slots)
+
+    @cached_property
+    def rows_kernels(self) -> list[tuple[str, list[str]]]:
+        """The macros that make the kernels of rows, with what they are given behind the functor."""
+        assert self.steps
+        return formula_rows_cpp.kernels(self.op, self.steps.schedule)
+
+    @property
+    def scalar_count(self) -> int:
+        """How many numbers formulas are given: attributes, and counts of dims."""
+        return len(self.op.scalars) + (len(self.steps.schedule.counts) if self.steps else 0)
 
     @property
     def operands(self) -> list[model.Tensor]:
-        """What the formulas read and write."""
-        return [*self.op.read_inputs, *self.op.outputs]
+        """What the formulas read and write, in the pattern's order."""
+        return self.steps.schedule.operands if self.steps else [*self.op.read_inputs, *self.op.outputs]
 
     @cached_property
     def oracle(self) -> FormulaData:
         """What the tests' oracle is made of where there are formulas."""
         return formula_data.of(self.op, self.forward)
+
+    @cached_property
+    def named_oracle(self) -> NamedFormulaData:
+        """The same where formulas name dims."""
+        assert self.steps
+        return formula_data.named(self.op, self.forward, self.steps.schedule.whole)
 
     @cached_property
     def family(self) -> str:
@@ -186,7 +225,9 @@ class OpPlan:
     @property
     def test_family(self) -> str:
         """The header, below tests/reference, that has the oracle."""
-        return "formula" if self.has_formulas else self.family
+        if self.has_formulas:
+            return "named_formula" if self.steps else "formula"
+        return self.family
 
     @cached_property
     def kernel_struct(self) -> str:
@@ -291,7 +332,8 @@ class OpPlan:
     @cached_property
     def attributes_identity(self) -> object:
         """Equal for ops whose attributes are one list of the schema, aliased, and mean the same in each."""
-        return (id(self.op.attributes), tuple(symbol.name for symbol in self.op.symbols))
+        axes = tuple(self.input_indices.get(attribute.axis_of, 0) for attribute in self.op.attributes)
+        return (id(self.op.attributes), axes, tuple(symbol.name for symbol in self.op.symbols))
 
     @cached_property
     def rows_identity(self) -> object:

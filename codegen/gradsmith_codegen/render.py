@@ -197,6 +197,7 @@ def _environment() -> jinja2.Environment:
         line_comment=text.cpp_comment,
         py_comment=text.py_comment,
         py_string=text.py_string,
+        quoted=lambda words: ", ".join(f'"{word}"' for word in words),
         string=text.cpp_string,
         signature=_signature,
     )

@@ -674,9 +674,100 @@ constinit const std::int32_t kEntryLine = 1561;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
+// ops.yaml:1583
+namespace generated::reduce_sum_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1583;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_sum_stub
+
+// ops.yaml:1606
+namespace generated::reduce_sum_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1606;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_sum_grad_stub
+
+// ops.yaml:1621
+namespace generated::reduce_mean_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1621;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_mean_stub
+
+// ops.yaml:1635
+namespace generated::reduce_mean_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1635;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_mean_grad_stub
+
+// ops.yaml:1647
+namespace generated::reduce_l1_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1647;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l1_stub
+
+// ops.yaml:1659
+namespace generated::reduce_l1_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1659;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l1_grad_stub
+
+// ops.yaml:1673
+namespace generated::reduce_l2_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1673;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l2_stub
+
+// ops.yaml:1685
+namespace generated::reduce_l2_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1685;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l2_grad_stub
+
+// ops.yaml:1700
+namespace generated::reduce_log_sum_exp_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1700;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_log_sum_exp_stub
+
+// ops.yaml:1715
+namespace generated::reduce_log_sum_exp_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1715;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_log_sum_exp_grad_stub
+
+// ops.yaml:1727
+namespace generated::lp_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1727;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::lp_normalization_stub
+
+// ops.yaml:1750
+namespace generated::lp_normalization_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1750;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::lp_normalization_grad_stub
+
+// ops.yaml:1771
+namespace generated::skip_layer_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1771;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::skip_layer_normalization_stub
+
 namespace {
 
-constinit const std::array<std::span<const Row>, 95> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 108> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:56
@@ -867,6 +958,32 @@ constinit const std::array<std::span<const Row>, 95> kDispatchTable = {
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
     // ops.yaml:1561
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
+    // ops.yaml:1583
+    std::span<const Row>(generated::reduce_sum_stub::kRows),
+    // ops.yaml:1606
+    std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
+    // ops.yaml:1621
+    std::span<const Row>(generated::reduce_mean_stub::kRows),
+    // ops.yaml:1635
+    std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
+    // ops.yaml:1647
+    std::span<const Row>(generated::reduce_l1_stub::kRows),
+    // ops.yaml:1659
+    std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
+    // ops.yaml:1673
+    std::span<const Row>(generated::reduce_l2_stub::kRows),
+    // ops.yaml:1685
+    std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
+    // ops.yaml:1700
+    std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
+    // ops.yaml:1715
+    std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
+    // ops.yaml:1727
+    std::span<const Row>(generated::lp_normalization_stub::kRows),
+    // ops.yaml:1750
+    std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
+    // ops.yaml:1771
+    std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
 };
 
 }  // namespace

@@ -2,12 +2,16 @@
 // The kernels of operators that have formulas, shard 0 of 8.
 #include "formulas_0.h"
 #include "patterns/cuda/map.cuh"
+#include "patterns/cuda/rows.cuh"
 
 // Macros of the same names as operators end here.
 #undef FastGeluGrad
 #undef Gelu
 #undef HardSwishGrad
 #undef LeakyRelu
+#undef ReduceL1Grad
+#undef ReduceL2
+#undef ReduceLogSumExp
 #undef Sigmoid
 #undef SinGrad
 
@@ -23,3 +27,27 @@ GRADSMITH_MAP_KERNELS(Gelu, gradsmith::generated::GeluFormula)
 GRADSMITH_MAP_KERNELS(FastGeluGrad, gradsmith::generated::FastGeluGradFormula)
 // ops.yaml: SinGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SinGrad, gradsmith::generated::SinGradFormula)
+// ops.yaml: ReduceL1Grad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ReduceL1Grad, gradsmith::generated::ReduceL1GradFormula)
+// ops.yaml: ReduceL2, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, f32, float)
+GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, f64, double)
+GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, f16, __half)
+GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, bf16, __nv_bfloat16)
+// ops.yaml: ReduceLogSumExp, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(ReduceLogSumExp, gradsmith::generated::ReduceLogSumExpFormula, f32, float)
+GRADSMITH_ROWS_KERNELS_OF(
+    ReduceLogSumExp,
+    gradsmith::generated::ReduceLogSumExpFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    ReduceLogSumExp,
+    gradsmith::generated::ReduceLogSumExpFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    ReduceLogSumExp,
+    gradsmith::generated::ReduceLogSumExpFormula,
+    bf16,
+    __nv_bfloat16)

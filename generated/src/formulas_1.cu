@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 1 of 8.
 #include "formulas_1.h"
 #include "patterns/cuda/map.cuh"
+#include "patterns/cuda/rows.cuh"
 
 // Macros of the same names as operators end here.
 #undef Atan
@@ -11,6 +12,7 @@
 #undef EluGrad
 #undef ErfGrad
 #undef LogGrad
+#undef LpNormalizationGrad
 #undef Max
 #undef Mish
 #undef PRelu
@@ -47,3 +49,24 @@ GRADSMITH_MAP_KERNELS(AtanGrad, gradsmith::generated::AtanGradFormula)
 GRADSMITH_MAP_KERNELS(Div, gradsmith::generated::DivFormula)
 // ops.yaml: Max, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Max, gradsmith::generated::MaxFormula)
+// ops.yaml: LpNormalizationGrad, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(
+    LpNormalizationGrad,
+    gradsmith::generated::LpNormalizationGradFormula,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    LpNormalizationGrad,
+    gradsmith::generated::LpNormalizationGradFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    LpNormalizationGrad,
+    gradsmith::generated::LpNormalizationGradFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    LpNormalizationGrad,
+    gradsmith::generated::LpNormalizationGradFormula,
+    bf16,
+    __nv_bfloat16)

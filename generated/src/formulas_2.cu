@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 2 of 8.
 #include "formulas_2.h"
 #include "patterns/cuda/map_sums.cuh"
+#include "patterns/cuda/rows.cuh"
 
 // Macros of the same names as operators end here.
 #undef AbsGrad
@@ -9,6 +10,8 @@
 #undef Clip
 #undef Elu
 #undef HardSwish
+#undef ReduceL1
+#undef ReduceMean
 #undef Softsign
 
 // ops.yaml: Elu, line 1 of the entry
@@ -23,3 +26,13 @@ GRADSMITH_MAP_KERNELS(Softsign, gradsmith::generated::SoftsignFormula)
 GRADSMITH_MAP_KERNELS(AbsGrad, gradsmith::generated::AbsGradFormula)
 // ops.yaml: AddGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(AddGrad, gradsmith::generated::AddGradFormula)
+// ops.yaml: ReduceMean, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f32, float)
+GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f64, double)
+GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f16, __half)
+GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, bf16, __nv_bfloat16)
+// ops.yaml: ReduceL1, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, f32, float)
+GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, f64, double)
+GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, f16, __half)
+GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, bf16, __nv_bfloat16)

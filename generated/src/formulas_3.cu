@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 3 of 8.
 #include "formulas_3.h"
 #include "patterns/cuda/map_sums.cuh"
+#include "patterns/cuda/rows.cuh"
 
 // Macros of the same names as operators end here.
 #undef Abs
@@ -9,8 +10,10 @@
 #undef Celu
 #undef Erf
 #undef FastGelu
+#undef LpNormalization
 #undef MaxGrad
 #undef Reciprocal
+#undef ReduceLogSumExpGrad
 
 // ops.yaml: FastGelu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(FastGelu, gradsmith::generated::FastGeluFormula)
@@ -26,3 +29,22 @@ GRADSMITH_MAP_KERNELS(Abs, gradsmith::generated::AbsFormula)
 GRADSMITH_MAP_KERNELS(Add, gradsmith::generated::AddFormula)
 // ops.yaml: MaxGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(MaxGrad, gradsmith::generated::MaxGradFormula)
+// ops.yaml: ReduceLogSumExpGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ReduceLogSumExpGrad, gradsmith::generated::ReduceLogSumExpGradFormula)
+// ops.yaml: LpNormalization, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(LpNormalization, gradsmith::generated::LpNormalizationFormula, f32, float)
+GRADSMITH_ROWS_KERNELS_OF(
+    LpNormalization,
+    gradsmith::generated::LpNormalizationFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    LpNormalization,
+    gradsmith::generated::LpNormalizationFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    LpNormalization,
+    gradsmith::generated::LpNormalizationFormula,
+    bf16,
+    __nv_bfloat16)

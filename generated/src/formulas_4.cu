@@ -7,6 +7,7 @@
 #undef GeluGrad
 #undef MinGrad
 #undef PowGrad
+#undef ReduceL2Grad
 #undef SeluGrad
 #undef SqrtGrad
 #undef Tanh
@@ -23,3 +24,5 @@ GRADSMITH_MAP_KERNELS(SqrtGrad, gradsmith::generated::SqrtGradFormula)
 GRADSMITH_MAP_SUM_KERNELS(MinGrad, gradsmith::generated::MinGradFormula)
 // ops.yaml: PowGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(PowGrad, gradsmith::generated::PowGradFormula)
+// ops.yaml: ReduceL2Grad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ReduceL2Grad, gradsmith::generated::ReduceL2GradFormula)

@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 5 of 8.
 #include "formulas_5.h"
 #include "patterns/cuda/map_sums.cuh"
+#include "patterns/cuda/rows.cuh"
 
 // Macros of the same names as operators end here.
 #undef DivGrad
@@ -10,6 +11,8 @@
 #undef HardSigmoidGrad
 #undef MishGrad
 #undef ReciprocalGrad
+#undef ReduceSum
+#undef SkipLayerNormalization
 #undef SoftplusGrad
 #undef SoftsignGrad
 #undef Swish
@@ -35,3 +38,33 @@ GRADSMITH_MAP_KERNELS(ExpGrad, gradsmith::generated::ExpGradFormula)
 GRADSMITH_MAP_KERNELS(ReciprocalGrad, gradsmith::generated::ReciprocalGradFormula)
 // ops.yaml: DivGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(DivGrad, gradsmith::generated::DivGradFormula)
+// ops.yaml: ReduceSum, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f32, float)
+GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f64, double)
+GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f16, __half)
+GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, bf16, __nv_bfloat16)
+// ops.yaml: SkipLayerNormalization, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_ALONG(
+    SkipLayerNormalization,
+    gradsmith::generated::SkipLayerNormalizationFormula,
+    f32,
+    float,
+    float)
+GRADSMITH_ROWS_KERNELS_ALONG(
+    SkipLayerNormalization,
+    gradsmith::generated::SkipLayerNormalizationFormula,
+    f64,
+    double,
+    double)
+GRADSMITH_ROWS_KERNELS_ALONG(
+    SkipLayerNormalization,
+    gradsmith::generated::SkipLayerNormalizationFormula,
+    f16,
+    __half,
+    __half)
+GRADSMITH_ROWS_KERNELS_ALONG(
+    SkipLayerNormalization,
+    gradsmith::generated::SkipLayerNormalizationFormula,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)

@@ -8,6 +8,7 @@
 #undef LeakyReluGrad
 #undef Mul
 #undef MulGrad
+#undef ReduceMeanGrad
 #undef Relu
 #undef Softplus
 #undef Sqrt
@@ -29,3 +30,5 @@ GRADSMITH_MAP_SUM_KERNELS(SubGrad, gradsmith::generated::SubGradFormula)
 GRADSMITH_MAP_KERNELS(Mul, gradsmith::generated::MulFormula)
 // ops.yaml: MulGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(MulGrad, gradsmith::generated::MulGradFormula)
+// ops.yaml: ReduceMeanGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ReduceMeanGrad, gradsmith::generated::ReduceMeanGradFormula)

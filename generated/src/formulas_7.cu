@@ -11,6 +11,7 @@
 #undef Min
 #undef Pow
 #undef PReluGrad
+#undef ReduceSumGrad
 #undef Selu
 #undef Sin
 #undef Sub
@@ -44,3 +45,5 @@ GRADSMITH_MAP_KERNELS(Sub, gradsmith::generated::SubFormula)
 GRADSMITH_MAP_KERNELS(Min, gradsmith::generated::MinFormula)
 // ops.yaml: Pow, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Pow, gradsmith::generated::PowFormula)
+// ops.yaml: ReduceSumGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ReduceSumGrad, gradsmith::generated::ReduceSumGradFormula)

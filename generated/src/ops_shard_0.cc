@@ -24,11 +24,16 @@
 #include "gradsmith/ops/hard_swish_grad.h"
 #include "gradsmith/ops/leaky_relu.h"
 #include "gradsmith/ops/max_pool.h"
+#include "gradsmith/ops/reduce_l1_grad.h"
+#include "gradsmith/ops/reduce_l2.h"
+#include "gradsmith/ops/reduce_log_sum_exp.h"
 #include "gradsmith/ops/sigmoid.h"
 #include "gradsmith/ops/sin_grad.h"
 #include "gradsmith/ops/softmax.h"
 #include "gradsmith/schema.h"
+#include "patterns/rows_info.h"
 #include "patterns/run_map.h"
+#include "patterns/run_rows.h"
 #ifdef GRADSMITH_HAS_CUDA
 #include "cuda/kernel_images.h"
 #endif
@@ -40,6 +45,9 @@
 #undef Indices
 #undef LeakyRelu
 #undef MaxPool
+#undef ReduceL1Grad
+#undef ReduceL2
+#undef ReduceLogSumExp
 #undef Sigmoid
 #undef SinGrad
 #undef Softmax
@@ -2652,6 +2660,1130 @@ Result<SoftmaxOutputDims> InferShapes(
     return dims.status().WithPrefix("Softmax: ");
   }
   SoftmaxOutputDims out;
+  out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: ReduceL1Grad, line 1 of the entry
+namespace generated::reduce_l1_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::ReduceL1GradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: ReduceSum, line 11 of the entry
+    SymbolSpec{
+        .name = "B",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: ReduceSum, line 13 of the entry
+    SymbolSpec{
+        .name = "F",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 7,
+    },
+    // ops.yaml: ReduceSum, line 12 of the entry
+    SymbolSpec{
+        .name = "A",
+    },
+};
+
+// [*B, *F]
+constexpr std::array<DimSpec, 2> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*B, A, *F]
+constexpr std::array<DimSpec, 3> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: ReduceL1Grad, line 7 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, *F]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: ReduceL1Grad, line 8 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*B, A, *F]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: ReduceL1Grad, line 9 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*B, A, *F]",
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 1,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "ReduceL1Grad",
+    .since_version = 1,
+    .gradient_of = "ReduceL1",
+    .kernel = "formulas::ReduceL1Grad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "X",
+    // 2
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "ReduceL1Grad",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+};
+
+// The dims of inputs[1] by their names: B, A, F.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 3> lengths = {
+      // B
+      internal::AxisFromStart(given.axis, inputs[1].rank()),
+      // A
+      1,
+      // F
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[1].dims, lengths);
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const std::array<ConstTensorRef, 2> spread = {
+      // dY
+      dims.Spread(internal::Unconst(inputs[0]), {0, 2}, ~0U),
+      // X
+      dims.Spread(internal::Unconst(inputs[1]), {0, 1, 2}, ~0U),
+  };
+  return internal::RunMapOnCpu<ReduceL1GradFormula>(
+      context, Scalars(attributes, dims), spread, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const std::array<ConstTensorRef, 2> spread = {
+      // dY
+      dims.Spread(internal::Unconst(inputs[0]), {0, 2}, ~0U),
+      // X
+      dims.Spread(internal::Unconst(inputs[1]), {0, 1, 2}, ~0U),
+  };
+  return internal::RunMapOnCuda(
+      context, kOperator, false, Scalars(attributes, dims), spread, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::ReduceL1GradInputs<T_>& inputs,
+    const ::gradsmith::ReduceL1GradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::reduce_l1_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status ReduceL1Grad<float>(
+    const Context& context,
+    const ReduceL1GradAttributes& attributes,
+    const ReduceL1GradInputs<float>& inputs,
+    const ReduceL1GradOutputs<float>& outputs) {
+  return generated::reduce_l1_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status ReduceL1Grad<double>(
+    const Context& context,
+    const ReduceL1GradAttributes& attributes,
+    const ReduceL1GradInputs<double>& inputs,
+    const ReduceL1GradOutputs<double>& outputs) {
+  return generated::reduce_l1_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status ReduceL1Grad<MLFloat16>(
+    const Context& context,
+    const ReduceL1GradAttributes& attributes,
+    const ReduceL1GradInputs<MLFloat16>& inputs,
+    const ReduceL1GradOutputs<MLFloat16>& outputs) {
+  return generated::reduce_l1_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status ReduceL1Grad<BFloat16>(
+    const Context& context,
+    const ReduceL1GradAttributes& attributes,
+    const ReduceL1GradInputs<BFloat16>& inputs,
+    const ReduceL1GradOutputs<BFloat16>& outputs) {
+  return generated::reduce_l1_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<ReduceL1GradOutputDims> InferShapes(
+    const ReduceL1GradAttributes& attributes,
+    const ReduceL1GradInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::reduce_l1_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("ReduceL1Grad: ");
+  }
+  ReduceL1GradOutputDims out;
+  out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: ReduceL2, line 1 of the entry
+namespace generated::reduce_l2_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::ReduceL2Attributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: ReduceSum, line 11 of the entry
+    SymbolSpec{
+        .name = "B",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: ReduceSum, line 12 of the entry
+    SymbolSpec{
+        .name = "A",
+    },
+    // ops.yaml: ReduceSum, line 13 of the entry
+    SymbolSpec{
+        .name = "F",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 7,
+    },
+};
+
+// [*B, A, *F]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [*B, *F]
+constexpr std::array<DimSpec, 2> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kInputs = {
+    // ops.yaml: ReduceMean, line 7 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, A, *F]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: ReduceMean, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*B, *F]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 0,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "ReduceL2",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::ReduceL2",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 2> kOperands = {
+    // 0
+    "X",
+    // 1
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "ReduceL2",
+    .operands = kOperands,
+    .inputs = 1,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<ReduceL2Formula>,
+};
+
+// The dims of inputs[0] by their names: B, A, F.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 3> lengths = {
+      // B
+      internal::AxisFromStart(given.axis, inputs[0].rank()),
+      // A
+      1,
+      // F
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  return {};
+}
+
+constexpr std::array<internal::NamedOperand, 2> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<ReduceL2Formula>(context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::ReduceL2Inputs<T_>& inputs,
+    const ::gradsmith::ReduceL2Outputs<T_>& outputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::reduce_l2_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status ReduceL2<float>(
+    const Context& context,
+    const ReduceL2Attributes& attributes,
+    const ReduceL2Inputs<float>& inputs,
+    const ReduceL2Outputs<float>& outputs) {
+  return generated::reduce_l2_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status ReduceL2<double>(
+    const Context& context,
+    const ReduceL2Attributes& attributes,
+    const ReduceL2Inputs<double>& inputs,
+    const ReduceL2Outputs<double>& outputs) {
+  return generated::reduce_l2_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status ReduceL2<MLFloat16>(
+    const Context& context,
+    const ReduceL2Attributes& attributes,
+    const ReduceL2Inputs<MLFloat16>& inputs,
+    const ReduceL2Outputs<MLFloat16>& outputs) {
+  return generated::reduce_l2_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status ReduceL2<BFloat16>(
+    const Context& context,
+    const ReduceL2Attributes& attributes,
+    const ReduceL2Inputs<BFloat16>& inputs,
+    const ReduceL2Outputs<BFloat16>& outputs) {
+  return generated::reduce_l2_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<ReduceL2OutputDims> InferShapes(
+    const ReduceL2Attributes& attributes,
+    const ReduceL2InputDims& inputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::reduce_l2_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("ReduceL2: ");
+  }
+  ReduceL2OutputDims out;
+  out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: ReduceLogSumExp, line 1 of the entry
+namespace generated::reduce_log_sum_exp_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::ReduceLogSumExpAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: ReduceSum, line 11 of the entry
+    SymbolSpec{
+        .name = "B",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: ReduceSum, line 12 of the entry
+    SymbolSpec{
+        .name = "A",
+    },
+    // ops.yaml: ReduceSum, line 13 of the entry
+    SymbolSpec{
+        .name = "F",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 7,
+    },
+};
+
+// [*B, A, *F]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [*B, *F]
+constexpr std::array<DimSpec, 2> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kInputs = {
+    // ops.yaml: ReduceMean, line 7 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, A, *F]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: ReduceMean, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*B, *F]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 0,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "ReduceLogSumExp",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::ReduceLogSumExp",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 2> kOperands = {
+    // 0
+    "X",
+    // 1
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "ReduceLogSumExp",
+    .operands = kOperands,
+    .inputs = 1,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<ReduceLogSumExpFormula>,
+};
+
+// The dims of inputs[0] by their names: B, A, F.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 3> lengths = {
+      // B
+      internal::AxisFromStart(given.axis, inputs[0].rank()),
+      // A
+      1,
+      // F
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  return {};
+}
+
+constexpr std::array<internal::NamedOperand, 2> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<ReduceLogSumExpFormula>(context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::ReduceLogSumExpInputs<T_>& inputs,
+    const ::gradsmith::ReduceLogSumExpOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::reduce_log_sum_exp_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status ReduceLogSumExp<float>(
+    const Context& context,
+    const ReduceLogSumExpAttributes& attributes,
+    const ReduceLogSumExpInputs<float>& inputs,
+    const ReduceLogSumExpOutputs<float>& outputs) {
+  return generated::reduce_log_sum_exp_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status ReduceLogSumExp<double>(
+    const Context& context,
+    const ReduceLogSumExpAttributes& attributes,
+    const ReduceLogSumExpInputs<double>& inputs,
+    const ReduceLogSumExpOutputs<double>& outputs) {
+  return generated::reduce_log_sum_exp_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status ReduceLogSumExp<MLFloat16>(
+    const Context& context,
+    const ReduceLogSumExpAttributes& attributes,
+    const ReduceLogSumExpInputs<MLFloat16>& inputs,
+    const ReduceLogSumExpOutputs<MLFloat16>& outputs) {
+  return generated::reduce_log_sum_exp_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status ReduceLogSumExp<BFloat16>(
+    const Context& context,
+    const ReduceLogSumExpAttributes& attributes,
+    const ReduceLogSumExpInputs<BFloat16>& inputs,
+    const ReduceLogSumExpOutputs<BFloat16>& outputs) {
+  return generated::reduce_log_sum_exp_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<ReduceLogSumExpOutputDims> InferShapes(
+    const ReduceLogSumExpAttributes& attributes,
+    const ReduceLogSumExpInputDims& inputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::reduce_log_sum_exp_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("ReduceLogSumExp: ");
+  }
+  ReduceLogSumExpOutputDims out;
   out.Y = (*dims)[0];
   return out;
 }

@@ -32,6 +32,7 @@
 #include "gradsmith/ops/global_average_pool_grad.h"
 #include "gradsmith/ops/layer_normalization.h"
 #include "gradsmith/ops/log_grad.h"
+#include "gradsmith/ops/lp_normalization_grad.h"
 #include "gradsmith/ops/max.h"
 #include "gradsmith/ops/max_pool_xy_grad.h"
 #include "gradsmith/ops/mish.h"
@@ -42,7 +43,9 @@
 #include "gradsmith/ops/sigmoid_grad.h"
 #include "gradsmith/ops/softmax_grad.h"
 #include "gradsmith/schema.h"
+#include "patterns/rows_info.h"
 #include "patterns/run_map.h"
+#include "patterns/run_rows.h"
 #ifdef GRADSMITH_HAS_CUDA
 #include "cuda/kernel_images.h"
 #endif
@@ -59,6 +62,7 @@
 #undef GlobalAveragePoolGrad
 #undef LayerNormalization
 #undef LogGrad
+#undef LpNormalizationGrad
 #undef Max
 #undef MaxPoolXYGrad
 #undef Mish
@@ -87,6 +91,7 @@
 #undef max
 #undef mean
 #undef min
+#undef p
 #undef pads
 #undef scale
 #undef slope
@@ -6282,6 +6287,395 @@ Result<LayerNormalizationOutputDims> InferShapes(
   out.Y = (*dims)[0];
   out.mean = (*dims)[1];
   out.inv_std = (*dims)[2];
+  return out;
+}
+
+// ops.yaml: LpNormalizationGrad, line 1 of the entry
+namespace generated::lp_normalization_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::LpNormalizationGradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: ReduceSum, line 11 of the entry
+    SymbolSpec{
+        .name = "B",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: ReduceSum, line 12 of the entry
+    SymbolSpec{
+        .name = "A",
+    },
+    // ops.yaml: ReduceSum, line 13 of the entry
+    SymbolSpec{
+        .name = "F",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 7,
+    },
+};
+
+// [*B, A, *F]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: LpNormalizationGrad, line 13 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, A, *F]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: LpNormalizationGrad, line 14 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, A, *F]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: LpNormalizationGrad, line 16 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, A, *F]",
+        .in_place_of = 0,
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<AttributeSpec, 2> kAttributes = {
+    // ops.yaml: LpNormalization, line 14 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 1,
+    },
+    // ops.yaml: LpNormalization, line 15 of the entry
+    AttributeSpec{
+        .name = "p",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, p),
+        .minimum = 1.0,
+        .maximum = 2.0,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "LpNormalizationGrad",
+    .since_version = 1,
+    .gradient_of = "LpNormalization",
+    .kernel = "formulas::LpNormalizationGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "X",
+    // 2
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "LpNormalizationGrad",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<LpNormalizationGradFormula>,
+};
+
+// The dims of inputs[0] by their names: B, A, F.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 3> lengths = {
+      // B
+      internal::AxisFromStart(given.axis, inputs[1].rank()),
+      // A
+      1,
+      // F
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 1> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // p
+      static_cast<double>(given.p),
+  };
+}
+
+constexpr std::array<internal::NamedOperand, 3> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // X
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<LpNormalizationGradFormula>(context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::LpNormalizationGradInputs<T_>& inputs,
+    const ::gradsmith::LpNormalizationGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::lp_normalization_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status LpNormalizationGrad<float>(
+    const Context& context,
+    const LpNormalizationGradAttributes& attributes,
+    const LpNormalizationGradInputs<float>& inputs,
+    const LpNormalizationGradOutputs<float>& outputs) {
+  return generated::lp_normalization_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status LpNormalizationGrad<double>(
+    const Context& context,
+    const LpNormalizationGradAttributes& attributes,
+    const LpNormalizationGradInputs<double>& inputs,
+    const LpNormalizationGradOutputs<double>& outputs) {
+  return generated::lp_normalization_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status LpNormalizationGrad<MLFloat16>(
+    const Context& context,
+    const LpNormalizationGradAttributes& attributes,
+    const LpNormalizationGradInputs<MLFloat16>& inputs,
+    const LpNormalizationGradOutputs<MLFloat16>& outputs) {
+  return generated::lp_normalization_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status LpNormalizationGrad<BFloat16>(
+    const Context& context,
+    const LpNormalizationGradAttributes& attributes,
+    const LpNormalizationGradInputs<BFloat16>& inputs,
+    const LpNormalizationGradOutputs<BFloat16>& outputs) {
+  return generated::lp_normalization_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<LpNormalizationGradOutputDims> InferShapes(
+    const LpNormalizationGradAttributes& attributes,
+    const LpNormalizationGradInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::lp_normalization_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("LpNormalizationGrad: ");
+  }
+  LpNormalizationGradOutputDims out;
+  out.dX = (*dims)[0];
   return out;
 }
 

@@ -33,9 +33,13 @@
 #include "gradsmith/ops/elu.h"
 #include "gradsmith/ops/hard_swish.h"
 #include "gradsmith/ops/log_softmax_grad.h"
+#include "gradsmith/ops/reduce_l1.h"
+#include "gradsmith/ops/reduce_mean.h"
 #include "gradsmith/ops/softsign.h"
 #include "gradsmith/schema.h"
+#include "patterns/rows_info.h"
 #include "patterns/run_map.h"
+#include "patterns/run_rows.h"
 #ifdef GRADSMITH_HAS_CUDA
 #include "cuda/kernel_images.h"
 #endif
@@ -53,6 +57,8 @@
 #undef Elu
 #undef HardSwish
 #undef LogSoftmaxGrad
+#undef ReduceL1
+#undef ReduceMean
 #undef Softsign
 #undef T1_
 #undef T2_
@@ -4620,6 +4626,752 @@ Result<LogSoftmaxGradOutputDims> InferShapes(
   }
   LogSoftmaxGradOutputDims out;
   out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: ReduceMean, line 1 of the entry
+namespace generated::reduce_mean_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::ReduceMeanAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: ReduceSum, line 11 of the entry
+    SymbolSpec{
+        .name = "B",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: ReduceSum, line 12 of the entry
+    SymbolSpec{
+        .name = "A",
+    },
+    // ops.yaml: ReduceSum, line 13 of the entry
+    SymbolSpec{
+        .name = "F",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 7,
+    },
+};
+
+// [*B, A, *F]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [*B, *F]
+constexpr std::array<DimSpec, 2> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kInputs = {
+    // ops.yaml: ReduceMean, line 7 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, A, *F]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: ReduceMean, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*B, *F]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 0,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "ReduceMean",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::ReduceMean",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 2> kOperands = {
+    // 0
+    "X",
+    // 1
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "ReduceMean",
+    .operands = kOperands,
+    .inputs = 1,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<ReduceMeanFormula>,
+};
+
+// The dims of inputs[0] by their names: B, A, F.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 3> lengths = {
+      // B
+      internal::AxisFromStart(given.axis, inputs[0].rank()),
+      // A
+      1,
+      // F
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  return {};
+}
+
+constexpr std::array<internal::NamedOperand, 2> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<ReduceMeanFormula>(context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::ReduceMeanInputs<T_>& inputs,
+    const ::gradsmith::ReduceMeanOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::reduce_mean_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status ReduceMean<float>(
+    const Context& context,
+    const ReduceMeanAttributes& attributes,
+    const ReduceMeanInputs<float>& inputs,
+    const ReduceMeanOutputs<float>& outputs) {
+  return generated::reduce_mean_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status ReduceMean<double>(
+    const Context& context,
+    const ReduceMeanAttributes& attributes,
+    const ReduceMeanInputs<double>& inputs,
+    const ReduceMeanOutputs<double>& outputs) {
+  return generated::reduce_mean_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status ReduceMean<MLFloat16>(
+    const Context& context,
+    const ReduceMeanAttributes& attributes,
+    const ReduceMeanInputs<MLFloat16>& inputs,
+    const ReduceMeanOutputs<MLFloat16>& outputs) {
+  return generated::reduce_mean_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status ReduceMean<BFloat16>(
+    const Context& context,
+    const ReduceMeanAttributes& attributes,
+    const ReduceMeanInputs<BFloat16>& inputs,
+    const ReduceMeanOutputs<BFloat16>& outputs) {
+  return generated::reduce_mean_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<ReduceMeanOutputDims> InferShapes(
+    const ReduceMeanAttributes& attributes,
+    const ReduceMeanInputDims& inputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::reduce_mean_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("ReduceMean: ");
+  }
+  ReduceMeanOutputDims out;
+  out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: ReduceL1, line 1 of the entry
+namespace generated::reduce_l1_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::ReduceL1Attributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: ReduceSum, line 11 of the entry
+    SymbolSpec{
+        .name = "B",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: ReduceSum, line 12 of the entry
+    SymbolSpec{
+        .name = "A",
+    },
+    // ops.yaml: ReduceSum, line 13 of the entry
+    SymbolSpec{
+        .name = "F",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 7,
+    },
+};
+
+// [*B, A, *F]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [*B, *F]
+constexpr std::array<DimSpec, 2> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kInputs = {
+    // ops.yaml: ReduceMean, line 7 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, A, *F]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: ReduceMean, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*B, *F]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 0,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "ReduceL1",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::ReduceL1",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 2> kOperands = {
+    // 0
+    "X",
+    // 1
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "ReduceL1",
+    .operands = kOperands,
+    .inputs = 1,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<ReduceL1Formula>,
+};
+
+// The dims of inputs[0] by their names: B, A, F.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 3> lengths = {
+      // B
+      internal::AxisFromStart(given.axis, inputs[0].rank()),
+      // A
+      1,
+      // F
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  return {};
+}
+
+constexpr std::array<internal::NamedOperand, 2> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<ReduceL1Formula>(context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::ReduceL1Inputs<T_>& inputs,
+    const ::gradsmith::ReduceL1Outputs<T_>& outputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::reduce_l1_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status ReduceL1<float>(
+    const Context& context,
+    const ReduceL1Attributes& attributes,
+    const ReduceL1Inputs<float>& inputs,
+    const ReduceL1Outputs<float>& outputs) {
+  return generated::reduce_l1_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status ReduceL1<double>(
+    const Context& context,
+    const ReduceL1Attributes& attributes,
+    const ReduceL1Inputs<double>& inputs,
+    const ReduceL1Outputs<double>& outputs) {
+  return generated::reduce_l1_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status ReduceL1<MLFloat16>(
+    const Context& context,
+    const ReduceL1Attributes& attributes,
+    const ReduceL1Inputs<MLFloat16>& inputs,
+    const ReduceL1Outputs<MLFloat16>& outputs) {
+  return generated::reduce_l1_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status ReduceL1<BFloat16>(
+    const Context& context,
+    const ReduceL1Attributes& attributes,
+    const ReduceL1Inputs<BFloat16>& inputs,
+    const ReduceL1Outputs<BFloat16>& outputs) {
+  return generated::reduce_l1_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<ReduceL1OutputDims> InferShapes(
+    const ReduceL1Attributes& attributes,
+    const ReduceL1InputDims& inputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::reduce_l1_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("ReduceL1: ");
+  }
+  ReduceL1OutputDims out;
+  out.Y = (*dims)[0];
   return out;
 }
 

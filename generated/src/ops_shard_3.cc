@@ -27,10 +27,14 @@
 #include "gradsmith/ops/erf.h"
 #include "gradsmith/ops/fast_gelu.h"
 #include "gradsmith/ops/log_softmax.h"
+#include "gradsmith/ops/lp_normalization.h"
 #include "gradsmith/ops/max_grad.h"
 #include "gradsmith/ops/reciprocal.h"
+#include "gradsmith/ops/reduce_log_sum_exp_grad.h"
 #include "gradsmith/schema.h"
+#include "patterns/rows_info.h"
 #include "patterns/run_map.h"
+#include "patterns/run_rows.h"
 #ifdef GRADSMITH_HAS_CUDA
 #include "cuda/kernel_images.h"
 #endif
@@ -45,8 +49,10 @@
 #undef Erf
 #undef FastGelu
 #undef LogSoftmax
+#undef LpNormalization
 #undef MaxGrad
 #undef Reciprocal
+#undef ReduceLogSumExpGrad
 #undef T_
 #undef W
 #undef X
@@ -57,12 +63,14 @@
 #undef coerced
 #undef dA
 #undef dB
+#undef dX
 #undef dY
 #undef dilations
 #undef group
 #undef kernel_shape
 #undef output_padding
 #undef output_shape
+#undef p
 #undef pads
 #undef strides
 
@@ -3079,6 +3087,777 @@ Result<LogSoftmaxOutputDims> InferShapes(
     return dims.status().WithPrefix("LogSoftmax: ");
   }
   LogSoftmaxOutputDims out;
+  out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: ReduceLogSumExpGrad, line 1 of the entry
+namespace generated::reduce_log_sum_exp_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::ReduceLogSumExpGradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: ReduceSum, line 11 of the entry
+    SymbolSpec{
+        .name = "B",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: ReduceSum, line 13 of the entry
+    SymbolSpec{
+        .name = "F",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 7,
+    },
+    // ops.yaml: ReduceSum, line 12 of the entry
+    SymbolSpec{
+        .name = "A",
+    },
+};
+
+// [*B, *F]
+constexpr std::array<DimSpec, 2> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*B, A, *F]
+constexpr std::array<DimSpec, 3> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: ReduceL2Grad, line 7 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, *F]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: ReduceL2Grad, line 8 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*B, A, *F]",
+    },
+    // ops.yaml: ReduceL2Grad, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, *F]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: ReduceLogSumExpGrad, line 7 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*B, A, *F]",
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 1,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "ReduceLogSumExpGrad",
+    .since_version = 1,
+    .gradient_of = "ReduceLogSumExp",
+    .kernel = "formulas::ReduceLogSumExpGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 4> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "X",
+    // 2
+    "Y",
+    // 3
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "ReduceLogSumExpGrad",
+    .operands = kOperands,
+    .inputs = 3,
+    .image = kFormulas,
+};
+
+// The dims of inputs[1] by their names: B, A, F.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 3> lengths = {
+      // B
+      internal::AxisFromStart(given.axis, inputs[1].rank()),
+      // A
+      1,
+      // F
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[1].dims, lengths);
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const std::array<ConstTensorRef, 3> spread = {
+      // dY
+      dims.Spread(internal::Unconst(inputs[0]), {0, 2}, ~0U),
+      // X
+      dims.Spread(internal::Unconst(inputs[1]), {0, 1, 2}, ~0U),
+      // Y
+      dims.Spread(internal::Unconst(inputs[2]), {0, 2}, ~0U),
+  };
+  return internal::RunMapOnCpu<ReduceLogSumExpGradFormula>(
+      context, Scalars(attributes, dims), spread, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const std::array<ConstTensorRef, 3> spread = {
+      // dY
+      dims.Spread(internal::Unconst(inputs[0]), {0, 2}, ~0U),
+      // X
+      dims.Spread(internal::Unconst(inputs[1]), {0, 1, 2}, ~0U),
+      // Y
+      dims.Spread(internal::Unconst(inputs[2]), {0, 2}, ~0U),
+  };
+  return internal::RunMapOnCuda(
+      context, kOperator, false, Scalars(attributes, dims), spread, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::ReduceLogSumExpGradInputs<T_>& inputs,
+    const ::gradsmith::ReduceLogSumExpGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.X.ref();
+  in[2] = inputs.Y.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::reduce_log_sum_exp_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status ReduceLogSumExpGrad<float>(
+    const Context& context,
+    const ReduceLogSumExpGradAttributes& attributes,
+    const ReduceLogSumExpGradInputs<float>& inputs,
+    const ReduceLogSumExpGradOutputs<float>& outputs) {
+  return generated::reduce_log_sum_exp_grad_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status ReduceLogSumExpGrad<double>(
+    const Context& context,
+    const ReduceLogSumExpGradAttributes& attributes,
+    const ReduceLogSumExpGradInputs<double>& inputs,
+    const ReduceLogSumExpGradOutputs<double>& outputs) {
+  return generated::reduce_log_sum_exp_grad_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status ReduceLogSumExpGrad<MLFloat16>(
+    const Context& context,
+    const ReduceLogSumExpGradAttributes& attributes,
+    const ReduceLogSumExpGradInputs<MLFloat16>& inputs,
+    const ReduceLogSumExpGradOutputs<MLFloat16>& outputs) {
+  return generated::reduce_log_sum_exp_grad_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status ReduceLogSumExpGrad<BFloat16>(
+    const Context& context,
+    const ReduceLogSumExpGradAttributes& attributes,
+    const ReduceLogSumExpGradInputs<BFloat16>& inputs,
+    const ReduceLogSumExpGradOutputs<BFloat16>& outputs) {
+  return generated::reduce_log_sum_exp_grad_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+Result<ReduceLogSumExpGradOutputDims> InferShapes(
+    const ReduceLogSumExpGradAttributes& attributes,
+    const ReduceLogSumExpGradInputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.X};
+  in[2] = {DataType::kFloat, nullptr, inputs.Y};
+  const OpSchema& schema = generated::reduce_log_sum_exp_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("ReduceLogSumExpGrad: ");
+  }
+  ReduceLogSumExpGradOutputDims out;
+  out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: LpNormalization, line 1 of the entry
+namespace generated::lp_normalization_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::LpNormalizationAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: ReduceSum, line 11 of the entry
+    SymbolSpec{
+        .name = "B",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: ReduceSum, line 12 of the entry
+    SymbolSpec{
+        .name = "A",
+    },
+    // ops.yaml: ReduceSum, line 13 of the entry
+    SymbolSpec{
+        .name = "F",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 7,
+    },
+};
+
+// [*B, A, *F]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kInputs = {
+    // ops.yaml: ReduceMean, line 7 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, A, *F]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: LpNormalization, line 11 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, A, *F]",
+        .in_place_of = 0,
+    },
+};
+
+constexpr std::array<AttributeSpec, 2> kAttributes = {
+    // ops.yaml: LpNormalization, line 14 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 0,
+    },
+    // ops.yaml: LpNormalization, line 15 of the entry
+    AttributeSpec{
+        .name = "p",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, p),
+        .minimum = 1.0,
+        .maximum = 2.0,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "LpNormalization",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::LpNormalization",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 2> kOperands = {
+    // 0
+    "X",
+    // 1
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "LpNormalization",
+    .operands = kOperands,
+    .inputs = 1,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<LpNormalizationFormula>,
+};
+
+// The dims of inputs[0] by their names: B, A, F.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 3> lengths = {
+      // B
+      internal::AxisFromStart(given.axis, inputs[0].rank()),
+      // A
+      1,
+      // F
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 1> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // p
+      static_cast<double>(given.p),
+  };
+}
+
+constexpr std::array<internal::NamedOperand, 2> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<LpNormalizationFormula>(context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::LpNormalizationInputs<T_>& inputs,
+    const ::gradsmith::LpNormalizationOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::lp_normalization_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status LpNormalization<float>(
+    const Context& context,
+    const LpNormalizationAttributes& attributes,
+    const LpNormalizationInputs<float>& inputs,
+    const LpNormalizationOutputs<float>& outputs) {
+  return generated::lp_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status LpNormalization<double>(
+    const Context& context,
+    const LpNormalizationAttributes& attributes,
+    const LpNormalizationInputs<double>& inputs,
+    const LpNormalizationOutputs<double>& outputs) {
+  return generated::lp_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status LpNormalization<MLFloat16>(
+    const Context& context,
+    const LpNormalizationAttributes& attributes,
+    const LpNormalizationInputs<MLFloat16>& inputs,
+    const LpNormalizationOutputs<MLFloat16>& outputs) {
+  return generated::lp_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status LpNormalization<BFloat16>(
+    const Context& context,
+    const LpNormalizationAttributes& attributes,
+    const LpNormalizationInputs<BFloat16>& inputs,
+    const LpNormalizationOutputs<BFloat16>& outputs) {
+  return generated::lp_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<LpNormalizationOutputDims> InferShapes(
+    const LpNormalizationAttributes& attributes,
+    const LpNormalizationInputDims& inputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::lp_normalization_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("LpNormalization: ");
+  }
+  LpNormalizationOutputDims out;
   out.Y = (*dims)[0];
   return out;
 }

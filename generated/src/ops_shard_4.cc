@@ -29,10 +29,12 @@
 #include "gradsmith/ops/layer_normalization_grad.h"
 #include "gradsmith/ops/min_grad.h"
 #include "gradsmith/ops/pow_grad.h"
+#include "gradsmith/ops/reduce_l2_grad.h"
 #include "gradsmith/ops/selu_grad.h"
 #include "gradsmith/ops/sqrt_grad.h"
 #include "gradsmith/ops/tanh.h"
 #include "gradsmith/schema.h"
+#include "patterns/named_dims.h"
 #include "patterns/run_map.h"
 #ifdef GRADSMITH_HAS_CUDA
 #include "cuda/kernel_images.h"
@@ -47,6 +49,7 @@
 #undef LayerNormalizationGrad
 #undef MinGrad
 #undef PowGrad
+#undef ReduceL2Grad
 #undef SeluGrad
 #undef SqrtGrad
 #undef T1_
@@ -3587,6 +3590,399 @@ Result<LayerNormalizationGradOutputDims> InferShapes(
   out.dX = (*dims)[0];
   out.dScale = (*dims)[1];
   out.dBias = (*dims)[2];
+  return out;
+}
+
+// ops.yaml: ReduceL2Grad, line 1 of the entry
+namespace generated::reduce_l2_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::ReduceL2GradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: ReduceSum, line 11 of the entry
+    SymbolSpec{
+        .name = "B",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: ReduceSum, line 13 of the entry
+    SymbolSpec{
+        .name = "F",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 7,
+    },
+    // ops.yaml: ReduceSum, line 12 of the entry
+    SymbolSpec{
+        .name = "A",
+    },
+};
+
+// [*B, *F]
+constexpr std::array<DimSpec, 2> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*B, A, *F]
+constexpr std::array<DimSpec, 3> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: ReduceL2Grad, line 7 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, *F]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: ReduceL2Grad, line 8 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*B, A, *F]",
+    },
+    // ops.yaml: ReduceL2Grad, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, *F]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: ReduceL2Grad, line 10 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*B, A, *F]",
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 1,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "ReduceL2Grad",
+    .since_version = 1,
+    .gradient_of = "ReduceL2",
+    .kernel = "formulas::ReduceL2Grad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 4> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "X",
+    // 2
+    "Y",
+    // 3
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "ReduceL2Grad",
+    .operands = kOperands,
+    .inputs = 3,
+    .image = kFormulas,
+};
+
+// The dims of inputs[1] by their names: B, A, F.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 3> lengths = {
+      // B
+      internal::AxisFromStart(given.axis, inputs[1].rank()),
+      // A
+      1,
+      // F
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[1].dims, lengths);
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const std::array<ConstTensorRef, 3> spread = {
+      // dY
+      dims.Spread(internal::Unconst(inputs[0]), {0, 2}, ~0U),
+      // X
+      dims.Spread(internal::Unconst(inputs[1]), {0, 1, 2}, ~0U),
+      // Y
+      dims.Spread(internal::Unconst(inputs[2]), {0, 2}, ~0U),
+  };
+  return internal::RunMapOnCpu<ReduceL2GradFormula>(
+      context, Scalars(attributes, dims), spread, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const std::array<ConstTensorRef, 3> spread = {
+      // dY
+      dims.Spread(internal::Unconst(inputs[0]), {0, 2}, ~0U),
+      // X
+      dims.Spread(internal::Unconst(inputs[1]), {0, 1, 2}, ~0U),
+      // Y
+      dims.Spread(internal::Unconst(inputs[2]), {0, 2}, ~0U),
+  };
+  return internal::RunMapOnCuda(
+      context, kOperator, false, Scalars(attributes, dims), spread, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::ReduceL2GradInputs<T_>& inputs,
+    const ::gradsmith::ReduceL2GradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.X.ref();
+  in[2] = inputs.Y.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::reduce_l2_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status ReduceL2Grad<float>(
+    const Context& context,
+    const ReduceL2GradAttributes& attributes,
+    const ReduceL2GradInputs<float>& inputs,
+    const ReduceL2GradOutputs<float>& outputs) {
+  return generated::reduce_l2_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status ReduceL2Grad<double>(
+    const Context& context,
+    const ReduceL2GradAttributes& attributes,
+    const ReduceL2GradInputs<double>& inputs,
+    const ReduceL2GradOutputs<double>& outputs) {
+  return generated::reduce_l2_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status ReduceL2Grad<MLFloat16>(
+    const Context& context,
+    const ReduceL2GradAttributes& attributes,
+    const ReduceL2GradInputs<MLFloat16>& inputs,
+    const ReduceL2GradOutputs<MLFloat16>& outputs) {
+  return generated::reduce_l2_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status ReduceL2Grad<BFloat16>(
+    const Context& context,
+    const ReduceL2GradAttributes& attributes,
+    const ReduceL2GradInputs<BFloat16>& inputs,
+    const ReduceL2GradOutputs<BFloat16>& outputs) {
+  return generated::reduce_l2_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<ReduceL2GradOutputDims> InferShapes(
+    const ReduceL2GradAttributes& attributes,
+    const ReduceL2GradInputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.X};
+  in[2] = {DataType::kFloat, nullptr, inputs.Y};
+  const OpSchema& schema = generated::reduce_l2_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("ReduceL2Grad: ");
+  }
+  ReduceL2GradOutputDims out;
+  out.dX = (*dims)[0];
   return out;
 }
 

@@ -31,13 +31,17 @@
 #include "gradsmith/ops/hard_sigmoid_grad.h"
 #include "gradsmith/ops/mish_grad.h"
 #include "gradsmith/ops/reciprocal_grad.h"
+#include "gradsmith/ops/reduce_sum.h"
 #include "gradsmith/ops/simplified_layer_normalization.h"
+#include "gradsmith/ops/skip_layer_normalization.h"
 #include "gradsmith/ops/softplus_grad.h"
 #include "gradsmith/ops/softsign_grad.h"
 #include "gradsmith/ops/swish.h"
 #include "gradsmith/ops/thresholded_relu_grad.h"
 #include "gradsmith/schema.h"
+#include "patterns/rows_info.h"
 #include "patterns/run_map.h"
+#include "patterns/run_rows.h"
 #ifdef GRADSMITH_HAS_CUDA
 #include "cuda/kernel_images.h"
 #endif
@@ -53,7 +57,9 @@
 #undef HardSigmoidGrad
 #undef MishGrad
 #undef ReciprocalGrad
+#undef ReduceSum
 #undef SimplifiedLayerNormalization
+#undef SkipLayerNormalization
 #undef SoftplusGrad
 #undef SoftsignGrad
 #undef Swish
@@ -68,6 +74,7 @@
 #undef auto_pad
 #undef axis
 #undef beta
+#undef bias
 #undef dA
 #undef dB
 #undef dW
@@ -75,9 +82,11 @@
 #undef dY
 #undef dilations
 #undef epsilon
+#undef gamma
 #undef group
 #undef inv_std
 #undef kernel_shape
+#undef mean
 #undef momentum
 #undef output_padding
 #undef output_shape
@@ -87,6 +96,7 @@
 #undef saved_inv_std
 #undef saved_mean
 #undef scale
+#undef skip
 #undef strides
 
 namespace gradsmith {
@@ -5042,6 +5052,842 @@ Result<SimplifiedLayerNormalizationOutputDims> InferShapes(
   SimplifiedLayerNormalizationOutputDims out;
   out.Y = (*dims)[0];
   out.inv_std = (*dims)[1];
+  return out;
+}
+
+// ops.yaml: ReduceSum, line 1 of the entry
+namespace generated::reduce_sum_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::ReduceSumAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: ReduceSum, line 11 of the entry
+    SymbolSpec{
+        .name = "B",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: ReduceSum, line 12 of the entry
+    SymbolSpec{
+        .name = "A",
+    },
+    // ops.yaml: ReduceSum, line 13 of the entry
+    SymbolSpec{
+        .name = "F",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 7,
+    },
+};
+
+// [*B, A, *F]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [*B, *F]
+constexpr std::array<DimSpec, 2> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kInputs = {
+    // ops.yaml: ReduceSum, line 7 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*B, A, *F]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: ReduceSum, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*B, *F]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 0,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "ReduceSum",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::ReduceSum",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 2> kOperands = {
+    // 0
+    "X",
+    // 1
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "ReduceSum",
+    .operands = kOperands,
+    .inputs = 1,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<ReduceSumFormula>,
+};
+
+// The dims of inputs[0] by their names: B, A, F.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 3> lengths = {
+      // B
+      internal::AxisFromStart(given.axis, inputs[0].rank()),
+      // A
+      1,
+      // F
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  return {};
+}
+
+constexpr std::array<internal::NamedOperand, 2> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<ReduceSumFormula>(context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::ReduceSumInputs<T_>& inputs,
+    const ::gradsmith::ReduceSumOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = inputs.X.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::reduce_sum_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status ReduceSum<float>(
+    const Context& context,
+    const ReduceSumAttributes& attributes,
+    const ReduceSumInputs<float>& inputs,
+    const ReduceSumOutputs<float>& outputs) {
+  return generated::reduce_sum_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status ReduceSum<double>(
+    const Context& context,
+    const ReduceSumAttributes& attributes,
+    const ReduceSumInputs<double>& inputs,
+    const ReduceSumOutputs<double>& outputs) {
+  return generated::reduce_sum_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status ReduceSum<MLFloat16>(
+    const Context& context,
+    const ReduceSumAttributes& attributes,
+    const ReduceSumInputs<MLFloat16>& inputs,
+    const ReduceSumOutputs<MLFloat16>& outputs) {
+  return generated::reduce_sum_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status ReduceSum<BFloat16>(
+    const Context& context,
+    const ReduceSumAttributes& attributes,
+    const ReduceSumInputs<BFloat16>& inputs,
+    const ReduceSumOutputs<BFloat16>& outputs) {
+  return generated::reduce_sum_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<ReduceSumOutputDims> InferShapes(
+    const ReduceSumAttributes& attributes,
+    const ReduceSumInputDims& inputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::reduce_sum_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("ReduceSum: ");
+  }
+  ReduceSumOutputDims out;
+  out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: SkipLayerNormalization, line 1 of the entry
+namespace generated::skip_layer_normalization_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::SkipLayerNormalizationAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 2> kSymbols = {
+    // ops.yaml: SkipLayerNormalization, line 23 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: SkipLayerNormalization, line 24 of the entry
+    SymbolSpec{
+        .name = "S",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 8,
+    },
+};
+
+// [*P, *S]
+constexpr std::array<DimSpec, 2> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*S]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+constexpr std::array<TensorSpec, 5> kInputs = {
+    // ops.yaml: SkipLayerNormalization, line 13 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+    },
+    // ops.yaml: SkipLayerNormalization, line 14 of the entry
+    TensorSpec{
+        .name = "skip",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+    },
+    // ops.yaml: SkipLayerNormalization, line 15 of the entry
+    TensorSpec{
+        .name = "gamma",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*S]",
+    },
+    // ops.yaml: SkipLayerNormalization, line 16 of the entry
+    TensorSpec{
+        .name = "beta",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[*S]",
+    },
+    // ops.yaml: SkipLayerNormalization, line 17 of the entry
+    TensorSpec{
+        .name = "bias",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[*S]",
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kOutputs = {
+    // ops.yaml: SkipLayerNormalization, line 19 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+    },
+    // ops.yaml: SkipLayerNormalization, line 20 of the entry
+    TensorSpec{
+        .name = "mean",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: SkipLayerNormalization, line 21 of the entry
+    TensorSpec{
+        .name = "inv_std",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[*P]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 2> kAttributes = {
+    // ops.yaml: LayerNormalization, line 18 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 0,
+    },
+    // ops.yaml: LayerNormalization, line 19 of the entry
+    AttributeSpec{
+        .name = "epsilon",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, epsilon),
+        .minimum = 0.0,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "SkipLayerNormalization",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::SkipLayerNormalization",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 8> kOperands = {
+    // 0
+    "X",
+    // 1
+    "skip",
+    // 2
+    "gamma",
+    // 3
+    "beta",
+    // 4
+    "bias",
+    // 5
+    "Y",
+    // 6
+    "mean",
+    // 7
+    "inv_std",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "SkipLayerNormalization",
+    .operands = kOperands,
+    .inputs = 5,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<SkipLayerNormalizationFormula>,
+};
+
+// The dims of inputs[0] by their names: P, S.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 2> lengths = {
+      // P
+      internal::AxisFromStart(given.axis, inputs[0].rank()),
+      // S
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 1> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // epsilon
+      given.epsilon,
+  };
+}
+
+constexpr std::array<internal::NamedOperand, 8> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // skip
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // gamma
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // beta
+    internal::NamedOperand{.argument = 3, .names = {1}},
+    // bias
+    internal::NamedOperand{.argument = 4, .names = {1}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // mean
+    internal::NamedOperand{.argument = 1, .names = {0}},
+    // inv_std
+    internal::NamedOperand{.argument = 2, .names = {0}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<SkipLayerNormalizationFormula>(context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::SkipLayerNormalizationInputs<T_>& inputs,
+    const ::gradsmith::SkipLayerNormalizationOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 5> in;
+  in[0] = inputs.X.ref();
+  in[1] = inputs.skip.ref();
+  in[2] = inputs.gamma.ref();
+  in[3] = inputs.beta.ref();
+  in[4] = inputs.bias.ref();
+  std::array<TensorRef, 3> out;
+  out[0] = outputs.Y.ref();
+  out[1] = outputs.mean.ref();
+  out[2] = outputs.inv_std.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::skip_layer_normalization_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status SkipLayerNormalization<float>(
+    const Context& context,
+    const SkipLayerNormalizationAttributes& attributes,
+    const SkipLayerNormalizationInputs<float>& inputs,
+    const SkipLayerNormalizationOutputs<float>& outputs) {
+  return generated::skip_layer_normalization_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status SkipLayerNormalization<double>(
+    const Context& context,
+    const SkipLayerNormalizationAttributes& attributes,
+    const SkipLayerNormalizationInputs<double>& inputs,
+    const SkipLayerNormalizationOutputs<double>& outputs) {
+  return generated::skip_layer_normalization_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status SkipLayerNormalization<MLFloat16>(
+    const Context& context,
+    const SkipLayerNormalizationAttributes& attributes,
+    const SkipLayerNormalizationInputs<MLFloat16>& inputs,
+    const SkipLayerNormalizationOutputs<MLFloat16>& outputs) {
+  return generated::skip_layer_normalization_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status SkipLayerNormalization<BFloat16>(
+    const Context& context,
+    const SkipLayerNormalizationAttributes& attributes,
+    const SkipLayerNormalizationInputs<BFloat16>& inputs,
+    const SkipLayerNormalizationOutputs<BFloat16>& outputs) {
+  return generated::skip_layer_normalization_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+Result<SkipLayerNormalizationOutputDims> InferShapes(
+    const SkipLayerNormalizationAttributes& attributes,
+    const SkipLayerNormalizationInputDims& inputs) {
+  std::array<ConstTensorRef, 5> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  in[1] = {DataType::kFloat, nullptr, inputs.skip};
+  in[2] = {DataType::kFloat, nullptr, inputs.gamma};
+  const OpSchema& schema = generated::skip_layer_normalization_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("SkipLayerNormalization: ");
+  }
+  SkipLayerNormalizationOutputDims out;
+  out.Y = (*dims)[0];
+  out.mean = (*dims)[1];
+  out.inv_std = (*dims)[2];
   return out;
 }
 

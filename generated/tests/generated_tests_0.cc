@@ -8,10 +8,14 @@
 #include "gradsmith/ops/hard_swish_grad.h"
 #include "gradsmith/ops/leaky_relu.h"
 #include "gradsmith/ops/max_pool.h"
+#include "gradsmith/ops/reduce_l1_grad.h"
+#include "gradsmith/ops/reduce_l2.h"
+#include "gradsmith/ops/reduce_log_sum_exp.h"
 #include "gradsmith/ops/sigmoid.h"
 #include "gradsmith/ops/sin_grad.h"
 #include "gradsmith/ops/softmax.h"
 #include "reference/formula.h"
+#include "reference/named_formula.h"
 #include "reference/pool.h"
 #include "reference/softmax.h"
 #include "support/op_tests.h"
@@ -23,6 +27,9 @@
 #undef Indices
 #undef LeakyRelu
 #undef MaxPool
+#undef ReduceL1Grad
+#undef ReduceL2
+#undef ReduceLogSumExp
 #undef Sigmoid
 #undef SinGrad
 #undef Softmax
@@ -1923,5 +1930,659 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace softmax_tests
+
+// ops.yaml: ReduceL1Grad, line 1 of the entry
+namespace reduce_l1_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ReduceL1GradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::ReduceL1GradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ReduceL1GradAttributes>();
+  return ::gradsmith::ReduceL1Grad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ReduceL1GradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::ReduceL1GradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: ReduceSum, line 18 of the entry
+const ::gradsmith::ReduceL1GradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5}},
+            {"X", {3, 5, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: ReduceSum, line 19 of the entry
+const ::gradsmith::ReduceL1GradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5}},
+            {"X", {5, 13}},
+        },
+    .outputs =
+        {
+            {"dX", {5, 13}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: ReduceSum, line 20 of the entry
+const ::gradsmith::ReduceL1GradAttributes kAttributes2 = {
+    .axis = 1,
+};
+const Case kCase2 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 4, 8}},
+            {"X", {2, 6, 4, 8}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 6, 4, 8}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: ReduceSum, line 21 of the entry
+const ::gradsmith::ReduceL1GradAttributes kAttributes3 = {
+    .axis = 0,
+};
+const Case kCase3 = {
+    .name = "first_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3}},
+            {"X", {7, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {7, 3}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: ReduceSum, line 22 of the entry
+const ::gradsmith::ReduceL1GradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0}},
+            {"X", {0, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 3}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // channels
+    &kCase2,
+    // first_axis
+    &kCase3,
+    // no_rows
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    {"axis", -1},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "input", .name = "X"},
+    // 2
+    {.operation = "sign", .arguments = {1}},
+    // 3
+    {.operation = "multiply", .arguments = {0, 2}},
+    // 4
+    {.operation = "abs", .arguments = {1}},
+    // 5
+    {.operation = "sum", .arguments = {4}, .over = {"A"}},
+};
+const std::size_t kDomain[] = {
+    // sum
+    5,
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "B",
+            // 1
+            "A",
+            // 2
+            "F",
+        },
+    .lengths =
+        {
+            {.name = "A", .length = 1},
+            {.name = "B", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"dY", {"B", "F"}},
+            {"X", {"B", "A", "F"}},
+            {"dX", {"B", "A", "F"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 3},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "ReduceL1Grad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace reduce_l1_grad_tests
+
+// ops.yaml: ReduceL2, line 1 of the entry
+namespace reduce_l2_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ReduceL2Inputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::ReduceL2Outputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ReduceL2Attributes>();
+  return ::gradsmith::ReduceL2(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ReduceL2InputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::ReduceL2Attributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: ReduceSum, line 18 of the entry
+const ::gradsmith::ReduceL2Attributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: ReduceSum, line 19 of the entry
+const ::gradsmith::ReduceL2Attributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {5, 13}},
+        },
+    .outputs =
+        {
+            {"Y", {5}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: ReduceSum, line 20 of the entry
+const ::gradsmith::ReduceL2Attributes kAttributes2 = {
+    .axis = 1,
+};
+const Case kCase2 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 6, 4, 8}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 4, 8}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: ReduceSum, line 21 of the entry
+const ::gradsmith::ReduceL2Attributes kAttributes3 = {
+    .axis = 0,
+};
+const Case kCase3 = {
+    .name = "first_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {7, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {3}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: ReduceSum, line 22 of the entry
+const ::gradsmith::ReduceL2Attributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {0}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // channels
+    &kCase2,
+    // first_axis
+    &kCase3,
+    // no_rows
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    {"axis", -1},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "multiply", .arguments = {0, 0}},
+    // 2
+    {.operation = "sum", .arguments = {1}, .over = {"A"}},
+    // 3
+    {.operation = "sqrt", .arguments = {2}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "B",
+            // 1
+            "A",
+            // 2
+            "F",
+        },
+    .lengths =
+        {
+            {.name = "A", .length = 1},
+            {.name = "B", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"X", {"B", "A", "F"}},
+            {"Y", {"B", "F"}},
+        },
+    .outputs =
+        {
+            {.name = "Y", .node = 3},
+        },
+});
+
+const OpTests kTests = {
+    .op = "ReduceL2",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace reduce_l2_tests
+
+// ops.yaml: ReduceLogSumExp, line 1 of the entry
+namespace reduce_log_sum_exp_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ReduceLogSumExpInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::ReduceLogSumExpOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ReduceLogSumExpAttributes>();
+  return ::gradsmith::ReduceLogSumExp(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ReduceLogSumExpInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::ReduceLogSumExpAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: ReduceSum, line 18 of the entry
+const ::gradsmith::ReduceLogSumExpAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: ReduceSum, line 19 of the entry
+const ::gradsmith::ReduceLogSumExpAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {5, 13}},
+        },
+    .outputs =
+        {
+            {"Y", {5}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: ReduceSum, line 20 of the entry
+const ::gradsmith::ReduceLogSumExpAttributes kAttributes2 = {
+    .axis = 1,
+};
+const Case kCase2 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 6, 4, 8}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 4, 8}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: ReduceSum, line 21 of the entry
+const ::gradsmith::ReduceLogSumExpAttributes kAttributes3 = {
+    .axis = 0,
+};
+const Case kCase3 = {
+    .name = "first_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {7, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {3}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: ReduceSum, line 22 of the entry
+const ::gradsmith::ReduceLogSumExpAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {0}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // channels
+    &kCase2,
+    // first_axis
+    &kCase3,
+    // no_rows
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    {"axis", -1},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "max", .arguments = {0}, .over = {"A"}},
+    // 2
+    {.operation = "subtract", .arguments = {1, 1}},
+    // 3
+    {.operation = "number", .number = 1.0},
+    // 4
+    {.operation = "less", .arguments = {2, 3}},
+    // 5
+    {.operation = "number", .number = 0.0},
+    // 6
+    {.operation = "where", .arguments = {4, 1, 5}},
+    // 7
+    {.operation = "subtract", .arguments = {0, 6}},
+    // 8
+    {.operation = "exp", .arguments = {7}},
+    // 9
+    {.operation = "sum", .arguments = {8}, .over = {"A"}},
+    // 10
+    {.operation = "log", .arguments = {9}},
+    // 11
+    {.operation = "add", .arguments = {6, 10}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "B",
+            // 1
+            "A",
+            // 2
+            "F",
+        },
+    .lengths =
+        {
+            {.name = "A", .length = 1},
+            {.name = "B", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"X", {"B", "A", "F"}},
+            {"Y", {"B", "F"}},
+        },
+    .outputs =
+        {
+            {.name = "Y", .node = 11},
+        },
+});
+
+const OpTests kTests = {
+    .op = "ReduceLogSumExp",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace reduce_log_sum_exp_tests
 
 }  // namespace gradsmith::support

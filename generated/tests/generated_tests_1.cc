@@ -12,6 +12,7 @@
 #include "gradsmith/ops/global_average_pool_grad.h"
 #include "gradsmith/ops/layer_normalization.h"
 #include "gradsmith/ops/log_grad.h"
+#include "gradsmith/ops/lp_normalization_grad.h"
 #include "gradsmith/ops/max.h"
 #include "gradsmith/ops/max_pool_xy_grad.h"
 #include "gradsmith/ops/mish.h"
@@ -23,6 +24,7 @@
 #include "gradsmith/ops/softmax_grad.h"
 #include "reference/formula.h"
 #include "reference/layer_norm.h"
+#include "reference/named_formula.h"
 #include "reference/pool.h"
 #include "reference/softmax.h"
 #include "support/op_tests.h"
@@ -39,6 +41,7 @@
 #undef GlobalAveragePoolGrad
 #undef LayerNormalization
 #undef LogGrad
+#undef LpNormalizationGrad
 #undef Max
 #undef MaxPoolXYGrad
 #undef Mish
@@ -67,6 +70,7 @@
 #undef max
 #undef mean
 #undef min
+#undef p
 #undef pads
 #undef scale
 #undef slope
@@ -3596,5 +3600,271 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace layer_normalization_tests
+
+// ops.yaml: LpNormalizationGrad, line 1 of the entry
+namespace lp_normalization_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::LpNormalizationGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::LpNormalizationGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::LpNormalizationGradAttributes>();
+  return ::gradsmith::LpNormalizationGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::LpNormalizationGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::LpNormalizationGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: LpNormalization, line 18 of the entry
+const ::gradsmith::LpNormalizationGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 16}},
+            {"X", {3, 5, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: LpNormalization, line 19 of the entry
+const ::gradsmith::LpNormalizationGradAttributes kAttributes1 = {
+    .p = 1,
+};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5, 13}},
+            {"X", {5, 13}},
+        },
+    .outputs =
+        {
+            {"dX", {5, 13}},
+        },
+    .attributes =
+        {
+            {"p", 1},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: LpNormalization, line 20 of the entry
+const ::gradsmith::LpNormalizationGradAttributes kAttributes2 = {
+    .axis = 1,
+    .p = 1,
+};
+const Case kCase2 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 6, 4, 8}},
+            {"X", {2, 6, 4, 8}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 6, 4, 8}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+            {"p", 1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: LpNormalization, line 21 of the entry
+const ::gradsmith::LpNormalizationGradAttributes kAttributes3 = {
+    .axis = 0,
+};
+const Case kCase3 = {
+    .name = "first_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {7, 3}},
+            {"X", {7, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {7, 3}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: LpNormalization, line 22 of the entry
+const ::gradsmith::LpNormalizationGradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3}},
+            {"X", {0, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 3}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // channels
+    &kCase2,
+    // first_axis
+    &kCase3,
+    // no_rows
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: LpNormalization, line 14 of the entry
+    {"axis", -1},
+    // ops.yaml: LpNormalization, line 15 of the entry
+    {"p", 2},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "attribute", .name = "p"},
+    // 1
+    {.operation = "number", .number = 1.5},
+    // 2
+    {.operation = "less", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "X"},
+    // 4
+    {.operation = "abs", .arguments = {3}},
+    // 5
+    {.operation = "multiply", .arguments = {3, 3}},
+    // 6
+    {.operation = "where", .arguments = {2, 4, 5}},
+    // 7
+    {.operation = "sum", .arguments = {6}, .over = {"A"}},
+    // 8
+    {.operation = "sqrt", .arguments = {7}},
+    // 9
+    {.operation = "where", .arguments = {2, 7, 8}},
+    // 10
+    {.operation = "div0", .arguments = {3, 9}},
+    // 11
+    {.operation = "sign", .arguments = {3}},
+    // 12
+    {.operation = "where", .arguments = {2, 11, 10}},
+    // 13
+    {.operation = "number", .number = 0.0},
+    // 14
+    {.operation = "equal", .arguments = {9, 13}},
+    // 15
+    {.operation = "input", .name = "dY"},
+    // 16
+    {.operation = "multiply", .arguments = {15, 10}},
+    // 17
+    {.operation = "sum", .arguments = {16}, .over = {"A"}},
+    // 18
+    {.operation = "multiply", .arguments = {12, 17}},
+    // 19
+    {.operation = "subtract", .arguments = {15, 18}},
+    // 20
+    {.operation = "divide", .arguments = {19, 9}},
+    // 21
+    {.operation = "where", .arguments = {14, 13, 20}},
+};
+const std::size_t kDomain[] = {
+    // div0
+    10,
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "B",
+            // 1
+            "A",
+            // 2
+            "F",
+        },
+    .lengths =
+        {
+            {.name = "A", .length = 1},
+            {.name = "B", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"dY", {"B", "A", "F"}},
+            {"X", {"B", "A", "F"}},
+            {"dX", {"B", "A", "F"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 21},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "LpNormalizationGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace lp_normalization_grad_tests
 
 }  // namespace gradsmith::support

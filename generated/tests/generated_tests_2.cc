@@ -13,9 +13,12 @@
 #include "gradsmith/ops/elu.h"
 #include "gradsmith/ops/hard_swish.h"
 #include "gradsmith/ops/log_softmax_grad.h"
+#include "gradsmith/ops/reduce_l1.h"
+#include "gradsmith/ops/reduce_mean.h"
 #include "gradsmith/ops/softsign.h"
 #include "reference/batch_norm.h"
 #include "reference/formula.h"
+#include "reference/named_formula.h"
 #include "reference/pool.h"
 #include "reference/softmax.h"
 #include "support/op_tests.h"
@@ -33,6 +36,8 @@
 #undef Elu
 #undef HardSwish
 #undef LogSoftmaxGrad
+#undef ReduceL1
+#undef ReduceMean
 #undef Softsign
 #undef T1_
 #undef T2_
@@ -3069,5 +3074,413 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace log_softmax_grad_tests
+
+// ops.yaml: ReduceMean, line 1 of the entry
+namespace reduce_mean_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ReduceMeanInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::ReduceMeanOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ReduceMeanAttributes>();
+  return ::gradsmith::ReduceMean(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ReduceMeanInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::ReduceMeanAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: ReduceSum, line 18 of the entry
+const ::gradsmith::ReduceMeanAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: ReduceSum, line 19 of the entry
+const ::gradsmith::ReduceMeanAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {5, 13}},
+        },
+    .outputs =
+        {
+            {"Y", {5}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: ReduceSum, line 20 of the entry
+const ::gradsmith::ReduceMeanAttributes kAttributes2 = {
+    .axis = 1,
+};
+const Case kCase2 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 6, 4, 8}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 4, 8}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: ReduceSum, line 21 of the entry
+const ::gradsmith::ReduceMeanAttributes kAttributes3 = {
+    .axis = 0,
+};
+const Case kCase3 = {
+    .name = "first_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {7, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {3}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: ReduceSum, line 22 of the entry
+const ::gradsmith::ReduceMeanAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {0}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // channels
+    &kCase2,
+    // first_axis
+    &kCase3,
+    // no_rows
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    {"axis", -1},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "mean", .arguments = {0}, .over = {"A"}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "B",
+            // 1
+            "A",
+            // 2
+            "F",
+        },
+    .lengths =
+        {
+            {.name = "A", .length = 1},
+            {.name = "B", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"X", {"B", "A", "F"}},
+            {"Y", {"B", "F"}},
+        },
+    .outputs =
+        {
+            {.name = "Y", .node = 1},
+        },
+});
+
+const OpTests kTests = {
+    .op = "ReduceMean",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace reduce_mean_tests
+
+// ops.yaml: ReduceL1, line 1 of the entry
+namespace reduce_l1_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ReduceL1Inputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::ReduceL1Outputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ReduceL1Attributes>();
+  return ::gradsmith::ReduceL1(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ReduceL1InputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::ReduceL1Attributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: ReduceSum, line 18 of the entry
+const ::gradsmith::ReduceL1Attributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: ReduceSum, line 19 of the entry
+const ::gradsmith::ReduceL1Attributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {5, 13}},
+        },
+    .outputs =
+        {
+            {"Y", {5}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: ReduceSum, line 20 of the entry
+const ::gradsmith::ReduceL1Attributes kAttributes2 = {
+    .axis = 1,
+};
+const Case kCase2 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 6, 4, 8}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 4, 8}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: ReduceSum, line 21 of the entry
+const ::gradsmith::ReduceL1Attributes kAttributes3 = {
+    .axis = 0,
+};
+const Case kCase3 = {
+    .name = "first_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {7, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {3}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: ReduceSum, line 22 of the entry
+const ::gradsmith::ReduceL1Attributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {0}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // channels
+    &kCase2,
+    // first_axis
+    &kCase3,
+    // no_rows
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    {"axis", -1},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "abs", .arguments = {0}},
+    // 2
+    {.operation = "sum", .arguments = {1}, .over = {"A"}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "B",
+            // 1
+            "A",
+            // 2
+            "F",
+        },
+    .lengths =
+        {
+            {.name = "A", .length = 1},
+            {.name = "B", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"X", {"B", "A", "F"}},
+            {"Y", {"B", "F"}},
+        },
+    .outputs =
+        {
+            {.name = "Y", .node = 2},
+        },
+});
+
+const OpTests kTests = {
+    .op = "ReduceL1",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace reduce_l1_tests
 
 }  // namespace gradsmith::support

@@ -10,10 +10,13 @@
 #include "gradsmith/ops/erf.h"
 #include "gradsmith/ops/fast_gelu.h"
 #include "gradsmith/ops/log_softmax.h"
+#include "gradsmith/ops/lp_normalization.h"
 #include "gradsmith/ops/max_grad.h"
 #include "gradsmith/ops/reciprocal.h"
+#include "gradsmith/ops/reduce_log_sum_exp_grad.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
+#include "reference/named_formula.h"
 #include "reference/softmax.h"
 #include "support/op_tests.h"
 
@@ -27,8 +30,10 @@
 #undef Erf
 #undef FastGelu
 #undef LogSoftmax
+#undef LpNormalization
 #undef MaxGrad
 #undef Reciprocal
+#undef ReduceLogSumExpGrad
 #undef T_
 #undef W
 #undef X
@@ -39,12 +44,14 @@
 #undef coerced
 #undef dA
 #undef dB
+#undef dX
 #undef dY
 #undef dilations
 #undef group
 #undef kernel_shape
 #undef output_padding
 #undef output_shape
+#undef p
 #undef pads
 #undef strides
 
@@ -2075,5 +2082,496 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace log_softmax_tests
+
+// ops.yaml: ReduceLogSumExpGrad, line 1 of the entry
+namespace reduce_log_sum_exp_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ReduceLogSumExpGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  inputs.Y = call.Input<T_>(2);
+  ::gradsmith::ReduceLogSumExpGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ReduceLogSumExpGradAttributes>();
+  return ::gradsmith::ReduceLogSumExpGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ReduceLogSumExpGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  inputs.Y = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::ReduceLogSumExpGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: ReduceSum, line 18 of the entry
+const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5}},
+            {"X", {3, 5, 16}},
+            {"Y", {3, 5}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: ReduceSum, line 19 of the entry
+const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5}},
+            {"X", {5, 13}},
+            {"Y", {5}},
+        },
+    .outputs =
+        {
+            {"dX", {5, 13}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: ReduceSum, line 20 of the entry
+const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes2 = {
+    .axis = 1,
+};
+const Case kCase2 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 4, 8}},
+            {"X", {2, 6, 4, 8}},
+            {"Y", {2, 4, 8}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 6, 4, 8}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: ReduceSum, line 21 of the entry
+const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes3 = {
+    .axis = 0,
+};
+const Case kCase3 = {
+    .name = "first_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3}},
+            {"X", {7, 3}},
+            {"Y", {3}},
+        },
+    .outputs =
+        {
+            {"dX", {7, 3}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: ReduceSum, line 22 of the entry
+const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0}},
+            {"X", {0, 3}},
+            {"Y", {0}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 3}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // channels
+    &kCase2,
+    // first_axis
+    &kCase3,
+    // no_rows
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    {"axis", -1},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "input", .name = "X"},
+    // 2
+    {.operation = "input", .name = "Y"},
+    // 3
+    {.operation = "subtract", .arguments = {2, 2}},
+    // 4
+    {.operation = "number", .number = 1.0},
+    // 5
+    {.operation = "less", .arguments = {3, 4}},
+    // 6
+    {.operation = "number", .number = 0.0},
+    // 7
+    {.operation = "where", .arguments = {5, 2, 6}},
+    // 8
+    {.operation = "subtract", .arguments = {1, 7}},
+    // 9
+    {.operation = "exp", .arguments = {8}},
+    // 10
+    {.operation = "multiply", .arguments = {0, 9}},
+    // 11
+    {.operation = "max", .arguments = {1}, .over = {"A"}},
+    // 12
+    {.operation = "subtract", .arguments = {11, 11}},
+    // 13
+    {.operation = "less", .arguments = {12, 4}},
+    // 14
+    {.operation = "where", .arguments = {13, 11, 6}},
+    // 15
+    {.operation = "subtract", .arguments = {1, 14}},
+    // 16
+    {.operation = "exp", .arguments = {15}},
+    // 17
+    {.operation = "sum", .arguments = {16}, .over = {"A"}},
+    // 18
+    {.operation = "log", .arguments = {17}},
+    // 19
+    {.operation = "add", .arguments = {14, 18}},
+};
+const std::size_t kDomain[] = {
+    // add
+    19,
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "B",
+            // 1
+            "A",
+            // 2
+            "F",
+        },
+    .lengths =
+        {
+            {.name = "A", .length = 1},
+            {.name = "B", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"dY", {"B", "F"}},
+            {"X", {"B", "A", "F"}},
+            {"Y", {"B", "F"}},
+            {"dX", {"B", "A", "F"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 10},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "ReduceLogSumExpGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace reduce_log_sum_exp_grad_tests
+
+// ops.yaml: LpNormalization, line 1 of the entry
+namespace lp_normalization_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::LpNormalizationInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::LpNormalizationOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::LpNormalizationAttributes>();
+  return ::gradsmith::LpNormalization(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::LpNormalizationInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::LpNormalizationAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: LpNormalization, line 18 of the entry
+const ::gradsmith::LpNormalizationAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: LpNormalization, line 19 of the entry
+const ::gradsmith::LpNormalizationAttributes kAttributes1 = {
+    .p = 1,
+};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {5, 13}},
+        },
+    .outputs =
+        {
+            {"Y", {5, 13}},
+        },
+    .attributes =
+        {
+            {"p", 1},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: LpNormalization, line 20 of the entry
+const ::gradsmith::LpNormalizationAttributes kAttributes2 = {
+    .axis = 1,
+    .p = 1,
+};
+const Case kCase2 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 6, 4, 8}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 6, 4, 8}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+            {"p", 1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: LpNormalization, line 21 of the entry
+const ::gradsmith::LpNormalizationAttributes kAttributes3 = {
+    .axis = 0,
+};
+const Case kCase3 = {
+    .name = "first_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {7, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {7, 3}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: LpNormalization, line 22 of the entry
+const ::gradsmith::LpNormalizationAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // channels
+    &kCase2,
+    // first_axis
+    &kCase3,
+    // no_rows
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: LpNormalization, line 14 of the entry
+    {"axis", -1},
+    // ops.yaml: LpNormalization, line 15 of the entry
+    {"p", 2},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "attribute", .name = "p"},
+    // 1
+    {.operation = "number", .number = 1.5},
+    // 2
+    {.operation = "less", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "X"},
+    // 4
+    {.operation = "abs", .arguments = {3}},
+    // 5
+    {.operation = "multiply", .arguments = {3, 3}},
+    // 6
+    {.operation = "where", .arguments = {2, 4, 5}},
+    // 7
+    {.operation = "sum", .arguments = {6}, .over = {"A"}},
+    // 8
+    {.operation = "sqrt", .arguments = {7}},
+    // 9
+    {.operation = "where", .arguments = {2, 7, 8}},
+    // 10
+    {.operation = "div0", .arguments = {3, 9}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "B",
+            // 1
+            "A",
+            // 2
+            "F",
+        },
+    .lengths =
+        {
+            {.name = "A", .length = 1},
+            {.name = "B", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"X", {"B", "A", "F"}},
+            {"Y", {"B", "A", "F"}},
+        },
+    .outputs =
+        {
+            {.name = "Y", .node = 10},
+        },
+});
+
+const OpTests kTests = {
+    .op = "LpNormalization",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace lp_normalization_tests
 
 }  // namespace gradsmith::support

@@ -9,12 +9,14 @@
 #include "gradsmith/ops/layer_normalization_grad.h"
 #include "gradsmith/ops/min_grad.h"
 #include "gradsmith/ops/pow_grad.h"
+#include "gradsmith/ops/reduce_l2_grad.h"
 #include "gradsmith/ops/selu_grad.h"
 #include "gradsmith/ops/sqrt_grad.h"
 #include "gradsmith/ops/tanh.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
 #include "reference/layer_norm.h"
+#include "reference/named_formula.h"
 #include "reference/pool.h"
 #include "support/op_tests.h"
 
@@ -27,6 +29,7 @@
 #undef LayerNormalizationGrad
 #undef MinGrad
 #undef PowGrad
+#undef ReduceL2Grad
 #undef SeluGrad
 #undef SqrtGrad
 #undef T1_
@@ -2084,5 +2087,247 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace layer_normalization_grad_tests
+
+// ops.yaml: ReduceL2Grad, line 1 of the entry
+namespace reduce_l2_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ReduceL2GradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  inputs.Y = call.Input<T_>(2);
+  ::gradsmith::ReduceL2GradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ReduceL2GradAttributes>();
+  return ::gradsmith::ReduceL2Grad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ReduceL2GradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  inputs.Y = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::ReduceL2GradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: ReduceSum, line 18 of the entry
+const ::gradsmith::ReduceL2GradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5}},
+            {"X", {3, 5, 16}},
+            {"Y", {3, 5}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: ReduceSum, line 19 of the entry
+const ::gradsmith::ReduceL2GradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5}},
+            {"X", {5, 13}},
+            {"Y", {5}},
+        },
+    .outputs =
+        {
+            {"dX", {5, 13}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: ReduceSum, line 20 of the entry
+const ::gradsmith::ReduceL2GradAttributes kAttributes2 = {
+    .axis = 1,
+};
+const Case kCase2 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 4, 8}},
+            {"X", {2, 6, 4, 8}},
+            {"Y", {2, 4, 8}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 6, 4, 8}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: ReduceSum, line 21 of the entry
+const ::gradsmith::ReduceL2GradAttributes kAttributes3 = {
+    .axis = 0,
+};
+const Case kCase3 = {
+    .name = "first_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3}},
+            {"X", {7, 3}},
+            {"Y", {3}},
+        },
+    .outputs =
+        {
+            {"dX", {7, 3}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: ReduceSum, line 22 of the entry
+const ::gradsmith::ReduceL2GradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0}},
+            {"X", {0, 3}},
+            {"Y", {0}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 3}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // channels
+    &kCase2,
+    // first_axis
+    &kCase3,
+    // no_rows
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    {"axis", -1},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "Y"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "equal", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "dY"},
+    // 4
+    {.operation = "input", .name = "X"},
+    // 5
+    {.operation = "divide", .arguments = {4, 0}},
+    // 6
+    {.operation = "multiply", .arguments = {3, 5}},
+    // 7
+    {.operation = "where", .arguments = {2, 1, 6}},
+    // 8
+    {.operation = "multiply", .arguments = {4, 4}},
+    // 9
+    {.operation = "sum", .arguments = {8}, .over = {"A"}},
+    // 10
+    {.operation = "sqrt", .arguments = {9}},
+};
+const std::size_t kDomain[] = {
+    // sqrt
+    10,
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "B",
+            // 1
+            "A",
+            // 2
+            "F",
+        },
+    .lengths =
+        {
+            {.name = "A", .length = 1},
+            {.name = "B", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"dY", {"B", "F"}},
+            {"X", {"B", "A", "F"}},
+            {"Y", {"B", "F"}},
+            {"dX", {"B", "A", "F"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 7},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "ReduceL2Grad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace reduce_l2_grad_tests
 
 }  // namespace gradsmith::support

@@ -11,7 +11,9 @@
 #include "gradsmith/ops/hard_sigmoid_grad.h"
 #include "gradsmith/ops/mish_grad.h"
 #include "gradsmith/ops/reciprocal_grad.h"
+#include "gradsmith/ops/reduce_sum.h"
 #include "gradsmith/ops/simplified_layer_normalization.h"
+#include "gradsmith/ops/skip_layer_normalization.h"
 #include "gradsmith/ops/softplus_grad.h"
 #include "gradsmith/ops/softsign_grad.h"
 #include "gradsmith/ops/swish.h"
@@ -20,6 +22,7 @@
 #include "reference/conv.h"
 #include "reference/formula.h"
 #include "reference/layer_norm.h"
+#include "reference/named_formula.h"
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
@@ -33,7 +36,9 @@
 #undef HardSigmoidGrad
 #undef MishGrad
 #undef ReciprocalGrad
+#undef ReduceSum
 #undef SimplifiedLayerNormalization
+#undef SkipLayerNormalization
 #undef SoftplusGrad
 #undef SoftsignGrad
 #undef Swish
@@ -48,6 +53,7 @@
 #undef auto_pad
 #undef axis
 #undef beta
+#undef bias
 #undef dA
 #undef dB
 #undef dW
@@ -55,9 +61,11 @@
 #undef dY
 #undef dilations
 #undef epsilon
+#undef gamma
 #undef group
 #undef inv_std
 #undef kernel_shape
+#undef mean
 #undef momentum
 #undef output_padding
 #undef output_shape
@@ -67,6 +75,7 @@
 #undef saved_inv_std
 #undef saved_mean
 #undef scale
+#undef skip
 #undef strides
 
 namespace gradsmith::support {
@@ -2942,5 +2951,412 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace simplified_layer_normalization_tests
+
+// ops.yaml: ReduceSum, line 1 of the entry
+namespace reduce_sum_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ReduceSumInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::ReduceSumOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ReduceSumAttributes>();
+  return ::gradsmith::ReduceSum(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ReduceSumInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::ReduceSumAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: ReduceSum, line 18 of the entry
+const ::gradsmith::ReduceSumAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: ReduceSum, line 19 of the entry
+const ::gradsmith::ReduceSumAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {5, 13}},
+        },
+    .outputs =
+        {
+            {"Y", {5}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: ReduceSum, line 20 of the entry
+const ::gradsmith::ReduceSumAttributes kAttributes2 = {
+    .axis = 1,
+};
+const Case kCase2 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 6, 4, 8}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 4, 8}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: ReduceSum, line 21 of the entry
+const ::gradsmith::ReduceSumAttributes kAttributes3 = {
+    .axis = 0,
+};
+const Case kCase3 = {
+    .name = "first_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {7, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {3}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: ReduceSum, line 22 of the entry
+const ::gradsmith::ReduceSumAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {0}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // channels
+    &kCase2,
+    // first_axis
+    &kCase3,
+    // no_rows
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    {"axis", -1},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "sum", .arguments = {0}, .over = {"A"}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "B",
+            // 1
+            "A",
+            // 2
+            "F",
+        },
+    .lengths =
+        {
+            {.name = "A", .length = 1},
+            {.name = "B", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"X", {"B", "A", "F"}},
+            {"Y", {"B", "F"}},
+        },
+    .outputs =
+        {
+            {.name = "Y", .node = 1},
+        },
+});
+
+const OpTests kTests = {
+    .op = "ReduceSum",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace reduce_sum_tests
+
+// ops.yaml: SkipLayerNormalization, line 1 of the entry
+namespace skip_layer_normalization_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SkipLayerNormalizationInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  inputs.skip = call.Input<T_>(1);
+  inputs.gamma = call.Input<T_>(2);
+  inputs.beta = call.Input<T_>(3);
+  inputs.bias = call.Input<T_>(4);
+  ::gradsmith::SkipLayerNormalizationOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  outputs.mean = call.Output<T_>(1);
+  outputs.inv_std = call.Output<T_>(2);
+  const auto& attributes = call.Attributes<::gradsmith::SkipLayerNormalizationAttributes>();
+  return ::gradsmith::SkipLayerNormalization(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SkipLayerNormalizationInputDims inputs;
+  inputs.X = call.required[0];
+  inputs.skip = call.required[1];
+  inputs.gamma = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::SkipLayerNormalizationAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  dims.push_back(outputs->mean);
+  dims.push_back(outputs->inv_std);
+  return dims;
+}
+
+// ops.yaml: SkipLayerNormalization, line 28 of the entry
+const ::gradsmith::SkipLayerNormalizationAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {6, 24}},
+            {"skip", {6, 24}},
+            {"gamma", {24}},
+            {"beta", {24}},
+            {"bias", {24}},
+        },
+    .outputs =
+        {
+            {"Y", {6, 24}},
+            {"mean", {6}},
+            {"inv_std", {6}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: SkipLayerNormalization, line 29 of the entry
+const ::gradsmith::SkipLayerNormalizationAttributes kAttributes1 = {
+    .axis = 2,
+};
+const Case kCase1 = {
+    .name = "two_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 4, 2, 5}},
+            {"skip", {3, 4, 2, 5}},
+            {"gamma", {2, 5}},
+            {"beta", {2, 5}},
+            {"bias", {2, 5}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 4, 2, 5}},
+            {"mean", {3, 4}},
+            {"inv_std", {3, 4}},
+        },
+    .attributes =
+        {
+            {"axis", 2},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // two_axes
+    &kCase1,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: LayerNormalization, line 18 of the entry
+    {"axis", -1},
+    // ops.yaml: LayerNormalization, line 19 of the entry
+    {"epsilon", 1e-05},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "input", .name = "skip"},
+    // 2
+    {.operation = "add", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "bias"},
+    // 4
+    {.operation = "add", .arguments = {2, 3}},
+    // 5
+    {.operation = "mean", .arguments = {4}, .over = {"S"}},
+    // 6
+    {.operation = "variance", .arguments = {4}, .over = {"S"}},
+    // 7
+    {.operation = "attribute", .name = "epsilon"},
+    // 8
+    {.operation = "add", .arguments = {6, 7}},
+    // 9
+    {.operation = "rsqrt", .arguments = {8}},
+    // 10
+    {.operation = "subtract", .arguments = {4, 5}},
+    // 11
+    {.operation = "multiply", .arguments = {10, 9}},
+    // 12
+    {.operation = "input", .name = "gamma"},
+    // 13
+    {.operation = "multiply", .arguments = {11, 12}},
+    // 14
+    {.operation = "input", .name = "beta"},
+    // 15
+    {.operation = "add", .arguments = {13, 14}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "P",
+            // 1
+            "S",
+        },
+    .lengths =
+        {
+            {.name = "P", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"X", {"P", "S"}},
+            {"skip", {"P", "S"}},
+            {"gamma", {"S"}},
+            {"beta", {"S"}},
+            {"bias", {"S"}},
+            {"Y", {"P", "S"}},
+            {"mean", {"P"}},
+            {"inv_std", {"P"}},
+        },
+    .outputs =
+        {
+            {.name = "Y", .node = 15},
+            {.name = "mean", .node = 5},
+            {.name = "inv_std", .node = 9},
+        },
+    .exact_attributes =
+        {
+            {"epsilon", 0.5},
+        },
+});
+
+const OpTests kTests = {
+    .op = "SkipLayerNormalization",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace skip_layer_normalization_tests
 
 }  // namespace gradsmith::support

@@ -12,6 +12,7 @@
 #include "gradsmith/ops/min.h"
 #include "gradsmith/ops/pow.h"
 #include "gradsmith/ops/prelu_grad.h"
+#include "gradsmith/ops/reduce_sum_grad.h"
 #include "gradsmith/ops/selu.h"
 #include "gradsmith/ops/sin.h"
 #include "gradsmith/ops/sub.h"
@@ -19,6 +20,7 @@
 #include "gradsmith/ops/tanh_grad.h"
 #include "gradsmith/ops/thresholded_relu.h"
 #include "reference/formula.h"
+#include "reference/named_formula.h"
 #include "reference/pool.h"
 #include "support/op_tests.h"
 
@@ -34,6 +36,7 @@
 #undef Min
 #undef PReluGrad
 #undef Pow
+#undef ReduceSumGrad
 #undef Selu
 #undef Sin
 #undef Sub
@@ -45,6 +48,7 @@
 #undef Y
 #undef alpha
 #undef auto_pad
+#undef axis
 #undef ceil_mode
 #undef count_include_pad
 #undef dSlope
@@ -2560,5 +2564,223 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace global_max_pool_tests
+
+// ops.yaml: ReduceSumGrad, line 1 of the entry
+namespace reduce_sum_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ReduceSumGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::ReduceSumGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ReduceSumGradAttributes>();
+  return ::gradsmith::ReduceSumGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ReduceSumGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::ReduceSumGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: ReduceSum, line 18 of the entry
+const ::gradsmith::ReduceSumGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5}},
+            {"X", {3, 5, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: ReduceSum, line 19 of the entry
+const ::gradsmith::ReduceSumGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5}},
+            {"X", {5, 13}},
+        },
+    .outputs =
+        {
+            {"dX", {5, 13}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: ReduceSum, line 20 of the entry
+const ::gradsmith::ReduceSumGradAttributes kAttributes2 = {
+    .axis = 1,
+};
+const Case kCase2 = {
+    .name = "channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 4, 8}},
+            {"X", {2, 6, 4, 8}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 6, 4, 8}},
+        },
+    .attributes =
+        {
+            {"axis", 1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: ReduceSum, line 21 of the entry
+const ::gradsmith::ReduceSumGradAttributes kAttributes3 = {
+    .axis = 0,
+};
+const Case kCase3 = {
+    .name = "first_axis",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3}},
+            {"X", {7, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {7, 3}},
+        },
+    .attributes =
+        {
+            {"axis", 0},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: ReduceSum, line 22 of the entry
+const ::gradsmith::ReduceSumGradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_rows",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0}},
+            {"X", {0, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 3}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // channels
+    &kCase2,
+    // first_axis
+    &kCase3,
+    // no_rows
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: ReduceSum, line 15 of the entry
+    {"axis", -1},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "input", .name = "X"},
+    // 2
+    {.operation = "sum", .arguments = {1}, .over = {"A"}},
+};
+const std::size_t kDomain[] = {
+    // sum
+    2,
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "B",
+            // 1
+            "A",
+            // 2
+            "F",
+        },
+    .lengths =
+        {
+            {.name = "A", .length = 1},
+            {.name = "B", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"dY", {"B", "F"}},
+            {"X", {"B", "A", "F"}},
+            {"dX", {"B", "A", "F"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 0},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "ReduceSumGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace reduce_sum_grad_tests
 
 }  // namespace gradsmith::support

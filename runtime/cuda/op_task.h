@@ -14,6 +14,8 @@
 /// A call of an operator without its mathematics: what RunOp (run_op.h) knows of it.
 namespace gradsmith::cuda {
 
+struct RowsInfo;
+
 /// The most operands (inputs and outputs), choices and scalars that an operator has.
 inline constexpr int kMaxOperands = 16;
 inline constexpr int kMaxChoices = 24;
@@ -43,6 +45,8 @@ struct OpInfo {
   const KernelImage* image = nullptr;
   /// Bit i is set where input i of a map is a mask (patterns/map.h).
   unsigned masks = 0;
+  /// Of an operator whose formulas are computed by rows: what launches depend on.
+  const RowsInfo* rows = nullptr;
   /// A number made of the name, with which the operator's keys begin.
   std::int64_t id = internal::ProblemKey::HashOfText(name);
 };

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from gradsmith_codegen import formula_cpp, formula_data, formula_parser
-from gradsmith_codegen.checks.formulas import MAX_SCALARS, MAX_TENSORS
-from gradsmith_codegen.formula_tree import FUNCTIONS, Reduce
+from gradsmith_codegen.formula_misfit import MAX_SCALARS, MAX_TENSORS
+from gradsmith_codegen.formula_tree import FUNCTIONS, REDUCTIONS, Reduce
 from gradsmith_codegen.model import Op
 from schemas import SCALE, edited, load
 
@@ -94,9 +94,15 @@ def test_functions_and_limits_are_the_runtimes(repository: Path) -> None:
     known = set(re.findall(r"GRADSMITH_FUNCTOR A (\w+)\(", text)) - {"Name"}
     known |= set(re.findall(r"^GRADSMITH_FORMULA_FUNCTION\((\w+),", text, re.MULTILINE))
     assert known == {name.capitalize() for name in FUNCTIONS} - {"Where"}
-    limits = (repository / "runtime/patterns/map_task.h").read_text(encoding="utf-8")
-    found = dict(re.findall(r"constexpr int kMaxMap(\w+) = (\d+);", limits))
-    assert (found["Tensors"], found["Scalars"]) == (str(MAX_TENSORS), str(MAX_SCALARS))
+    for task, word in (("map_task", "Map"), ("rows_task", "Rows")):
+        limits = (repository / f"runtime/patterns/{task}.h").read_text(encoding="utf-8")
+        found = dict(re.findall(rf"constexpr int kMax{word}(\w+) = (\d+);", limits))
+        assert (found["Tensors"], found["Scalars"]) == (str(MAX_TENSORS), str(MAX_SCALARS))
+
+
+def test_oracle_knows_every_reduction(repository: Path) -> None:
+    text = (repository / "tests/reference/named_formula.cc").read_text(encoding="utf-8")
+    assert {*REDUCTIONS, "count"} <= set(re.findall(r'operation [=!]= "(\w+)"', text))
 
 
 def test_oracle_knows_every_function(repository: Path) -> None:

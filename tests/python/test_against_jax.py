@@ -502,6 +502,44 @@ def test_layer_normalization(dims: tuple[int, ...], axis: int, types: tuple[str,
         near(one, expected, tolerance)
 
 
+def lp_normalized(x: Any, axis: int) -> Any:
+    return x / jnp.sqrt((x * x).sum(axis, keepdims=True))
+
+
+REDUCTIONS: dict[str, Any] = {
+    "reduce_sum": lambda x, axis: x.sum(axis),
+    "reduce_mean": lambda x, axis: x.mean(axis),
+    "reduce_l1": lambda x, axis: abs(x).sum(axis),
+    "reduce_l2": lambda x, axis: jnp.sqrt((x * x).sum(axis)),
+    "reduce_log_sum_exp": jax.nn.logsumexp,
+    "lp_normalization": lp_normalized,
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize(("dims", "axis"), [((7,), 0), ((3, 1021), -1), ((4, 6, 5), 1), ((2, 3, 4, 5), 0)])
+def test_reductions(name: str, dtype: str, dims: tuple[int, ...], axis: int) -> None:
+    random = np.random.default_rng(len(dims))
+    x = random.normal(1, 2, dims).astype(np.dtype(dtype))
+    got = getattr(gradsmith, name)(x, axis=axis).Y
+    dy = random.normal(0, 1, got.shape).astype(np.dtype(dtype))
+    (y,), (expected,) = differentiated(lambda x: (REDUCTIONS[name](x, axis), ()), [x], dy)
+    near(got, y, TOLERANCES[dtype])
+    given = [got] if name in ("reduce_l2", "reduce_log_sum_exp") else []
+    near(getattr(gradsmith, f"{name}_grad")(dy, x, *given, axis=axis).dX, expected, TOLERANCES[dtype])
+
+
+def test_skip_layer_normalization() -> None:
+    random = np.random.default_rng(1)
+    x, skip = (random.normal(1, 2, (5, 24)) for _ in range(2))
+    gamma, beta, bias = (random.normal(1, 0.5, 24) for _ in range(3))
+    got = gradsmith.skip_layer_normalization(x, skip, gamma, beta, bias)
+    y, (mean, inv_std) = layer_norm(jnp.asarray(x + skip + bias), gamma, beta, -1, False)
+    for one, expected in zip(got, (y, mean, inv_std), strict=True):
+        near(one, expected, TOLERANCES["float64"])
+
+
 def test_every_operator_is_compared() -> None:
     """An operator on a kernel of its own that is added to ops.yaml needs a peer here."""
     compared = {"Conv", "ConvGrad", "ConvTranspose", "ConvTransposeGrad"}
@@ -511,7 +549,10 @@ def test_every_operator_is_compared() -> None:
     compared |= {"MaxPool", "MaxPoolXYGrad", "MaxPoolGrad", "AveragePool", "AveragePoolGrad"}
     compared |= {"GlobalMaxPool", "GlobalMaxPoolGrad", "GlobalAveragePool", "GlobalAveragePoolGrad"}
     compared |= {"Softmax", "SoftmaxGrad", "LogSoftmax", "LogSoftmaxGrad"}
-    compared |= {op.name for op in gradsmith.ops() if op.function.removesuffix("_grad") in {*FORMULAS, *OF_TWO}}
+    compared |= {
+        op.name for op in gradsmith.ops() if op.function.removesuffix("_grad") in {*FORMULAS, *OF_TWO, *REDUCTIONS}
+    }
+    compared |= {"SkipLayerNormalization"}
     compared |= {"LayerNormalization", "LayerNormalizationGrad"}
     compared |= {"SimplifiedLayerNormalization", "SimplifiedLayerNormalizationGrad"}
     kernels = {op.kernel for op in gradsmith.ops() if op.name in compared}

@@ -165,6 +165,31 @@ void AddRoundings(const std::vector<double>& magnitudes, Expected& sums) {
 
 }  // namespace
 
+FormulaPart PartOf(const FormulaNode& node) {
+  const auto* const found = std::ranges::find(kEntries, node.operation, &Entry::name);
+  if (found != kEntries.end()) {
+    return {.function = found->function, .is_exact = found->is_exact};
+  }
+  if (node.operation != "number" && node.name.empty()) {
+    throw std::invalid_argument("no formula has " + std::string(node.operation));
+  }
+  return {.is_exact = node.operation != "number" || Constant(node.number).error == 0};
+}
+
+CountingNumber LeafOf(const FormulaNode& node, const Attributes& attributes, double of_input) {
+  if (node.operation == "number") {
+    return Constant(node.number);
+  }
+  if (node.operation == "attribute") {
+    return Constant(AttributeAsReal(attributes, node.name));
+  }
+  return Given(of_input);
+}
+
+bool HasMargin(const CountingNumber& value) {
+  return std::isfinite(value.value) && value.margin >= kMargin;
+}
+
 /// An element of each input: those that are broadcast to the same place.
 class FormulaOracle::Place {
  public:
@@ -202,17 +227,12 @@ class FormulaOracle::Place {
 
 FormulaOracle::FormulaOracle(FormulaData data) : data_(std::move(data)) {
   for (const FormulaNode& node : data_.nodes) {
-    const auto* const found = std::ranges::find(kEntries, node.operation, &Entry::name);
-    const bool is_leaf = found == kEntries.end();
-    if (is_leaf && node.operation != "number" && node.name.empty()) {
-      throw std::invalid_argument("no formula has " + std::string(node.operation));
-    }
-    bool is_exact =
-        is_leaf ? node.operation != "number" || Constant(node.number).error == 0 : found->is_exact;
+    const FormulaPart part = PartOf(node);
+    bool is_exact = part.is_exact;
     for (const std::size_t argument : node.arguments) {
       is_exact = is_exact && exact_[argument];
     }
-    functions_.push_back(is_leaf ? nullptr : found->function);
+    functions_.push_back(part.function);
     exact_.push_back(is_exact);
   }
 }
@@ -260,19 +280,16 @@ void FormulaOracle::Evaluate(const Place& place, const Attributes& attributes, V
         arguments.push_back(values[argument]);
       }
       values.push_back(functions_[i](arguments));
-    } else if (node.operation == "number") {
-      values.push_back(Constant(node.number));
-    } else if (node.operation == "attribute") {
-      values.push_back(Constant(AttributeAsReal(attributes, node.name)));
     } else {
-      values.push_back(Given(place.Value(node.name)));
+      const double element = node.operation == "input" ? place.Value(node.name) : 0;
+      values.push_back(LeafOf(node, attributes, element));
     }
   }
 }
 
 bool FormulaOracle::IsSmooth(const Values& values) const {
   const auto is_smooth = [&](std::size_t node) {
-    return std::isfinite(values[node].value) && values[node].margin >= kMargin;
+    return HasMargin(values[node]);
   };
   return std::ranges::all_of(
              data_.outputs, [&](const FormulaOutput& output) { return is_smooth(output.node); }) &&

@@ -24,6 +24,9 @@ struct FormulaNode {
   std::vector<std::size_t> arguments = {};
   double number = 0;
   std::string_view name = {};
+  /// The dims that a "sum", "mean", "max" or "variance" reduces, or a "count" counts
+  /// (named_formula.h).
+  std::vector<std::string_view> over = {};
 };
 
 /// FormulaOutput is an output's name and the node of its value. It is a sum where `sum_like` is the
@@ -48,6 +51,28 @@ struct FormulaData {
   /// Values of attributes with which results of integers are short.
   Attributes exact_attributes = {};
 };
+
+/// FormulaFunction computes what the language calls by a name.
+using FormulaFunction = CountingNumber (*)(std::span<const CountingNumber> arguments);
+
+/// FormulaPart is how a node is computed that reduces nothing.
+struct FormulaPart {
+  /// Null for numbers, inputs and attributes.
+  FormulaFunction function = nullptr;
+  /// Whether integers give exact results: what is computed adds, multiplies, compares and selects.
+  bool is_exact = false;
+};
+
+/// PartOf throws where the language has no such node.
+FormulaPart PartOf(const FormulaNode& node);
+
+/// LeafOf returns the value of a number, an attribute or an input, of which `of_input` is the
+/// element.
+CountingNumber LeafOf(const FormulaNode& node, const Attributes& attributes, double of_input);
+
+/// HasMargin is true of a number that is finite, and far enough from where functions bend that data
+/// may be there.
+bool HasMargin(const CountingNumber& value);
 
 /// FormulaOracle evaluates an operator's formulas in long double, with a running analysis of how
 /// far off float or double may be. Outputs that are no sums have the dims of the inputs that are
@@ -74,7 +99,6 @@ class FormulaOracle final : public Oracle {
   [[nodiscard]] Attributes ExactAttributes() const override { return data_.exact_attributes; }
 
  private:
-  using Function = CountingNumber (*)(std::span<const CountingNumber> arguments);
   /// A value for each node.
   using Values = std::vector<CountingNumber>;
 
@@ -90,7 +114,7 @@ class FormulaOracle final : public Oracle {
 
   FormulaData data_;
   /// What computes each node; null for numbers, inputs and attributes.
-  std::vector<Function> functions_;
+  std::vector<FormulaFunction> functions_;
   /// Whether integers give exact results there: what is computed adds, multiplies, compares and
   /// selects.
   std::vector<bool> exact_;

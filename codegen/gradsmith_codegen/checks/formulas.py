@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..broadcasting import is_broadcast, is_sum, lead
 from ..diagnostics import Note
-from ..faults import did_you_mean, instead, listing
-from ..formula_tree import CONSTANTS, FUNCTIONS, Apply, Kind, Name, Reduce, Tree, names, parts
+from ..faults import did_you_mean, instead
+from ..formula_misfit import Misfit
+from ..formula_steps import steps_of
+from ..formula_tree import CONSTANTS, COUNT, FUNCTIONS, Apply, Kind, Name, Reduce, Tree, names, parts
 from ..grammar import is_identifier
 from ..model import Attribute, AttributeKind, Formula, Op, Shape, Tensor
-from ..vocabulary import TYPES
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 _READ = ("formulas", *TENSORS, "attributes")
-# What a task of the pattern `map` holds (runtime/patterns/map_task.h); a test compares.
-MAX_TENSORS, MAX_SCALARS = 8, 4
-
 _USABLE = (AttributeKind.FLOAT, AttributeKind.INT, AttributeKind.BOOL)
 
 
@@ -45,7 +42,7 @@ def _kind_findings(
             yield from _kind_findings(formula, argument, kind, truths, name)
     elif isinstance(tree, Reduce):
         yield from _kind_findings(
-            formula, tree.argument, Kind.NUMBER, truths, f"what '{tree.operation}' adds up"
+            formula, tree.argument, Kind.NUMBER, truths, f"what '{tree.operation}' is given"
         )
 
 
@@ -119,11 +116,13 @@ def output_is_read(op: Op, scope: Scope) -> Iterator[Finding]:
 def dim_of_no_operand(op: Op, scope: Scope) -> Iterator[Finding]:
     """A formula reduces over a dim that nothing in its expression has, or over none."""
     shapes = {tensor.name: tensor.shape for tensor in op.inputs}
+    every = frozenset().union(*[tensor.shape.symbols for tensor in scope.tensors])
     within: dict[str, frozenset[str]] = {}  # the symbols of each formula's value
     for formula in op.formulas:
         for part in parts(formula.tree):
             if isinstance(part, Reduce):
-                yield from _dim_findings(formula, part, _symbols(part.argument, shapes, within))
+                own = every if part.operation == COUNT else _symbols(part.argument, shapes, within)
+                yield from _dim_findings(formula, part, own)
         within[formula.name] = _symbols(formula.tree, shapes, within)
 
 
@@ -133,7 +132,8 @@ def _dim_findings(formula: Formula, part: Reduce, has: frozenset[str]) -> Iterat
     for dim in part.dims:
         if dim.name not in has:
             hint = instead(dim.name, sorted(has))
-            yield Finding(f"nothing in '{part.operation}' has the dim '{dim.name}'{hint}", formula.place(dim))
+            what = "no tensor" if part.operation == COUNT else f"nothing in '{part.operation}'"
+            yield Finding(f"{what} has the dim '{dim.name}'{hint}", formula.place(dim))
 
 
 def _symbols(tree: Tree, shapes: dict[str, Shape], within: dict[str, frozenset[str]]) -> frozenset[str]:
@@ -149,90 +149,15 @@ def _symbols(tree: Tree, shapes: dict[str, Shape], within: dict[str, frozenset[s
 
 @op_rule("G810", needs=(*_READ, "dims", "rows"))
 def fits_no_pattern(op: Op, scope: Scope) -> Iterator[Finding]:
-    """No kernel pattern computes the formulas: only `map` is there. Its tensors have one type, its outputs
-    one shape, to which inputs are broadcast, and outputs that are sums the shape of such an input."""
+    """No kernel pattern computes the formulas. A map's tensors have one type, its outputs one shape, to which
+    inputs are broadcast, and outputs that are sums the shape of such an input. Rows are reduced over the same
+    dims everywhere, and what is summed over all others is an output."""
     if not op.formulas or not op.inputs or not op.outputs:
         return
-    sums = {formula.name: formula for formula in op.formulas if is_sum(formula)}
-    findings = list(_nested_reductions(op))
-    yield from findings
-    whole = lead(op)
-    for tensor in () if findings else scope.tensors:
-        is_summed = tensor in op.outputs and tensor.name in sums
-        problem = _tensor_problem(op, tensor, whole) or (
-            _sum_problem(op, sums[tensor.name], tensor, whole)
-            if is_summed
-            else _shape_problem(op, tensor, whole)
-        )
-        if problem:
-            yield Finding(f"the formulas fit no pattern: {problem}", tensor.span)
-    yield from _over_the_limits(op)
-
-
-def _over_the_limits(op: Op) -> Iterator[Finding]:
-    count, scalars = len(op.inputs) + len(op.outputs), len(op.scalars)
-    if count > MAX_TENSORS:
-        message = f"the formulas fit no pattern: a map has {MAX_TENSORS} tensors at most, not {count}"
-        yield Finding(message, op.at("formulas"))
-    if scalars > MAX_SCALARS:
-        message = f"the formulas read {scalars} attributes; a map is given {MAX_SCALARS} at most"
-        yield Finding(message, op.at("formulas"))
-
-
-def _nested_reductions(op: Op) -> Iterator[Finding]:
-    outputs = {tensor.name for tensor in op.outputs}
-    for formula in op.formulas:
-        for part in parts(formula.tree):
-            is_whole = part is formula.tree and is_sum(formula) and formula.name in outputs
-            if isinstance(part, Reduce) and not is_whole:
-                over = f" over {listing([dim.name for dim in part.dims])}" if part.dims else ""
-                message = (
-                    f"no pattern schedules '{part.operation}'{over} here: a map computes elements from those "
-                    "at their place, and can sum what an output is as a whole"
-                )
-                yield Finding(message, formula.place(part))
-
-
-def _tensor_problem(op: Op, tensor: Tensor, whole: Tensor) -> str:
-    if tensor.optional and tensor in op.inputs:
-        return f"a map needs all of its inputs, and '{tensor.name}' is optional"
-    if tensor.list:
-        return f"a map has single tensors, and '{tensor.name}' is a list"
-    if tensor.may_be_on_host:
-        return f"a map reads its inputs on the device, and '{tensor.name}' may lie on the host"
-    if tensor.type != whole.type:
-        return (
-            f"a map has one element type, and '{tensor.name}' is {tensor.type}, '{whole.name}' {whole.type}"
-        )
-    if tensor.type in TYPES and not TYPES[tensor.type].is_floating:
-        return f"a map computes floating numbers, and '{tensor.name}' is {tensor.type}"
-    return ""
-
-
-def _shape_problem(op: Op, tensor: Tensor, whole: Tensor) -> str:
-    if tensor in op.outputs and tensor.shape != whole.shape:
-        shapes = f"'{tensor.name}' is {tensor.shape_text}, '{whole.name}' {whole.shape_text}"
-        remedy = "; write 'sum(...)'" if is_broadcast(op, tensor.shape, whole.shape) else ""
-        return f"a map's outputs are alike, and {shapes}{remedy}"
-    if not is_broadcast(op, tensor.shape, whole.shape):
-        return (
-            f"'{tensor.name}' of {tensor.shape_text} is not broadcast to '{whole.name}' of {whole.shape_text}"
-        )
-    return ""
-
-
-def _sum_problem(op: Op, formula: Formula, tensor: Tensor, whole: Tensor) -> str:
-    """The oracle takes the dims of a sum from an input that is broadcast to what is summed."""
-    is_like_an_input = any(one.shape == tensor.shape for one in op.inputs)
-    if not is_like_an_input or not is_broadcast(op, tensor.shape, whole.shape):
-        return f"'{tensor.name}' of {tensor.shape_text} is a sum, and no input of that shape is broadcast"
-    over = {dim.name for dim in formula.tree.dims} if isinstance(formula.tree, Reduce) else set()
-    lacking = whole.shape.symbols - tensor.shape.symbols
-    if not lacking:
-        return f"'{tensor.name}' is a sum, and lacks no dim of '{whole.name}'"
-    if over and over != lacking:
-        return f"'{tensor.name}' lacks {listing(sorted(lacking))}, and the sum is over other dims"
-    return ""
+    try:
+        steps_of(op)
+    except Misfit as misfit:
+        yield from [Finding(message, span) for message, span in misfit.problems]
 
 
 @op_rule("G811", needs=_READ)

@@ -55,6 +55,8 @@ from gradsmith import (
     LogGradResult,
     LogSoftmaxResult,
     LogSoftmaxGradResult,
+    LpNormalizationResult,
+    LpNormalizationGradResult,
     MaxResult,
     MaxGradResult,
     MaxPoolResult,
@@ -74,6 +76,16 @@ from gradsmith import (
     QuickGeluGradResult,
     ReciprocalResult,
     ReciprocalGradResult,
+    ReduceL1Result,
+    ReduceL1GradResult,
+    ReduceL2Result,
+    ReduceL2GradResult,
+    ReduceLogSumExpResult,
+    ReduceLogSumExpGradResult,
+    ReduceMeanResult,
+    ReduceMeanGradResult,
+    ReduceSumResult,
+    ReduceSumGradResult,
     ReluResult,
     ReluGradResult,
     SeluResult,
@@ -84,6 +96,7 @@ from gradsmith import (
     SimplifiedLayerNormalizationGradResult,
     SinResult,
     SinGradResult,
+    SkipLayerNormalizationResult,
     SoftmaxResult,
     SoftmaxGradResult,
     SoftplusResult,
@@ -198,6 +211,19 @@ __all__ = [
     "layer_normalization_grad",
     "simplified_layer_normalization",
     "simplified_layer_normalization_grad",
+    "reduce_sum",
+    "reduce_sum_grad",
+    "reduce_mean",
+    "reduce_mean_grad",
+    "reduce_l1",
+    "reduce_l1_grad",
+    "reduce_l2",
+    "reduce_l2_grad",
+    "reduce_log_sum_exp",
+    "reduce_log_sum_exp_grad",
+    "lp_normalization",
+    "lp_normalization_grad",
+    "skip_layer_normalization",
 ]
 
 _ConvGradOutput: TypeAlias = Literal["dX", "dW", "dB"]
@@ -248,6 +274,13 @@ _SoftmaxGradOutput: TypeAlias = Literal["dX"]
 _LogSoftmaxGradOutput: TypeAlias = Literal["dX"]
 _LayerNormalizationGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
 _SimplifiedLayerNormalizationGradOutput: TypeAlias = Literal["dX", "dScale"]
+_ReduceSumGradOutput: TypeAlias = Literal["dX"]
+_ReduceMeanGradOutput: TypeAlias = Literal["dX"]
+_ReduceL1GradOutput: TypeAlias = Literal["dX"]
+_ReduceL2GradOutput: TypeAlias = Literal["dX"]
+_ReduceLogSumExpGradOutput: TypeAlias = Literal["dX"]
+_LpNormalizationGradOutput: TypeAlias = Literal["dX"]
+_SkipLayerNormalizationOutput: TypeAlias = Literal["Y", "mean", "inv_std"]
 
 def conv(
     X: Tensor,
@@ -853,3 +886,90 @@ def simplified_layer_normalization_grad(
     axis: int = -1,
     outputs: _SimplifiedLayerNormalizationGradOutput | Iterable[_SimplifiedLayerNormalizationGradOutput] | None = ("dX", "dScale"),
 ) -> SimplifiedLayerNormalizationGradResult[Tensor]: ...
+def reduce_sum(
+    X: Tensor,
+    *,
+    axis: int = -1,
+) -> ReduceSumResult[Tensor]: ...
+def reduce_sum_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    axis: int = -1,
+    outputs: _ReduceSumGradOutput | Iterable[_ReduceSumGradOutput] | None = ("dX",),
+) -> ReduceSumGradResult[Tensor]: ...
+def reduce_mean(
+    X: Tensor,
+    *,
+    axis: int = -1,
+) -> ReduceMeanResult[Tensor]: ...
+def reduce_mean_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    axis: int = -1,
+    outputs: _ReduceMeanGradOutput | Iterable[_ReduceMeanGradOutput] | None = ("dX",),
+) -> ReduceMeanGradResult[Tensor]: ...
+def reduce_l1(
+    X: Tensor,
+    *,
+    axis: int = -1,
+) -> ReduceL1Result[Tensor]: ...
+def reduce_l1_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    axis: int = -1,
+    outputs: _ReduceL1GradOutput | Iterable[_ReduceL1GradOutput] | None = ("dX",),
+) -> ReduceL1GradResult[Tensor]: ...
+def reduce_l2(
+    X: Tensor,
+    *,
+    axis: int = -1,
+) -> ReduceL2Result[Tensor]: ...
+def reduce_l2_grad(
+    dY: Tensor,
+    X: Tensor,
+    Y: Tensor,
+    *,
+    axis: int = -1,
+    outputs: _ReduceL2GradOutput | Iterable[_ReduceL2GradOutput] | None = ("dX",),
+) -> ReduceL2GradResult[Tensor]: ...
+def reduce_log_sum_exp(
+    X: Tensor,
+    *,
+    axis: int = -1,
+) -> ReduceLogSumExpResult[Tensor]: ...
+def reduce_log_sum_exp_grad(
+    dY: Tensor,
+    X: Tensor,
+    Y: Tensor,
+    *,
+    axis: int = -1,
+    outputs: _ReduceLogSumExpGradOutput | Iterable[_ReduceLogSumExpGradOutput] | None = ("dX",),
+) -> ReduceLogSumExpGradResult[Tensor]: ...
+def lp_normalization(
+    X: Tensor,
+    *,
+    axis: int = -1,
+    p: int = 2,
+) -> LpNormalizationResult[Tensor]: ...
+def lp_normalization_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    axis: int = -1,
+    p: int = 2,
+    outputs: _LpNormalizationGradOutput | Iterable[_LpNormalizationGradOutput] | None = ("dX",),
+) -> LpNormalizationGradResult[Tensor]: ...
+def skip_layer_normalization(
+    X: Tensor,
+    skip: Tensor,
+    gamma: Tensor,
+    beta: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-05,
+    outputs: _SkipLayerNormalizationOutput | Iterable[_SkipLayerNormalizationOutput] | None = ("Y", "mean", "inv_std"),
+) -> SkipLayerNormalizationResult[Tensor]: ...

@@ -10,6 +10,7 @@
 #include "cuda/kernel_image.h"
 #include "gradsmith/status.h"
 #include "patterns/rows.h"
+#include "patterns/rows_info.h"
 
 /// The pattern `rows` (patterns/rows.h) on CUDA. An operator of it has a table of one row:
 ///
@@ -19,14 +20,6 @@
 /// where softmax_rows.cu has GRADSMITH_ROWS_KERNELS(Softmax, SoftmaxRows). The task's choices begin
 /// with the row's axes (AddAxes).
 namespace gradsmith::cuda {
-
-/// RowsInfo is what launches depend on of a functor.
-struct RowsInfo {
-  internal::RowsCounts counts;
-  int phases = 0;
-  int results = 0;
-  bool rows_of_many_dims = false;
-};
 
 /// AddAxes adds the axes of which rows are made to a task's choices.
 inline void AddAxes(const internal::RowsAxes& axes, OpTask* task) {
@@ -43,12 +36,7 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
 template <typename Functor, const KernelImage& kImage>
 Result<std::unique_ptr<internal::Plan>>
 BuildRows(const Target& target, const OpTask& task, const std::string& /*variant*/) {
-  constexpr RowsInfo kInfo = {
-      .counts = internal::CountsOf<Functor>(),
-      .phases = Functor::kPhases,
-      .results = AtLeastOne(Functor::kResults),
-      .rows_of_many_dims = Functor::kRowsOfManyDims};
-  return MakeRowsPlan(target.device, kImage, task, kInfo);
+  return MakeRowsPlan(target.device, kImage, task, kRowsInfo<Functor>);
 }
 
 template <typename Functor, const KernelImage& kImage>

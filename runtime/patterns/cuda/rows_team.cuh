@@ -26,6 +26,27 @@ __device__ __forceinline__ RowsPlaceInBlock TeamOf(const RowsLaunch& launch) {
   return {thread / launch.members, thread % launch.members};
 }
 
+/// The number of a result among those of its phase.
+template <typename Functor>
+__host__ __device__ constexpr int PlaceInPhase(int result) {
+  int place = 0;
+  for (int other = 0; other < result; ++other) {
+    place += Functor::PhaseOf(other) == Functor::PhaseOf(result) ? 1 : 0;
+  }
+  return place;
+}
+
+/// How many results a phase has at most.
+template <typename Functor>
+__host__ __device__ constexpr int MostOfPhase() {
+  int most = 1;
+  for (int result = 0; result < Functor::kResults; ++result) {
+    const int count = PlaceInPhase<Functor>(result) + 1;
+    most = Functor::PhaseOf(result) >= 0 && count > most ? count : most;
+  }
+  return most;
+}
+
 /// What a team reduces: kResults results for each of kRows rows. kAcross is how many teams'
 /// threads stand between two of a team.
 template <typename A, int kRows, int kResults, int kAcross>
@@ -88,12 +109,17 @@ class RowsTeam {
       return;
     }
     constexpr int kWarps = (kAcross > 1 ? kFewerRowsThreads : kMostRowsThreads) / 32;
-    __shared__ A shared[2][kWarps][kAcross][kRows][kResults];
+    __shared__ A shared[2][kWarps][kAcross][kRows][MostOfPhase<Functor>()];
     static_assert(sizeof(shared) <= kRowsStaticBytes);
     if (lane < kAcross) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        Take<Functor>(phase, (*found)[r], shared[*turn][threadIdx.x / 32][lane][r]);
+#pragma unroll
+        for (int i = 0; i < kResults; ++i) {
+          if (Functor::PhaseOf(i) == phase) {
+            shared[*turn][threadIdx.x / 32][lane][r][PlaceInPhase<Functor>(i)] = (*found)[r][i];
+          }
+        }
       }
     }
     __syncthreads();
@@ -104,7 +130,14 @@ class RowsTeam {
     for (int warp = lane / kAcross; warp < warps; warp += 32 / kAcross) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        Add<Functor>(phase, shared[*turn][first + warp][column][r], (*found)[r]);
+        A terms[kResults];
+#pragma unroll
+        for (int i = 0; i < kResults; ++i) {
+          if (Functor::PhaseOf(i) == phase) {
+            terms[i] = shared[*turn][first + warp][column][r][PlaceInPhase<Functor>(i)];
+          }
+        }
+        Add<Functor>(phase, terms, (*found)[r]);
       }
     }
 #pragma unroll

@@ -55,6 +55,8 @@ from gradsmith._ops.log_op import LogResult, log
 from gradsmith._ops.log_grad_op import LogGradResult, log_grad
 from gradsmith._ops.log_softmax_op import LogSoftmaxResult, log_softmax
 from gradsmith._ops.log_softmax_grad_op import LogSoftmaxGradResult, log_softmax_grad
+from gradsmith._ops.lp_normalization_op import LpNormalizationResult, lp_normalization
+from gradsmith._ops.lp_normalization_grad_op import LpNormalizationGradResult, lp_normalization_grad
 from gradsmith._ops.max_op import MaxResult, max
 from gradsmith._ops.max_grad_op import MaxGradResult, max_grad
 from gradsmith._ops.max_pool_op import MaxPoolResult, max_pool
@@ -74,6 +76,16 @@ from gradsmith._ops.quick_gelu_op import QuickGeluResult, quick_gelu
 from gradsmith._ops.quick_gelu_grad_op import QuickGeluGradResult, quick_gelu_grad
 from gradsmith._ops.reciprocal_op import ReciprocalResult, reciprocal
 from gradsmith._ops.reciprocal_grad_op import ReciprocalGradResult, reciprocal_grad
+from gradsmith._ops.reduce_l1_op import ReduceL1Result, reduce_l1
+from gradsmith._ops.reduce_l1_grad_op import ReduceL1GradResult, reduce_l1_grad
+from gradsmith._ops.reduce_l2_op import ReduceL2Result, reduce_l2
+from gradsmith._ops.reduce_l2_grad_op import ReduceL2GradResult, reduce_l2_grad
+from gradsmith._ops.reduce_log_sum_exp_op import ReduceLogSumExpResult, reduce_log_sum_exp
+from gradsmith._ops.reduce_log_sum_exp_grad_op import ReduceLogSumExpGradResult, reduce_log_sum_exp_grad
+from gradsmith._ops.reduce_mean_op import ReduceMeanResult, reduce_mean
+from gradsmith._ops.reduce_mean_grad_op import ReduceMeanGradResult, reduce_mean_grad
+from gradsmith._ops.reduce_sum_op import ReduceSumResult, reduce_sum
+from gradsmith._ops.reduce_sum_grad_op import ReduceSumGradResult, reduce_sum_grad
 from gradsmith._ops.relu_op import ReluResult, relu
 from gradsmith._ops.relu_grad_op import ReluGradResult, relu_grad
 from gradsmith._ops.selu_op import SeluResult, selu
@@ -84,6 +96,7 @@ from gradsmith._ops.simplified_layer_normalization_op import SimplifiedLayerNorm
 from gradsmith._ops.simplified_layer_normalization_grad_op import SimplifiedLayerNormalizationGradResult, simplified_layer_normalization_grad
 from gradsmith._ops.sin_op import SinResult, sin
 from gradsmith._ops.sin_grad_op import SinGradResult, sin_grad
+from gradsmith._ops.skip_layer_normalization_op import SkipLayerNormalizationResult, skip_layer_normalization
 from gradsmith._ops.softmax_op import SoftmaxResult, softmax
 from gradsmith._ops.softmax_grad_op import SoftmaxGradResult, softmax_grad
 from gradsmith._ops.softplus_op import SoftplusResult, softplus
@@ -202,6 +215,10 @@ __all__ = [
     "log_softmax",
     "LogSoftmaxGradResult",
     "log_softmax_grad",
+    "LpNormalizationResult",
+    "lp_normalization",
+    "LpNormalizationGradResult",
+    "lp_normalization_grad",
     "MaxResult",
     "max",
     "MaxGradResult",
@@ -240,6 +257,26 @@ __all__ = [
     "reciprocal",
     "ReciprocalGradResult",
     "reciprocal_grad",
+    "ReduceL1Result",
+    "reduce_l1",
+    "ReduceL1GradResult",
+    "reduce_l1_grad",
+    "ReduceL2Result",
+    "reduce_l2",
+    "ReduceL2GradResult",
+    "reduce_l2_grad",
+    "ReduceLogSumExpResult",
+    "reduce_log_sum_exp",
+    "ReduceLogSumExpGradResult",
+    "reduce_log_sum_exp_grad",
+    "ReduceMeanResult",
+    "reduce_mean",
+    "ReduceMeanGradResult",
+    "reduce_mean_grad",
+    "ReduceSumResult",
+    "reduce_sum",
+    "ReduceSumGradResult",
+    "reduce_sum_grad",
     "ReluResult",
     "relu",
     "ReluGradResult",
@@ -260,6 +297,8 @@ __all__ = [
     "sin",
     "SinGradResult",
     "sin_grad",
+    "SkipLayerNormalizationResult",
+    "skip_layer_normalization",
     "SoftmaxResult",
     "softmax",
     "SoftmaxGradResult",
@@ -390,6 +429,19 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "LayerNormalizationGrad": layer_normalization_grad,
     "SimplifiedLayerNormalization": simplified_layer_normalization,
     "SimplifiedLayerNormalizationGrad": simplified_layer_normalization_grad,
+    "ReduceSum": reduce_sum,
+    "ReduceSumGrad": reduce_sum_grad,
+    "ReduceMean": reduce_mean,
+    "ReduceMeanGrad": reduce_mean_grad,
+    "ReduceL1": reduce_l1,
+    "ReduceL1Grad": reduce_l1_grad,
+    "ReduceL2": reduce_l2,
+    "ReduceL2Grad": reduce_l2_grad,
+    "ReduceLogSumExp": reduce_log_sum_exp,
+    "ReduceLogSumExpGrad": reduce_log_sum_exp_grad,
+    "LpNormalization": lp_normalization,
+    "LpNormalizationGrad": lp_normalization_grad,
+    "SkipLayerNormalization": skip_layer_normalization,
 }
 
 # What torch.library is told of each operator.
@@ -489,6 +541,19 @@ TORCH_SCHEMAS = {
     "LayerNormalizationGrad": "(Tensor dY, Tensor X, Tensor scale, Tensor mean, Tensor inv_std, *, SymInt axis=-1, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "SimplifiedLayerNormalization": "(Tensor X, Tensor scale, *, SymInt axis=-1, float epsilon=1e-05, str? policies=None) -> (Tensor, Tensor)",
     "SimplifiedLayerNormalizationGrad": "(Tensor dY, Tensor X, Tensor scale, Tensor inv_std, *, SymInt axis=-1, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "ReduceSum": "(Tensor X, *, SymInt axis=-1, str? policies=None) -> Tensor",
+    "ReduceSumGrad": "(Tensor dY, Tensor X, *, SymInt axis=-1, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "ReduceMean": "(Tensor X, *, SymInt axis=-1, str? policies=None) -> Tensor",
+    "ReduceMeanGrad": "(Tensor dY, Tensor X, *, SymInt axis=-1, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "ReduceL1": "(Tensor X, *, SymInt axis=-1, str? policies=None) -> Tensor",
+    "ReduceL1Grad": "(Tensor dY, Tensor X, *, SymInt axis=-1, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "ReduceL2": "(Tensor X, *, SymInt axis=-1, str? policies=None) -> Tensor",
+    "ReduceL2Grad": "(Tensor dY, Tensor X, Tensor Y, *, SymInt axis=-1, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "ReduceLogSumExp": "(Tensor X, *, SymInt axis=-1, str? policies=None) -> Tensor",
+    "ReduceLogSumExpGrad": "(Tensor dY, Tensor X, Tensor Y, *, SymInt axis=-1, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "LpNormalization": "(Tensor X, *, SymInt axis=-1, SymInt p=2, str? policies=None) -> Tensor",
+    "LpNormalizationGrad": "(Tensor dY, Tensor X, *, SymInt axis=-1, SymInt p=2, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "SkipLayerNormalization": "(Tensor X, Tensor skip, Tensor gamma, Tensor? beta=None, Tensor? bias=None, *, SymInt axis=-1, float epsilon=1e-05, str[]? outputs=None, str? policies=None) -> Tensor[]",
 }
 
 # How many operations of arithmetic a call makes that computes all outputs, from the dims of its tensors and from what

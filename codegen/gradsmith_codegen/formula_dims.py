@@ -1,0 +1,111 @@
+"""How a call's dims are told apart by their names: what the registration stub of formulas that name dims says
+(runtime/patterns/named_dims.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .formula_misfit import of_entry
+from .formula_schedule import Role, Schedule
+from .model import Op, Symbol, Tensor
+
+MAX_NAMES = 8  # IntList::kCapacity of the runtime
+_REST = "internal::NamedDims::kRest"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedOperand:
+    """An operand of the pattern: which argument it is, and the numbers of its shape's names."""
+
+    tensor: Tensor
+    argument: int
+    is_output: bool
+    names: tuple[int, ...]  # -1 for a dim of 1 that has none
+
+    @property
+    def listed(self) -> str:
+        return ", ".join(map(str, self.names))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDims:
+    names: tuple[str, ...]
+    lead: str  # the argument whose dims they are
+    lengths: list[str]  # in C++
+    of_row: str  # a set of names in C++
+    operands: list[NamedOperand]
+    counts: list[tuple[str, str]]  # of places: the dims, and their set in C++
+
+    @property
+    def named_lengths(self) -> list[tuple[str, str]]:
+        return list(zip(self.names, self.lengths, strict=True))
+
+    @property
+    def inputs(self) -> list[NamedOperand]:
+        """Those that are read, of a map."""
+        return [one for one in self.operands if not one.is_output]
+
+    @property
+    def reads_attributes(self) -> bool:
+        return any("given." in length for length in self.lengths)
+
+
+def named_dims(op: Op, schedule: Schedule) -> NamedDims:
+    """Raises Misfit."""
+    whole = schedule.whole
+    if len(whole) > MAX_NAMES:
+        raise of_entry(f"their dims have {MAX_NAMES} names at most, not {len(whole)}", op.at("formulas"))
+    inputs = [tensor for role in Role for tensor in schedule.inputs[role]]
+    operands = [NamedOperand(one, _place(one, op.inputs), False, _names(one, whole)) for one in inputs]
+    outputs = [tensor for role in Role for tensor in schedule.outputs[role]]
+    operands += [NamedOperand(one, _place(one, op.outputs), True, _names(one, whole)) for one in outputs]
+    is_input = schedule.lead in op.inputs
+    arguments = op.inputs if is_input else op.outputs
+    lead = f"{'inputs' if is_input else 'outputs'}[{_place(schedule.lead, arguments)}]"
+    counts = [(", ".join(dims), _set(dims, whole)) for dims in schedule.counts]
+    return NamedDims(whole, lead, _lengths(op, schedule), _set(schedule.over, whole), operands, counts)
+
+
+def _place(tensor: Tensor, tensors: tuple[Tensor, ...]) -> int:
+    return next(index for index, one in enumerate(tensors) if one is tensor)
+
+
+def _names(tensor: Tensor, whole: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple([whole.index(dim.symbol) if dim.symbol else -1 for dim in tensor.shape])
+
+
+def _set(dims: Iterable[str], whole: tuple[str, ...]) -> str:
+    return bin(sum(1 << whole.index(dim) for dim in dims))
+
+
+def _lengths(op: Op, schedule: Schedule) -> list[str]:
+    """How many dims each name has: one, what its symbol says, what an input's rank leaves, or the rest."""
+    by_name = {symbol.name: symbol for symbol in op.symbols}
+    known = {name: length for name in schedule.whole if (length := _said(op, by_name[name]))}
+    inputs = [tensor for tensor in op.inputs if not tensor.optional]
+    while len(schedule.whole) - len(known) > 1:
+        before = len(known)
+        for tensor in inputs:
+            unknown = [dim.symbol for dim in tensor.shape if dim.symbol and dim.symbol not in known]
+            if len(unknown) == 1:
+                others = [known.get(dim.symbol, "1") for dim in tensor.shape if dim.symbol != unknown[0]]
+                rank = f"inputs[{_place(tensor, op.inputs)}].rank()"
+                known[unknown[0]] = " - ".join([rank, *[f"({one})" if " " in one else one for one in others]])
+        if len(known) == before:
+            raise of_entry("nothing tells where its lists of dims end", schedule.lead.span)
+    for name in schedule.whole:
+        length_of = by_name[name].length_of
+        if name not in known and length_of in known:
+            known[name] = known[length_of]
+    return [known.get(name, _REST) for name in schedule.whole]
+
+
+def _said(op: Op, symbol: Symbol) -> str:
+    if not symbol.is_list:
+        return "1"
+    if symbol.length_axis:
+        attribute = next(one for one in op.attributes if one.name == symbol.length_axis)
+        place = next(index for index, one in enumerate(op.inputs) if one.name == attribute.axis_of)
+        return f"internal::AxisFromStart(given.{attribute.name}, inputs[{place}].rank())"
+    return str(symbol.min_length) if symbol.min_length == symbol.max_length else ""

@@ -1,0 +1,29 @@
+"""What stands between formulas and the kernel patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .model import Span
+
+# What a task of a pattern holds (runtime/patterns/map_task.h, rows_task.h); a test compares.
+MAX_TENSORS, MAX_SCALARS = 8, 4
+
+Problem = tuple[str, Span]  # a sentence, and what in the schema it is about
+
+
+class Misfit(Exception):
+    """Why no pattern computes the formulas."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__()
+        self.problems = problems
+
+
+def misfit(sentence: str, span: Span) -> Misfit:
+    return Misfit([(sentence, span)])
+
+
+def of_entry(sentence: str, span: Span) -> Misfit:
+    """About the formulas as a whole, or a tensor of theirs."""
+    return Misfit([(f"the formulas fit no pattern: {sentence}", span)])

@@ -1,0 +1,429 @@
+"""From formulas to C++: the functor of the pattern `rows` (runtime/patterns/rows.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .formula_cpp import Body, Code, constants, kept_short, number, scalar
+from .formula_graph import COUNT, INPUT, MEAN, NUMBER, VARIANCE
+from .formula_schedule import Role, Schedule, bound_type
+from .formula_slots import Slots
+from .formula_tree import OPERATORS, Precedence
+from .model import AttributeKind, DataType, Op, Tensor
+from .text import Text, cpp_comment
+from .wrapping import COLUMN_LIMIT
+
+_SUBTRACT = OPERATORS["-"]
+_LAST = 1 << 30  # behind all phases
+_ROW = "const RowValues<A>& row"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A member function of a functor, within its struct."""
+
+    head: str
+    lines: list[str]
+    is_template: bool = True
+
+    @property
+    def text(self) -> str:
+        """Its lines as they are written."""
+        if len(self.lines) < 2:
+            line = f"  {self.head} {{ {''.join(self.lines)} }}".replace("{  }", "{}")
+            if (
+                len(line) <= COLUMN_LIMIT
+                and not self.lines[:1]
+                or len(line) <= COLUMN_LIMIT
+                and "//" not in line
+            ):
+                return line
+        first = f"  {self.head} {{"
+        if len(first) > COLUMN_LIMIT:
+            before, name = self.head.split(" void ", 1)
+            first = f"  {before} void\n  {name} {{"
+        empty = not self.lines
+        return f"{first}}}" if empty else "\n".join([first, *[f"    {line}" for line in self.lines], "  }"])
+
+
+@dataclass(frozen=True, slots=True)
+class Functor:
+    """A struct's constants, each with a comment or none, and its functions."""
+
+    constants: list[str]
+    methods: list[Method]
+
+
+# What kernels call the element types, and C++.
+_SUFFIXES = {
+    DataType.FLOAT: ("f32", "float"),
+    DataType.DOUBLE: ("f64", "double"),
+    DataType.MLFLOAT16: ("f16", "__half"),
+    DataType.BFLOAT16: ("bf16", "__nv_bfloat16"),
+}
+
+
+def kernels(op: Op, schedule: Schedule) -> list[tuple[str, list[str]]]:
+    """For each combination of types the macro that makes its kernels, and its arguments behind the functor. Rows
+    with columns are never computed across memory."""
+    has_columns = schedule.inputs[Role.COLUMN] or schedule.outputs[Role.COLUMN]
+    found: dict[str, tuple[str, list[str]]] = {}
+    for row in op.rows:
+        bound = dict(row.types)
+        first = _SUFFIXES[bound_type(bound, schedule.first)]
+        second = _SUFFIXES[bound_type(bound, schedule.second)] if schedule.second else first
+        suffix = first[0] if first == second else f"{first[0]}_{second[0]}"
+        macro, types = ("_ALONG", [first[1], second[1]]) if has_columns else ("_OF", [first[1]])
+        found.setdefault(suffix, (f"GRADSMITH_ROWS_KERNELS{macro}", [suffix, *types]))
+    return list(found.values())
+
+
+def functor(op: Op, schedule: Schedule, slots: Slots) -> Functor:
+    return _Writer(op, schedule, slots).functor()
+
+
+class _Writer:
+    def __init__(self, op: Op, schedule: Schedule, slots: Slots) -> None:
+        self._op = op
+        self._schedule = schedule
+        self._slots = slots
+        self._graph = schedule.graph
+        self._reductions = {one.node: one for one in schedule.reductions}
+        self._inputs = {
+            tensor.name: text.format(index)
+            for role, text in ((Role.ELEMENT, "in[{}]"), (Role.COLUMN, "columns[{}]"), (Role.ROW, "row.inputs[{}]"))
+            for index, tensor in enumerate(schedule.inputs[role])
+        }  # fmt: skip
+        self._variance_of = {
+            self._graph.nodes[node].arguments[1]: node
+            for node in self._reductions
+            if self._graph.nodes[node].operation == VARIANCE
+        }
+
+    def functor(self) -> Functor:
+        methods = []
+        if self._schedule.phases:
+            methods += [self._phase_of(), *self._is_max(), self._terms(), *self._finish()]
+        else:
+            methods += [self._phase_of(), self._no_terms()]
+        outputs = self._schedule.outputs
+        methods.append(self._map(outputs[Role.ELEMENT]))
+        if outputs[Role.ROW]:
+            methods.append(self._row_outputs(outputs[Role.ROW]))
+        if outputs[Role.COLUMN]:
+            methods.append(self._column_terms(outputs[Role.COLUMN]))
+        return Functor(list(self._constants(methods)), methods)
+
+    # -- Constants ---
+
+    def _constants(self, methods: Sequence[Method]) -> Iterable[str]:
+        inputs, outputs = self._schedule.inputs, self._schedule.outputs
+        for name, tensors in (
+            ("kInputs", inputs[Role.ELEMENT]),
+            ("kColumnInputs", inputs[Role.COLUMN]),
+            ("kRowInputs", inputs[Role.ROW]),
+            ("kOutputs", outputs[Role.ELEMENT]),
+            ("kColumnSums", outputs[Role.COLUMN]),
+            ("kRowOutputs", outputs[Role.ROW]),
+        ):
+            if tensors or name in ("kInputs", "kOutputs"):
+                yield f"static constexpr int {name} = {len(tensors)};"
+        second = [
+            1 << place
+            for place, one in enumerate(self._schedule.operands)
+            if one.type == self._schedule.second
+        ]
+        if second and self._schedule.second:
+            yield f"static constexpr unsigned kSecondTypes = {bin(sum(second))};"
+        pivot = next((one.node for one in self._schedule.reductions if one.has_pivot), None)
+        if pivot is not None:
+            name = self._graph.nodes[self._graph.nodes[pivot].arguments[0]].name
+            names = [tensor.name for tensor in inputs[Role.ELEMENT]]
+            yield f"static constexpr int kPivot = {names.index(name)};"
+        yield f"static constexpr int kPhases = {self._schedule.phases};"
+        yield f"static constexpr int kResults = {len(self._slots.slots)};"
+        column_terms = [one for one in methods if "ColumnTerms" in one.head]
+        if any("row.results" in line for one in column_terms for line in one.lines):
+            yield "static constexpr bool kColumnsNeedResults = true;"
+
+    # -- Results ---
+
+    def _phase_of(self) -> Method:
+        phases = [slot.phase for slot in self._slots.slots]
+        return _constant_method("int PhaseOf", phases)
+
+    def _is_max(self) -> list[Method]:
+        are_max = [slot.is_max for slot in self._slots.slots]
+        return [_constant_method("bool IsMax", are_max)] if any(are_max) else []
+
+    def _no_terms(self) -> Method:
+        return self._method("Terms", ["int phase", _ROW, "const A* in", "const A* columns", "A* terms"], [])
+
+    def _terms(self) -> Method:
+        by_phase = [self._terms_of(phase) for phase in range(self._schedule.phases)]
+        return self._method(
+            "Terms", ["int phase", _ROW, "const A* in", "const A* columns", "A* terms"], _branches(by_phase)
+        )
+
+    def _terms_of(self, phase: int) -> list[str]:
+        emitter = _Emitter(self, phase)
+        nodes = [one for one in self._reductions.values() if one.phase == phase]
+        emitter.prepare([self._graph.nodes[one.node].arguments[0] for one in nodes])
+        for one in nodes:
+            argument = self._graph.nodes[one.node].arguments[0]
+            first, *squares = self._slots.of_reduction[one.node]
+            if squares:
+                code = emitter.body.keep(
+                    emitter.deviation(argument, self._graph.nodes[one.node].arguments[1])
+                )
+                emitter.set(f"terms[{first}]", code)
+                emitter.set(f"terms[{squares[0]}]", Code(f"{code.text} * {code.text}", Precedence.PRODUCT))
+            elif one.has_pivot:
+                emitter.set(f"terms[{first}]", Code(f"{self.input_of(argument)} - row.pivot", Precedence.SUM))
+            else:
+                emitter.set(f"terms[{first}]", emitter.code(argument))
+        return emitter.body.lines
+
+    def _finish(self) -> list[Method]:
+        by_phase = [self._finish_of(phase) for phase in range(self._schedule.phases)]
+        if not any(by_phase):
+            return []
+        return [self._method("Finish", ["int phase", _ROW, "A* results"], _branches(by_phase))]
+
+    def _finish_of(self, phase: int) -> list[str]:
+        """Means first, then variances, then what follows from both."""
+        emitter = _Emitter(self, phase, results="results")
+        for one in self._reductions.values():
+            operation = self._graph.nodes[one.node].operation
+            slots = self._slots.of_reduction[one.node]
+            if one.phase == phase and operation == MEAN:
+                emitter.body.lines.append(f"results[{slots[0]}] /= row.length;")
+            elif one.phase == phase and operation == VARIANCE:
+                self._finish_variance(self._graph.nodes[one.node].arguments[1], slots, emitter.body)
+        values = [node for node, last in self._slots.finished_in.items() if last == phase]
+        emitter.prepare(values)
+        for node in values:
+            emitter.assign(f"results[{self._slots.of_value[node]}]", node)
+        return emitter.body.lines
+
+    def _finish_variance(self, mean: int, slots: tuple[int, ...], body: Body) -> None:
+        """The mean of the deviations says by how much the mean is off."""
+        correction, squares = slots
+        center = self._slots.of_reduction[mean][0]
+        body.lines += [f"results[{correction}] /= row.length;"]
+        squared = f"results[{correction}] * results[{correction}]"
+        name = body.keep(Code(f"results[{squares}] / row.length - {squared}", Precedence.SUM)).text
+        if self._reductions[mean].has_pivot:
+            body.lines.append(f"results[{center}] += results[{correction}];")
+        body.lines += ["// NaN stays.", f"results[{squares}] = {name} < 0 ? A{{0}} : {name};"]
+
+    # -- Outputs ---
+
+    def _map(self, tensors: Sequence[Tensor]) -> Method:
+        lines = self._assignments("out", tensors)
+        return self._method("Map", [_ROW, "const A* in", "const A* columns", "A* out"], lines)
+
+    def _row_outputs(self, tensors: Sequence[Tensor]) -> Method:
+        return self._method("RowOutputs", [_ROW, "A* outputs"], self._assignments("outputs", tensors))
+
+    def _column_terms(self, tensors: Sequence[Tensor]) -> Method:
+        lines = self._assignments("terms", tensors, are_sums=True)
+        return self._method("ColumnTerms", [_ROW, "const A* in", "const A* columns", "A* terms"], lines)
+
+    def _assignments(self, to: str, tensors: Sequence[Tensor], are_sums: bool = False) -> list[str]:
+        emitter = _Emitter(self, _LAST)
+        nodes = [self._graph.outputs[tensor.name] for tensor in tensors]
+        nodes = [self._graph.nodes[node].arguments[0] if are_sums else node for node in nodes]
+        emitter.prepare(nodes)
+        for place, (tensor, node) in enumerate(zip(tensors, nodes, strict=True)):
+            code = emitter.code(node)
+            formula = next(one for one in self._op.formulas if one.name == tensor.name)
+            emitter.body.lines.append(cpp_comment(Text(formula.name, " = ", formula.text)))
+            emitter.set(f"{to}[{place}]", code)
+        return emitter.body.lines
+
+    @staticmethod
+    def _method(name: str, parameters: Sequence[str], lines: list[str]) -> Method:
+        """Parameters that the lines do not read have no names."""
+        text = " ".join(line for line in lines if not line.startswith("//"))
+        shown = []
+        for parameter in parameters:
+            kind, _, own = parameter.rpartition(" ")
+            is_read = any(f"{own}{mark}" in text for mark in (".", "[", " =="))
+            shown.append(parameter if is_read else f"{kind} /*{own}*/")
+        return Method(f"GRADSMITH_FUNCTOR static void {name}({', '.join(shown)})", lines)
+
+    # -- What emitters ask ---
+
+    def input_of(self, node: int) -> str:
+        return self._inputs[self._graph.nodes[node].name]
+
+    def leaf(self, node: int) -> Code | None:
+        one = self._graph.nodes[node]
+        if one.operation == NUMBER:
+            return number(one.number)
+        if one.operation == INPUT:
+            return Code(self._inputs[one.name], Precedence.CALL)
+        if one.operation == COUNT:
+            return self._count(one.over)
+        if one.function or one.is_reduction:
+            return None
+        for index, attribute in enumerate(self._op.scalars):
+            if attribute.name == one.name:
+                return scalar(f"row.scalars[{index}]", attribute.kind is AttributeKind.BOOL)
+        return constants()[one.name]
+
+    def _count(self, over: tuple[str, ...]) -> Code:
+        if frozenset(over) == self._schedule.over:
+            return Code("row.length", Precedence.CALL)
+        place = len(self._op.scalars) + self._schedule.counts.index(over)
+        return scalar(f"row.scalars[{place}]", False)
+
+    def found(self, node: int, phase: int, results: str) -> Code | None:
+        """What a reduction gave, or a value that has a slot, if it is known before this phase."""
+        if node in self._reductions:
+            return self._mean(node, results) or Code(
+                f"{results}[{self._slots.of_reduction[node][-1]}]", Precedence.CALL
+            )
+        if self._slots.finished_in.get(node, _LAST) < phase:
+            return Code(f"{results}[{self._slots.of_value[node]}]", Precedence.CALL)
+        return None
+
+    def _mean(self, node: int, results: str) -> Code | None:
+        """Of a mean from which deviations are taken the two parts of which it is made."""
+        if not self._reductions[node].is_center:
+            return None
+        return Code(" + ".join(self._center(node, results)), Precedence.SUM)
+
+    def _center(self, node: int, results: str, phase: int = _LAST) -> list[str]:
+        own = f"{results}[{self._slots.of_reduction[node][0]}]"
+        if self._reductions[node].has_pivot:
+            return ["row.pivot", own]
+        variance = self._variance_of[node]
+        if phase <= self._reductions[variance].phase:
+            return [own]
+        return [own, f"{results}[{self._slots.of_reduction[variance][0]}]"]
+
+    def deviation(self, value: Code, mean: int, results: str, phase: int) -> Code:
+        return Code(" - ".join([value.text, *self._center(mean, results, phase)]), Precedence.SUM)
+
+    def is_deviation(self, node: int) -> bool:
+        """A value less its own mean, which is found for that."""
+        one = self._graph.nodes[node]
+        if one.function is not _SUBTRACT:
+            return False
+        value, mean = one.arguments
+        is_center = mean in self._reductions and self._reductions[mean].is_center
+        return is_center and self._graph.nodes[mean].arguments[0] == value
+
+    def arguments_in(self, node: int, phase: int, results: str) -> tuple[int, ...]:
+        """The nodes that a node's code is made of."""
+        if self.leaf(node) or self.found(node, phase, results):
+            return ()
+        arguments = self._graph.nodes[node].arguments
+        return arguments[:1] if self.is_deviation(node) else arguments
+
+    def comment(self, node: int) -> str:
+        formula = self._graph.named.get(node)
+        return cpp_comment(Text(formula.name, " = ", formula.text)) if formula else ""
+
+    def function(self, node: int) -> tuple[int, ...]:
+        return self._graph.nodes[node].arguments
+
+    def apply(self, node: int, arguments: list[Code], body: Body) -> Code:
+        function = self._graph.nodes[node].function
+        assert function
+        return kept_short(function, arguments, body)
+
+
+class _Emitter:
+    """Statements of one function: values that are used twice, or that formulas name, get names."""
+
+    def __init__(self, writer: _Writer, phase: int, results: str = "row.results") -> None:
+        self.body = Body({})
+        self._writer = writer
+        self._phase = phase
+        self._results = results
+        self._uses: dict[int, int] = {}
+        self._known: dict[int, Code] = {}
+
+    def prepare(self, roots: Sequence[int]) -> None:
+        """Counts how often what is below the roots is used."""
+        waiting = list(roots)
+        while waiting:
+            node = waiting.pop()
+            self._uses[node] = self._uses.get(node, 0) + 1
+            if self._uses[node] == 1:
+                waiting += self._writer.arguments_in(node, self._phase, self._results)
+
+    def code(self, node: int) -> Code:
+        if node not in self._known:
+            self._known[node] = self._made(node)
+        return self._known[node]
+
+    def _made(self, node: int) -> Code:
+        known = self._writer.leaf(node) or self._writer.found(node, self._phase, self._results)
+        if known:
+            return known
+        code = self._applied(node)
+        comment = self._writer.comment(node)
+        if self._uses.get(node, 0) < 2 and not comment:
+            return code
+        if comment:
+            self.body.lines.append(comment)
+        return self.body.keep(code)
+
+    def assign(self, place: str, node: int) -> None:
+        """Sets the place to the value of a node, which stands there from now on."""
+        comment = self._writer.comment(node)
+        if comment:
+            self.body.lines.append(comment)
+        self.set(place, self._applied(node))
+        self._known[node] = Code(place, Precedence.CALL)
+
+    def _applied(self, node: int) -> Code:
+        if self._writer.is_deviation(node):
+            return self.deviation(*self._writer.function(node))
+        arguments = [self.code(one) for one in self._writer.function(node)]
+        return self._writer.apply(node, arguments, self.body)
+
+    def deviation(self, value: int, mean: int) -> Code:
+        return self._writer.deviation(self.code(value), mean, self._results, self._phase)
+
+    def set(self, place: str, code: Code) -> None:
+        if place != code.text:
+            self.body.lines.append(f"{place} = {code.text};")
+
+
+def _branches(by_phase: Sequence[list[str]]) -> list[str]:
+    """Those of a single phase as they are, else each within its own condition."""
+    if len(by_phase) == 1:
+        return by_phase[0]
+    lines: list[str] = []
+    filled = [(phase, body) for phase, body in enumerate(by_phase) if body]
+    for place, (phase, body) in enumerate(filled):
+        is_else = place > 0 and place == len(by_phase) - 1
+        condition = (
+            "else" if is_else else f"else if (phase == {phase})" if place else f"if (phase == {phase})"
+        )
+        lines += [f"{'} ' if place else ''}{condition} {{", *[f"  {line}" for line in body]]
+    return [*lines, "}"] if lines else []
+
+
+def _constant_method(head: str, values: Sequence[int | bool]) -> Method:
+    """A function of a slot's number."""
+    signature = f"GRADSMITH_FUNCTOR static constexpr {head}"
+    distinct = list(dict.fromkeys(values)) or [0]
+    if len(distinct) == 1:
+        return Method(f"{signature}(int /*result*/)", [f"return {str(distinct[0]).lower()};"], False)
+    if isinstance(distinct[0], bool):
+        places = [place for place, value in enumerate(values) if value]
+        condition = " || ".join(f"result == {place}" for place in places)
+        return Method(f"{signature}(int result)", [f"return {condition};"], False)
+    *cases, last = distinct
+    lines: list[str] = []
+    for value in cases:
+        condition = " || ".join(f"result == {place}" for place, one in enumerate(values) if one == value)
+        lines += [f"if ({condition}) {{", f"  return {value};", "}"]
+    return Method(f"{signature}(int result)", [*lines, f"return {last};"], False)

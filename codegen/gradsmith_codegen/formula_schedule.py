@@ -1,0 +1,328 @@
+"""Which kernel pattern computes formulas that name dims, and in what steps: `rows` where they reduce
+(runtime/patterns/rows.h), else `map`, to which inputs are spread along the dims that they lack.
+
+Of the dims of a call's largest tensor those that are reduced make a row. Each input then has an element for each
+of a row's (and so for each column), for each row, or for each element of each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from . import formula_graph
+from .faults import listing
+from .formula_graph import COUNT, MAX, MEAN, SUM, VARIANCE, Graph, symbols
+from .formula_misfit import MAX_SCALARS, MAX_TENSORS, Misfit, misfit, of_entry
+from .formula_tree import Reduce, parts
+from .model import DataType, DimKind, Op, Tensor
+from .vocabulary import TYPES
+
+# Results of a phase that kernels across rows have place for (runtime/patterns/cuda/rows_team.cuh).
+MAX_RESULTS = 2
+# Types that rows have side by side where they differ (VisitRowsTypes).
+PAIRS = (
+    (DataType.MLFLOAT16, DataType.FLOAT),
+    (DataType.BFLOAT16, DataType.FLOAT),
+    (DataType.FLOAT, DataType.MLFLOAT16),
+)
+
+
+class Role(Enum):
+    """What a tensor has elements for."""
+
+    ELEMENT = "element"
+    COLUMN = "column"
+    ROW = "row"
+
+
+@dataclass(slots=True)
+class Reduction:
+    """A node that a phase finds."""
+
+    node: int
+    phase: int
+    # Of a mean from which deviations are taken: whether it is found near the first element of an input.
+    is_center: bool = False
+    has_pivot: bool = False
+
+
+@dataclass(slots=True)
+class Schedule:
+    graph: Graph
+    lead: Tensor  # has all dims
+    whole: tuple[str, ...]  # the symbols of its dims, in order
+    over: frozenset[str]  # what rows are made of; empty where the pattern is `map`
+    inputs: dict[Role, list[Tensor]] = field(default_factory=dict)
+    outputs: dict[Role, list[Tensor]] = field(default_factory=dict)
+    reductions: list[Reduction] = field(default_factory=list)
+    counts: list[tuple[str, ...]] = field(default_factory=list)  # places of dims, given like attributes
+    second: str = ""  # the type parameter that rows have beside the lead's
+    first: str = ""
+
+    @property
+    def is_map(self) -> bool:
+        return not self.over
+
+    @property
+    def operands(self) -> list[Tensor]:
+        """In the order in which the pattern has them."""
+        return [tensor for group in (self.inputs, self.outputs) for role in Role for tensor in group[role]]
+
+    @property
+    def phases(self) -> int:
+        return max([one.phase + 1 for one in self.reductions], default=0)
+
+
+def names_dims(op: Op) -> bool:
+    """A formula says over which dims it reduces, or what it counts."""
+    return any(isinstance(part, Reduce) and part.dims for one in op.formulas for part in parts(one.tree))
+
+
+def schedule(op: Op) -> Schedule:
+    """Raises Misfit."""
+    return _Scheduler(op).schedule()
+
+
+class _Scheduler:
+    def __init__(self, op: Op) -> None:
+        self._op = op
+        self._graph = formula_graph.graph_of(op)
+        self._live = self._graph.below(list(self._graph.outputs.values()))
+        self._outputs = {tensor.name: tensor for tensor in op.outputs}
+
+    def schedule(self) -> Schedule:
+        for tensor in (*self._op.inputs, *self._op.outputs):
+            self._check_tensor(tensor)
+        lead = self._lead()
+        whole = tuple([dim.symbol for dim in lead.shape if dim.symbol])
+        over = self._over(frozenset(whole))
+        found = Schedule(self._graph, lead, whole, over)
+        found.inputs = _by_role([(one, self._role(one, found)) for one in self._op.read_inputs])
+        found.outputs = _by_role([(one, self._output_role(one, found)) for one in self._op.outputs])
+        found.reductions = self._reductions(found)
+        found.counts = self._counts(found)
+        self._check_lead(found)
+        self._check_types(found)
+        self._check_limits(found)
+        return found
+
+    # -- Tensors ---
+
+    def _check_tensor(self, tensor: Tensor) -> None:
+        problem = ""
+        if tensor.list:
+            problem = f"a pattern has single tensors, and '{tensor.name}' is a list"
+        elif tensor.may_be_on_host:
+            problem = f"a pattern reads its inputs on the device, and '{tensor.name}' may lie on the host"
+        elif tensor.type in TYPES and not TYPES[tensor.type].is_floating and not tensor.shape_only:
+            problem = f"a pattern computes floating numbers, and '{tensor.name}' is {tensor.type}"
+        for dim in tensor.shape:
+            if dim.kind is not DimKind.SYMBOL and dim.text != "1":
+                problem = problem or (
+                    f"dims that formulas name are symbols, or 1, and '{tensor.name}' has {dim.text}"
+                )
+        repeated = [one.symbol for one in tensor.shape if one.symbol]
+        if not problem and len(set(repeated)) != len(repeated):
+            problem = f"'{tensor.name}' has a dim twice, so that its name does not say which"
+        if problem:
+            raise of_entry(problem, tensor.span)
+
+    def _lead(self) -> Tensor:
+        """The tensor that has all dims; an input that formulas read, if one has."""
+        tensors = [*self._op.inputs, *self._op.outputs]
+        every = frozenset().union(*[symbols(one.shape) for one in tensors])
+        leads = [one for one in tensors if symbols(one.shape) == every]
+        read = [one for one in leads if one in self._op.read_inputs and not one.optional]
+        if not leads:
+            some = listing(sorted(every))
+            raise of_entry(f"no tensor has all of the dims {some}", self._op.at("formulas"))
+        return next(iter([*read, *[one for one in leads if not one.optional], *leads]))
+
+    def _role(self, tensor: Tensor, found: Schedule) -> Role:
+        dims = symbols(tensor.shape)
+        if found.is_map or (dims & found.over and dims - found.over):
+            role = Role.ELEMENT
+        else:
+            role = Role.COLUMN if dims else Role.ROW
+            role = role if dims <= found.over else Role.ROW
+        if tensor.optional and role is Role.ELEMENT:
+            message = (
+                f"'{tensor.name}' is optional, and only what has an element for each row or column may be"
+            )
+            raise of_entry(message, tensor.span)
+        return role
+
+    def _output_role(self, tensor: Tensor, found: Schedule) -> Role:
+        node = self._graph.outputs[tensor.name]
+        own, value = symbols(tensor.shape), self._graph.dims[node]
+        if value - own:
+            more = listing(sorted(value - own))
+            message = f"'{tensor.name}' of {tensor.shape_text} lacks {more}, which its formula has"
+            raise misfit(f"{message}; reduce over it: 'sum(..., {min(value - own)})'", self._graph.span(node))
+        is_sum_of_column = self._is_reduced_over(node, frozenset(found.whole) - found.over)
+        if own == frozenset(found.whole) and not is_sum_of_column:
+            return Role.ELEMENT
+        if is_sum_of_column and own == found.over:
+            self._check_column_sum(node, found)
+            return Role.COLUMN
+        if own == frozenset(found.whole) - found.over and found.over:
+            return Role.ROW
+        message = f"'{tensor.name}' of {tensor.shape_text} is no output of theirs"
+        if found.is_map:
+            message += f": a map's have all of the dims {listing(found.whole)}"
+        else:
+            rest = [one for one in found.whole if one not in found.over]
+            row = [one for one in found.whole if one in found.over]
+            message += f": rows along {listing(row)} give outputs with all dims"
+            message += f", with {listing(rest)}, or sums over these" if rest else ", or with none"
+        raise of_entry(message, tensor.span)
+
+    def _check_column_sum(self, node: int, found: Schedule) -> None:
+        operation = self._graph.nodes[node].operation
+        if operation != SUM:
+            rest = listing(sorted(self._graph.nodes[node].over))
+            message = f"over the rows, {rest}, no pattern computes '{operation}'; only 'sum'"
+            raise misfit(message, self._graph.span(node))
+
+    def _check_lead(self, found: Schedule) -> None:
+        if not found.is_map and found.lead not in found.inputs[Role.ELEMENT]:
+            message = f"no input has all of the dims {listing(found.whole)}, of which rows are cut"
+            raise of_entry(message, found.lead.span)
+        elements = found.inputs[Role.ELEMENT]
+        if not found.is_map:  # the first, which tells the pattern the dims
+            elements.sort(key=lambda tensor: tensor is not found.lead)
+        for tensor in found.outputs[Role.ELEMENT] if found.outputs[Role.COLUMN] else ():
+            if tensor.in_place_of:
+                message = f"'{tensor.name}' is in place of an input that sums over the rows read as well"
+                raise of_entry(message, tensor.at("in_place_of"))
+
+    # -- Reductions ---
+
+    def _is_reduced_over(self, node: int, dims: frozenset[str]) -> bool:
+        one = self._graph.nodes[node]
+        return one.is_reduction and frozenset(one.over) == dims
+
+    def _all_reductions(self) -> list[int]:
+        return [node for node in sorted(self._live) if self._graph.nodes[node].is_reduction]
+
+    def _over(self, whole: frozenset[str]) -> frozenset[str]:
+        """The dims that make a row. What is used within formulas says which, or else all that is reduced; where
+        these differ, that of the dims behind."""
+        nodes = self._graph.nodes
+        used = {below for node in self._live for below in nodes[node].arguments}
+        within = [node for node in self._all_reductions() if node in used]
+        self._check_reduced()
+        candidates = within or self._all_reductions()
+        if not candidates:
+            return frozenset()
+        first = candidates[0] if within else max(candidates, key=self._depth)
+        over = frozenset(nodes[first].over)
+        rest = whole - over
+        for node in self._all_reductions():
+            own = frozenset(nodes[node].over)
+            if own == over or (own == rest and node not in used):
+                continue
+            here = f"'{nodes[node].operation}' over {listing(nodes[node].over)}"
+            others = f"rows are made of {listing(sorted(over))} by another reduction"
+            message = f"no pattern computes {here} beside them: {others}"
+            if own == rest:
+                message += ", and a sum over the rows is an output as it is"
+            raise misfit(message, self._graph.span(node))
+        return over
+
+    def _check_reduced(self) -> None:
+        for node in sorted(self._live):
+            one = self._graph.nodes[node]
+            if one.operation in (SUM, MEAN, MAX, VARIANCE) and not one.function and not one.over:
+                message = f"'{one.operation}' reduces nothing: its output has all dims"
+                raise misfit(message, self._graph.span(node))
+
+    def _depth(self, node: int) -> int:
+        """How far behind in the largest tensor the reduced dims are."""
+        order = [dim.symbol for dim in self._lead().shape if dim.symbol]
+        return max(order.index(one) for one in self._graph.nodes[node].over)
+
+    def _reductions(self, found: Schedule) -> list[Reduction]:
+        phases: dict[int, int] = {}
+        nodes = self._graph.nodes
+        for node in self._all_reductions():
+            if frozenset(nodes[node].over) == found.over:
+                below = self._graph.below(nodes[node].arguments) & phases.keys()
+                phases[node] = max([phases[one] + 1 for one in below], default=0)
+        reductions = {node: Reduction(node, phase) for node, phase in phases.items()}
+        pivots = [tensor.name for tensor in found.inputs[Role.ELEMENT]]
+        pivot = ""
+        for node in phases:
+            if nodes[node].operation == VARIANCE:
+                argument, mean = nodes[node].arguments
+                reductions[mean].is_center = True
+                name = nodes[argument].name
+                if name in pivots and pivot in ("", name):
+                    reductions[mean].has_pivot, pivot = True, name
+        return list(reductions.values())
+
+    def _counts(self, found: Schedule) -> list[tuple[str, ...]]:
+        counted = {nodes.over for nodes in self._graph.nodes if nodes.operation == COUNT}
+        return sorted(one for one in counted if frozenset(one) != found.over)
+
+    # -- Types and limits ---
+
+    def _check_types(self, found: Schedule) -> None:
+        typed = [one for one in found.operands if found.is_map or not self._is_of_rows(one, found)]
+        kinds = list(dict.fromkeys(tensor.type for tensor in typed))
+        found.first = found.lead.type
+        others = [kind for kind in kinds if kind != found.first]
+        if found.is_map and others:
+            raise self._misfit_of_type(typed, others[0], "a map has one element type")
+        if len(others) > 1:
+            raise self._misfit_of_type(typed, others[1], "rows have two element types at most")
+        if others:
+            self._order_types(found, others[0], typed)
+
+    def _misfit_of_type(self, typed: Sequence[Tensor], kind: str, limit: str) -> Misfit:
+        tensor = next(one for one in typed if one.type == kind)
+        first = typed[0]
+        message = f"{limit}, and '{tensor.name}' is {tensor.type}, '{first.name}' {first.type}"
+        return of_entry(message, tensor.span)
+
+    def _order_types(self, found: Schedule, other: str, typed: Sequence[Tensor]) -> None:
+        """Which of the two is the pattern's first: whichever lets it compute all rows."""
+        if not found.inputs[Role.COLUMN] and not found.outputs[Role.COLUMN]:
+            message = "rows of two types have an input or a sum for each column"
+            raise self._misfit_of_type(typed, other, message)
+        pairs = [(bound_type(row, found.first), bound_type(row, other)) for row in self._rows_types()]
+        mixed = [pair for pair in pairs if pair[0] is not pair[1]]
+        if all(pair in PAIRS for pair in mixed):
+            found.second = other
+        elif all((second, first) in PAIRS for first, second in mixed):
+            found.first, found.second = other, found.first
+        else:
+            raise self._misfit_of_type(
+                typed, other, "rows have half or bf16 beside float, and no other types"
+            )
+
+    def _rows_types(self) -> Iterator[dict[str, DataType]]:
+        return (dict(row.types) for row in self._op.rows)
+
+    @staticmethod
+    def _is_of_rows(tensor: Tensor, found: Schedule) -> bool:
+        return tensor in found.inputs[Role.ROW] or tensor in found.outputs[Role.ROW]
+
+    def _check_limits(self, found: Schedule) -> None:
+        count, scalars = len(found.operands), len(self._op.scalars) + len(found.counts)
+        place = self._op.at("formulas")
+        if count > MAX_TENSORS:
+            raise of_entry(f"one has {MAX_TENSORS} tensors at most, not {count}", place)
+        if scalars > MAX_SCALARS:
+            message = f"the formulas read {scalars} attributes and counts; {MAX_SCALARS} are given at most"
+            raise misfit(message, place)
+
+
+def _by_role(roles: Sequence[tuple[Tensor, Role]]) -> dict[Role, list[Tensor]]:
+    return {role: [tensor for tensor, own in roles if own is role] for role in Role}
+
+
+def bound_type(types: dict[str, DataType], kind: str) -> DataType:
+    return types[kind] if kind in types else TYPES[kind]

@@ -1,0 +1,108 @@
+#include "patterns/named_dims.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "core/arguments.h"
+#include "core/stub.h"
+
+namespace gradsmith::internal {
+
+namespace {
+
+bool Has(unsigned names, int name) {
+  return (names >> static_cast<unsigned>(name) & 1U) != 0;
+}
+
+}  // namespace
+
+NamedDims::NamedDims(const Dims& dims, std::span<const std::int64_t> lengths) : dims_(dims) {
+  std::int64_t rest = dims.size();
+  for (const std::int64_t length : lengths) {
+    rest -= length == kRest ? 0 : length;
+  }
+  std::int64_t begin = 0;
+  for (const std::int64_t length : lengths) {
+    lengths_.push_back(length == kRest ? rest : length);
+    begins_.push_back(begin);
+    begin += lengths_[lengths_.size() - 1];
+  }
+}
+
+RowsAxes NamedDims::Axes(unsigned names) const {
+  RowsAxes axes;
+  for (int name = 0; name < this->names(); ++name) {
+    if (Has(names, name)) {
+      const auto begin = static_cast<int>(begins_[name]);
+      axes.dims |= AxesFrom(begin, begin + static_cast<int>(lengths_[name])).dims;
+    }
+  }
+  return axes;
+}
+
+std::int64_t NamedDims::Count(unsigned names) const {
+  std::int64_t count = 1;
+  for (int name = 0; name < this->names(); ++name) {
+    for (std::int64_t i = 0; Has(names, name) && i < lengths_[name]; ++i) {
+      count *= dims_[static_cast<int>(begins_[name] + i)];
+    }
+  }
+  return count;
+}
+
+TensorRef
+NamedDims::Spread(const TensorRef& tensor, const IntList& own_names, unsigned names) const {
+  if (!tensor.present) {
+    return tensor;
+  }
+  // Where in the tensor the dims of each name begin, if it has the name.
+  IntList own_begins = IntList::Filled(this->names(), kUnnamed);
+  std::int64_t begin = 0;
+  for (const std::int64_t name : own_names) {
+    if (name == kUnnamed) {
+      begin += 1;
+      continue;
+    }
+    own_begins[static_cast<int>(name)] = begin;
+    begin += lengths_[static_cast<int>(name)];
+  }
+  TensorRef spread = tensor;
+  spread.dims = {};
+  spread.strides = {};
+  for (int name = 0; name < this->names(); ++name) {
+    for (std::int64_t i = 0; Has(names, name) && i < lengths_[name]; ++i) {
+      const bool is_own = own_begins[name] != kUnnamed;
+      spread.dims.push_back(dims_[static_cast<int>(begins_[name] + i)]);
+      spread.strides.push_back(
+          is_own ? tensor.strides[static_cast<int>(own_begins[name] + i)] : 0);
+    }
+  }
+  return spread;
+}
+
+void SpreadOperands(
+    const NamedDims& dims,
+    unsigned of_row,
+    const RowsCounts& counts,
+    std::span<const NamedOperand> operands,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs,
+    std::span<TensorRef> spread) {
+  constexpr unsigned kAll = ~0U;
+  for (int i = 0; i < static_cast<int>(operands.size()); ++i) {
+    const bool is_output = i >= counts.all_inputs();
+    const auto argument = static_cast<std::size_t>(operands[i].argument);
+    const TensorRef tensor = is_output ? OperandOrAbsent(ArgumentAt(outputs, argument))
+                                       : OperandOrAbsent(ArgumentAt(inputs, argument));
+    const int place = is_output ? i - counts.all_inputs() : i;
+    const int elements = is_output ? counts.outputs : counts.inputs;
+    const int columns = is_output ? counts.column_sums : counts.column_inputs;
+    unsigned names = kAll;
+    if (place >= elements) {
+      names = place < elements + columns ? of_row : ~of_row;
+    }
+    spread[i] = dims.Spread(tensor, operands[i].names, names);
+  }
+}
+
+}  // namespace gradsmith::internal

@@ -1,0 +1,66 @@
+#ifndef GRADSMITH_PATTERNS_NAMED_DIMS_H_
+#define GRADSMITH_PATTERNS_NAMED_DIMS_H_
+
+#include <cstdint>
+#include <span>
+
+#include "gradsmith/tensor.h"
+#include "patterns/rows.h"
+
+/// How the tensors of an operator that has formulas are handed to a kernel pattern where the
+/// formulas name dims.
+namespace gradsmith::internal {
+
+/// NamedOperand says which argument an operand of the pattern is.
+struct NamedOperand {
+  /// Its number among the operator's inputs, or among its outputs.
+  int argument = 0;
+  /// The entries of its shape: the number of each one's name in NamedDims, or kUnnamed for a dim
+  /// of 1.
+  IntList names;
+};
+
+inline constexpr std::int64_t kUnnamed = -1;
+
+/// NamedDims are the dims of a call's largest tensor, of which each name has one or, if it is a
+/// list symbol, several or none. Names are numbers, and sets of them have bit i set for name i.
+class NamedDims {
+ public:
+  /// The length of the one name that has what others leave of the dims.
+  static constexpr std::int64_t kRest = -1;
+
+  /// `lengths` are how many dims each name has.
+  NamedDims(const Dims& dims, std::span<const std::int64_t> lengths);
+
+  /// Axes returns the places of the names' dims.
+  [[nodiscard]] RowsAxes Axes(unsigned names) const;
+  /// Count returns the product of the names' dims.
+  [[nodiscard]] std::int64_t Count(unsigned names) const;
+  /// Spread returns the tensor with the dims of all these names, in order. Along those that it
+  /// lacks it has strides of 0.
+  [[nodiscard]] TensorRef
+  Spread(const TensorRef& tensor, const IntList& own_names, unsigned names) const;
+
+ private:
+  [[nodiscard]] int names() const { return lengths_.size(); }
+
+  Dims dims_;
+  IntList lengths_;
+  /// The place of each name's first dim.
+  IntList begins_;
+};
+
+/// SpreadOperands makes the operands of the pattern `rows` for a call, in the pattern's order.
+/// `of_row` are the names of the dims that make a row.
+void SpreadOperands(
+    const NamedDims& dims,
+    unsigned of_row,
+    const RowsCounts& counts,
+    std::span<const NamedOperand> operands,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs,
+    std::span<TensorRef> spread);
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_PATTERNS_NAMED_DIMS_H_

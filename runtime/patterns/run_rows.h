@@ -1,0 +1,61 @@
+#ifndef GRADSMITH_PATTERNS_RUN_ROWS_H_
+#define GRADSMITH_PATTERNS_RUN_ROWS_H_
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "cuda/op_task.h"
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
+#include "patterns/named_dims.h"
+#include "patterns/rows.h"
+
+/// How an operator whose formulas reduce is run: by the pattern `rows`, whose operands are
+/// arguments of the operator.
+namespace gradsmith::internal {
+
+/// RowsCall is a call as the registration stub knows it.
+struct RowsCall {
+  NamedDims dims;
+  /// The names of the dims that make a row, as a set.
+  unsigned of_row = 0;
+  /// In the pattern's order.
+  std::span<const NamedOperand> operands;
+  std::span<const double> scalars;
+};
+
+/// RunRowsOnCpu computes rows on the context's threads.
+template <typename Functor>
+Status RunRowsOnCpu(
+    const Context& context,
+    const RowsCall& call,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  constexpr RowsCounts kCounts = CountsOf<Functor>();
+  std::array<TensorRef, RowsPlaces<Functor>::kEnd> tensors;
+  SpreadOperands(call.dims, call.of_row, kCounts, call.operands, inputs, outputs, tensors);
+  const RowsAxes axes = call.dims.Axes(call.of_row);
+  if (Status status = CheckRows(tensors, kCounts, axes); !status.ok()) {
+    return status;
+  }
+  const RowsTask task = RowsTaskOf(tensors, kCounts, axes, call.scalars);
+  const RowsTypes types = TypesOf(tensors, kCounts);
+  return VisitRowsTypes<Functor>(types.first, types.second, [&]<typename T, typename U>() {
+    RunRows<Functor, T, U>(context, task);
+  });
+}
+
+/// RunRowsOnCuda computes rows with the operator's kernels, which are in `op.image`, and of whose
+/// functor `op.rows` tells; in a build without CUDA it returns an error.
+Status RunRowsOnCuda(
+    const Context& context,
+    const cuda::OpInfo& op,
+    const RowsCall& call,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs);
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_PATTERNS_RUN_ROWS_H_

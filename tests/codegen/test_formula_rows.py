@@ -1,0 +1,182 @@
+"""Formulas that reduce over dims: how they are scheduled, and what functors they become."""
+
+from __future__ import annotations
+
+from gradsmith_codegen import formula_rows_cpp
+from gradsmith_codegen.formula_rows_cpp import Functor
+from gradsmith_codegen.formula_schedule import Role
+from gradsmith_codegen.formula_steps import Steps, steps_of
+from gradsmith_codegen.model import Op
+from schemas import load
+
+ENTRY = """\
+schema_version: 1
+domain: com.example
+since_version: 1
+ops:
+  - name: Rows
+    doc: Rows of X.
+    backends: [cpu]
+    formulas:
+%s
+    inputs:
+      X: {type: T, shape: ["*P", "*S"]}
+%s
+    outputs:
+%s
+    dims:
+      P: {length: axis}
+      S: {length: [1, 8]}
+    attributes:
+      axis: {type: int, default: -1, axis_of: X}
+      epsilon: {type: float, default: 0.5}
+    rows:
+      half_float: {T: MLFloat16%s}
+    cases:
+      - {name: plain, X: [2, 3]}
+"""
+Y = "Y: {type: T, like: X}"
+OF_ROW = 'Z: {type: T, shape: ["*P"]}'
+OF_COLUMN = 'W: {type: T, shape: ["*S"]}'
+SCALE = 'scale: {type: T, shape: ["*S"]}'
+MEAN = 'm: {type: T, shape: ["*P"]}'
+
+
+def indented(lines: tuple[str, ...]) -> str:
+    return "\n".join(f"      {line}" for line in lines)
+
+
+def entry(formulas: tuple[str, ...], outputs: tuple[str, ...], inputs: tuple[str, ...] = (), types: str = "") -> str:
+    return ENTRY % (indented(formulas), indented(inputs), indented(outputs), types)
+
+
+def problems(*arguments: tuple[str, ...]) -> list[str]:
+    _, diagnostics = load(entry(*arguments))
+    return [f"{one.id} {one.message}" for one in diagnostics]
+
+
+def op_of(*arguments: tuple[str, ...], types: str = "") -> Op:
+    schema, diagnostics = load(entry(*arguments, types=types))
+    assert diagnostics == []
+    assert schema
+    return schema.ops[0]
+
+
+def steps(op: Op) -> Steps:
+    found = steps_of(op)
+    assert found
+    return found
+
+
+def functor(op: Op) -> Functor:
+    found = steps(op)
+    return formula_rows_cpp.functor(op, found.schedule, found.slots)
+
+
+def lines(made: Functor, name: str) -> list[str]:
+    method = next((one for one in made.methods if f" {name}(" in one.head), None)
+    return [line.strip() for line in method.lines if not line.strip().startswith("//")] if method else []
+
+
+def test_a_reduction_of_another_is_a_later_phase() -> None:
+    op = op_of(("largest: max(X, S)", "Y: exp(X - largest) / sum(exp(X - largest), S)"), (Y,))
+    assert [one.phase for one in steps(op).schedule.reductions] == [0, 1]
+    made = functor(op)
+    assert lines(made, "IsMax") == ["return result == 0;"]
+    assert lines(made, "Map") == ["out[0] = formula::Exp(in[0] - row.results[0]) / row.results[1];"]
+    assert lines(made, "Finish") == []
+
+
+def test_reductions_of_one_phase_share_a_pass() -> None:
+    op = op_of(("Y: X - mean(X, S) * sum(X * X, S)",), (Y,))
+    assert [one.phase for one in steps(op).schedule.reductions] == [0, 0]
+    made = functor(op)
+    assert lines(made, "Terms") == ["terms[0] = in[0];", "terms[1] = in[0] * in[0];"]
+    assert lines(made, "Finish") == ["results[0] /= row.length;", "results[0] = results[0] * results[1];"]
+
+
+def test_what_is_written_twice_is_reduced_once() -> None:
+    op = op_of(("s: sum(X, S)", "Y: X / sum(X, S) + s"), (Y,))
+    assert len(steps(op).schedule.reductions) == 1
+
+
+def test_what_is_the_same_for_a_row_is_computed_once() -> None:
+    op = op_of(("Y: X * rsqrt(mean(X * X, S) + epsilon)",), (Y,))
+    made = functor(op)
+    assert lines(made, "Finish") == [
+        "results[0] /= row.length;",
+        "results[0] = formula::Rsqrt(results[0] + row.scalars[0]);",
+    ]
+    assert lines(made, "Map") == ["out[0] = in[0] * row.results[0];"]
+
+
+def test_a_result_that_something_else_reads_keeps_its_place() -> None:
+    op = op_of(("s: sum(X * X, S)", "Y: X / sqrt(s) + s"), (Y,))
+    found = steps(op)
+    assert [slot.phase for slot in found.slots.slots] == [0, -1]
+    assert lines(functor(op), "Finish") == ["results[1] = formula::Sqrt(results[0]);"]
+
+
+def test_a_condition_of_a_row_is_no_result() -> None:
+    op = op_of(("n: sqrt(sum(X * X, S))", "Y: where(n == 0, 0, X / n)"), (Y,))
+    assert lines(functor(op), "Finish") == ["results[0] = formula::Sqrt(results[0]);"]
+    assert lines(functor(op), "Map")[-1] == "out[0] = row.results[0] == A{0} ? A{0} : in[0] / row.results[0];"
+
+
+def test_roles_of_operands() -> None:
+    formulas = ("g: X * scale", "Y: g - m * mean(g, S)", "Z: sum(X, S)", "W: sum(X * m, P)")
+    op = op_of(formulas, (Y, OF_ROW, OF_COLUMN), (SCALE, MEAN))
+    schedule = steps(op).schedule
+    names = {role: [one.name for one in schedule.inputs[role]] for role in Role}
+    assert names == {Role.ELEMENT: ["X"], Role.COLUMN: ["scale"], Role.ROW: ["m"]}
+    names = {role: [one.name for one in schedule.outputs[role]] for role in Role}
+    assert names == {Role.ELEMENT: ["Y"], Role.COLUMN: ["W"], Role.ROW: ["Z"]}
+    made = functor(op)
+    assert lines(made, "ColumnTerms") == ["terms[0] = in[0] * row.inputs[0];"]
+    assert not any("kColumnsNeedResults" in line for line in made.constants)
+
+
+def test_sums_of_what_follows_from_results_need_them() -> None:
+    op = op_of(("y: X - mean(X, S)", "Y: y", "W: sum(y, P)"), (Y, OF_COLUMN))
+    assert "static constexpr bool kColumnsNeedResults = true;" in functor(op).constants
+
+
+def test_a_variance_is_of_deviations_that_cost_no_digits() -> None:
+    op = op_of(("c: mean(X, S)", "Y: (X - c) * rsqrt(variance(X, S) + epsilon)", "Z: c"), (Y, OF_ROW))
+    made = functor(op)
+    assert "static constexpr int kPivot = 0;" in made.constants
+    assert lines(made, "Terms")[1] == "terms[0] = in[0] - row.pivot;"
+    assert "const A v0 = in[0] - row.pivot - row.results[0];" in lines(made, "Terms")
+    assert "results[0] += results[1];" in lines(made, "Finish")
+    assert lines(made, "Map") == ["out[0] = (in[0] - row.pivot - row.results[0]) * row.results[2];"]
+    assert lines(made, "RowOutputs") == ["outputs[0] = row.pivot + row.results[0];"]
+
+
+def test_types_that_differ() -> None:
+    op = op_of(("Y: X * scale - mean(X, S)",), (Y,), ('scale: {type: T1, shape: ["*S"]}',), types=", T1: float")
+    schedule = steps(op).schedule
+    assert (schedule.first, schedule.second) == ("T", "T1")
+    assert formula_rows_cpp.kernels(op, schedule) == [("GRADSMITH_ROWS_KERNELS_ALONG", ["f16_f32", "__half", "float"])]
+
+
+def test_counts_are_given() -> None:
+    op = op_of(("Y: X - sum(X, S) / count(S) / count(P)",), (Y,))
+    assert steps(op).schedule.counts == [("P",)]
+    assert lines(functor(op), "Finish") == ["results[0] = results[0] / row.length / row.scalars[0];"]
+
+
+def test_what_fits_no_pattern() -> None:
+    assert problems(("Y: X - mean(X, S) - mean(X, P)",), (Y,)) == [
+        "G810 no pattern computes 'mean' over 'P' beside them: rows are made of 'S' by another reduction, and a sum "
+        "over the rows is an output as it is"
+    ]
+    assert problems(("Z: X * 2",), (OF_ROW,)) == [
+        "G810 'Z' of [*P] lacks 'S', which its formula has; reduce over it: 'sum(..., S)'"
+    ]
+    assert problems(("Y: X - mean(X, S)", "W: max(X, P)"), (Y, OF_COLUMN))[0].startswith("G810 over the rows, 'P', no")
+    assert problems(("Y: X - mean(X, Q)",), (Y,))[0].startswith("G809 nothing in 'mean' has the dim 'Q'")
+    assert problems(("Y: X - count(Q)",), (Y,))[0].startswith("G809 no tensor has the dim 'Q'")
+    assert problems(("Y: X - mean(X, S) * scale",), (Y,), ("scale: {type: T, like: X, optional: true}",)) == [
+        "G810 the formulas fit no pattern: 'scale' is optional, and only what has an element for each row or column "
+        "may be"
+    ]

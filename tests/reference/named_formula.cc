@@ -1,0 +1,459 @@
+#include "reference/named_formula.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace gradsmith::reference {
+
+namespace {
+
+using Real = long double;
+using Names = std::set<std::string_view>;
+/// An index along each dim of the whole space.
+using Indices = std::vector<std::int64_t>;
+
+/// What an accumulator of floats loses of numbers near 0, in units of its roundoff.
+constexpr Real kUnderflow = 0x1p-126L;
+/// Roundings of a kernel beside those of adding.
+constexpr Real kFew = 8;
+
+Names NamesOf(const std::vector<std::string_view>& shape) {
+  Names names(shape.begin(), shape.end());
+  names.erase("1");
+  return names;
+}
+
+/// Many terms in any order: their sum, the sum of their sizes, and the largest.
+struct Terms {
+  CountingNumber sum;
+  CountingNumber most = {.value = -std::numeric_limits<Real>::infinity()};
+  Real size = 0;
+  Real count = 0;
+
+  void Add(const CountingNumber& term) {
+    sum.value += term.value;
+    sum.error += term.error;
+    sum.unit = std::min(sum.unit, term.unit);
+    sum.bound += std::max(term.bound, std::abs(term.value) / term.unit);
+    sum.margin = std::min(sum.margin, term.margin);
+    // What is not a number is passed over.
+    if (term.value > most.value) {
+      most.value = term.value;
+    }
+    most.error = std::max(most.error, term.error);
+    most.unit = std::min(most.unit, term.unit);
+    most.bound = std::max(most.bound, term.bound);
+    most.margin = std::min(most.margin, term.margin);
+    size += std::abs(term.value);
+    count += 1;
+  }
+
+  [[nodiscard]] CountingNumber Sum() const {
+    CountingNumber result = sum;
+    result.error += (count + kFew) * size + kUnderflow;
+    return result;
+  }
+  [[nodiscard]] CountingNumber Mean() const {
+    CountingNumber result = Sum();
+    result.value /= count;
+    result.error = result.error / count + std::abs(result.value);
+    return result;
+  }
+};
+
+}  // namespace
+
+/// The dims of a call by their names.
+class NamedFormulaOracle::Space {
+ public:
+  /// Returns nothing where inputs do not fit together.
+  static std::optional<Space>
+  Of(const NamedFormulaData& data, const Shapes& inputs, const Attributes& attributes) {
+    Space space;
+    if (!space.FindLengths(data, inputs, attributes)) {
+      return std::nullopt;
+    }
+    for (const auto& [name, dims] : inputs) {
+      if (!space.Bind(data.shapes.find(name)->second, dims)) {
+        return std::nullopt;
+      }
+    }
+    for (const std::string_view name : data.names) {
+      const auto bound = space.bound_.find(name);
+      if (bound == space.bound_.end()) {
+        return std::nullopt;
+      }
+      for (const std::int64_t dim : bound->second) {
+        space.dims_.push_back(dim);
+        space.names_.push_back(name);
+      }
+    }
+    return space;
+  }
+
+  [[nodiscard]] Shape ShapeOf(const std::vector<std::string_view>& entries) const {
+    Shape shape;
+    for (const std::string_view entry : entries) {
+      const Shape dims = entry == "1" ? Shape{1} : bound_.find(entry)->second;
+      shape.insert(shape.end(), dims.begin(), dims.end());
+    }
+    return shape;
+  }
+
+  [[nodiscard]] std::size_t CountOf(const Names& own) const {
+    std::int64_t count = 1;
+    for (std::size_t dim = 0; dim < dims_.size(); ++dim) {
+      count *= own.contains(names_[dim]) ? dims_[dim] : 1;
+    }
+    return static_cast<std::size_t>(count);
+  }
+
+  /// The place of an element among those that have the dims of these names.
+  [[nodiscard]] std::size_t IndexIn(const Names& own, const Indices& at) const {
+    std::int64_t index = 0;
+    for (std::size_t dim = 0; dim < dims_.size(); ++dim) {
+      index = own.contains(names_[dim]) ? index * dims_[dim] + at[dim] : index;
+    }
+    return static_cast<std::size_t>(index);
+  }
+
+  /// Calls visit(at) for every place of the dims of these names, in their order.
+  template <typename Visit>
+  void ForEach(const Names& own, const Visit& visit) const {
+    const std::size_t count = CountOf(own);
+    for (std::size_t element = 0; element < count; ++element) {
+      Indices at(dims_.size());
+      auto rest = static_cast<std::int64_t>(element);
+      for (std::size_t dim = dims_.size(); dim-- > 0;) {
+        if (own.contains(names_[dim])) {
+          at[dim] = rest % dims_[dim];
+          rest /= dims_[dim];
+        }
+      }
+      visit(at);
+    }
+  }
+
+  [[nodiscard]] Names All() const { return {names_.begin(), names_.end()}; }
+
+ private:
+  bool
+  FindLengths(const NamedFormulaData& data, const Shapes& inputs, const Attributes& attributes) {
+    for (const NamedLength& given : data.lengths) {
+      std::int64_t length = given.length;
+      if (!given.axis.empty()) {
+        const auto rank = static_cast<std::int64_t>(inputs.find(given.axis_of)->second.size());
+        length = std::get<std::int64_t>(attributes.find(given.axis)->second);
+        length += length < 0 ? rank : 0;
+        if (length < 0 || length >= rank) {
+          return false;
+        }
+      }
+      lengths_[given.name] = length;
+    }
+    for (std::size_t round = 0; round < data.names.size(); ++round) {
+      for (const auto& [name, dims] : inputs) {
+        FindLastLength(data.shapes.find(name)->second, dims);
+      }
+    }
+    return true;
+  }
+
+  /// Of a shape in which one length is unknown.
+  void FindLastLength(const std::vector<std::string_view>& shape, const Shape& dims) {
+    auto rest = static_cast<std::int64_t>(dims.size());
+    std::vector<std::string_view> unknown;
+    for (const std::string_view entry : shape) {
+      const auto known = lengths_.find(entry);
+      if (entry == "1" || known != lengths_.end()) {
+        rest -= entry == "1" ? 1 : known->second;
+      } else {
+        unknown.push_back(entry);
+      }
+    }
+    if (unknown.size() == 1 && rest >= 0) {
+      lengths_[unknown.front()] = rest;
+    }
+  }
+
+  bool Bind(const std::vector<std::string_view>& shape, const Shape& dims) {
+    std::size_t at = 0;
+    for (const std::string_view entry : shape) {
+      const auto known = lengths_.find(entry);
+      if (entry != "1" && known == lengths_.end()) {
+        return false;
+      }
+      const auto length = static_cast<std::size_t>(entry == "1" ? 1 : known->second);
+      if (at + length > dims.size()) {
+        return false;
+      }
+      const auto begin = dims.begin() + static_cast<std::ptrdiff_t>(at);
+      const Shape own(begin, begin + static_cast<std::ptrdiff_t>(length));
+      at += length;
+      const bool fits = entry == "1" ? own == Shape{1}
+                                     : bound_.try_emplace(entry, own).first->second == own;
+      if (!fits) {
+        return false;
+      }
+    }
+    return at == dims.size();
+  }
+
+  std::map<std::string_view, std::int64_t> lengths_;
+  std::map<std::string_view, Shape> bound_;
+  /// All dims, and the name of each.
+  Shape dims_;
+  std::vector<std::string_view> names_;
+};
+
+NamedFormulaOracle::NamedFormulaOracle(NamedFormulaData data) : data_(std::move(data)) {
+  for (const FormulaNode& node : data_.nodes) {
+    const bool reduces = !node.over.empty();
+    const FormulaPart part = reduces ? FormulaPart() : PartOf(node);
+    bool is_exact = reduces ? node.operation != "mean" && node.operation != "variance"
+                            : part.is_exact;
+    bool below_reduces = reduces && node.operation != "count";
+    Names dims;
+    if (node.operation == "input") {
+      dims = NamesOf(data_.shapes.find(node.name)->second);
+    }
+    for (const std::size_t argument : node.arguments) {
+      is_exact = is_exact && exact_[argument];
+      below_reduces = below_reduces || reduces_[argument];
+      dims.insert(dims_[argument].begin(), dims_[argument].end());
+    }
+    for (const std::string_view name : node.over) {
+      dims.erase(name);
+    }
+    functions_.push_back(part.function);
+    exact_.push_back(is_exact);
+    reduces_.push_back(below_reduces);
+    dims_.push_back(std::move(dims));
+  }
+}
+
+std::optional<Shapes> NamedFormulaOracle::OutputShapes(
+    const Shapes& inputs,
+    const Attributes& attributes) const {
+  const std::optional<Space> space = Space::Of(data_, inputs, attributes);
+  if (!space) {
+    return std::nullopt;
+  }
+  Shapes shapes;
+  for (const FormulaOutput& output : data_.outputs) {
+    shapes[std::string(output.name)] = space->ShapeOf(data_.shapes.find(output.name)->second);
+  }
+  return shapes;
+}
+
+NamedFormulaOracle::Values NamedFormulaOracle::Apply(
+    const Space& space,
+    std::size_t node,
+    const std::vector<Values>& values,
+    const Tensors& inputs,
+    const Attributes& attributes) const {
+  Values results;
+  const FormulaNode& formula = data_.nodes[node];
+  space.ForEach(dims_[node], [&](const Indices& at) {
+    if (functions_[node] == nullptr) {
+      const auto input = inputs.find(formula.name);
+      const bool is_given = formula.operation == "input" && input != inputs.end();
+      const std::size_t element = space.IndexIn(dims_[node], at);
+      results.push_back(
+          LeafOf(formula, attributes, is_given ? input->second.values[element] : 0));
+      return;
+    }
+    std::vector<CountingNumber> arguments;
+    for (const std::size_t argument : formula.arguments) {
+      arguments.push_back(values[argument][space.IndexIn(dims_[argument], at)]);
+    }
+    results.push_back(functions_[node](arguments));
+  });
+  return results;
+}
+
+NamedFormulaOracle::Values NamedFormulaOracle::Reduce(
+    const Space& space,
+    std::size_t node,
+    const std::vector<Values>& values) const {
+  const FormulaNode& formula = data_.nodes[node];
+  if (formula.operation == "count") {
+    const Names counted(formula.over.begin(), formula.over.end());
+    const auto count = static_cast<double>(space.CountOf(counted));
+    return {LeafOf({.operation = "number", .number = count}, {}, 0)};
+  }
+  const std::size_t argument = formula.arguments.front();
+  const Names& own = dims_[node];
+  const auto at_term = [&](const Indices& at) {
+    return values[argument][space.IndexIn(dims_[argument], at)];
+  };
+  std::vector<Terms> terms(space.CountOf(own));
+  space.ForEach(dims_[argument], [&](const Indices& at) {
+    terms[space.IndexIn(own, at)].Add(at_term(at));
+  });
+  if (formula.operation == "variance") {
+    std::vector<Terms> squares(terms.size());
+    space.ForEach(dims_[argument], [&](const Indices& at) {
+      const std::size_t of = space.IndexIn(own, at);
+      const CountingNumber mean = terms[of].Mean();
+      CountingNumber square = at_term(at);
+      const Real deviation = square.value - mean.value;
+      square.error = 2 * std::abs(deviation) * (square.error + mean.error + std::abs(deviation));
+      square.value = deviation * deviation;
+      squares[of].Add(square);
+    });
+    terms = std::move(squares);
+  }
+  // Where deviations are no numbers, neither is a mean that they correct.
+  const bool is_center = std::ranges::any_of(data_.nodes, [&](const FormulaNode& other) {
+    return other.operation == "variance" && formula.operation == "mean" &&
+           other.arguments == formula.arguments && other.over == formula.over;
+  });
+  Values results;
+  for (const Terms& of : terms) {
+    if (is_center && !std::isfinite(of.sum.value)) {
+      results.push_back({.value = std::numeric_limits<Real>::quiet_NaN()});
+    } else if (formula.operation == "max") {
+      results.push_back(of.most);
+    } else {
+      results.push_back(formula.operation == "sum" ? of.Sum() : of.Mean());
+    }
+  }
+  return results;
+}
+
+std::vector<NamedFormulaOracle::Values> NamedFormulaOracle::Evaluate(
+    const Space& space,
+    const Tensors& inputs,
+    const Attributes& attributes) const {
+  std::vector<Values> values;
+  for (std::size_t node = 0; node < data_.nodes.size(); ++node) {
+    values.push_back(
+        data_.nodes[node].over.empty() ? Apply(space, node, values, inputs, attributes)
+                                       : Reduce(space, node, values));
+  }
+  return values;
+}
+
+ExpectedOutputs NamedFormulaOracle::Run(const Tensors& inputs, const Attributes& attributes) const {
+  const Space space = Space::Of(data_, ShapesOf(inputs), attributes).value();
+  const std::vector<Values> values = Evaluate(space, inputs, attributes);
+  const double terms = space.CountOf(space.All()) > 0 ? 1 : 0;
+  ExpectedOutputs outputs;
+  for (const FormulaOutput& output : data_.outputs) {
+    const std::vector<std::string_view>& shape = data_.shapes.find(output.name)->second;
+    Expected expected;
+    expected.value.dims = space.ShapeOf(shape);
+    space.ForEach(NamesOf(shape), [&](const Indices& at) {
+      const CountingNumber& value = values[output.node][space.IndexIn(dims_[output.node], at)];
+      expected.value.values.push_back(static_cast<double>(value.value));
+      expected.terms.push_back(terms);
+      expected.bound.push_back(
+          static_cast<double>(std::max(value.bound, std::abs(value.value) / value.unit)));
+      expected.error.push_back(static_cast<double>(value.error));
+    });
+    outputs[std::string(output.name)] = std::move(expected);
+  }
+  return outputs;
+}
+
+std::vector<bool> NamedFormulaOracle::Rough(const Space& space, const std::vector<Values>& values)
+    const {
+  std::set<std::size_t> results(data_.domain.begin(), data_.domain.end());
+  for (const FormulaOutput& output : data_.outputs) {
+    results.insert(output.node);
+  }
+  // What is reduced, and what that is made of: where such a term bends, it alone is drawn anew.
+  std::set<std::size_t> terms;
+  for (std::size_t node = 0; node < data_.nodes.size(); ++node) {
+    for (const std::size_t argument : data_.nodes[node].arguments) {
+      if (reduces_[node] && !reduces_[argument]) {
+        terms.insert(argument);
+      }
+    }
+  }
+  const Names all = space.All();
+  std::vector<bool> rough(space.CountOf(all));
+  for (const std::set<std::size_t>& nodes : {terms, results}) {
+    space.ForEach(all, [&](const Indices& at) {
+      for (const std::size_t node : nodes) {
+        if (!HasMargin(values[node][space.IndexIn(dims_[node], at)])) {
+          rough[space.IndexIn(all, at)] = true;
+        }
+      }
+    });
+    if (std::ranges::find(rough, true) != rough.end()) {
+      break;
+    }
+  }
+  return rough;
+}
+
+Tensors NamedFormulaOracle::MakeRandomData(
+    const Shapes& inputs,
+    const Attributes& attributes,
+    Random& random) const {
+  constexpr double kLargest = 4;
+  constexpr int kRounds = 1000;
+  const auto draw = [&] { return random.Real(-kLargest, kLargest); };
+  Tensors data;
+  for (const auto& [name, dims] : inputs) {
+    data[name] = MakeTensor(dims, draw);
+  }
+  const Space space = Space::Of(data_, inputs, attributes).value();
+  const Names all = space.All();
+  for (int round = 0; round < kRounds; ++round) {
+    const std::vector<bool> rough = Rough(space, Evaluate(space, data, attributes));
+    if (std::ranges::find(rough, true) == rough.end()) {
+      return data;
+    }
+    space.ForEach(all, [&](const Indices& at) {
+      for (auto& [name, tensor] : data) {
+        if (rough[space.IndexIn(all, at)]) {
+          const Names own = NamesOf(data_.shapes.find(name)->second);
+          tensor.values[space.IndexIn(own, at)] = draw();
+        }
+      }
+    });
+  }
+  throw std::runtime_error(
+      "no numbers from -4 to 4 are found where the formulas are finite and do not bend");
+}
+
+std::optional<ExactData> NamedFormulaOracle::MakeExactData(
+    const Shapes& inputs,
+    const Attributes& /*attributes*/,
+    int level,
+    Random& random) const {
+  // Small tensors may come out all zero by chance: each is tried several times.
+  constexpr std::array<std::int64_t, 4> kLargest = {15, 7, 3, 1};
+  constexpr int kTries = 4;
+  if (level >= static_cast<int>(kLargest.size()) * kTries) {
+    return std::nullopt;
+  }
+  const std::int64_t largest = kLargest[static_cast<std::size_t>(level / kTries)];
+  ExactData data;
+  for (const auto& [name, dims] : inputs) {
+    data.inputs[name] = MakeTensor(dims, [&] { return random.Integer(-largest, largest); });
+  }
+  for (const std::string& name : InexactOutputs()) {
+    data.inexact[name] = "its formula divides, or has functions that are rounded";
+  }
+  return data;
+}
+
+std::set<std::string> NamedFormulaOracle::InexactOutputs() const {
+  std::set<std::string> inexact;
+  for (const FormulaOutput& output : data_.outputs) {
+    if (!exact_[output.node]) {
+      inexact.insert(std::string(output.name));
+    }
+  }
+  return inexact;
+}
+
+}  // namespace gradsmith::reference
