@@ -1,4 +1,5 @@
-"""From formulas to C++: the body of a map's functor (runtime/patterns/map.h), and what formula_rows_cpp shares.
+"""From formulas to C++: the body of a map's functor (runtime/patterns/map.h), and what formula_rows_cpp.py
+shares.
 
 What would make a line too long, and a choice within an expression, becomes a value of its own before it.
 """
@@ -42,15 +43,16 @@ class Body:
 
 
 def functor_body(op: Op, counts: Sequence[tuple[str, ...]] = ()) -> list[str]:
-    """The statements, with each formula as a comment before those that compute it. `counts` are the numbers of
-    places that follow the attributes."""
+    """The statements, with each formula as a comment before those that compute it. `counts` are the numbers
+    of places that follow the attributes."""
     outputs = {tensor.name: f"out[{index}]" for index, tensor in enumerate(op.outputs)}
     body = Body(_names(op, counts))
     for formula in op.formulas:
         body.lines.append(cpp_comment(Text(formula.name, " = ", formula.text)))
         tree = formula.tree
-        is_sum = isinstance(tree, Reduce) and tree.operation != COUNT  # which the pattern sums
-        code = _expression(tree.argument if is_sum else tree, body)
+        if isinstance(tree, Reduce) and tree.operation != COUNT:  # which the pattern sums
+            tree = tree.argument
+        code = _expression(tree, body)
         if formula.name in outputs:
             body.lines.append(f"{outputs[formula.name]} = {code.text};")
         else:

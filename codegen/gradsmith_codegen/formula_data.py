@@ -1,5 +1,5 @@
-"""From formulas to the data of the tests' oracle (tests/reference/formula.h, named_formula.h): the nodes of the
-trees in a row, arguments before what they are given to."""
+"""From formulas to the data of the tests' oracle (tests/reference/formula.h, named_formula.h): the nodes of
+the trees in a row, arguments before what they are given to."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ Here values have dims by their names, whatever the order in which a tensor's sha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .formula_tree import COUNT, Function, Name, Number, Reduce, Tree
@@ -45,7 +45,7 @@ class Graph:
         formula, tree = self.places[node]
         return formula.place(tree)
 
-    def below(self, roots: Iterator[int] | list[int]) -> set[int]:
+    def below(self, roots: Iterable[int]) -> set[int]:
         """The roots and all that they are made of."""
         found: set[int] = set()
         waiting = list(roots)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .formula_cpp import Body, Code, constants, kept_short, number, scalar
-from .formula_graph import COUNT, INPUT, MEAN, NUMBER, VARIANCE
+from .formula_graph import INPUT, MEAN, NUMBER, VARIANCE
 from .formula_schedule import Role, Schedule, bound_type
 from .formula_slots import Slots
-from .formula_tree import OPERATORS, Precedence
+from .formula_tree import COUNT, OPERATORS, Precedence
 from .model import AttributeKind, DataType, Op, Tensor
 from .text import Text, cpp_comment
 from .wrapping import COLUMN_LIMIT
@@ -17,6 +17,8 @@ from .wrapping import COLUMN_LIMIT
 _SUBTRACT = OPERATORS["-"]
 _LAST = 1 << 30  # behind all phases
 _ROW = "const RowValues<A>& row"
+# Where a functor finds the inputs.
+_PLACES = ((Role.ELEMENT, "in[{}]"), (Role.COLUMN, "columns[{}]"), (Role.ROW, "row.inputs[{}]"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,7 @@ class Method:
         """Its lines as they are written."""
         if len(self.lines) < 2:
             line = f"  {self.head} {{ {''.join(self.lines)} }}".replace("{  }", "{}")
-            if (
-                len(line) <= COLUMN_LIMIT
-                and not self.lines[:1]
-                or len(line) <= COLUMN_LIMIT
-                and "//" not in line
-            ):
+            if len(line) <= COLUMN_LIMIT and "//" not in "".join(self.lines):
                 return line
         first = f"  {self.head} {{"
         if len(first) > COLUMN_LIMIT:
@@ -65,8 +62,8 @@ _SUFFIXES = {
 
 
 def kernels(op: Op, schedule: Schedule) -> list[tuple[str, list[str]]]:
-    """For each combination of types the macro that makes its kernels, and its arguments behind the functor. Rows
-    with columns are never computed across memory."""
+    """For each combination of types the macro that makes its kernels, and its arguments behind the functor.
+    Rows with columns are never computed across memory."""
     has_columns = schedule.inputs[Role.COLUMN] or schedule.outputs[Role.COLUMN]
     found: dict[str, tuple[str, list[str]]] = {}
     for row in op.rows:
@@ -92,9 +89,9 @@ class _Writer:
         self._reductions = {one.node: one for one in schedule.reductions}
         self._inputs = {
             tensor.name: text.format(index)
-            for role, text in ((Role.ELEMENT, "in[{}]"), (Role.COLUMN, "columns[{}]"), (Role.ROW, "row.inputs[{}]"))
+            for role, text in _PLACES
             for index, tensor in enumerate(schedule.inputs[role])
-        }  # fmt: skip
+        }
         self._variance_of = {
             self._graph.nodes[node].arguments[1]: node
             for node in self._reductions
@@ -113,11 +110,11 @@ class _Writer:
             methods.append(self._row_outputs(outputs[Role.ROW]))
         if outputs[Role.COLUMN]:
             methods.append(self._column_terms(outputs[Role.COLUMN]))
-        return Functor(list(self._constants(methods)), methods)
+        return Functor(list(self._constants()), methods)
 
     # -- Constants ---
 
-    def _constants(self, methods: Sequence[Method]) -> Iterable[str]:
+    def _constants(self) -> Iterable[str]:
         inputs, outputs = self._schedule.inputs, self._schedule.outputs
         for name, tensors in (
             ("kInputs", inputs[Role.ELEMENT]),
@@ -143,9 +140,6 @@ class _Writer:
             yield f"static constexpr int kPivot = {names.index(name)};"
         yield f"static constexpr int kPhases = {self._schedule.phases};"
         yield f"static constexpr int kResults = {len(self._slots.slots)};"
-        column_terms = [one for one in methods if "ColumnTerms" in one.head]
-        if any("row.results" in line for one in column_terms for line in one.lines):
-            yield "static constexpr bool kColumnsNeedResults = true;"
 
     # -- Results ---
 
@@ -333,7 +327,8 @@ class _Writer:
 
     def apply(self, node: int, arguments: list[Code], body: Body) -> Code:
         function = self._graph.nodes[node].function
-        assert function
+        if function is None:
+            raise ValueError(f"node {node} is no function")
         return kept_short(function, arguments, body)
 
 

@@ -1,8 +1,8 @@
 """Which kernel pattern computes formulas that name dims, and in what steps: `rows` where they reduce
 (runtime/patterns/rows.h), else `map`, to which inputs are spread along the dims that they lack.
 
-Of the dims of a call's largest tensor those that are reduced make a row. Each input then has an element for each
-of a row's (and so for each column), for each row, or for each element of each row.
+Of the dims of a call's largest tensor those that are reduced make a row. Each input then has an element for
+each of a row's (and so for each column), for each row, or for each element of each row.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from enum import Enum
 
 from . import formula_graph
 from .faults import listing
-from .formula_graph import COUNT, MAX, MEAN, SUM, VARIANCE, Graph, symbols
+from .formula_graph import MAX, MEAN, SUM, VARIANCE, Graph, symbols
 from .formula_misfit import MAX_SCALARS, MAX_TENSORS, Misfit, misfit, of_entry
-from .formula_tree import Reduce, parts
+from .formula_tree import COUNT, Reduce, parts
 from .model import DataType, DimKind, Op, Tensor
 from .vocabulary import TYPES
 
@@ -165,7 +165,7 @@ class _Scheduler:
         if own == frozenset(found.whole) and not is_sum_of_column:
             return Role.ELEMENT
         if is_sum_of_column and own == found.over:
-            self._check_column_sum(node, found)
+            self._check_column_sum(node)
             return Role.COLUMN
         if own == frozenset(found.whole) - found.over and found.over:
             return Role.ROW
@@ -179,12 +179,19 @@ class _Scheduler:
             message += f", with {listing(rest)}, or sums over these" if rest else ", or with none"
         raise of_entry(message, tensor.span)
 
-    def _check_column_sum(self, node: int, found: Schedule) -> None:
+    def _check_column_sum(self, node: int) -> None:
         operation = self._graph.nodes[node].operation
         if operation != SUM:
             rest = listing(sorted(self._graph.nodes[node].over))
             message = f"over the rows, {rest}, no pattern computes '{operation}'; only 'sum'"
             raise misfit(message, self._graph.span(node))
+        summed = self._graph.below(self._graph.nodes[node].arguments)
+        within = next((one for one in sorted(summed) if self._graph.nodes[one].is_reduction), None)
+        if within is not None:
+            one = self._graph.nodes[within]
+            message = "what is summed over the rows is made of no other reduction"
+            message += f", as '{one.operation}' over {listing(one.over)} is; let it be an input"
+            raise misfit(message, self._graph.span(within))
 
     def _check_lead(self, found: Schedule) -> None:
         if not found.is_map and found.lead not in found.inputs[Role.ELEMENT]:
@@ -208,8 +215,8 @@ class _Scheduler:
         return [node for node in sorted(self._live) if self._graph.nodes[node].is_reduction]
 
     def _over(self, whole: frozenset[str]) -> frozenset[str]:
-        """The dims that make a row. What is used within formulas says which, or else all that is reduced; where
-        these differ, that of the dims behind."""
+        """The dims that make a row. What is used within formulas says which, or else all that is reduced;
+        where these differ, that of the dims behind."""
         nodes = self._graph.nodes
         used = {below for node in self._live for below in nodes[node].arguments}
         within = [node for node in self._all_reductions() if node in used]

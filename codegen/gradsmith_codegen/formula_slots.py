@@ -1,7 +1,8 @@
 """What rows keep while they are reduced: the results of a functor, one slot each (runtime/patterns/rows.h).
 
-A slot is reduced in one phase. What follows from the results and is the same for a whole row is computed once,
-when the phase is finished, and takes the place of a result that nothing else reads, or a slot of its own.
+A slot is reduced in one phase. What follows from the results and is the same for a whole row is computed
+once, when the phase is finished, and takes the place of a result that nothing else reads, or a slot of its
+own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from .formula_graph import MAX, VARIANCE
 from .formula_misfit import misfit
 from .formula_schedule import MAX_RESULTS, Reduction, Role, Schedule
 from .formula_tree import Kind
-from .model import Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Slots:
     finished_in: dict[int, int] = field(default_factory=dict)  # the phase after which a value is known
 
 
-def slots_of(op: Op, schedule: Schedule) -> Slots:
+def slots_of(schedule: Schedule) -> Slots:
     """Raises Misfit where a phase finds more than kernels exchange."""
     found = _Planner(schedule).plan()
     has_columns = schedule.inputs[Role.COLUMN] or schedule.outputs[Role.COLUMN]

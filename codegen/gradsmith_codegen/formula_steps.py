@@ -30,7 +30,7 @@ def steps_of(op: Op) -> Steps | None:
     if not formula_schedule.names_dims(op) and not _has_parts(op):
         raise Misfit(problems)
     schedule = formula_schedule.schedule(op)
-    return Steps(schedule, formula_slots.slots_of(op, schedule), formula_dims.named_dims(op, schedule))
+    return Steps(schedule, formula_slots.slots_of(schedule), formula_dims.named_dims(op, schedule))
 
 
 def _has_parts(op: Op) -> bool:

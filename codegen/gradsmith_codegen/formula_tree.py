@@ -122,8 +122,8 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """What is made of an expression over named dims; a sum over none is over those that its output lacks. What
-    is counted are places, whatever is there."""
+    """What is made of an expression over named dims; a sum over none is over those that its output lacks.
+    What is counted are places, whatever is there."""
 
     operation: str
     argument: Tree

@@ -172,6 +172,12 @@ class OpPlan:
         return steps_of(self.op) if self.op.formulas else None
 
     @property
+    def _named_steps(self) -> Steps:
+        if self.steps is None:
+            raise ValueError(f"the formulas of {self.name} name no dims")
+        return self.steps
+
+    @property
     def has_rows(self) -> bool:
         """The formulas are computed by the pattern `rows`."""
         return bool(self.steps and not self.steps.schedule.is_map)
@@ -187,14 +193,13 @@ class OpPlan:
 
     @cached_property
     def rows_functor(self) -> Functor:
-        assert self.steps
-        return formula_rows_cpp.functor(self.op, self.steps.schedule, self.steps.slots)
+        steps = self._named_steps
+        return formula_rows_cpp.functor(self.op, steps.schedule, steps.slots)
 
     @cached_property
     def rows_kernels(self) -> list[tuple[str, list[str]]]:
         """The macros that make the kernels of rows, with what they are given behind the functor."""
-        assert self.steps
-        return formula_rows_cpp.kernels(self.op, self.steps.schedule)
+        return formula_rows_cpp.kernels(self.op, self._named_steps.schedule)
 
     @property
     def scalar_count(self) -> int:
@@ -214,8 +219,7 @@ class OpPlan:
     @cached_property
     def named_oracle(self) -> NamedFormulaData:
         """The same where formulas name dims."""
-        assert self.steps
-        return formula_data.named(self.op, self.forward, self.steps.schedule.whole)
+        return formula_data.named(self.op, self.forward, self._named_steps.schedule.whole)
 
     @cached_property
     def family(self) -> str:

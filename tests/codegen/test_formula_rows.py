@@ -133,12 +133,7 @@ def test_roles_of_operands() -> None:
     assert names == {Role.ELEMENT: ["Y"], Role.COLUMN: ["W"], Role.ROW: ["Z"]}
     made = functor(op)
     assert lines(made, "ColumnTerms") == ["terms[0] = in[0] * row.inputs[0];"]
-    assert not any("kColumnsNeedResults" in line for line in made.constants)
 
-
-def test_sums_of_what_follows_from_results_need_them() -> None:
-    op = op_of(("y: X - mean(X, S)", "Y: y", "W: sum(y, P)"), (Y, OF_COLUMN))
-    assert "static constexpr bool kColumnsNeedResults = true;" in functor(op).constants
 
 
 def test_a_variance_is_of_deviations_that_cost_no_digits() -> None:
@@ -174,6 +169,9 @@ def test_what_fits_no_pattern() -> None:
         "G810 'Z' of [*P] lacks 'S', which its formula has; reduce over it: 'sum(..., S)'"
     ]
     assert problems(("Y: X - mean(X, S)", "W: max(X, P)"), (Y, OF_COLUMN))[0].startswith("G810 over the rows, 'P', no")
+    assert problems(("y: X - mean(X, S)", "Y: y", "W: sum(y, P)"), (Y, OF_COLUMN)) == [
+        "G810 what is summed over the rows is made of no other reduction, as 'mean' over 'S' is; let it be an input"
+    ]
     assert problems(("Y: X - mean(X, Q)",), (Y,))[0].startswith("G809 nothing in 'mean' has the dim 'Q'")
     assert problems(("Y: X - count(Q)",), (Y,))[0].startswith("G809 no tensor has the dim 'Q'")
     assert problems(("Y: X - mean(X, S) * scale",), (Y,), ("scale: {type: T, like: X, optional: true}",)) == [
