@@ -50,13 +50,13 @@ def entry(formulas: tuple[str, ...], outputs: tuple[str, ...], inputs: tuple[str
     return ENTRY % (indented(formulas), indented(inputs), indented(outputs), types)
 
 
-def problems(*arguments: tuple[str, ...]) -> list[str]:
-    _, diagnostics = load(entry(*arguments))
+def problems(formulas: tuple[str, ...], outputs: tuple[str, ...], inputs: tuple[str, ...] = ()) -> list[str]:
+    _, diagnostics = load(entry(formulas, outputs, inputs))
     return [f"{one.id} {one.message}" for one in diagnostics]
 
 
-def op_of(*arguments: tuple[str, ...], types: str = "") -> Op:
-    schema, diagnostics = load(entry(*arguments, types=types))
+def op_of(formulas: tuple[str, ...], outputs: tuple[str, ...], inputs: tuple[str, ...] = (), types: str = "") -> Op:
+    schema, diagnostics = load(entry(formulas, outputs, inputs, types))
     assert diagnostics == []
     assert schema
     return schema.ops[0]

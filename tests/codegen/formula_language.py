@@ -1,0 +1,167 @@
+"""The language of formulas, read by Python's parser, whose precedence theirs is, so that the generator's own is
+tested too; its words in SymPy, and in double."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import sympy
+import yaml
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+OPS = {op["name"]: op for op in yaml.safe_load((REPOSITORY / "ops.yaml").read_text())["ops"]}
+
+COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+Words = Mapping[str, Callable[..., Any]]  # what each operator and function is
+
+
+def read(node: Any, names: Mapping[str, Any], words: Words) -> Any:
+    """The value of an expression of Python's."""
+    if isinstance(node, ast.Expression):
+        return read(node.body, names, words)
+    if isinstance(node, ast.Constant):
+        return words["number"](node.value)
+    if isinstance(node, ast.Name):
+        return names[node.id]
+    if isinstance(node, ast.BinOp):
+        word = ARITHMETIC[type(node.op)]
+        return words[word](read(node.left, names, words), read(node.right, names, words))
+    if isinstance(node, ast.UnaryOp):
+        return words["not" if isinstance(node.op, ast.Not) else "negate"](read(node.operand, names, words))
+    if isinstance(node, ast.BoolOp):
+        word = "and" if isinstance(node.op, ast.And) else "or"
+        return words[word](*[read(value, names, words) for value in node.values])
+    if isinstance(node, ast.Compare):
+        (operator,), (right,) = node.ops, node.comparators
+        return words[COMPARISONS[type(operator)]](read(node.left, names, words), read(right, names, words))
+    assert isinstance(node, ast.Call)
+    assert isinstance(node.func, ast.Name)
+    return words[node.func.id](*[read(argument, names, words) for argument in node.args])
+
+
+def evaluated(op: Any, names: Mapping[str, Any], words: Words) -> dict[str, Any]:
+    """The values of an operator's formulas."""
+    known = dict(names)
+    for name, text in op["formulas"].items():
+        known[name] = read(ast.parse(str(text).strip(), mode="eval"), known, words)
+    return {name: known[name] for name in op["formulas"]}
+
+
+ARITHMETIC_WORDS: Words = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "negate": lambda a: -a,
+    "sum": lambda a: a,  # of one place, which is all that a derivative looks at
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+# What Python's math and SymPy call as formulas do.
+SAME_NAME = ("exp", "log", "erf", "erfc", "tanh", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh")
+
+SYMBOLIC: Words = {
+    **ARITHMETIC_WORDS,
+    "number": lambda value: sympy.Rational(str(value)),
+    "/": lambda a, b: a / b,
+    "==": sympy.Eq,
+    "!=": sympy.Ne,
+    "and": sympy.And,
+    "or": sympy.Or,
+    "not": sympy.Not,
+    "where": lambda c, a, b: sympy.Piecewise((a, c), (b, True)),
+    "min": lambda a, b: sympy.Piecewise((a, a < b), (b, True)),
+    "max": lambda a, b: sympy.Piecewise((a, a > b), (b, True)),
+    "mul0": lambda a, b: a * b,
+    "div0": lambda a, b: a / b,
+    "pow": lambda a, b: a**b,
+    "abs": sympy.Abs,
+    "sign": sympy.sign,
+    "expm1": lambda x: sympy.exp(x) - 1,
+    "log1p": lambda x: sympy.log(1 + x),
+    "rsqrt": lambda x: 1 / sympy.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + sympy.exp(-x)),
+    "softplus": lambda x: sympy.log(1 + sympy.exp(x)),
+    **{name: getattr(sympy, name) for name in SAME_NAME},
+}
+
+
+def quotient_in_double(a: float, b: float) -> float:
+    return a / b if b else math.copysign(math.inf, a) if a else math.nan
+
+
+def power_in_double(a: float, b: float) -> float:
+    try:
+        return math.pow(a, b)
+    except ValueError:
+        return math.inf if a == 0 else math.nan
+
+
+def log_in_double(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
+
+
+def stable_sigmoid(x: float) -> float:
+    power = math.exp(-abs(x))
+    return (power if x < 0 else 1) / (1 + power)
+
+
+IN_DOUBLE: Words = {
+    **ARITHMETIC_WORDS,
+    "number": float,
+    "/": quotient_in_double,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "and": lambda *all_of: all(all_of),
+    "or": lambda *any_of: any(any_of),
+    "not": lambda a: not a,
+    "where": lambda c, a, b: a if c else b,
+    "min": min,
+    "max": max,
+    "mul0": lambda a, b: a * b if a else 0.0,
+    "div0": lambda a, b: quotient_in_double(a, b) if a else 0.0,
+    "pow": power_in_double,
+    "abs": abs,
+    "sign": lambda x: float((x > 0) - (x < 0)),
+    "rsqrt": lambda x: 1 / math.sqrt(x),
+    "sigmoid": stable_sigmoid,
+    "softplus": lambda x: max(x, 0) + math.log1p(math.exp(-abs(x))),
+    **{name: getattr(math, name) for name in ("expm1", "log1p", *SAME_NAME)},
+    "log": log_in_double,
+}
+
+
+def defaults(op: Any) -> dict[str, float]:
+    """Of attributes, and others than the defaults, lest a formula that leaves one out is right all the same."""
+    values = {name: float(one["default"]) for name, one in op.get("attributes", {}).items()}
+    return {name: (-1.5 if value < 0 else 2.0) if math.isinf(value) else 0.75 * value for name, value in values.items()}
+
+
+def has_rows(op: Any) -> bool:
+    """Its tensors have dims of which formulas reduce some, so that it is no function of one place."""
+    return "axis" in op.get("attributes", {})
+
+
+def gradients() -> list[str]:
+    """Those that have formulas, as the operators of which they are the gradients have."""
+    return sorted(
+        name for name, op in OPS.items() if "formulas" in op and "formulas" in OPS.get(op.get("gradient_of"), {})
+    )
+
+
+def with_wrong_signs(text: str) -> list[str]:
+    """The formula with its sign changed, with each of its sums made a difference, and the other way round."""
+    minus = [found.start(1) for found in re.finditer(r" (-) ", text)]
+    return [
+        f"-({text})",
+        *(f"{text[:at]}-{text[at + 1 :]}" for at, mark in enumerate(text) if mark == "+"),
+        *(f"{text[:at]}+{text[at + 1 :]}" for at in minus),
+    ]

@@ -1,0 +1,234 @@
+"""The gradients of `ops.yaml` whose formulas name dims, against derivatives that SymPy makes of the forward
+formulas, through their reductions. Every tensor has a few elements, each a symbol of its own."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath
+import pytest
+import sympy
+from formula_language import IN_DOUBLE, OPS, SYMBOLIC, Words, defaults, evaluated, gradients, has_rows, with_wrong_signs
+
+GRADIENTS = [name for name in gradients() if has_rows(OPS[name])]
+SIZES = (2, 3, 1)  # of the dims of the largest tensor; further ones have one place
+POINTS = 12
+
+
+@dataclass(frozen=True)
+class Dim:
+    name: str
+
+
+@dataclass(frozen=True)
+class Array:
+    """Cells by their places along dims, which have names."""
+
+    dims: tuple[str, ...]
+    cells: Mapping[tuple[int, ...], Any]
+
+    def at(self, place: Mapping[str, int]) -> Any:
+        return self.cells[tuple(place[dim] for dim in self.dims)]
+
+
+class Sizes:
+    """How many places each dim has."""
+
+    def __init__(self, op: Any) -> None:
+        shapes = [dims_of(op, tensor) for tensor in (*op["inputs"].values(), *op["outputs"].values())]
+        largest = max(shapes, key=len)
+        self.by_name = dict(zip(largest, (*SIZES, *[1] * len(largest)), strict=False))
+
+    def places(self, dims: Iterable[str]) -> list[dict[str, int]]:
+        names = list(dims)
+        ranges = [range(self.by_name[name]) for name in names]
+        return [dict(zip(names, place, strict=True)) for place in itertools.product(*ranges)]
+
+    def array(self, dims: tuple[str, ...], cell: Callable[[dict[str, int]], Any]) -> Array:
+        return Array(dims, {tuple(place.values()): cell(place) for place in self.places(dims)})
+
+
+def dims_of(op: Any, tensor: Any) -> tuple[str, ...]:
+    while "shape" not in tensor:
+        tensor = {**op["outputs"], **op["inputs"]}[tensor["like"]]
+    return tuple(str(dim).lstrip("*") for dim in tensor["shape"] if dim != 1)
+
+
+def words_by_name(words: Words, sizes: Sizes) -> dict[str, Callable[..., Any]]:
+    """Functions of cells as functions of arrays, and the reductions."""
+
+    def lifted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def apply(*arguments: Any) -> Array:
+            arrays = [one if isinstance(one, Array) else Array((), {(): one}) for one in arguments]
+            dims = tuple(dict.fromkeys(dim for one in arrays for dim in one.dims))
+            return sizes.array(dims, lambda place: function(*[one.at(place) for one in arrays]))
+
+        return apply
+
+    def total(values: list[Any]) -> Any:
+        return functools.reduce(words["+"], values)
+
+    def mean(values: list[Any]) -> Any:
+        return words["/"](total(values), words["number"](len(values)))
+
+    def variance(values: list[Any]) -> Any:
+        center = mean(values)
+        deviations = [words["-"](one, center) for one in values]
+        return mean([words["*"](one, one) for one in deviations])
+
+    def reducing(reduce: Callable[[list[Any]], Any]) -> Callable[..., Array]:
+        def apply(array: Array, *over: Dim) -> Array:
+            reduced = [one.name for one in over]
+            kept = tuple(dim for dim in array.dims if dim not in reduced)
+            return sizes.array(
+                kept, lambda place: reduce([array.at({**place, **inner}) for inner in sizes.places(reduced)])
+            )
+
+        return apply
+
+    largest_of, larger = reducing(lambda values: functools.reduce(words["max"], values)), lifted(words["max"])
+
+    def largest(*arguments: Any) -> Any:
+        return (largest_of if isinstance(arguments[-1], Dim) else larger)(*arguments)
+
+    return {
+        **{name: lifted(function) for name, function in words.items()},
+        "sum": reducing(total),
+        "mean": reducing(mean),
+        "variance": reducing(variance),
+        "max": largest,
+        "count": lambda *over: Array((), {(): words["number"](math.prod(sizes.by_name[one.name] for one in over))}),
+    }
+
+
+def scalars(values: Mapping[str, Any]) -> dict[str, Array]:
+    return {name: Array((), {(): value}) for name, value in values.items()}
+
+
+class Derivatives:
+    """Of the sum of a forward operator's outputs, each times its gradient, with respect to its inputs."""
+
+    def __init__(self, name: str, attributes: tuple[tuple[str, float], ...]) -> None:
+        """`name` is that of the gradient operator."""
+        self.op = OPS[name]
+        self.forward = OPS[self.op["gradient_of"]]
+        self.sizes = Sizes(self.forward)
+        self.dims = {one: Dim(one) for one in self.sizes.by_name}
+        self.attributes = dict(attributes)
+        symbols = {key: self.symbols(key, dims_of(self.forward, one)) for key, one in self.forward["inputs"].items()}
+        self.arguments = [symbol for array in symbols.values() for symbol in array.cells.values()]
+        exact = scalars({key: sympy.Rational(value) for key, value in self.attributes.items()} | {"pi": sympy.pi})
+        self.outputs = evaluated(
+            self.forward, {**exact, **symbols, **self.dims}, words_by_name(SYMBOLIC, self.sizes)
+        )
+        self.given = {  # the gradient operator's inputs that are gradients, by the output that each is of
+            one["gradient_of"]: key for key, one in self.op["inputs"].items() if "gradient_of" in one
+        }
+        weights = {key: self.symbols(f"d{key}", self.outputs[key].dims) for key in self.given}
+        loss = sum(
+            weights[key].cells[place] * cell for key in self.given for place, cell in self.outputs[key].cells.items()
+        )
+        self.all_arguments = [*self.arguments, *[one for array in weights.values() for one in array.cells.values()]]
+        self.slopes = {
+            output: {
+                place: sympy.lambdify(self.all_arguments, sympy.diff(loss, symbol), "mpmath")
+                for place, symbol in symbols[tensor["gradient_of"]].cells.items()
+            }
+            for output, tensor in self.op["outputs"].items()
+        }
+        self.symbols_of = symbols
+        self.weights = weights
+        self.values = {
+            key: {place: sympy.lambdify(self.arguments, cell, "mpmath") for place, cell in array.cells.items()}
+            for key, array in self.outputs.items()
+        }
+
+    def symbols(self, name: str, dims: tuple[str, ...]) -> Array:
+        return self.sizes.array(
+            dims, lambda place: sympy.Symbol(f"{name}_{'_'.join(map(str, place.values()))}", real=True)
+        )
+
+    def point(self, numbers: random.Random) -> dict[Any, float]:
+        return {symbol: numbers.choice((-1, 1)) * numbers.uniform(0.25, 3) for symbol in self.all_arguments}
+
+    def expected(self, at: Mapping[Any, float]) -> dict[str, dict[tuple[int, ...], float]]:
+        with mpmath.workdps(60):
+            arguments = [mpmath.mpf(at[symbol]) for symbol in self.all_arguments]
+            return {
+                output: {place: float(slope(*arguments)) for place, slope in slopes.items()}
+                for output, slopes in self.slopes.items()
+            }
+
+    def computed(self, op: Any, at: Mapping[Any, float]) -> dict[str, Array]:
+        """What the gradient's formulas give."""
+        given: dict[str, Any] = {**scalars(self.attributes), **scalars({"pi": math.pi}), **self.dims}
+        for output, key in self.given.items():
+            given[key] = Array(
+                self.weights[output].dims, {place: at[one] for place, one in self.weights[output].cells.items()}
+            )
+        with mpmath.workdps(60):
+            arguments = [mpmath.mpf(at[symbol]) for symbol in self.arguments]
+            for key in op["inputs"]:
+                if key in self.symbols_of:
+                    array = self.symbols_of[key]
+                    given[key] = Array(array.dims, {place: at[one] for place, one in array.cells.items()})
+                elif key in self.values:  # what the forward operator gave
+                    cells = {place: float(value(*arguments)) for place, value in self.values[key].items()}
+                    given[key] = Array(self.outputs[key].dims, cells)
+        return evaluated(op, given, words_by_name(IN_DOUBLE, self.sizes))
+
+
+derivatives = functools.cache(Derivatives)
+
+
+def attributes_of(op: Any) -> list[tuple[tuple[str, float], ...]]:
+    """Every value of integers that have few, beside the defaults of others."""
+    values = defaults(op)
+    few = {key: one for key, one in op["attributes"].items() if one["type"] == "int" and {"min", "max"} <= one.keys()}
+    ranges = [
+        [(key, float(one)) for one in range(few[key]["min"], few[key]["max"] + 1)] if key in few else [(key, value)]
+        for key, value in values.items()
+        if key != "axis"
+    ]
+    return list(itertools.product(*ranges))
+
+
+def compare(name: str, op: Any) -> None:
+    for attributes in attributes_of(op):
+        compare_with(derivatives(name, attributes), op)
+
+
+def compare_with(peer: Derivatives, op: Any) -> None:
+    numbers = random.Random(31)
+    for _ in range(POINTS):
+        at = peer.point(numbers)
+        found = peer.computed(op, at)
+        for output, cells in peer.expected(at).items():
+            dims = dims_of(peer.forward, peer.forward["inputs"][op["outputs"][output]["gradient_of"]])
+            for place, value in cells.items():
+                own = found[output].at(dict(zip(dims, place, strict=True)))
+                assert math.isclose(own, value, rel_tol=1e-10, abs_tol=1e-12), (output, place, value)
+
+
+def test_there_are_some() -> None:
+    assert len(GRADIENTS) >= 6
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradient_is_the_derivative(name: str) -> None:
+    compare(name, OPS[name])
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_a_wrong_sign_is_noticed(name: str) -> None:
+    op = OPS[name]
+    for key, text in op["formulas"].items():
+        for wrong in with_wrong_signs(str(text)):
+            with pytest.raises((AssertionError, ValueError)):
+                compare(name, {**op, "formulas": {**op["formulas"], key: wrong}})
